@@ -1,0 +1,1 @@
+"""Learn what people prefer from comparisons."""
