@@ -1,1 +1,52 @@
-"""Learn what people prefer from comparisons."""
+"""Learn what people prefer from comparisons.
+
+Public names are loaded when first used, so `import penchant` is instant.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_NAMES = {
+    "Comparisons": "penchant.data",
+    "read_comparisons": "penchant.data",
+    "PreferenceGP": "penchant.models.preference_gp",
+    "load": "penchant.models.storage",
+    "PenchantError": "penchant.errors",
+    "DataError": "penchant.errors",
+    "NumericalError": "penchant.errors",
+    "ConvergenceWarning": "penchant.errors",
+    "DataWarning": "penchant.errors",
+}
+_MODULES = ("data", "kernels", "likelihoods", "metrics", "plots")
+
+if TYPE_CHECKING:
+    from penchant import data as data
+    from penchant import kernels as kernels
+    from penchant import likelihoods as likelihoods
+    from penchant import metrics as metrics
+    from penchant import plots as plots
+    from penchant.data import Comparisons as Comparisons
+    from penchant.data import read_comparisons as read_comparisons
+    from penchant.errors import ConvergenceWarning as ConvergenceWarning
+    from penchant.errors import DataError as DataError
+    from penchant.errors import DataWarning as DataWarning
+    from penchant.errors import NumericalError as NumericalError
+    from penchant.errors import PenchantError as PenchantError
+    from penchant.models.preference_gp import PreferenceGP as PreferenceGP
+    from penchant.models.storage import load as load
+
+__all__ = ["__version__", *_NAMES, *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(import_module(_NAMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"penchant.{name}")
+    raise AttributeError(f"module 'penchant' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,1 +1,1 @@
-
+"""Numerical ground floor: linear algebra, stable tails, quadrature, randomness."""

@@ -1,1 +1,32 @@
+"""Online learning from improved presentations: perceptron, simulated users, regret."""
 
+from penchant.online.feedback import AlphaUser, ClickUser, ExpectedAlphaUser, LabelUser, User
+from penchant.online.perceptron import FeatureMap
+from penchant.online.regret import (
+    Learner,
+    Regret,
+    exponentiated_bound,
+    perceptron_bound,
+    running_mean,
+    simulate,
+)
+from penchant.online.rounds import Round, rounds_of
+from penchant.online.stream import learn_stream
+
+__all__ = [
+    "AlphaUser",
+    "ClickUser",
+    "ExpectedAlphaUser",
+    "FeatureMap",
+    "LabelUser",
+    "Learner",
+    "Regret",
+    "Round",
+    "User",
+    "exponentiated_bound",
+    "learn_stream",
+    "perceptron_bound",
+    "rounds_of",
+    "running_mean",
+    "simulate",
+]

@@ -1,0 +1,132 @@
+"""The one checker: every row is looked at once, every complaint is made at once."""
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from penchant.data.coding import MISSING, CodedRows
+from penchant.data.names import closest
+from penchant.data.table import Table
+from penchant.errors import DataError, DataWarning
+from penchant.numerics.types import BoolArray, IntArray
+
+_SHOWN = 5  # bad rows that a message spells out
+
+
+class Problem(NamedTuple):
+    """Rows that fail one check, and the sentence about each."""
+
+    rows: IntArray
+    say: Callable[[int], str]
+
+
+def build(rows: CodedRows, *, skip_bad: bool = False) -> Table:
+    """Check every row, then merge equal rows into one with a count.
+
+    All bad rows are collected before anything is said. They raise a DataError, or are left out
+    with a DataWarning when `skip_bad` is true.
+    """
+    if not len(rows.winner):
+        raise DataError(_EMPTY)
+    keep: slice | BoolArray = slice(None)
+    problems = find_problems(rows)
+    if problems:
+        message = _message(problems, rows)
+        if not skip_bad:
+            raise DataError(message)
+        keep = np.ones(len(rows.winner), dtype=bool)
+        keep[np.concatenate([problem.rows for problem in problems])] = False
+        if not keep.any():
+            raise DataError(f"no row is usable. {message}")
+        warnings.warn(f"{message}\nThey were left out.", DataWarning, stacklevel=3)
+    table = Table(
+        rows.winner.astype(np.intp),
+        rows.loser.astype(np.intp),
+        rows.count.astype(np.intp),
+        None if rows.user is None else rows.user.astype(np.intp),
+        rows.tie.astype(bool),
+        rows.margin,
+    )
+    return table.take(keep).merge()
+
+
+def find_problems(rows: CodedRows) -> list[Problem]:
+    """Return every check that fails, with the rows that fail it."""
+    count = rows.count
+    whole = np.isfinite(count) & (count >= 1) & (count == np.floor(count))
+    checks = [
+        (rows.winner == MISSING, _empty(rows, "winner", _NEEDS_BOTH)),
+        (rows.loser == MISSING, _empty(rows, "loser", _NEEDS_BOTH)),
+        (rows.winner >= rows.n_items, _unknown(rows, "winner", "items", rows.n_items)),
+        (rows.loser >= rows.n_items, _unknown(rows, "loser", "items", rows.n_items)),
+        ((rows.winner == rows.loser) & (rows.winner != MISSING), _itself(rows)),
+        (rows.tie < 0, _wrong(rows, "tie", _TIE)),
+        (~whole, _wrong(rows, "count", _COUNT)),
+    ]
+    if rows.user is not None:
+        checks.append((rows.user == MISSING, _empty(rows, "user", _NEEDS_USER)))
+        checks.append((rows.user >= rows.n_users, _unknown(rows, "user", "users", rows.n_users)))
+    if rows.margin is not None:
+        right = np.isfinite(rows.margin) & (rows.margin >= 0)
+        right &= (rows.tie != 1) | (rows.margin == 0)
+        checks.append((~right, _wrong(rows, "margin", _MARGIN)))
+    return [Problem(np.flatnonzero(bad), say) for bad, say in checks if bad.any()]
+
+
+_EMPTY = "there are no comparisons: the data are empty; every row must hold a winner and a loser"
+_NEEDS_BOTH = "every comparison needs a winner and a loser; drop the row or mark a tie"
+_NEEDS_USER = "where users are given, every comparison needs one; fill it in or drop the row"
+_TIE = "it must be true or false (yes/no, 1/0)"
+_COUNT = "it must be a whole number of at least 1; drop rows that never happened"
+_MARGIN = "it must be finite, not negative (else swap winner and loser), and 0 in a tie"
+
+
+def _empty(rows: CodedRows, role: str, advice: str) -> Callable[[int], str]:
+    return lambda row: f"column {rows.label(role)} row {row + rows.first_row} is empty: {advice}"
+
+
+def _wrong(rows: CodedRows, role: str, advice: str) -> Callable[[int], str]:
+    return lambda row: (
+        f"column {rows.label(role)} row {row + rows.first_row} is {rows.value_at(role, row)!r}: "
+        f"{advice}"
+    )
+
+
+def _itself(rows: CodedRows) -> Callable[[int], str]:
+    return lambda row: (
+        f"row {row + rows.first_row} compares {rows.items[rows.winner[row]]!r} with itself: a "
+        "comparison needs two different items; drop the row or correct a name"
+    )
+
+
+def _unknown(rows: CodedRows, role: str, kind: str, n_known: int) -> Callable[[int], str]:
+    def say(row: int) -> str:
+        name = rows.value_at(role, row)
+        known = (rows.items if kind == "items" else rows.users)[:n_known]
+        return (
+            f"column {rows.label(role)} row {row + rows.first_row} names {name!r}"
+            f"{closest(name, known)}, which is not one of the {n_known} {kind}: correct the name "
+            f"or add it to {kind}"
+        )
+
+    return say
+
+
+def _message(problems: list[Problem], rows: CodedRows) -> str:
+    n_bad = len(np.unique(np.concatenate([problem.rows for problem in problems])))
+    firsts = sorted(
+        (row, number)
+        for number, problem in enumerate(problems)
+        for row in problem.rows[:_SHOWN].tolist()
+    )[:_SHOWN]
+    lines = [problems[number].say(row) for row, number in firsts]
+    total = sum(len(problem.rows) for problem in problems)
+    if total == 1:
+        return f"{lines[0]} (rows are counted from {rows.first_row})"
+    lines += [f"… and {total - len(lines)} more"] if total > len(lines) else []
+    return (
+        f"{n_bad} of {len(rows.winner)} rows cannot be used (rows are counted from "
+        f"{rows.first_row}):\n  " + "\n  ".join(lines)
+    )

@@ -1,0 +1,174 @@
+"""Columns of names, marks and numbers as codes, ready to be checked."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penchant.data.names import (
+    Encoder,
+    Names,
+    as_column,
+    closest,
+    is_missing,
+    python_scalar,
+    sorted_order,
+    universe,
+)
+from penchant.errors import DataError
+from penchant.numerics.types import FloatArray, IntArray
+
+MISSING = -1  # the code of a name that is not there
+TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0")
+FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "")
+
+Codes = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """Rows whose names are codes already, not yet checked.
+
+    A code is MISSING for an absent name, and at least `n_items` (`n_users`) for a name outside
+    the universe. `tie` is 1, 0 or -1 (unreadable); `count` and `margin` are NaN if unreadable.
+    """
+
+    winner: Codes
+    loser: Codes
+    user: Codes | None
+    tie: NDArray[np.int8]
+    count: FloatArray
+    margin: FloatArray | None
+    items: Names
+    users: Names
+    n_items: int
+    n_users: int
+    value_at: Callable[[str, int], object]
+    labels: dict[str, str] = field(default_factory=dict)  # role → what the caller calls the column
+    first_row: int = 0
+
+    def label(self, role: str) -> str:
+        return repr(self.labels.get(role, role))
+
+
+class Codebook(NamedTuple):
+    """Final codes of the names that were found, and the names behind the codes.
+
+    The first `n_known` names are the universe; a code beyond them is a name outside it.
+    """
+
+    code: IntArray
+    names: Names
+    n_known: int
+
+
+def code_columns(
+    columns: dict[str, Any], *, items: Iterable[Any] | None, users: Iterable[Any] | None
+) -> CodedRows:
+    """Turn the columns (winner, loser and any of user, tie, count, margin) into codes."""
+    given = {
+        role: as_column(values, role) for role, values in columns.items() if values is not None
+    }
+    n_rows = len(given["winner"])
+    for role, values in given.items():
+        if len(values) != n_rows:
+            raise DataError(
+                f"winner has {n_rows} entries and {role} has {len(values)}: every column must "
+                "have one entry per comparison"
+            )
+    (winner, loser), item_book = _encode(given, ("winner", "loser"), items, "items")
+    user, user_book = None, Codebook(np.empty(0, dtype=np.intp), (), 0)
+    if "user" in given:
+        (user,), user_book = _encode(given, ("user",), users, "users")
+    elif users is not None:
+        raise DataError("users names the users, but no user column says who made each comparison")
+    return CodedRows(
+        winner=winner,
+        loser=loser,
+        user=user,
+        tie=_read_ties(given["tie"]) if "tie" in given else np.zeros(n_rows, dtype=np.int8),
+        count=_read_numbers(given["count"]) if "count" in given else np.ones(n_rows),
+        margin=_read_numbers(given["margin"]) if "margin" in given else None,
+        items=item_book.names,
+        users=user_book.names,
+        n_items=item_book.n_known,
+        n_users=user_book.n_known,
+        value_at=lambda role, row: python_scalar(given[role][row]),
+    )
+
+
+def _encode(
+    given: dict[str, Any], roles: Sequence[str], known: Iterable[Any] | None, column: str
+) -> tuple[list[IntArray], Codebook]:
+    encoder = Encoder()
+    codes = [encoder.encode(given[role], role) for role in roles]
+    book = settle(encoder.names, known, column)
+    return [book.code[c] for c in codes], book
+
+
+def settle(found: Names, known: Iterable[Any] | None, column: str) -> Codebook:
+    """Give the names that were found their final codes: their place in the universe `known`,
+    or where there is none, their place in sorted order."""
+    missing = [code for code, name in enumerate(found) if is_missing(name)]
+    if known is None:
+        present = [name for name in found if not is_missing(name)]
+        names = tuple(present[i] for i in sorted_order(present))
+    else:
+        names = universe(known, column)
+    encoder = Encoder(names)
+    code = encoder.encode(found, column)
+    code[missing] = MISSING
+    return Codebook(code, encoder.names, len(names))
+
+
+def code_strictly(
+    values: Sequence[Any] | NDArray[Any],
+    known: Iterable[Any] | None,
+    column: str,
+    where: Callable[[int], str],
+) -> tuple[IntArray, Names]:
+    """Return final codes and names; the first value that is empty or unknown is an error."""
+    encoder = Encoder()
+    codes = encoder.encode(values, column)
+    book = settle(encoder.names, known, column)
+    final = book.code[codes]
+    bad = np.flatnonzero((final == MISSING) | (final >= book.n_known))
+    if not len(bad):
+        return final, book.names
+    name = encoder.names[codes[bad[0]]]
+    if is_missing(name):
+        raise DataError(f"{where(int(bad[0]))} is empty ({name!r}): it must hold a name")
+    raise DataError(
+        f"{where(int(bad[0]))} names {name!r}{closest(name, book.names[: book.n_known])}, which "
+        f"is not one of the {book.n_known} {column}: correct the name or add it to {column}"
+    )
+
+
+def _read_ties(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int8]:
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_:
+        return values.astype(np.int8)
+    encoder = Encoder()
+    codes = encoder.encode(values, "tie")
+    meaning = [_read_tie(name) for name in encoder.names]
+    return np.array(meaning, dtype=np.int8)[codes]
+
+
+def _read_tie(value: Any) -> int:
+    word = "" if is_missing(value) else str(value).strip().lower()
+    return 1 if word in TRUE_WORDS else 0 if word in FALSE_WORDS else -1
+
+
+def _read_numbers(values: Sequence[Any] | NDArray[Any]) -> FloatArray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array([_read_number(value) for value in values])
+
+
+def _read_number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")

@@ -1,0 +1,82 @@
+"""Which column of a table plays which role."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from penchant.data.names import closest
+from penchant.errors import DataError
+
+# Spellings that are recognised, compared without case, spaces, underscores and a final "id".
+SPELLINGS = {
+    "winner": ("winner", "preferred", "chosen", "better", "win", "won", "selected"),
+    "loser": ("loser", "other", "rejected", "worse", "lose", "lost"),
+    "user": ("user", "rater", "judge", "voter", "annotator", "worker", "person", "respondent"),
+    "tie": ("tie", "tied", "draw"),
+    "count": ("count", "n", "times"),
+}
+# These mean winner and loser only when they stand together and nothing clearer is there.
+PAIRED_SPELLINGS = (("first", "second"), ("a", "b"))
+
+
+def choose_columns(
+    available: Sequence[str], asked: Mapping[str, str | None], *, guess: bool
+) -> dict[str, str]:
+    """Return the column for each role: the one asked for, or where allowed the one it looks like.
+
+    >>> choose_columns(["Rater ID", "chosen", "rejected"], {"user": None}, guess=True)
+    {'winner': 'chosen', 'loser': 'rejected', 'user': 'Rater ID'}
+    """
+    by_spelling = {_plain(column): column for column in reversed(available)}
+    chosen: dict[str, str] = {}
+    for role in SPELLINGS:
+        name = asked.get(role)
+        if name is not None:
+            chosen[role] = _named(name, role, available, by_spelling)
+        elif guess:
+            found = [by_spelling[word] for word in SPELLINGS[role] if word in by_spelling]
+            chosen |= {role: column for column in found[:1]}
+    if guess and "winner" not in chosen and "loser" not in chosen:
+        for winner, loser in PAIRED_SPELLINGS:
+            if winner in by_spelling and loser in by_spelling:
+                chosen |= {"winner": by_spelling[winner], "loser": by_spelling[loser]}
+                break
+    for role in ("winner", "loser"):
+        if role not in chosen:
+            raise DataError(
+                f"no column is recognised as the {role}: the columns are {_listed(available)}; "
+                f"say which one it is, as in {role}={available[-1] if available else 'name'!r}, "
+                "and check that the first line names the columns"
+            )
+    _refuse_double_roles(chosen)
+    return {role: chosen[role] for role in SPELLINGS if role in chosen}
+
+
+def _plain(column: str) -> str:
+    plain = re.sub(r"[\W_]+", "", column).casefold()
+    return plain.removesuffix("id") or plain
+
+
+def _named(name: str, role: str, available: Sequence[str], by_spelling: dict[str, str]) -> str:
+    if name in available:
+        return name
+    if _plain(name) in by_spelling:
+        return by_spelling[_plain(name)]
+    raise DataError(
+        f"there is no column {name!r} for the {role}{closest(name, available)}: the columns are "
+        f"{_listed(available)}"
+    )
+
+
+def _refuse_double_roles(chosen: dict[str, str]) -> None:
+    role_of: dict[str, str] = {}
+    for role, column in chosen.items():
+        if column in role_of:
+            raise DataError(
+                f"column {column!r} cannot be both {role_of[column]} and {role}: name two "
+                "different columns"
+            )
+        role_of[column] = role
+
+
+def _listed(available: Sequence[str]) -> str:
+    return ", ".join(map(repr, available)) if available else "none"

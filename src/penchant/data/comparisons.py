@@ -1,0 +1,355 @@
+"""Comparisons: who preferred what to what, how often. The data type of everything else."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from penchant.data.build import build
+from penchant.data.coding import code_columns
+from penchant.data.describe import describe
+from penchant.data.expand import merge_rankings, merge_scores
+from penchant.data.names import Encoder, Lookup, Names
+from penchant.data.split import draw_comparisons, draw_users
+from penchant.data.sql import collect_frame
+from penchant.data.table import Table
+from penchant.errors import DataError
+from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+_COLUMNS = tuple(f.name for f in fields(Table))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparisons:
+    """Distinct comparisons between items, each with the number of times it was made.
+
+    Make one with `from_pairs`, `from_rankings`, `from_scores`, `from_frame` or
+    `read_comparisons`; these check everything once. Rows are the m distinct combinations of
+    user, winner, loser, tie and margin, sorted; a count of 2 means that the row occurred twice.
+
+    Attributes
+    ----------
+    winner, loser : (m,) item indices; in a tie the smaller index stands first.
+    count : (m,) how often the row occurred.
+    user : (m,) user indices, or None where nobody is told apart.
+    tie : (m,) whether the two items came out equal.
+    margin : (m,) by how much the winner's score exceeded the loser's, or None.
+    items, users : the names, in index order; items that were never compared are there too.
+
+    >>> data = Comparisons.from_pairs(["tea", "tea", "milk"], ["milk", "milk", "water"])
+    >>> data.items
+    ('milk', 'tea', 'water')
+    >>> data.winner.tolist(), data.loser.tolist(), data.count.tolist()
+    ([0, 1], [2, 0], [1, 2])
+    """
+
+    winner: IntArray
+    loser: IntArray
+    count: IntArray
+    user: IntArray | None
+    tie: BoolArray
+    margin: FloatArray | None
+    items: Names
+    users: Names
+
+    def __post_init__(self) -> None:
+        for column in _COLUMNS:
+            values = getattr(self, column)
+            if values is not None:
+                frozen = values.view()
+                frozen.flags.writeable = False
+                object.__setattr__(self, column, frozen)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        winner: Iterable[Any],
+        loser: Iterable[Any],
+        *,
+        user: Iterable[Any] | None = None,
+        tie: Iterable[Any] | None = None,
+        count: Iterable[Any] | None = None,
+        margin: Iterable[Any] | None = None,
+        items: Iterable[Any] | None = None,
+        users: Iterable[Any] | None = None,
+    ) -> Self:
+        """Build from columns with one entry per comparison.
+
+        `items` and `users` name the whole universe in index order (`items=range(n)` where ids
+        are indices already); without them the names that occur are taken, sorted.
+
+        >>> data = Comparisons.from_pairs([0, 2], [1, 1], user=["ann", "bob"], items=range(4))
+        >>> data.n_items, data.users, data.user.tolist()
+        (4, ('ann', 'bob'), [0, 1])
+        """
+        columns = {
+            "winner": winner,
+            "loser": loser,
+            "user": user,
+            "tie": tie,
+            "count": count,
+            "margin": margin,
+        }
+        rows = code_columns(columns, items=items, users=users)
+        return cls.from_table(build(rows), rows.items, rows.users)
+
+    @classmethod
+    def from_rankings(
+        cls,
+        rankings: Iterable[Iterable[Any]],
+        *,
+        users: Iterable[Any] | None = None,
+        items: Iterable[Any] | None = None,
+    ) -> Self:
+        """Build from rankings, each best first: all pairs within a ranking.
+
+        An entry that is itself a list, tuple or set is a group of tied items. `users` holds one
+        name per ranking: the person who made it.
+
+        >>> data = Comparisons.from_rankings([["tea", ["milk", "water"]]])
+        >>> [(data.items[w], data.items[l]) for w, l in zip(data.winner, data.loser)]
+        [('milk', 'water'), ('tea', 'milk'), ('tea', 'water')]
+        >>> data.tie.tolist()
+        [True, False, False]
+        """
+        table, item_names, user_names = merge_rankings(rankings, users, items)
+        return cls.from_table(table, item_names, user_names)
+
+    @classmethod
+    def from_scores(cls, scores: Iterable[float], *, groups: Iterable[Any] | None = None) -> Self:
+        """Build from one score per item: all pairs within a group, with the margin.
+
+        Items are named by their position 0 … n−1; equal scores are ties.
+
+        >>> data = Comparisons.from_scores([3.0, 1.0, 1.0, 9.0], groups=["q", "q", "q", "r"])
+        >>> data.winner.tolist(), data.loser.tolist(), data.margin.tolist(), data.n_items
+        ([0, 0, 1], [1, 2, 2], [2.0, 2.0, 0.0], 4)
+        """
+        table, item_names = merge_scores(scores, groups)
+        return cls.from_table(table, item_names, ())
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        winner: str = "winner",
+        loser: str = "loser",
+        user: str | None = None,
+        tie: str | None = None,
+        count: str | None = None,
+        skip_bad: bool = False,
+    ) -> Self:
+        """Build from named columns of a pandas or polars data frame or a pyarrow table.
+
+        With `skip_bad=True` rows that cannot be used are left out, with a DataWarning.
+
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"winner": ["tea", "tea"], "loser": ["milk", "water"]})
+        >>> Comparisons.from_frame(frame).items
+        ('milk', 'tea', 'water')
+        """
+        asked = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
+        return cls.from_table(*collect_frame(frame, asked, skip_bad=skip_bad))
+
+    @classmethod
+    def from_table(cls, table: Table, items: Names, users: Names) -> Self:
+        """Wrap rows that are checked, merged and sorted already."""
+        return cls(**vars(table), items=items, users=users)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, compared or not."""
+        return len(self.items)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users; 0 where nobody is told apart."""
+        return len(self.users)
+
+    @property
+    def n_comparisons(self) -> int:
+        """Number of comparisons made: the sum of the counts."""
+        return int(self.count.sum())
+
+    def __len__(self) -> int:
+        """Number of distinct rows."""
+        return len(self.winner)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Comparisons):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        who = f", {self.n_users} users" if self.users else ""
+        return f"<Comparisons: {self.n_comparisons} between {self.n_items} items{who}>"
+
+    def describe(self) -> str:
+        """Return a few lines that tell what is there: counts, ties, groups, extremes.
+
+        >>> print(Comparisons.from_pairs(["tea", "tea"], ["milk", "water"]).describe())
+        2 comparisons (2 distinct) between 3 items
+        ties: 0 (0%)
+        groups connected by comparisons: 1
+        most compared: tea (2); least compared: milk (1)
+        """
+        return describe(self)
+
+    def compared(self) -> IntArray:
+        """Return the sorted indices of the items that occur in a comparison."""
+        return np.union1d(self.winner, self.loser)
+
+    def laplacian(self) -> sparse.csr_matrix:
+        """Return the (n_items, n_items) Laplacian of the comparison graph, weighted by counts.
+
+        >>> Comparisons.from_pairs([0, 0, 1], [1, 1, 2]).laplacian().toarray().tolist()
+        [[2.0, -2.0, 0.0], [-2.0, 3.0, -1.0], [0.0, -1.0, 1.0]]
+        """
+        weight = self._adjacency()
+        degree = np.asarray(weight.sum(axis=1)).ravel()
+        return sparse.csr_matrix(sparse.diags(degree) - weight)
+
+    def components(self) -> tuple[int, IntArray]:
+        """Return how many groups the comparisons connect the items into, and each item's group.
+
+        An item that was never compared is a group of its own.
+        """
+        n_components, labels = csgraph.connected_components(self._adjacency(), directed=False)
+        return int(n_components), labels.astype(np.intp)
+
+    def _adjacency(self) -> sparse.csr_matrix:
+        shape = (self.n_items, self.n_items)
+        directed = sparse.coo_matrix(
+            (self.count.astype(np.float64), (self.winner, self.loser)), shape=shape
+        )
+        return sparse.csr_matrix(directed + directed.T)
+
+    def pooled(self) -> Self:
+        """Return the same comparisons without telling users apart.
+
+        >>> data = Comparisons.from_pairs(["a", "a"], ["b", "b"], user=["ann", "bob"])
+        >>> data.pooled().count.tolist()
+        [2]
+        """
+        pooled = replace(self._table(), user=None).merge()
+        return self.from_table(pooled, self.items, ())
+
+    def for_user(self, user: Any) -> Self:
+        """Return one user's comparisons, over the same items and without a user column."""
+        if self.user is None:
+            raise DataError("these comparisons do not tell users apart: there is no user column")
+        mine = self.user == self.user_index(user)
+        return self.from_table(replace(self._table().take(mine), user=None), self.items, ())
+
+    def split(
+        self,
+        fraction: float,
+        by: Literal["comparison", "user"] = "comparison",
+        random_state: RandomState = None,
+    ) -> tuple[Self, Self]:
+        """Return (train, test) over the same items and users; test gets `fraction` of the whole.
+
+        `by="comparison"` draws single comparisons, so a row with a count of 5 may put 1 into
+        test and 4 into train; `by="user"` moves whole users.
+
+        >>> data = Comparisons.from_pairs(["a", "b"], ["b", "c"], count=[6, 4])
+        >>> train, test = data.split(0.2, random_state=0)
+        >>> train.n_comparisons, test.n_comparisons
+        (8, 2)
+        """
+        rng = as_rng(random_state)
+        if not 0 < fraction < 1:
+            raise DataError(f"fraction is {fraction}: it must lie strictly between 0 and 1")
+        if by == "comparison":
+            held_out = draw_comparisons(self.count, fraction, rng)
+        elif by == "user" and self.user is not None:
+            held_out = np.where(draw_users(self.user, fraction, rng), self.count, 0)
+        elif by == "user":
+            raise DataError("by='user' needs users, and these comparisons do not tell them apart")
+        else:
+            raise DataError(f"by is {by!r}: it must be 'comparison' or 'user'")
+        return self._with_count(self.count - held_out), self._with_count(held_out)
+
+    def extend(self, more: "Comparisons") -> Self:
+        """Return these comparisons and `more` together; names that are new go to the end.
+
+        >>> more = Comparisons.from_pairs(["a"], ["z"])
+        >>> (Comparisons.from_pairs(["a"], ["b"]) + more).items
+        ('a', 'b', 'z')
+        """
+        for column, advice in (("user", "drop users with pooled()"), ("margin", "rebuild one")):
+            if (getattr(self, column) is None) != (getattr(more, column) is None):
+                raise DataError(
+                    f"only one of the two sets of comparisons has a {column} for each row: both "
+                    f"or neither must; {advice}"
+                )
+        items, users = Encoder(self.items), Encoder(self.users)
+        item_code = items.encode(more.items, "items")
+        user_code = users.encode(more.users, "users")
+        theirs = more._table()
+        theirs = replace(
+            theirs,
+            winner=item_code[theirs.winner],
+            loser=item_code[theirs.loser],
+            user=None if theirs.user is None else user_code[theirs.user],
+        )
+        return self.from_table(self._table().join(theirs).merge(), items.names, users.names)
+
+    def __add__(self, more: object) -> Self:
+        return self.extend(more) if isinstance(more, Comparisons) else NotImplemented
+
+    @overload
+    def item_index(self, names: str | int) -> int: ...  # type: ignore[overload-overlap]
+    @overload
+    def item_index(self, names: Iterable[Any]) -> IntArray: ...
+    def item_index(self, names: Any) -> int | IntArray:
+        """Return the index of an item, or an array of indices for a sequence of them.
+
+        A value that is an item's name means that item; any other integer in range is an index.
+
+        >>> data = Comparisons.from_pairs(["a", "b"], ["b", "c"])
+        >>> data.item_index("c"), data.item_index(["b", 0]).tolist()
+        (2, [1, 0])
+        """
+        return self._item_lookup.index(names)
+
+    @overload
+    def user_index(self, names: str | int) -> int: ...  # type: ignore[overload-overlap]
+    @overload
+    def user_index(self, names: Iterable[Any]) -> IntArray: ...
+    def user_index(self, names: Any) -> int | IntArray:
+        """Return the index of a user, or an array of indices for a sequence; see `item_index`."""
+        return self._user_lookup.index(names)
+
+    def pair_index(self, pairs: Any) -> IntArray:
+        """Return (k, 2) item indices for k pairs of names or indices.
+
+        >>> Comparisons.from_pairs(["a"], ["b"]).pair_index([("b", "a"), (0, 1)]).tolist()
+        [[1, 0], [0, 1]]
+        """
+        return self._item_lookup.pairs(pairs)
+
+    @cached_property
+    def _item_lookup(self) -> Lookup:
+        return Lookup(self.items, "item")
+
+    @cached_property
+    def _user_lookup(self) -> Lookup:
+        return Lookup(self.users, "user")
+
+    def _table(self) -> Table:
+        return Table(**{column: getattr(self, column) for column in _COLUMNS})
+
+    def _with_count(self, count: IntArray) -> Self:
+        table = replace(self._table(), count=count).take(count > 0)
+        return self.from_table(table, self.items, self.users)

@@ -1,0 +1,65 @@
+"""PrefLib files of orders: .soc .soi .toc .toi."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from penchant.data.comparisons import Comparisons
+from penchant.data.expand import expand_rankings
+from penchant.data.table import Table
+from penchant.errors import DataError
+
+SUFFIXES = (".soc", ".soi", ".toc", ".toi")
+
+_NAME = re.compile(r"#\s*ALTERNATIVE NAME (\d+):\s*(.*?)\s*$")
+_VOTE = re.compile(r"(\d+)\s*:(.*)")
+_PLACE = re.compile(r"\{([^{}]*)\}|([^,{}\s]+)")  # a group of tied alternatives, or one
+_ORDER = re.compile(r"\s*(\{[^{}]*\}|\d+)(\s*,\s*(\{[^{}]*\}|\d+))*\s*")
+
+
+def read_preflib(path: Path) -> Comparisons:
+    """Read the votes of a PrefLib file; each order counts as often as it was cast.
+
+    Within an order all listed alternatives are compared; an alternative that an incomplete
+    order leaves out is not compared by it.
+    """
+    names, orders, votes = _parse(path)
+    if not orders:
+        raise DataError(f"{path} holds no votes: lines such as '12: 1,{{2,3}},4' must follow the #")
+    pairs = expand_rankings(orders, items=sorted(names))
+    count = np.array(votes, dtype=np.intp)[pairs.ranking]
+    table = Table(pairs.winner, pairs.loser, count, None, pairs.tie, None)
+    return Comparisons.from_table(table.merge(), tuple(names[i] for i in pairs.items), ())
+
+
+def _parse(path: Path) -> tuple[dict[int, str], list[list[list[int]]], list[int]]:
+    names: dict[int, str] = {}
+    orders: list[list[list[int]]] = []
+    votes: list[int] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+        if name := _NAME.match(line):
+            names[int(name[1])] = name[2]
+        elif line.strip() and not line.startswith("#"):
+            vote = _VOTE.fullmatch(line.strip())
+            if vote is None or not _ORDER.fullmatch(vote[2]) or int(vote[1]) < 1:
+                raise DataError(
+                    f"{path} line {number} is {line[:60]!r}: a vote must look like '12: 1,{{2,3}},4'"
+                )
+            votes.append(int(vote[1]))
+            orders.append(_places(vote[2]))
+    listed = {i for order in orders for tied in order for i in tied}
+    for i in sorted(listed - set(names)):
+        raise DataError(
+            f"{path} has votes for alternative {i}, but no line '# ALTERNATIVE NAME {i}'"
+        )
+    if len(set(names.values())) < len(names):
+        raise DataError(f"{path} gives two alternatives the same name: every name must be unique")
+    return names, orders, votes
+
+
+def _places(order: str) -> list[list[int]]:
+    return [
+        [int(alternative) for alternative in (tied or single).split(",") if alternative.strip()]
+        for tied, single in _PLACE.findall(order)
+    ]

@@ -1,0 +1,135 @@
+"""Files of comparisons: CSV, Parquet, JSON lines and PrefLib."""
+
+import csv
+import glob
+import gzip
+import warnings
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+from penchant.data.comparisons import Comparisons
+from penchant.data.preflib import SUFFIXES as PREFLIB
+from penchant.data.preflib import read_preflib
+from penchant.data.sql import Source, collect, connection, literal
+from penchant.errors import DataError, DataWarning
+
+_TEXT = (".csv", ".tsv", ".txt")
+_JSON = (".jsonl", ".ndjson", ".json")
+_PARQUET = (".parquet", ".pq")
+_SEPARATORS = ",\t;|"
+
+
+def read_comparisons(
+    path: str | PathLike[str],
+    *,
+    winner: str | None = None,
+    loser: str | None = None,
+    user: str | None = None,
+    tie: str | None = None,
+    count: str | None = None,
+    skip_bad: bool = False,
+) -> Comparisons:
+    """Read comparisons from a CSV, Parquet, JSON-lines or PrefLib file.
+
+    The keyword arguments name the columns; without them common spellings are recognised
+    (winner/loser, chosen/rejected, preferred/other, …; user, rater, judge, …). Columns that
+    nothing points to are ignored. Bad rows are an error that lists them, or with
+    `skip_bad=True` they are left out with a DataWarning that lists them.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "votes.csv"
+    ...     _ = path.write_text("chosen,rejected\\ntea,milk\\ntea,milk\\n")
+    ...     data = read_comparisons(path)
+    >>> data.items, data.count.tolist()
+    (('milk', 'tea'), [2])
+    """
+    path = _check_file(Path(path))
+    suffix = _suffix(path)
+    if suffix in PREFLIB:
+        return read_preflib(path)
+    asked = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
+    with connection(str(path)) as con:
+        source = _source(path, suffix, skip_bad)
+        found = collect(con, source, asked, guess=True, skip_bad=skip_bad)
+        if skip_bad and suffix in _TEXT:
+            _warn_of_broken_lines(con, path)
+    return Comparisons.from_table(*found)
+
+
+def _check_file(path: Path) -> Path:
+    if path.is_dir():
+        raise DataError(f"{path} is a folder: give the path of one file in it")
+    if not path.exists():
+        raise DataError(f"there is no file {path} (looked in {Path.cwd()}): check the path")
+    if not path.stat().st_size:
+        raise DataError(f"{path} is empty: it must hold at least one comparison")
+    return path
+
+
+def _suffix(path: Path) -> str:
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    known = (*_TEXT, *_JSON, *_PARQUET, *PREFLIB)
+    if suffix not in known:
+        raise DataError(
+            f"{path.name} ends in {suffix or 'nothing'!r}, which says no known format: it must be "
+            f"one of {' '.join(known)} (text and JSON may also end in .gz); rename or convert it"
+        )
+    return suffix
+
+
+def _source(path: Path, suffix: str, skip_bad: bool) -> Source:
+    place = literal(glob.escape(str(path)))
+    if suffix in _PARQUET:
+        return Source(f"read_parquet({place})", "typed", first_row=0)
+    if suffix in _JSON:
+        options = "maximum_depth = 1, sample_size = -1"
+        return Source(f"read_json({place}, {options})", "json", first_row=1)
+    header, separator = _header(path)
+    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header)
+    options = (
+        f"columns = {{{columns}}}, delim = {literal(separator)}, header = true, "
+        "auto_detect = false, quote = '\"', escape = '\"', null_padding = true, "
+        f"store_rejects = {str(skip_bad).lower()}"
+    )
+    return Source(f"read_csv({place}, {options})", "text", first_row=1)
+
+
+def _header(path: Path) -> tuple[list[str], str]:
+    """Return the column names in the first line and the separator between them."""
+    try:
+        with _open(path) as file:
+            line = file.readline().strip("\r\n")
+    except (UnicodeDecodeError, OSError, EOFError) as error:
+        raise DataError(
+            f"{path} is not text in UTF-8 ({error}): save it as UTF-8, with .gz only if zipped"
+        ) from None
+    separator = max(_SEPARATORS, key=line.count)
+    names = [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(
+                f"{path} has {names.count(name)} columns called {name!r}: the first line must "
+                "name each column once"
+            )
+    return names, separator
+
+
+def _open(path: Path) -> IO[str]:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig")
+    return path.open(encoding="utf-8-sig")
+
+
+def _warn_of_broken_lines(con: Any, path: Path) -> None:
+    lines = con.execute(
+        "SELECT line, min(error_message) FROM reject_errors GROUP BY line ORDER BY line"
+    ).fetchall()
+    if lines:
+        shown = "; ".join(f"line {line}: {reason.splitlines()[0]}" for line, reason in lines[:5])
+        warnings.warn(
+            f"{len(lines)} lines of {path} are not rows of the table and were left out ({shown})",
+            DataWarning,
+            stacklevel=3,
+        )

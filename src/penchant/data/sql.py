@@ -1,0 +1,230 @@
+"""Rows in DuckDB to checked comparisons: encoding and grouping happen there, out of core."""
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from penchant.data.build import build, find_problems
+from penchant.data.coding import FALSE_WORDS, MISSING, TRUE_WORDS, Codebook, CodedRows, settle
+from penchant.data.columns import choose_columns
+from penchant.data.names import Names
+from penchant.data.table import Table
+from penchant.errors import DataError
+
+_MEMORY_LIMIT = "1GB"  # beyond it DuckDB spills to a temporary folder
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # "007" and "+7" are text, not the number 7
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from, and what a cell means there.
+
+    `text` cells hold names as written (CSV), `json` cells hold JSON values, `typed` cells have
+    the type of their column (Parquet, data frames).
+    """
+
+    sql: str  # what stands after FROM
+    cells: Literal["text", "json", "typed"]
+    first_row: int
+
+
+@contextmanager
+def connection(what: str) -> Iterator[Any]:
+    """Open an in-memory DuckDB; what goes wrong inside becomes a DataError about `what`."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="penchant-") as folder, duckdb.connect() as con:
+        con.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+        con.execute(f"SET temp_directory = {literal(folder)}")
+        con.execute("SET autoinstall_known_extensions = false")
+        try:
+            yield con
+        except duckdb.Error as error:
+            reason = " ".join(str(error).split("Possible")[0].split())
+            raise DataError(f"{what} cannot be read: {reason}") from error
+
+
+def literal(text: str) -> str:
+    """Return `text` as an SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """Return `name` as an SQL column name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def collect(
+    con: Any, source: Source, asked: Mapping[str, str | None], *, guess: bool, skip_bad: bool
+) -> tuple[Table, Names, Names]:
+    """Return the distinct comparisons, the item names and the user names behind `source`."""
+    types = {name: kind for name, kind, *_ in con.execute(f"DESCRIBE FROM {source.sql}").fetchall()}
+    labels = choose_columns(list(types), asked, guess=guess)
+    _make_view(con, source, labels, types)
+    items = _make_dictionary(con, "items", ("winner", "loser"), source)
+    users = _make_dictionary(con, "users", ("user",), source) if "user" in labels else None
+    coded = _Fetcher(con, source, labels, items, users)
+    rows = coded.fetch(grouped=True)
+    if find_problems(rows):  # only now are row numbers worth their price
+        rows = coded.fetch(grouped=False)
+    return build(rows, skip_bad=skip_bad), rows.items, rows.users
+
+
+def collect_frame(
+    frame: Any, asked: Mapping[str, str | None], *, skip_bad: bool
+) -> tuple[Table, Names, Names]:
+    """Return what `collect` returns, for the data frame of any library that DuckDB can scan."""
+    if not hasattr(frame, "columns"):
+        raise DataError(
+            f"frame is of type {type(frame).__name__}: it must be a pandas or polars data frame or "
+            "a pyarrow table; for plain columns use from_pairs"
+        )
+    with connection("the data frame") as con:
+        con.register("frame", frame)
+        source = Source("frame", "typed", first_row=0)
+        return collect(con, source, asked, guess=False, skip_bad=skip_bad)
+
+
+def _make_view(con: Any, source: Source, labels: dict[str, str], types: dict[str, str]) -> None:
+    items_type = _common_type(types[labels["winner"]], types[labels["loser"]])
+    cells = {"winner": _name_cell(labels["winner"], source, items_type)}
+    cells["loser"] = _name_cell(labels["loser"], source, items_type)
+    if "user" in labels:
+        kind = types[labels["user"]]
+        cells["user"] = _name_cell(labels["user"], source, _common_type(kind, kind))
+    for role in ("tie", "count"):
+        if role in labels:
+            column = identifier(labels[role])
+            cells[role] = f"{column} ->> '$'" if source.cells == "json" else f"{column}::VARCHAR"
+    columns = ", ".join(f'{cell} AS "{role}"' for role, cell in cells.items())
+    con.execute(f"CREATE TEMP VIEW comparison AS SELECT {columns} FROM {source.sql}")
+
+
+def _common_type(first: str, second: str) -> str:
+    kinds = {_plain_type(first), _plain_type(second)}
+    return kinds.pop() if len(kinds) == 1 else "DOUBLE" if "VARCHAR" not in kinds else "VARCHAR"
+
+
+def _plain_type(kind: str) -> str:
+    if kind in {"DOUBLE", "FLOAT"} or kind.startswith("DECIMAL"):
+        return "DOUBLE"
+    if kind in {"UBIGINT", "HUGEINT", "UHUGEINT"}:
+        return "HUGEINT"
+    return "BIGINT" if kind.removeprefix("U") in _INTEGER_TYPES else "VARCHAR"
+
+
+_INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
+
+
+def _name_cell(column: str, source: Source, kind: str) -> str:
+    if source.cells == "typed":
+        return f"{identifier(column)}::{kind}"
+    text = f"{identifier(column)}::VARCHAR"
+    return f"trim({text})" if source.cells == "text" else text
+
+
+def _make_dictionary(con: Any, table: str, roles: tuple[str, ...], source: Source) -> Codebook:
+    """Number the distinct names in a table of that name; return their final codes."""
+    union = " UNION ".join(f'SELECT "{role}" AS name FROM comparison' for role in roles)
+    con.execute(
+        f"""CREATE TEMP TABLE {table} AS
+            SELECT name, (row_number() OVER (
+                ORDER BY try_cast(name AS BIGINT) NULLS LAST, name) - 1)::INTEGER AS code
+            FROM ({union}) WHERE name IS NOT NULL"""
+    )
+    raw = [name for (name,) in con.execute(f"SELECT name FROM {table} ORDER BY code").fetchall()]
+    return settle(tuple(_DECODE[source.cells](raw)), None, table)
+
+
+def _decode_text(raw: list[str]) -> list[Any]:
+    filled = [name for name in raw if name]
+    if all(map(_INTEGER.fullmatch, filled)):
+        return [int(name) if name else name for name in raw]
+    return list(raw)
+
+
+_DECODE: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "text": _decode_text,
+    "json": lambda raw: [json.loads(name) for name in raw],
+    "typed": lambda raw: raw,
+}
+
+
+@dataclass(frozen=True)
+class _Fetcher:
+    """Fetches the rows of the view `comparison` as codes."""
+
+    con: Any
+    source: Source
+    labels: dict[str, str]
+    items: Codebook
+    users: Codebook | None
+
+    def fetch(self, *, grouped: bool) -> CodedRows:
+        """Return coded rows: distinct ones with counts, or all of them in their order."""
+        found = self.con.execute(self._query(grouped)).fetchnumpy()
+        return CodedRows(
+            winner=_final(found["winner"], self.items),
+            loser=_final(found["loser"], self.items),
+            user=None if self.users is None else _final(found["user"], self.users),
+            tie=found["tie"],
+            count=found["count"],
+            margin=None,
+            items=self.items.names,
+            users=() if self.users is None else self.users.names,
+            n_items=self.items.n_known,
+            n_users=0 if self.users is None else self.users.n_known,
+            value_at=self._value_at,
+            labels=self.labels,
+            first_row=self.source.first_row,
+        )
+
+    def _query(self, grouped: bool) -> str:
+        with_user = self.users is not None
+        user = 'coalesce(u.code, -1) AS "user",' if with_user else ""
+        join_user = 'LEFT JOIN users u ON r."user" = u.name' if with_user else ""
+        coded = f"""
+            SELECT {user} coalesce(w.code, -1) AS winner, coalesce(l.code, -1) AS loser,
+                   {self._tie()} AS tie, {self._count()} AS "count", row
+            FROM (SELECT *, {"0" if grouped else "row_number() OVER ()"} AS row FROM comparison) r
+            LEFT JOIN items w ON r.winner = w.name
+            LEFT JOIN items l ON r.loser = l.name {join_user}"""
+        if not grouped:
+            return f"{coded} ORDER BY row"
+        key = ('"user", ' if with_user else "") + "winner, loser, tie"
+        return f'SELECT {key}, sum("count") AS "count" FROM ({coded}) GROUP BY ALL ORDER BY ALL'
+
+    def _tie(self) -> str:
+        if "tie" not in self.labels:
+            return "0::TINYINT"
+        word = "coalesce(lower(trim(r.tie)), '')"
+        return (
+            f"CASE WHEN {word} IN {TRUE_WORDS} THEN 1 WHEN {word} IN {FALSE_WORDS} THEN 0 "
+            "ELSE -1 END::TINYINT"
+        )
+
+    def _count(self) -> str:
+        """A count that is not a whole number of at least 1 is NaN, and so is any sum with it."""
+        if "count" not in self.labels:
+            return "1::DOUBLE"
+        number = 'try_cast(r."count" AS DOUBLE)'
+        return (
+            f"CASE WHEN {number} >= 1 AND {number} = floor({number}) THEN {number} ELSE 'NaN' END"
+        )
+
+    def _value_at(self, role: str, row: int) -> object:
+        query = f'SELECT "{role}" FROM comparison LIMIT 1 OFFSET {row}'
+        (value,) = self.con.execute(query).fetchone()
+        return value
+
+
+def _final(code: Any, book: Codebook) -> Any:
+    if np.array_equal(book.code, np.arange(len(book.code))):
+        return code
+    return np.append(book.code, MISSING)[code]  # the code −1 of an absent name finds the last entry

@@ -1,0 +1,308 @@
+"""What a kernel is: a covariance between items, with a gradient that never leaves n × n.
+
+A kernel is a frozen value. Its free parameters are positive and live, for the optimiser, in
+one vector of logarithms (`theta`). Gradients are *pulled back*: the caller gives G = ∂ℓ/∂K
+once, and the kernel answers with ∂ℓ/∂theta, so that no n × n × p tensor is ever formed.
+
+A class here is either an interface (abstract) or a leaf (final); a leaf may be one file.
+"""
+
+import inspect
+from abc import ABC, abstractmethod
+from dataclasses import Field, dataclass, field, fields, replace
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+
+from penchant.errors import DataError
+from penchant.kernels.inputs import Inputs as Inputs
+from penchant.numerics.types import FloatArray
+
+
+class Kernel(ABC):
+    """A covariance function over items.
+
+    >>> from penchant.kernels import RBF, Independent
+    >>> kernel = RBF(lengthscale=2.0) + 0.5 * Independent()
+    >>> kernel(np.zeros((2, 1)))
+    array([[1.5, 1. ], [1. , 1.5]])
+    """
+
+    __array_ufunc__ = None  # so that a NumPy number times a kernel is left to the kernel
+
+    def __call__(self, A: Inputs | FloatArray, B: Inputs | FloatArray | None = None) -> FloatArray:
+        """Covariance (len(A), len(B)) between two sets of items, or (n, n) within one.
+
+        The array is fresh: the caller may overwrite it.
+        """
+        return self._matrix(Inputs.of(A), None if B is None or B is A else Inputs.of(B))
+
+    def diag(self, A: Inputs | FloatArray) -> FloatArray:
+        """Prior variances (n,): the diagonal of K(A)."""
+        return self._diag(Inputs.of(A))
+
+    def pullback(self, A: Inputs | FloatArray, G: FloatArray) -> FloatArray:
+        """Gradient (p,) with respect to theta of Σ_ij G_ij K(A)_ij, for a symmetric G (n, n)."""
+        return self._pullback(Inputs.of(A), G)
+
+    @property
+    @abstractmethod
+    def theta(self) -> FloatArray:
+        """Logarithms of the free parameters (p,)."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> FloatArray:
+        """Lower and upper limits of theta (p, 2); they always contain theta."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Where each entry of theta lives, as an attribute path: "lengthscale[0]"."""
+
+    @abstractmethod
+    def with_theta(self, theta: FloatArray) -> Self:
+        """The same kernel with other parameters."""
+
+    @abstractmethod
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray: ...
+
+    @abstractmethod
+    def _diag(self, A: Inputs) -> FloatArray: ...
+
+    @abstractmethod
+    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray: ...
+
+    def __add__(self, other: "Kernel | float") -> "Kernel":
+        return Sum((*_operands(self, Sum), *_operands(_promote(other), Sum)))
+
+    def __radd__(self, other: float) -> "Kernel":
+        return _promote(other) + self
+
+    def __mul__(self, other: "Kernel | float") -> "Kernel":
+        return Product((*_operands(self, Product), *_operands(_promote(other), Product)))
+
+    def __rmul__(self, other: float) -> "Kernel":
+        return _promote(other) * self
+
+
+def positive(default: float, lower: float, upper: float, *, per_feature: bool = False) -> Any:
+    """A dataclass field that holds a free positive parameter, or one a feature if so marked."""
+    return field(default=default, metadata={"bounds": (lower, upper), "per_feature": per_feature})
+
+
+class Leaf(Kernel):
+    """A kernel that is not made of others: its parameters are its `positive` fields."""
+
+    def __post_init__(self) -> None:
+        for parameter in self._parameters():
+            name, value = parameter.name, getattr(self, parameter.name)
+            what = f"{type(self).__name__}: {name}"
+            if parameter.metadata["per_feature"] and np.ndim(value) == 1:
+                checked: float | tuple[float, ...] = tuple(_positive_number(v, what) for v in value)
+            else:
+                checked = _positive_number(value, what)
+            object.__setattr__(self, name, checked)
+
+    def _parameters(self) -> list[Field[Any]]:
+        every = fields(self)  # type: ignore[arg-type]  # every leaf is a dataclass
+        return [parameter for parameter in every if "bounds" in parameter.metadata]
+
+    @property
+    def theta(self) -> FloatArray:
+        values = [np.atleast_1d(getattr(self, p.name)) for p in self._parameters()]
+        return np.log(np.concatenate(values)) if values else np.zeros(0)
+
+    @property
+    def bounds(self) -> FloatArray:
+        limits = [
+            np.tile(np.log(p.metadata["bounds"]), (np.size(getattr(self, p.name)), 1))
+            for p in self._parameters()
+        ]
+        inner = np.concatenate(limits) if limits else np.zeros((0, 2))
+        theta = self.theta
+        return np.column_stack([np.minimum(inner[:, 0], theta), np.maximum(inner[:, 1], theta)])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        names: list[str] = []
+        for p in self._parameters():
+            value = getattr(self, p.name)
+            if isinstance(value, tuple):
+                names.extend(f"{p.name}[{i}]" for i in range(len(value)))
+            else:
+                names.append(p.name)
+        return tuple(names)
+
+    def with_theta(self, theta: FloatArray) -> Self:
+        values = np.exp(_checked_theta(theta, self)).tolist()
+        changes: dict[str, float | tuple[float, ...]] = {}
+        for p in self._parameters():
+            old = getattr(self, p.name)
+            size = np.size(old)
+            changes[p.name] = tuple(values[:size]) if isinstance(old, tuple) else values[0]
+            del values[:size]
+        return replace(self, **changes)  # type: ignore[type-var]  # every leaf is a dataclass
+
+
+@dataclass(frozen=True)
+class Constant(Leaf):
+    """The same fixed covariance everywhere: what a number becomes beside a kernel.
+
+    It has no free parameter: `2.0 * RBF()` keeps its factor while the RBF's variance is learned.
+
+    >>> Constant(2.0)(np.zeros((2, 1)))
+    array([[2., 2.], [2., 2.]])
+    """
+
+    value: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _positive_number(self.value, "Constant: value"))
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        return np.full((len(A), len(A if B is None else B)), self.value)
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        return np.full(len(A), self.value)
+
+    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
+        return np.zeros(0)
+
+
+class Combination(Kernel):
+    """A kernel made of others, whose parameters stand one after another."""
+
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def theta(self) -> FloatArray:
+        return np.concatenate([kernel.theta for kernel in self.kernels])
+
+    @property
+    def bounds(self) -> FloatArray:
+        return np.concatenate([kernel.bounds for kernel in self.kernels])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(
+            f"kernels[{i}].{name}" for i, kernel in enumerate(self.kernels) for name in kernel.names
+        )
+
+    def with_theta(self, theta: FloatArray) -> Self:
+        ends = np.cumsum([len(kernel.theta) for kernel in self.kernels])
+        parts = np.split(_checked_theta(theta, self), ends[:-1])
+        kernels = tuple(k.with_theta(part) for k, part in zip(self.kernels, parts, strict=True))
+        return replace(self, kernels=kernels)  # type: ignore[type-var]  # a dataclass
+
+
+@dataclass(frozen=True, repr=False)
+class Sum(Combination):
+    """Independent effects that add up: K = Σ K_i. Written with `+`.
+
+    >>> from penchant.kernels import Linear
+    >>> (Linear() + 1.0)(np.ones((1, 3)))
+    array([[4.]])
+    """
+
+    kernels: tuple[Kernel, ...]
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.kernels))
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        total = self.kernels[0]._matrix(A, B)
+        for kernel in self.kernels[1:]:
+            total += kernel._matrix(A, B)
+        return total
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        total = self.kernels[0]._diag(A)
+        for kernel in self.kernels[1:]:
+            total += kernel._diag(A)
+        return total
+
+    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
+        return np.concatenate([kernel._pullback(A, G) for kernel in self.kernels])
+
+
+@dataclass(frozen=True, repr=False)
+class Product(Combination):
+    """Similar only where every factor says so: K = Π K_i, element by element. Written with `*`.
+
+    >>> from penchant.kernels import Linear
+    >>> (3.0 * Linear())(np.ones((1, 2)))
+    array([[6.]])
+    """
+
+    kernels: tuple[Kernel, ...]
+
+    def __repr__(self) -> str:
+        return " * ".join(f"({k!r})" if isinstance(k, Sum) else repr(k) for k in self.kernels)
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        total = self.kernels[0]._matrix(A, B)
+        for kernel in self.kernels[1:]:
+            total *= kernel._matrix(A, B)
+        return total
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        total = self.kernels[0]._diag(A)
+        for kernel in self.kernels[1:]:
+            total *= kernel._diag(A)
+        return total
+
+    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
+        matrices = [kernel._matrix(A, None) for kernel in self.kernels]
+        gradients = []
+        for i, kernel in enumerate(self.kernels):
+            others = G.copy()
+            for matrix in matrices[:i] + matrices[i + 1 :]:
+                others *= matrix
+            gradients.append(kernel._pullback(A, others))
+        return np.concatenate(gradients)
+
+
+def known_kernels() -> dict[str, type[Kernel]]:
+    """Every final kernel class by name, found by walking the subclasses.
+
+    >>> known_kernels()["Sum"] is Sum
+    True
+    """
+    found: dict[str, type[Kernel]] = {}
+    open_classes: list[type[Kernel]] = [Kernel]  # type: ignore[type-abstract]
+    while open_classes:
+        cls = open_classes.pop()
+        open_classes.extend(cls.__subclasses__())
+        if not inspect.isabstract(cls):
+            found[cls.__name__] = cls
+    return dict(sorted(found.items()))
+
+
+def _promote(other: "Kernel | float") -> Kernel:
+    if isinstance(other, Kernel):
+        return other
+    return Constant(other)
+
+
+def _operands(kernel: Kernel, combination: type["Sum | Product"]) -> tuple[Kernel, ...]:
+    """A sum inside a sum is one longer sum, so that repr and names stay flat."""
+    return kernel.kernels if isinstance(kernel, combination) else (kernel,)
+
+
+def _checked_theta(theta: FloatArray, kernel: Kernel) -> FloatArray:
+    theta = np.asarray(theta, dtype=np.float64)
+    if theta.shape != (len(kernel.names),):
+        raise DataError(
+            f"theta has shape {theta.shape}: {kernel!r} takes {len(kernel.names)} logarithms, "
+            f"of {', '.join(kernel.names) or 'nothing'}"
+        )
+    return theta
+
+
+def _positive_number(value: object, what: str) -> float:
+    number = float(value) if isinstance(value, Real) else np.nan
+    if not 0.0 < number < np.inf:
+        raise DataError(f"{what} is {value!r}: it must be a number, positive and finite")
+    return number

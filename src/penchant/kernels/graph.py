@@ -1,0 +1,253 @@
+"""Kernels of relations: items are alike where a graph joins them.
+
+Those of this file smooth along a Laplacian and work out only the columns of the items asked
+for: by sparse solves or products where these are cheap, by dense LAPACK where they are not.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import lapack
+from scipy.sparse.linalg import expm_multiply, splu
+
+from penchant.errors import DataError
+from penchant.kernels.base import Leaf, positive
+from penchant.kernels.inputs import Inputs
+from penchant.kernels.relations import Relation
+from penchant.numerics.types import FloatArray, IntArray
+
+DENSE_SHARE = 0.05
+"""A Laplacian with a larger share of non-zeros is handled as a dense matrix."""
+
+SPECTRUM_ITEMS = 2000
+"""Up to so many items, one eigendecomposition serves every later call in good time."""
+
+SOLVE_COST = 12
+"""Time of a sparse solve per non-zero of its factor, in units of dense work (measured)."""
+
+
+class GraphKernel(Leaf):
+    """A kernel over the items of one relation, known by its name."""
+
+    relation: str
+
+    def bind(self, relation: str) -> Self:
+        """The same kernel on another relation.
+
+        >>> Diffusion("cites", beta=0.5).bind("authors")
+        Diffusion(relation='authors', beta=0.5, variance=1.0)
+        """
+        return replace(self, relation=relation)  # type: ignore[type-var]  # a dataclass
+
+    @abstractmethod
+    def _block(self, relation: Relation, rows: IntArray, columns: IntArray) -> FloatArray:
+        """K[rows, columns]."""
+
+    @abstractmethod
+    def _gradient(self, relation: Relation, where: IntArray, G: FloatArray) -> FloatArray:
+        """Gradient of Σ_ij G_ij K[where, where]_ij with respect to theta."""
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        relation, rows = A.place(self.relation)
+        if B is None:
+            return self._block(relation, rows, rows)
+        same, columns = B.place(self.relation)
+        if same is not relation:
+            raise DataError(
+                f"the two sets of items stand in different relations named {self.relation!r}: "
+                "take both from the relations that cover all items"
+            )
+        return self._block(relation, rows, columns)
+
+    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
+        return self._gradient(*A.place(self.relation), G)
+
+
+class Smoother(GraphKernel):
+    """A kernel that is a function of a Laplacian, evaluated a few columns at a time."""
+
+    @abstractmethod
+    def _columns(self, relation: Relation, where: IntArray) -> FloatArray:
+        """K[:, where]."""
+
+    def _block(self, relation: Relation, rows: IntArray, columns: IntArray) -> FloatArray:
+        if len(rows) < len(columns):
+            return np.ascontiguousarray(self._columns(relation, rows)[columns].T)
+        return np.ascontiguousarray(self._columns(relation, columns)[rows])
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        relation, where = A.place(self.relation)
+        return self._columns(relation, where)[where, np.arange(len(where))]
+
+
+@dataclass(frozen=True)
+class RegularizedLaplacian(Smoother):
+    """[beta (Δ + I/iota²)]⁻¹: utilities that differ little along links; 000 Eq. 2.
+
+    Parameters
+    ----------
+    relation : str
+        Name of the relation.
+    beta : float
+        Stiffness of the links: the larger, the less utilities vary.
+    iota : float
+        How loosely the level of a connected part is tied to zero; an isolated item has prior
+        variance iota² / beta.
+
+    >>> from penchant.kernels import undirected
+    >>> pair = undirected([[0, 1], [1, 0]])
+    >>> items = Inputs(relations={"link": pair}, index=np.arange(2))
+    >>> RegularizedLaplacian("link")(items).round(3)
+    array([[0.667, 0.333], [0.333, 0.667]])
+    """
+
+    relation: str
+    beta: float = positive(1.0, 1e-5, 1e5)
+    iota: float = positive(1.0, 1e-3, 1e3)
+
+    def _columns(self, relation: Relation, where: IntArray) -> FloatArray:
+        Z = _resolvent(relation.laplacian, self.iota**-2, where)
+        Z /= self.beta
+        return Z
+
+    def _gradient(self, relation: Relation, where: IntArray, G: FloatArray) -> FloatArray:
+        Z = self._columns(relation, where)
+        for_beta = -np.vdot(G, Z[where])
+        # ∂K/∂(1/iota²) = −beta K K, of which the block is −beta Z'Z
+        for_iota = 2.0 * self.beta * self.iota**-2 * np.vdot(Z, Z @ G)
+        return np.array([for_beta, for_iota])
+
+
+@dataclass(frozen=True)
+class Diffusion(Smoother):
+    """variance · exp(−beta Δ): utilities as heat that spread along the links for a time beta.
+
+    An isolated item keeps its variance; linked ones share theirs, so theirs is smaller.
+
+    >>> from penchant.kernels import undirected
+    >>> pair = undirected([[0, 1], [1, 0]])
+    >>> items = Inputs(relations={"link": pair}, index=np.arange(2))
+    >>> Diffusion("link")(items).round(3)
+    array([[0.568, 0.432], [0.432, 0.568]])
+    """
+
+    relation: str
+    beta: float = positive(1.0, 1e-5, 1e2)
+    variance: float = positive(1.0, 1e-5, 1e5)
+
+    def _columns(self, relation: Relation, where: IntArray) -> FloatArray:
+        if _spectrum_pays(relation, len(where)):
+            values, vectors = relation.spectrum
+            heat = self.variance * np.exp(-self.beta * values)
+            return (vectors * heat) @ vectors[where].T
+        start = self.variance * _unit_columns(relation.n_items, where)
+        columns: FloatArray = expm_multiply(-self.beta * relation.laplacian, start)
+        return columns
+
+    def _gradient(self, relation: Relation, where: IntArray, G: FloatArray) -> FloatArray:
+        Z = self._columns(relation, where)
+        for_beta = -self.beta * np.vdot(G, relation.laplacian[where] @ Z)
+        return np.array([for_beta, np.vdot(G, Z[where])])
+
+
+@dataclass(frozen=True)
+class RandomWalk(Smoother):
+    """variance · (I − L/offset)^steps with L the normalised Laplacian: walks of a few steps.
+
+    Smola and Kondor's (offset · I − L)^steps, divided by offset^steps so that the smoothest
+    direction has prior variance `variance` (an isolated item too), as in Diffusion. The default
+    offset of 2 is the lazy random walk: stay or follow a link, even odds.
+
+    Parameters
+    ----------
+    relation : str
+        Name of the relation.
+    steps : int
+        Items farther apart than so many links do not share anything.
+    offset : float
+        At least 2, the largest eigenvalue that L can have: below it is not a covariance.
+    variance : float
+        Prior variance of the smoothest direction.
+
+    >>> from penchant.kernels import undirected
+    >>> pair = undirected([[0, 1], [1, 0]])
+    >>> items = Inputs(relations={"link": pair}, index=np.arange(2))
+    >>> RandomWalk("link", steps=1, offset=4.0)(items)
+    array([[0.75, 0.25], [0.25, 0.75]])
+    """
+
+    relation: str
+    steps: int = 2
+    offset: float = positive(2.0, 2.0, 1e3)
+    variance: float = positive(1.0, 1e-5, 1e5)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
+            raise DataError(
+                f"RandomWalk: steps is {self.steps!r}: it must be a whole number, from 1"
+            )
+        if self.offset < 2.0:
+            raise DataError(
+                f"RandomWalk: offset is {self.offset!r}: it must be at least 2, or the kernel is "
+                "not positive semi-definite"
+            )
+
+    def _columns(self, relation: Relation, where: IntArray) -> FloatArray:
+        return self._walk(relation, where)[1]
+
+    def _gradient(self, relation: Relation, where: IntArray, G: FloatArray) -> FloatArray:
+        before, after = self._walk(relation, where)
+        for_variance = np.vdot(G, after[where])
+        # With H = I − L/offset: ∂H^p / ∂ log offset = p (H^(p−1) − H^p)
+        for_offset = self.steps * (np.vdot(G, before[where]) - for_variance)
+        return np.array([for_offset, for_variance])
+
+    def _walk(self, relation: Relation, where: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Columns of variance · H^(steps − 1) and variance · H^steps."""
+        L = relation.normalised_laplacian
+        step = L.toarray() if _is_dense(L) else L
+        after = self.variance * _unit_columns(relation.n_items, where)
+        for _ in range(self.steps):
+            before = after
+            after = before - (step @ before) / self.offset
+        return before, after
+
+
+def _unit_columns(n: int, where: IntArray) -> FloatArray:
+    columns = np.zeros((n, len(where)), order="F")
+    columns[where, np.arange(len(where))] = 1.0
+    return columns
+
+
+def _is_dense(laplacian: sparse.csr_array) -> bool:
+    return bool(laplacian.nnz > DENSE_SHARE * laplacian.shape[0] ** 2)
+
+
+def _spectrum_pays(relation: Relation, n_columns: int) -> bool:
+    n = relation.n_items
+    return n <= SPECTRUM_ITEMS or 8 * n_columns >= n or _is_dense(relation.laplacian)
+
+
+def _resolvent(laplacian: sparse.csr_array, shift: float, where: IntArray) -> FloatArray:
+    """(Δ + shift · I)⁻¹[:, where], by a sparse factor unless its fill makes a dense one cheaper."""
+    n = laplacian.shape[0]
+    shifted = sparse.csc_array(laplacian + shift * sparse.eye_array(n))
+    if not _is_dense(laplacian):
+        factor = splu(
+            shifted,
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+        if SOLVE_COST * factor.nnz * len(where) < n**3:
+            columns: FloatArray = factor.solve(_unit_columns(n, where))
+            return columns
+    cholesky, _ = lapack.dpotrf(shifted.toarray(order="F"), lower=1, overwrite_a=1)
+    lower, _ = lapack.dpotri(cholesky, lower=1, overwrite_c=1)
+    inverse: FloatArray = np.tril(lower)
+    inverse += np.tril(lower, -1).T
+    return inverse[:, where]

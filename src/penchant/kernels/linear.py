@@ -1,0 +1,63 @@
+"""Kernels without a shape: linear in the features, and no sharing between items at all."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from penchant.kernels.base import Inputs, Leaf, positive
+from penchant.numerics.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Linear(Leaf):
+    """Utilities linear in the features: variance · xᵀx'.
+
+    >>> Linear(variance=2.0)(np.array([[1.0, 2.0]]))
+    array([[10.]])
+    """
+
+    variance: float = positive(1.0, 1e-5, 1e5)
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        X = A.features()
+        K: FloatArray = (self.variance * X) @ (X if B is None else B.features()).T
+        return K
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        X = A.features()
+        variances: FloatArray = self.variance * np.einsum("ij,ij->i", X, X)
+        return variances
+
+    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
+        X = A.features()
+        return np.array([self.variance * np.vdot(X, G @ X)])
+
+
+@dataclass(frozen=True)
+class Independent(Leaf):
+    """What each item has of its own: variance where it is the same item, zero elsewhere.
+
+    Two inputs hold the same item where their positions in the universe agree. Items without a
+    position are known by their row only: K(A) is variance · I, and K(A, B) is zero.
+
+    >>> Independent(variance=2.0)(np.ones((2, 1)))
+    array([[2., 0.], [0., 2.]])
+    """
+
+    variance: float = positive(1.0, 1e-5, 1e5)
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        if B is None and A.index is None:
+            return self.variance * np.eye(len(A))
+        B = A if B is None else B
+        if A.index is None or B.index is None:
+            return np.zeros((len(A), len(B)))
+        return np.where(A.index[:, None] == B.index, self.variance, 0.0)
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        return np.full(len(A), self.variance)
+
+    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
+        if A.index is None:
+            return np.array([self.variance * np.trace(G)])
+        return np.array([np.vdot(G, self._matrix(A, None))])

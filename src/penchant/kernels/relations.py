@@ -1,0 +1,274 @@
+"""Relations between items: checked once, stored as symmetric sparse weights.
+
+What a user has (a matrix of links, citations, shared authors) becomes a `Relation` here;
+the graph kernels trust it and ask it for Laplacians, spectrum and cliques, which are worked
+out once, on first use.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, overload
+from warnings import warn
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.linalg import spsolve
+
+from penchant.errors import DataError, DataWarning
+from penchant.kernels.cliques import maximal_cliques
+from penchant.numerics.types import FloatArray, IntArray
+
+TELEPORT = 0.15
+"""How often the random walk on a directed graph jumps anywhere, as in PageRank."""
+
+SYMMETRY_TOLERANCE = 1e-10
+"""Asymmetry, relative to the largest weight, that is taken for rounding."""
+
+Graph = Any
+"""A dense array or a scipy sparse matrix or array."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """One relation over the whole universe of items.
+
+    Made by `undirected`, `directed` or `bipartite`, which check what they are given.
+
+    Parameters
+    ----------
+    weights : sparse array (n, n)
+        Symmetric, non-negative, no self-loops, no stored zeros.
+    kind : str
+        What it was made from, for reports.
+    walk_laplacian : sparse array (n, n) or None
+        Chung's Laplacian of a directed graph, which then stands in for both Laplacians.
+
+    >>> undirected([[0, 2], [2, 0]]).laplacian.toarray()
+    array([[ 2., -2.], [-2., 2.]])
+    """
+
+    weights: sparse.csr_array
+    kind: str = "undirected"
+    walk_laplacian: sparse.csr_array | None = None
+
+    @property
+    def n_items(self) -> int:
+        return int(self.weights.shape[0])
+
+    @property
+    def n_edges(self) -> int:
+        return int(self.weights.nnz) // 2
+
+    @cached_property
+    def laplacian(self) -> sparse.csr_array:
+        """Combinatorial Laplacian Δ = D − W (000, below Eq. 2)."""
+        if self.walk_laplacian is not None:
+            return self.walk_laplacian
+        degree = self.weights.sum(axis=1)
+        return sparse.csr_array(sparse.diags_array(degree) - self.weights)
+
+    @cached_property
+    def normalised_laplacian(self) -> sparse.csr_array:
+        """D^−½ Δ D^−½, eigenvalues in [0, 2]; zero on isolated items."""
+        if self.walk_laplacian is not None:
+            return self.walk_laplacian
+        degree = self.weights.sum(axis=1)
+        linked = degree > 0.0
+        scale = sparse.diags_array(np.where(linked, degree, np.inf) ** -0.5)
+        identity = sparse.diags_array(linked.astype(np.float64))
+        return sparse.csr_array(identity - scale @ self.weights @ scale)
+
+    @cached_property
+    def spectrum(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues (n,) and eigenvectors (n, n) of the Laplacian."""
+        values, vectors = linalg.eigh(
+            self.laplacian.toarray(), driver="evd", overwrite_a=True, check_finite=False
+        )
+        return np.maximum(values, 0.0), vectors
+
+    @cached_property
+    def edge_causes(self) -> sparse.csr_array:
+        """Incidence (n, causes) of one hidden cause an edge, and one an isolated item."""
+        edges = sparse.triu(self.weights, k=1).tocoo()
+        return _incidence(np.stack([edges.row, edges.col], axis=1), self.n_items)
+
+    @cached_property
+    def clique_causes(self) -> sparse.csr_array:
+        """Incidence (n, causes) of one hidden cause a maximal clique, and one an isolated item."""
+        return _incidence(maximal_cliques(self.weights) or [], self.n_items)
+
+    @cached_property
+    def causes(self) -> sparse.csr_array:
+        """Causes by clique, or by edge where maximal cliques outnumber edges."""
+        cliques = maximal_cliques(self.weights, limit=self.n_edges)
+        return self.edge_causes if cliques is None else _incidence(cliques, self.n_items)
+
+
+def undirected(graph: Graph) -> Relation:
+    """A relation from symmetric non-negative weights (n, n), dense or sparse.
+
+    >>> undirected([[0, 1], [1, 0]]).n_edges
+    1
+    """
+    return _undirected(graph, "the graph")
+
+
+@overload
+def directed(graph: Graph, treatment: Literal["roles"] = "roles") -> dict[str, Relation]: ...
+@overload
+def directed(graph: Graph, treatment: Literal["chung", "symmetric"]) -> Relation: ...
+def directed(
+    graph: Graph, treatment: Literal["roles", "chung", "symmetric"] = "roles"
+) -> Relation | dict[str, Relation]:
+    """Relations from directed weights (n, n), where entry (i, j) is the link from i to j.
+
+    Parameters
+    ----------
+    graph : array or sparse array (n, n)
+        Non-negative weights.
+    treatment : "roles", "chung" or "symmetric"
+        "roles" gives two relations (000, Section 7): "linking", between items that link to the
+        same item (bibliographic coupling), and "linked", between items that the same item links
+        to (co-citation). "chung" gives one, through Chung's Laplacian of the random walk along
+        the links; it is a dense matrix. "symmetric" forgets the direction and adds both weights.
+
+    >>> roles = directed([[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    >>> roles["linking"].n_edges, roles["linked"].n_edges
+    (1, 0)
+    """
+    W = _square(graph, "the graph", stacklevel=3)
+    if treatment == "roles":
+        return {
+            "linking": Relation(_without_loops(W @ W.T), "linking"),
+            "linked": Relation(_without_loops(W.T @ W), "linked"),
+        }
+    if treatment == "chung":
+        return Relation(sparse.csr_array(W + W.T), "chung", _walk_laplacian(W))
+    if treatment == "symmetric":
+        return Relation(sparse.csr_array(W + W.T), "symmetric")
+    raise DataError(f'treatment is {treatment!r}: it must be "roles", "chung" or "symmetric"')
+
+
+def bipartite(incidence: Graph) -> Relation:
+    """A relation between items (rows) that share a neighbour (column): 000, Section 7.
+
+    >>> films_by_director = [[1, 0], [1, 0], [0, 1]]
+    >>> bipartite(films_by_director).weights.toarray()[0]
+    array([0., 1., 0.])
+    """
+    B = _weights(incidence, "the incidence matrix")
+    return Relation(_without_loops(B @ B.T), "bipartite")
+
+
+def as_relations(relations: Mapping[str, object] | None, n_items: int) -> dict[str, Relation]:
+    """Named relations from what a user passes: graphs, relations, or roles of a relation.
+
+    A graph is taken for undirected. The roles that `directed` gives under the name "cites"
+    become the relations "cites:linking" and "cites:linked".
+
+    >>> list(as_relations({"cites": directed(np.eye(3, k=1))}, n_items=3))
+    ['cites:linking', 'cites:linked']
+    """
+    if relations is not None and not isinstance(relations, Mapping):
+        raise DataError(
+            f"relations is a {type(relations).__name__}: it must map names to graphs, "
+            'as in relations={"cites": graph}'
+        )
+    named: dict[str, Relation] = {}
+    for name, value in (relations or {}).items():
+        if isinstance(value, Mapping):
+            named |= as_relations({f"{name}:{role}": r for role, r in value.items()}, n_items)
+            continue
+        what = f"relation {name!r}"
+        relation = value if isinstance(value, Relation) else _undirected(value, what)
+        if relation.n_items != n_items:
+            raise DataError(
+                f"{what} is over {relation.n_items} items, the data over {n_items}: "
+                "its rows and columns must be the items in index order; add empty ones for "
+                "items without links"
+            )
+        named[name] = relation
+    return named
+
+
+def _undirected(graph: Graph, what: str) -> Relation:
+    W = _square(graph, what, stacklevel=4)
+    asymmetry = abs(W - W.T).max() if W.nnz else 0.0
+    if asymmetry > SYMMETRY_TOLERANCE * (W.max() if W.nnz else 0.0):
+        raise DataError(
+            f"{what} is not symmetric (two directions differ by {asymmetry:.3g}): an undirected "
+            "relation has the same weight both ways; for links with a direction use "
+            "kernels.directed(graph)"
+        )
+    return Relation(sparse.csr_array((W + W.T) / 2.0))
+
+
+def _square(graph: Graph, what: str, stacklevel: int) -> sparse.csr_array:
+    W = _weights(graph, what)
+    if W.shape[0] != W.shape[1]:
+        raise DataError(
+            f"{what} has shape {W.shape}: weights between items must be square (n, n); for items "
+            "that share neighbours of another kind use kernels.bipartite(incidence)"
+        )
+    loops = int(np.count_nonzero(W.diagonal()))
+    if loops:
+        warn(
+            f"{what} has {loops} self-loops, which say nothing about other items: left out",
+            DataWarning,
+            stacklevel=stacklevel,
+        )
+    return _without_loops(W)
+
+
+def _weights(graph: Graph, what: str) -> sparse.csr_array:
+    matrix = graph if sparse.issparse(graph) else np.asarray(graph)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+        raise DataError(
+            f"{what} is of type {type(graph).__name__}, shape {matrix.shape}, dtype "
+            f"{matrix.dtype}: it must be a matrix of numbers, dense or scipy sparse"
+        )
+    W = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    W.sum_duplicates()
+    W.eliminate_zeros()
+    if not np.isfinite(W.data).all():
+        raise DataError(f"{what} has weights that are NaN or infinite: give 0 where no link is")
+    if (W.data < 0.0).any():
+        raise DataError(
+            f"{what} has negative weights (down to {W.data.min():.3g}): a weight says how "
+            "strongly two items are alike, from 0; clip or shift the similarities first"
+        )
+    return W
+
+
+def _without_loops(W: sparse.csr_array) -> sparse.csr_array:
+    links = W.tocoo()
+    off = links.row != links.col
+    return sparse.csr_array((links.data[off], (links.row[off], links.col[off])), shape=W.shape)
+
+
+def _walk_laplacian(W: sparse.csr_array) -> sparse.csr_array:
+    """I − (Π^½ P Π^−½ + Π^−½ Pᵀ Π^½)/2 for the walk with teleport, stationary at π (Chung)."""
+    n = W.shape[0]
+    degree = W.sum(axis=1)
+    stuck = degree == 0.0
+    follow = (1.0 - TELEPORT) * (sparse.diags_array(1.0 / np.where(stuck, 1.0, degree)) @ W)
+    # A stuck walk teleports: like the regular jumps, that adds the same to every item, so π is
+    # (I − followᵀ)⁻¹ 1 up to scale.
+    stationary = spsolve(sparse.csc_array(sparse.eye_array(n) - follow.T), np.ones(n))
+    P = follow.toarray() + np.where(stuck, 1.0 / n, TELEPORT / n)[:, None]
+    root = np.sqrt(stationary)
+    S = root[:, None] * P / root
+    return sparse.csr_array(np.eye(n) - (S + S.T) / 2.0)
+
+
+def _incidence(groups: list[IntArray] | IntArray, n_items: int) -> sparse.csr_array:
+    """Items × groups, with a group of its own for an item in none."""
+    sizes = np.array([len(group) for group in groups], dtype=np.intp)
+    members = np.concatenate(list(groups)) if len(sizes) else np.zeros(0, dtype=np.intp)
+    alone = np.setdiff1d(np.arange(n_items), members)
+    rows = np.concatenate([members, alone])
+    columns = np.concatenate(
+        [np.repeat(np.arange(len(sizes)), sizes), len(sizes) + np.arange(len(alone))]
+    )
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)))

@@ -1,0 +1,173 @@
+"""Kernels of the distance between features: RBF and Matérn, one lengthscale or one a feature."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from penchant.errors import DataError
+from penchant.kernels.base import Inputs, Leaf, positive
+from penchant.numerics.types import FloatArray
+
+NARROW = 16
+"""Up to so many features, differencing them one by one costs no more than a matrix product."""
+
+
+class Stationary(Leaf):
+    """variance · φ(s), with s = Σ_d (x_d − x'_d)² / lengthscale_d²."""
+
+    lengthscale: float | tuple[float, ...]
+    variance: float
+
+    @abstractmethod
+    def _correlation(self, squared: FloatArray) -> FloatArray:
+        """φ(s), in place of s."""
+
+    @abstractmethod
+    def _log_slope(self, squared: FloatArray) -> FloatArray | float:
+        """φ'(s)/φ(s): a ratio in which the exponentials cancel."""
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        K = self._correlation(
+            squared_distances(self._scaled(A), None if B is None else self._scaled(B))
+        )
+        K *= self.variance
+        return K
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        return np.full(len(A), self.variance)
+
+    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
+        U = self._scaled(A)
+        U -= U.mean(axis=0)
+        squared = squared_distances(U)
+        log_slope = self._log_slope(squared)
+        M = self._correlation(squared)
+        M *= G
+        for_variance = self.variance * M.sum()
+        M *= log_slope
+        np.fill_diagonal(M, 0.0)  # no distance there: keep its weight out of the difference below
+        # Σ_ij M_ij (u_id − u_jd)², with no n × n matrix a feature: M is symmetric.
+        spread = 2.0 * (M.sum(axis=0) @ U**2 - np.einsum("id,id->d", U, M @ U))
+        for_lengthscale = -2.0 * self.variance * spread
+        if not isinstance(self.lengthscale, tuple):
+            for_lengthscale = for_lengthscale.sum(keepdims=True)
+        return np.append(for_lengthscale, for_variance)
+
+    def _scaled(self, A: Inputs) -> FloatArray:
+        X = A.features()
+        if isinstance(self.lengthscale, tuple) and len(self.lengthscale) != X.shape[1]:
+            raise DataError(
+                f"{type(self).__name__} has {len(self.lengthscale)} lengthscales, X has "
+                f"{X.shape[1]} features: give one lengthscale a feature, or a single number"
+            )
+        scaled: FloatArray = X / np.asarray(self.lengthscale)
+        return scaled
+
+
+@dataclass(frozen=True)
+class RBF(Stationary):
+    """Squared exponential: variance · exp(−½ Σ_d (x_d − x'_d)² / lengthscale_d²); 000 Eq. 1.
+
+    Parameters
+    ----------
+    lengthscale : float or sequence of d floats
+        How far apart two items are when their utilities part ways; one a feature (ARD) tells
+        which features matter, because an idle one gets a long lengthscale.
+    variance : float
+        Prior variance of a utility.
+
+    >>> RBF(lengthscale=2.0)(np.array([[0.0], [2.0]])).round(3)
+    array([[1.   , 0.607], [0.607, 1.   ]])
+    """
+
+    lengthscale: float | tuple[float, ...] = positive(1.0, 1e-5, 1e5, per_feature=True)
+    variance: float = positive(1.0, 1e-5, 1e5)
+
+    def _correlation(self, squared: FloatArray) -> FloatArray:
+        squared *= -0.5
+        return np.exp(squared, out=squared)
+
+    def _log_slope(self, squared: FloatArray) -> float:
+        return -0.5
+
+
+@dataclass(frozen=True)
+class Matern(Stationary):
+    """Matérn kernel: like RBF, for utilities that are rougher functions of the features.
+
+    Parameters
+    ----------
+    nu : 0.5, 1.5 or 2.5
+        Roughness: a path has ceil(nu) − 1 derivatives.
+    lengthscale, variance
+        As in RBF.
+
+    >>> Matern(nu=0.5)(np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.368], [0.368, 1.   ]])
+    """
+
+    nu: float = 2.5
+    lengthscale: float | tuple[float, ...] = positive(1.0, 1e-5, 1e5, per_feature=True)
+    variance: float = positive(1.0, 1e-5, 1e5)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise DataError(
+                f"Matern: nu is {self.nu!r}: it must be 0.5, 1.5 or 2.5; for smoother use RBF"
+            )
+
+    def _correlation(self, squared: FloatArray) -> FloatArray:
+        squared *= 2.0 * self.nu
+        r = np.sqrt(squared, out=squared)
+        polynomial = self._polynomial(r)
+        np.negative(r, out=r)
+        np.exp(r, out=r)
+        r *= polynomial
+        return r
+
+    def _log_slope(self, squared: FloatArray) -> FloatArray:
+        r = np.sqrt(2.0 * self.nu * squared)
+        if self.nu == 0.5:  # −1/(2r), unbounded at r = 0, where it meets no distance
+            ratio = np.divide(-0.5, r, out=np.zeros_like(r), where=r > 0.0)
+        elif self.nu == 1.5:  # φ' = −(3/2) exp(−r)
+            ratio = -1.5 / self._polynomial(r)
+        else:  # φ' = −(5/6) (1 + r) exp(−r)
+            ratio = -(1.0 + r) / self._polynomial(r)
+            ratio *= 5.0 / 6.0
+        return ratio
+
+    def _polynomial(self, r: FloatArray) -> FloatArray:
+        """What multiplies exp(−r): 1, 1 + r, or 1 + r + r²/3."""
+        if self.nu == 0.5:
+            return np.ones(())
+        return 1.0 + r if self.nu == 1.5 else 1.0 + r * (1.0 + r / 3.0)
+
+
+def squared_distances(U: FloatArray, V: FloatArray | None = None) -> FloatArray:
+    """Squared Euclidean distances (n, m) between rows; never negative.
+
+    Few features are differenced one by one, which is exact. Many go through one matrix product
+    |u|² + |v|² − 2 uᵀv around the mean of U; what is below its rounding error counts as zero,
+    so that duplicate rows stay duplicates.
+
+    >>> squared_distances(np.array([[0.0], [3.0]]))
+    array([[0., 9.], [9., 0.]])
+    """
+    if U.shape[1] <= NARROW:
+        distances: FloatArray = cdist(U, U if V is None else V, "sqeuclidean")
+        return distances
+    centre = U.mean(axis=0)
+    left = U - centre
+    right = left if V is None else V - centre
+    u, v = np.einsum("ij,ij->i", left, left), np.einsum("ij,ij->i", right, right)
+    squared: FloatArray = np.column_stack([left, u, np.ones(len(u))]) @ np.vstack(
+        [-2.0 * right.T, np.ones(len(v)), v]
+    )
+    rounding = 4.0 * np.finfo(np.float64).eps * (u.max(initial=0.0) + v.max(initial=0.0))
+    squared[squared < rounding] = 0.0
+    if V is None:
+        np.fill_diagonal(squared, 0.0)
+    return squared

@@ -1,0 +1,165 @@
+"""What a likelihood is: how an answer depends on a utility difference.
+
+Conventions, stated here once and used everywhere:
+
+* Every comparison is oriented: ``g = f[winner] - f[loser]``. An answer that agrees with the
+  orientation is a *win*; where the model knows ties, a row of ``Outcomes.tie`` says so.
+* Noise lives on the *difference*, and the link has unit scale (probit: noise variance 1): the
+  scale of the utilities is the kernel's variance.
+* Arrays over edges have shape (m,). ``log_prob`` also takes ``g`` of shape (q, m), so that
+  quadrature nodes travel on the leading axis and outcomes broadcast unchanged.
+"""
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from penchant.errors import DataError
+from penchant.numerics import quadrature
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+
+class Outcomes(NamedTuple):
+    """What was observed on each edge, beyond its orientation: arrays of shape (m,) or None."""
+
+    tie: BoolArray | None = None  # None: no ties
+    margin: FloatArray | None = None  # score of the winner minus score of the loser
+
+    def part(self, rows: IntArray) -> "Outcomes":
+        """The outcomes of some of the edges."""
+        tie, margin = self
+        return Outcomes(
+            None if tie is None else tie[rows], None if margin is None else margin[rows]
+        )
+
+
+WINS = Outcomes()
+
+
+class LogProb(NamedTuple):
+    """log p(y | g) and its first three derivatives in g, each of the shape of g."""
+
+    value: FloatArray
+    d1: FloatArray
+    d2: FloatArray
+    d3: FloatArray
+
+
+class Tilted(NamedTuple):
+    """log Z = log ∫ p(y | g) N(g | mean, var) dg, d1 = ∂log Z/∂mean, d2 = −∂²log Z/∂mean²."""
+
+    log_z: FloatArray
+    d1: FloatArray
+    d2: FloatArray
+
+
+class Expected(NamedTuple):
+    """E[log p(y | g)] under N(mean, var), and its derivatives in mean and in var."""
+
+    value: FloatArray
+    d_mean: FloatArray
+    d_var: FloatArray
+
+
+class Likelihood(ABC):
+    """A model of answers given the utility difference g; leaves are frozen dataclasses.
+
+    A leaf must give ``log_prob``. The other methods default to panelled quadrature, which is
+    accurate when log p varies on a scale near one, mostly around g = 0; closed forms override
+    them. A leaf with parameters also gives ``theta``, ``bounds``, ``names``, ``with_theta`` and
+    ``tilted_gradient``; parameters are unconstrained (the log or logit of the natural value).
+    """
+
+    log_concave: ClassVar[bool]
+
+    @property
+    def n_answers(self) -> int:
+        """How many answers are possible: 2 (win or loss), or 3 where a tie is one of them."""
+        return 2
+
+    @abstractmethod
+    def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:
+        """Log-likelihood of each edge and its derivatives; g of shape (m,) or (q, m)."""
+
+    def tilted(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Tilted:
+        """Evidence of each edge under the cavity N(mean, var), and what moment matching needs."""
+        log_z, shift, ratio = np.empty((3, mean.size))
+        for rows in quadrature.chunks(np.arange(mean.size), quadrature.PANEL_NODES):
+            log_z[rows], shift[rows], ratio[rows] = quadrature.tilted_moments(
+                partial(self.log_prob, outcomes=outcomes.part(rows)),
+                mean[rows],
+                var[rows],
+                self.log_concave,
+            )
+        # Moments of the tilted density give the derivatives: its mean is m + v d1, its
+        # variance v − v² d2. Averaging derivatives over the nodes instead is far less accurate.
+        return Tilted(log_z, shift / np.sqrt(var), (1.0 - ratio) / var)
+
+    def expected(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Expected:
+        """Expected log-likelihood of each edge under N(mean, var), for the variational rule."""
+        sd = np.sqrt(var)
+        averages = np.empty((3, mean.size))
+        for rows, x, w in quadrature.narrow_groups(sd, resolution=0.3):
+            terms = self.log_prob(mean[rows] + np.multiply.outer(x, sd[rows]), outcomes.part(rows))
+            averages[:, rows] = [w @ term for term in terms[:3]]
+        for rows in quadrature.chunks(quadrature.wide_rows(sd), quadrature.PANEL_NODES):
+            g, weight = quadrature.wide_nodes(mean[rows], var[rows])
+            terms = self.log_prob(g, outcomes.part(rows))
+            averages[:, rows] = [(weight * term).sum(axis=0) for term in terms[:3]]
+        value, slope, curvature = averages
+        return Expected(value, slope, 0.5 * curvature)  # Price: ∂E/∂v = ½ E[∂²/∂g²]
+
+    def prob(self, mean: FloatArray, var: FloatArray) -> FloatArray:
+        """P(first preferred to second) where g = f[first] − f[second] ~ N(mean, var), any shape.
+
+        Ties are an outcome of their own: prob(m, v) + prob(−m, v) + prob_tie(m, v) = 1.
+        """
+        mean, var = np.broadcast_arrays(mean, var)
+        return np.exp(self.tilted(mean.ravel(), var.ravel()).log_z).reshape(mean.shape)
+
+    def prob_tie(self, mean: FloatArray, var: FloatArray) -> FloatArray:
+        """P(tie) where g ~ N(mean, var); zeros where the model has no ties."""
+        return np.zeros(np.broadcast_shapes(mean.shape, var.shape))
+
+    @property
+    def theta(self) -> FloatArray:
+        """The learnable parameters, unconstrained; empty where there are none."""
+        return np.empty(0)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Lower and upper bounds of ``theta``, shape (n_params, 2)."""
+        return np.empty((0, 2))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each parameter in ``theta``."""
+        return ()
+
+    def with_theta(self, theta: FloatArray) -> Self:
+        """The same likelihood with other parameters."""
+        return self
+
+    def tilted_gradient(
+        self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
+    ) -> FloatArray:
+        """∂log Z/∂theta at fixed mean and var, shape (n_params, m)."""
+        return np.empty((0, mean.size))
+
+    def check(self, outcomes: Outcomes) -> None:
+        """Raise DataError when the observed outcomes are none that this likelihood explains."""
+        if outcomes.tie is not None and np.any(outcomes.tie):
+            name = type(self).__name__
+            raise DataError(
+                f"{int(np.sum(outcomes.tie))} of the {outcomes.tie.size} comparisons are ties and "
+                f"likelihood {name} has none: use likelihood='ties', or leave the ties out"
+            )
+
+    def draw(self, g: FloatArray, rng: np.random.Generator) -> IntArray:
+        """Sample the answer to each comparison: +1 win, 0 tie, −1 loss; shape of g."""
+        certain = np.zeros_like(g)
+        win, tie = self.prob(g, certain), self.prob_tie(g, certain)
+        u = rng.random(g.shape)
+        return (u < win).astype(np.intp) - (u >= win + tie).astype(np.intp)

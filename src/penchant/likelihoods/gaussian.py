@@ -1,0 +1,95 @@
+"""The Gaussian likelihood: the score difference itself was observed, with noise."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.special import ndtr
+
+from penchant.errors import DataError
+from penchant.likelihoods.base import WINS, Expected, Likelihood, LogProb, Outcomes, Tilted
+from penchant.numerics.types import FloatArray
+
+_LOG_2PI = np.log(2.0 * np.pi)
+
+
+@dataclass(frozen=True)
+class Gaussian(Likelihood):
+    """margin = g + N(0, noise): regression on score differences; inference is then exact.
+
+    ``noise`` is a variance and is learnable (its log is ``theta``). ``prob`` is the probability
+    that the *noisy* difference is positive, so it means the same as in the other likelihoods:
+    the answer that one would observe.
+
+    >>> import numpy as np
+    >>> Gaussian(noise=3.0).prob(np.array([2.0]), np.array([1.0])).round(4)
+    array([0.8413])
+    """
+
+    noise: float = 1.0
+
+    log_concave: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.noise < np.inf:
+            raise DataError(f"noise of Gaussian is {self.noise!r}: it must be a positive variance")
+
+    def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:
+        residual = _margin(outcomes) - g
+        value = -0.5 * (residual**2 / self.noise + np.log(self.noise) + _LOG_2PI)
+        curvature = np.full_like(residual, -1.0 / self.noise)
+        return LogProb(value, residual / self.noise, curvature, np.zeros_like(residual))
+
+    def tilted(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Tilted:
+        total = self.noise + var
+        residual = _margin(outcomes) - mean
+        log_z = -0.5 * (residual**2 / total + np.log(total) + _LOG_2PI)
+        return Tilted(log_z, residual / total, 1.0 / total)
+
+    def expected(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Expected:
+        value, d1, d2, _ = self.log_prob(mean, outcomes)
+        return Expected(value + 0.5 * d2 * var, d1, 0.5 * d2)
+
+    def prob(self, mean: FloatArray, var: FloatArray) -> FloatArray:
+        return np.asarray(ndtr(mean / np.sqrt(self.noise + var)))
+
+    @property
+    def theta(self) -> FloatArray:
+        return np.log([self.noise])
+
+    @property
+    def bounds(self) -> FloatArray:
+        return np.log([[1e-6, 1e6]])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("noise",)
+
+    def with_theta(self, theta: FloatArray) -> Self:
+        return replace(self, noise=float(np.exp(theta[0])))
+
+    def tilted_gradient(
+        self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
+    ) -> FloatArray:
+        _, d1, d2 = self.tilted(mean, var, outcomes)
+        return 0.5 * self.noise * (d1**2 - d2)[None]
+
+    def check(self, outcomes: Outcomes) -> None:
+        if outcomes.margin is None:
+            raise DataError(
+                "likelihood Gaussian got comparisons without margins: it needs the score "
+                "difference of each comparison; build the data from scores, or use "
+                "likelihood='probit' when only the winner is known"
+            )
+        if not np.all(np.isfinite(outcomes.margin)):
+            row = int(np.flatnonzero(~np.isfinite(outcomes.margin))[0])
+            raise DataError(
+                f"margin of comparison {row} is {outcomes.margin[row]}: every margin must be a "
+                "finite score difference; drop the row or fill it in"
+            )
+
+
+def _margin(outcomes: Outcomes) -> FloatArray:
+    if outcomes.margin is None:
+        raise DataError("likelihood Gaussian needs outcomes with margins: Outcomes(margin=...)")
+    return outcomes.margin

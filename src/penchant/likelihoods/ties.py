@@ -1,0 +1,157 @@
+"""Comparisons that may end in a tie: the noisy difference must exceed a threshold to be noticed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from penchant.errors import DataError
+from penchant.likelihoods.base import WINS, Likelihood, LogProb, Outcomes, Tilted
+from penchant.likelihoods.logit import Logit
+from penchant.likelihoods.probit import Probit
+from penchant.numerics.types import BoolArray, FloatArray
+
+_LINKS: dict[str, Likelihood] = {"probit": Probit(), "logit": Logit()}
+
+
+@dataclass(frozen=True)
+class Ties(Likelihood):
+    """P(win) = F(g − t), P(loss) = F(−g − t) and a tie otherwise, with a threshold t > 0.
+
+    F is the link's distribution function: "probit" is the ordered probit model, "logit" that of
+    Rao and Kupper. The threshold is learnable (its log is ``theta``).
+
+    Everything follows from the link, evaluated at g − t for a win; a tie is the log of the
+    difference F(u + t) − F(u − t) at u = −|g|, on the side where both are small and the
+    difference keeps its digits. This holds for the tilted integrals as it does for F itself.
+
+    >>> import numpy as np
+    >>> ties = Ties(threshold=0.5)
+    >>> g, known = np.array([0.0, 1.0]), np.zeros(2)
+    >>> ties.prob(g, known).round(3), ties.prob_tie(g, known).round(3)
+    (array([0.309, 0.691]), array([0.383, 0.242]))
+    """
+
+    threshold: float = 0.5
+    link: Literal["probit", "logit"] = "probit"
+
+    log_concave: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.threshold < np.inf:
+            raise DataError(
+                f"threshold of Ties is {self.threshold!r}: it must be positive; "
+                "without ties use likelihood='probit' or 'logit'"
+            )
+        if self.link not in _LINKS:
+            raise DataError(f"link of Ties is {self.link!r}: it must be one of {sorted(_LINKS)}")
+
+    @property
+    def n_answers(self) -> int:
+        return 3
+
+    def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:
+        link, tie = _LINKS[self.link], _ties(outcomes, g.shape[-1])
+        out = LogProb(*np.empty((4, *g.shape)))
+        for column, values in zip(out, link.log_prob(g[..., ~tie] - self.threshold), strict=True):
+            column[..., ~tie] = values
+        u = -np.abs(g[..., tie])
+        terms = _log_difference(
+            link.log_prob(u + self.threshold), link.log_prob(u - self.threshold)
+        )
+        for order, (column, values) in enumerate(zip(out, terms, strict=True)):
+            column[..., tie] = _unfold(values, g[..., tie], order)
+        return out
+
+    def tilted(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Tilted:
+        link, tie = _LINKS[self.link], _ties(outcomes, mean.size)
+        out = Tilted(*np.empty((3, mean.size)))
+        wins = link.tilted(mean[~tie] - self.threshold, var[~tie])
+        for column, values in zip(out, wins, strict=True):
+            column[~tie] = values
+        terms = _log_difference(*self._bracket(mean[tie], var[tie]))
+        out.log_z[tie] = terms[0]
+        out.d1[tie] = _unfold(terms[1], mean[tie], 1)
+        out.d2[tie] = -terms[2]
+        return out
+
+    def prob(self, mean: FloatArray, var: FloatArray) -> FloatArray:
+        return _LINKS[self.link].prob(mean - self.threshold, var)
+
+    def prob_tie(self, mean: FloatArray, var: FloatArray) -> FloatArray:
+        mean, var = np.broadcast_arrays(mean, var)
+        log_z = _log_difference(*self._bracket(mean.ravel(), var.ravel()))[0]
+        return np.exp(log_z).reshape(mean.shape)
+
+    @property
+    def theta(self) -> FloatArray:
+        return np.log([self.threshold])
+
+    @property
+    def bounds(self) -> FloatArray:
+        return np.log([[1e-3, 10.0]])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("threshold",)
+
+    def with_theta(self, theta: FloatArray) -> Self:
+        return replace(self, threshold=float(np.exp(theta[0])))
+
+    def tilted_gradient(
+        self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
+    ) -> FloatArray:
+        link, tie = _LINKS[self.link], _ties(outcomes, mean.size)
+        slope = np.empty(mean.size)
+        slope[~tie] = -link.tilted(mean[~tie] - self.threshold, var[~tie]).d1
+        upper, lower = self._bracket(mean[tie], var[tie])
+        # A wider band moves both ends outwards: ∂/∂t of log(e^upper − e^lower).
+        ratio = _odds(lower[0] - upper[0])
+        slope[tie] = upper[1] + ratio * (upper[1] + lower[1])
+        return self.threshold * slope[None]
+
+    def check(self, outcomes: Outcomes) -> None:
+        """Wins and ties are both explained."""
+
+    def _bracket(
+        self, mean: FloatArray, var: FloatArray
+    ) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
+        """The link's log Z and its two derivatives at the two ends of the band of ties."""
+        link, u = _LINKS[self.link], -np.abs(mean)
+        upper, lower = link.tilted(u + self.threshold, var), link.tilted(u - self.threshold, var)
+        return (upper.log_z, upper.d1, -upper.d2), (lower.log_z, lower.d1, -lower.d2)
+
+
+def _ties(outcomes: Outcomes, size: int) -> BoolArray:
+    return np.zeros(size, dtype=bool) if outcomes.tie is None else outcomes.tie
+
+
+def _unfold(values: FloatArray, g: FloatArray, order: int) -> FloatArray:
+    """A derivative in u = −|g| as a derivative in g."""
+    return np.where(g > 0, -values, values) if order % 2 else values
+
+
+def _odds(x: FloatArray) -> FloatArray:
+    """e^x/(1 − e^x) for x < 0."""
+    return np.exp(x) / -np.expm1(x)
+
+
+def _log_difference(upper: Sequence[FloatArray], lower: Sequence[FloatArray]) -> list[FloatArray]:
+    """log(e^a − e^b) and its derivatives, from a and b and theirs: two or three, as given.
+
+    With x = b − a it is a + log(1 − e^x), whose derivatives in x are −k, −k(1 + k) and
+    −k(1 + k)(1 + 2k) with k = e^x/(1 − e^x); the chain rule does the rest.
+    """
+    value, *x = (b - a for a, b in zip(upper, lower, strict=True))
+    k = _odds(value)
+    k2 = k * (1.0 + k)
+    terms = [
+        upper[0] + np.log(-np.expm1(value)),
+        upper[1] - k * x[0],
+        upper[2] - k * x[1] - k2 * x[0] ** 2,
+    ]
+    if len(upper) > 3:
+        third = k * x[2] + 3.0 * k2 * x[0] * x[1] + k2 * (1.0 + 2.0 * k) * x[0] ** 3
+        terms.append(upper[3] - third)
+    return terms

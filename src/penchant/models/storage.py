@@ -1,0 +1,179 @@
+"""Saving and loading fitted models: one zip of JSON and arrays, no pickle.
+
+A value is a JSON scalar, a list, a dictionary, or one of: an array, a sparse matrix, a tuple, a
+random generator, a dataclass or an estimator of penchant. Classes are found in an allow-list by
+name, so a file can only ever make objects of this package.
+"""
+
+import io
+import json
+import math
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from penchant.errors import DataError
+from penchant.models.registry import estimator_classes, value_classes
+
+FORMAT = "penchant model"
+VERSION = 1
+
+
+def save(model: BaseEstimator, path: str | PathLike[str]) -> None:
+    """Write a fitted estimator to `path`, atomically.
+
+    >>> import penchant as pc, tempfile, os
+    >>> data = pc.Comparisons.from_pairs(["a", "a"], ["b", "c"])
+    >>> gp = pc.PreferenceGP(optimize=None).fit(None, data)
+    >>> file = os.path.join(tempfile.mkdtemp(), "model.penchant")
+    >>> gp.save(file)
+    >>> bool((pc.load(file).predict() == gp.predict()).all())
+    True
+    """
+    arrays: list[np.ndarray[Any, Any]] = []
+    tree = _encode(model, arrays)
+    header = {"format": FORMAT, "version": VERSION, "model": tree}
+    target = Path(path)
+    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+    try:
+        with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr("model.json", json.dumps(header, allow_nan=False))
+            for k, array in enumerate(arrays):
+                with archive.open(f"{k}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+        os.replace(scratch, target)
+    except BaseException:
+        os.unlink(scratch)
+        raise
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """Read a model that `save` wrote. A damaged or foreign file is a DataError."""
+    name = os.fspath(path)
+    try:
+        with zipfile.ZipFile(name) as archive:
+            if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
+                raise DataError(f"{name} holds compressed members: it is not a penchant model")
+            header = json.loads(archive.read("model.json"))
+            _check_header(header, name)
+            return _decode(header["model"], archive)
+    except FileNotFoundError:
+        raise DataError(f"there is no file {name}: check the path") from None
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{name} cannot be read as a penchant model ({type(error).__name__}: {error}): it is "
+            "damaged, truncated, or of another kind; save the model again"
+        ) from None
+
+
+def _check_header(header: Any, name: str) -> None:
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise DataError(f"{name} is not a penchant model: its header says something else")
+    if header.get("version") != VERSION:
+        raise DataError(
+            f"{name} was written in format version {header.get('version')!r} and this penchant "
+            f"reads version {VERSION}: install the penchant that wrote it"
+        )
+
+
+def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, np.generic):
+        return _encode(value.item(), arrays)
+    if isinstance(value, np.ndarray):
+        arrays.append(value)
+        return {"$array": len(arrays) - 1}
+    if sparse.issparse(value):
+        csr = value.tocsr()
+        parts = [_encode(part, arrays) for part in (csr.data, csr.indices, csr.indptr)]
+        return {"$sparse": parts, "shape": list(csr.shape)}
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return {"$tuple": [_encode(part, arrays) for part in value]}
+    if isinstance(value, list):
+        return [_encode(part, arrays) for part in value]
+    if isinstance(value, Mapping):
+        return {"$dict": [[key, _encode(part, arrays)] for key, part in value.items()]}
+    if isinstance(value, np.random.Generator):
+        return {"$generator": value.bit_generator.state}
+    return _encode_object(value, arrays)
+
+
+def _encode_object(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    name = type(value).__name__
+    if estimator_classes().get(name) is type(value):
+        state = {key: v for key, v in vars(value).items() if key.endswith("_")}
+        params = value.get_params(deep=False)
+        return {
+            "$estimator": name,
+            "params": {key: _encode(v, arrays) for key, v in params.items()},
+            "state": {key: _encode(v, arrays) for key, v in state.items()},
+        }
+    if value_classes().get(name) is type(value):
+        return {
+            "$class": name,
+            "fields": {key: _encode(getattr(value, key), arrays) for key in _field_names(value)},
+        }
+    raise DataError(
+        f"a value of type {type(value).__module__}.{name} cannot be saved: models with custom "
+        "callables or foreign objects have to be rebuilt in code"
+    )
+
+
+def _field_names(value: Any) -> list[str]:
+    if is_dataclass(value):
+        return [field.name for field in fields(value) if field.init]
+    return list(value._fields)  # a NamedTuple
+
+
+def _decode(tree: Any, archive: zipfile.ZipFile) -> Any:
+    if isinstance(tree, list):
+        return [_decode(part, archive) for part in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if "$float" in tree:
+        return float(tree["$float"])
+    if "$array" in tree:
+        content = archive.read(f"{int(tree['$array'])}.npy")
+        return np.load(io.BytesIO(content), allow_pickle=False)
+    if "$sparse" in tree:
+        parts = tuple(_decode(part, archive) for part in tree["$sparse"])
+        return sparse.csr_array(parts, shape=tuple(tree["shape"]))
+    if "$tuple" in tree:
+        return tuple(_decode(part, archive) for part in tree["$tuple"])
+    if "$dict" in tree:
+        return {key: _decode(part, archive) for key, part in tree["$dict"]}
+    if "$generator" in tree:
+        state = tree["$generator"]
+        if state["bit_generator"] != "PCG64":
+            raise DataError(f"unknown random generator {state['bit_generator']!r} in the file")
+        bits = np.random.PCG64()
+        bits.state = state
+        return np.random.Generator(bits)
+    if "$class" in tree:
+        cls = value_classes()[tree["$class"]]
+        return cls(**{key: _decode(part, archive) for key, part in tree["fields"].items()})
+    return _decode_estimator(tree, archive)
+
+
+def _decode_estimator(tree: dict[str, Any], archive: zipfile.ZipFile) -> Any:
+    cls = estimator_classes()[tree["$estimator"]]
+    model = cls(**{key: _decode(part, archive) for key, part in tree["params"].items()})
+    for key, part in tree["state"].items():
+        if not key.endswith("_") or key.startswith("_"):
+            raise DataError(f"unexpected attribute {key!r} in the file")
+        setattr(model, key, _decode(part, archive))
+    return model

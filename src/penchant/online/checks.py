@@ -1,0 +1,88 @@
+"""Checks of what a learner is given; compiled loops check no bounds, so everything passes here."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penchant.errors import DataError
+from penchant.numerics.types import FloatArray, IntArray
+from penchant.online.rule import Real
+
+
+def check_docs(docs: Any, dtype: str, ndims: tuple[int, ...] = (2,)) -> Real:
+    """Return documents as a finite contiguous array with one of the numbers of axes."""
+    try:
+        block: Real = np.ascontiguousarray(docs, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"documents are not a dense array of numbers ({error}): encode text as numbers, and "
+            "call .toarray() on a sparse matrix"
+        ) from None
+    if block.ndim not in ndims or 0 in block.shape:
+        raise DataError(
+            f"documents have shape {block.shape}: they must be (n, d), one row a document"
+            + (", or (T, n, d) for T rounds" if 3 in ndims else "")
+        )
+    if not np.isfinite(block).all():
+        raise DataError("documents hold missing or infinite values: fill or drop them")
+    return block
+
+
+def check_grades(y: ArrayLike, n: int) -> FloatArray:
+    """Return one finite label for each of n documents."""
+    grades: FloatArray = np.asarray(y, dtype=np.float64)
+    if grades.shape != (n,) or not np.isfinite(grades).all():
+        raise DataError(
+            f"y has shape {grades.shape}: it must hold one finite label for each of the {n} "
+            "documents"
+        )
+    return grades
+
+
+def check_queries(qid: ArrayLike | None, n: int) -> Any:
+    """Return one query id for each of n documents; None puts all in one query."""
+    queries = np.zeros(n) if qid is None else np.asarray(qid)
+    if queries.shape != (n,):
+        raise DataError(
+            f"qid has shape {queries.shape} and there are {n} documents: give one query id a "
+            "document"
+        )
+    return queries
+
+
+def check_rows(rows: ArrayLike, n: int, name: str) -> IntArray:
+    """Return row numbers below n."""
+    index = np.asarray(rows)
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise DataError(
+            f"{name} has shape {index.shape} and type {index.dtype}: it must be a list of row "
+            "numbers of X"
+        )
+    if index.size and (index.min() < 0 or index.max() >= n):
+        raise DataError(
+            f"{name} runs from {index.min()} to {index.max()} and X has {n} rows: count from 0"
+        )
+    return index.astype(np.intp, copy=False)
+
+
+def check_order(order: ArrayLike, shape: tuple[int, ...], k: int, name: str) -> IntArray:
+    """Return the first places, (…, min(k, n)), of orders of (…, n) documents."""
+    *rounds, n = shape
+    top = min(k, n)
+    index = np.asarray(order)
+    if index.dtype.kind not in "iu" or index.ndim != len(shape) or index.shape[-1] < top:
+        raise DataError(
+            f"{name} has shape {index.shape} and type {index.dtype}: it must be document "
+            f"numbers, best first, at least {top} for each round"
+        )
+    if list(index.shape[:-1]) != rounds:
+        raise DataError(f"{name} holds {len(index)} rounds and docs {rounds[0]}: give as many")
+    first = index[..., :top]
+    in_order = np.sort(first, axis=-1)
+    if in_order.min() < 0 or in_order.max() >= n or (np.diff(in_order, axis=-1) == 0).any():
+        raise DataError(
+            f"{name} runs from {in_order.min()} to {in_order.max()} in its first {top} places: "
+            f"it must name different documents of 0…{n - 1}"
+        )
+    return np.ascontiguousarray(first, dtype=np.intp)

@@ -1,0 +1,203 @@
+"""The sequential loops, compiled.
+
+This module imports numba at its head: import it only inside the functions that run a loop.
+A loop changes the arrays of its `State` in place; nothing is allocated per round, and no
+difference matrix is ever formed. All compiled code is in this one file, because numba's
+cache notices changes of the file that holds a function, not of the files it calls into.
+"""
+
+from collections.abc import Callable
+from math import exp, inf, sqrt
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+
+from penchant.numerics.types import FloatArray, IntArray
+from penchant.online.rule import (
+    ADAPTIVE,
+    EXPONENTIATED,
+    HINGE,
+    LINEAR,
+    PERCEPTRON,
+    Real,
+    Rule,
+    State,
+)
+
+F = TypeVar("F", bound=Callable[..., object])
+
+# Sums may be reordered (that is what lets a dot product use vector registers), but NaN and
+# infinity keep their meaning.
+_FASTMATH = {"reassoc", "contract", "nsz"}
+# "numpy": a check of each division for zero would keep the adaptive loop out of them too.
+_OPTIONS = {"fastmath": _FASTMATH, "error_model": "numpy", "nogil": True}
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def _compiled(function: F) -> F:
+    try:
+        compiled: F = numba.njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # a read-only installation and no folder for the cache elsewhere
+        compiled = numba.njit(**_OPTIONS)(function)
+    return compiled
+
+
+@_compiled
+def _slope(loss: int, margin: float) -> float:
+    """Return −ℓ'(margin)."""
+    if loss == LINEAR:
+        return 1.0
+    if loss == PERCEPTRON:
+        return 1.0 if margin <= 0.0 else 0.0
+    if loss == HINGE:
+        return 1.0 if margin < 1.0 else 0.0
+    return 1.0 / (1.0 + exp(margin))
+
+
+@_compiled
+def _add(weights: Real, delta: Real, size: float) -> None:
+    scale = weights.dtype.type(size)
+    for f in range(delta.size):
+        weights[f] += scale * delta[f]
+
+
+@_compiled
+def _adapt(weights: Real, squares: FloatArray, delta: Real, slope: float, rate: float) -> None:
+    for f in range(delta.size):
+        gradient = slope * delta[f]
+        squares[f] += gradient * gradient
+        # A branch on zero would keep the loop out of vector registers; 0/√tiny is 0 as well.
+        weights[f] += rate * gradient / sqrt(squares[f] + _TINY)
+
+
+@_compiled
+def _exponentiate(weights: Real, log_weights: FloatArray, delta: Real, size: float) -> None:
+    largest = -inf
+    for f in range(delta.size):
+        log_weights[f] += size * delta[f]
+        largest = max(largest, log_weights[f])
+    total = 0.0
+    for f in range(delta.size):
+        log_weights[f] -= largest
+        weights[f] = exp(log_weights[f])
+        total += weights[f]
+    for f in range(delta.size):
+        weights[f] /= total
+
+
+@_compiled
+def _learn_difference(rule: Rule, state: State, delta: Real, margin: float) -> None:
+    slope = _slope(rule.loss, margin)
+    if slope != 0.0:
+        if rule.update == ADAPTIVE:
+            _adapt(state.weights, state.squares, delta, slope, rule.rate)
+        elif rule.update == EXPONENTIATED:
+            _exponentiate(state.weights, state.log_weights, delta, slope * rule.rate)
+        else:
+            _add(state.weights, delta, slope * rule.rate)  # Figure 1's update
+    if rule.average:
+        for f in range(delta.size):
+            state.total[f] += state.weights[f]
+    state.rounds[0] += 1
+
+
+@_compiled
+def _dot(left: Real, right: Real) -> Any:
+    total = left.dtype.type(0.0)
+    for f in range(left.size):
+        total += left[f] * right[f]
+    return total
+
+
+@_compiled
+def _select(values: Real, candidates: IntArray, best: IntArray) -> int:
+    """Write the highest-valued candidates into `best`, highest first; return how many fit.
+
+    Insertion into a short list: no full sort, and equal values stay in the given order.
+    """
+    kept = 0
+    for candidate in candidates:
+        value = values[candidate]
+        if kept < best.size:
+            kept += 1
+        elif value <= values[best[kept - 1]]:
+            continue
+        place = kept - 1
+        while place > 0 and values[best[place - 1]] < value:
+            best[place] = best[place - 1]
+            place -= 1
+        best[place] = candidate
+    return kept
+
+
+@_compiled
+def _weigh(discount: FloatArray, presented: IntArray, feedback: IntArray, out: Real) -> None:
+    """Write each document's coefficient in φ(x, ȳ) − φ(x, y), with φ of Eq. 5."""
+    out[:] = 0.0
+    for i in range(min(discount.size, presented.size)):
+        out[feedback[i]] += discount[i]
+        out[presented[i]] -= discount[i]
+
+
+@_compiled
+def _combine(docs: Real, coefficients: Real, delta: Real) -> None:
+    delta[:] = 0.0
+    for j in range(docs.shape[0]):
+        if coefficients[j] != 0.0:
+            _add(delta, docs[j], coefficients[j])
+
+
+@_compiled
+def learn_difference(rule: Rule, state: State, delta: Real) -> None:
+    """One round from Δ = φ(x, ȳ) − φ(x, y) itself."""
+    _learn_difference(rule, state, delta, _dot(state.weights, delta))
+
+
+@_compiled
+def learn_logged(
+    rule: Rule, state: State, docs: Real, presented: IntArray, feedback: IntArray
+) -> None:
+    """Rounds of equally many documents, with the orders that were shown and returned."""
+    coefficients = np.empty(docs.shape[1], docs.dtype)
+    delta = np.empty(docs.shape[2], docs.dtype)
+    for t in range(docs.shape[0]):
+        _weigh(rule.discount, presented[t], feedback[t], coefficients)
+        _combine(docs[t], coefficients, delta)
+        _learn_difference(rule, state, delta, _dot(state.weights, delta))
+
+
+@_compiled
+def learn_graded(
+    rule: Rule, state: State, docs: Real, starts: IntArray, grades: FloatArray, depth: int
+) -> None:
+    """Present each block of documents, bring its best-graded of the first `depth` up, learn."""
+    longest = np.max(np.diff(starts))
+    given = np.arange(longest)
+    scores = np.empty(longest, docs.dtype)
+    coefficients = np.empty(longest, docs.dtype)
+    delta = np.empty(docs.shape[1], docs.dtype)
+    seen = np.empty(max(depth, rule.discount.size), np.intp)
+    improved = np.empty(rule.discount.size, np.intp)
+    for t in range(starts.size - 1):
+        block = docs[starts[t] : starts[t + 1]]
+        n = block.shape[0]
+        for j in range(n):
+            scores[j] = _dot(block[j], state.weights)
+        n_seen = _select(scores, given[:n], seen)
+        visible = seen[: min(n_seen, depth)]
+        n_top = _select(grades[starts[t] : starts[t + 1]], visible, improved)
+        _weigh(rule.discount, seen[:n_top], improved, coefficients[:n])
+        _combine(block, coefficients[:n], delta)
+        _learn_difference(rule, state, delta, _dot(coefficients[:n], scores[:n]))
+
+
+@_compiled
+def learn_pairs(rule: Rule, state: State, docs: Real, winner: IntArray, loser: IntArray) -> None:
+    """Rounds of two documents: Δ = x_winner − x_loser."""
+    delta = np.empty(docs.shape[1], docs.dtype)
+    for t in range(winner.size):
+        better, worse = docs[winner[t]], docs[loser[t]]
+        for f in range(delta.size):
+            delta[f] = better[f] - worse[f]
+        _learn_difference(rule, state, delta, _dot(state.weights, delta))

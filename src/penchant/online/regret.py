@@ -1,0 +1,200 @@
+"""Regret: how far below the best presentation a learner stays, and what theory promises."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from penchant.errors import DataError
+from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.types import FloatArray, IntArray
+from penchant.online.feedback import User, discounted
+from penchant.online.perceptron import present_sorted
+from penchant.online.rounds import Round
+from penchant.online.rule import discounts
+
+
+class Learner(Protocol):
+    """What `simulate` and `learn_stream` ask of a model; k is the number of places that count."""
+
+    k: int
+
+    def present(self, docs: Any) -> IntArray:
+        """Return the documents, best first."""
+        ...
+
+    def learn(self, docs: Any, presented: Any, feedback: Any) -> Self:
+        """Take the returned order in."""
+        ...
+
+
+def perceptron_bound(
+    n_rounds: ArrayLike, norm: float, weight_norm: float, alpha: float = 1.0, slack: ArrayLike = 0.0
+) -> FloatArray:
+    """Return Theorem 1's bound (Eq. 4) on the average regret after T rounds.
+
+    `norm` is R, a bound on ‖φ(x, y)‖; `weight_norm` is ‖w*‖; `slack` is (1/T) Σ ξ_t. Holds in
+    expectation when the feedback is α-informative in expectation. With the logistic loss, whose
+    slope lies between ½ and 1 on rounds that the model presented itself, twice the bound holds
+    without slack; and any convex cost of the utility difference with slopes up to G exceeds its
+    minimum by at most G times the regret, so G times the bound covers it.
+
+    >>> perceptron_bound([1, 100], norm=1.0, weight_norm=1.0, alpha=0.5).round(3).tolist()
+    [4.0, 0.4]
+    """
+    rounds = np.asarray(n_rounds, dtype=np.float64)
+    noise = np.asarray(slack, dtype=np.float64)
+    return noise / alpha + 2.0 * norm * weight_norm / (alpha * np.sqrt(rounds))
+
+
+def exponentiated_bound(
+    n_rounds: ArrayLike, largest: float, n_features: int, rate: float, alpha: float = 1.0
+) -> FloatArray:
+    """Return the bound on the average regret of the exponentiated update, without slack.
+
+    For w* with wᵢ ≥ 0 and Σ wᵢ = 1, and |φᵢ(x, y)| ≤ `largest`: the relative entropy between
+    w* and w_t starts at most at log d, and a round lowers it by η w*ᵀΔ less at most
+    η² max|Δᵢ|²/2 ≤ 2 η² `largest`².
+
+    >>> exponentiated_bound(100, largest=1.0, n_features=10, rate=0.1).round(3).item()
+    0.43
+    """
+    rounds = np.asarray(n_rounds, dtype=np.float64)
+    entropy = float(np.log(n_features))
+    return (entropy / (rate * rounds) + 2.0 * rate * largest**2) / alpha
+
+
+def feature_norm(rounds: Sequence[Round], k: int) -> float:
+    """Return R: no order of any round's documents has ‖φ(x, y)‖ above it (triangle inequality).
+
+    >>> feature_norm([Round(np.eye(2))], k=1)
+    1.0
+    """
+    return max(
+        discounted(norms, present_sorted(norms), k)
+        for norms in (np.linalg.norm(round_.docs, axis=1) for round_ in rounds)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Regret:
+    """What `simulate` measured: P permutations of T rounds.
+
+    Attributes
+    ----------
+    utility : (P, T) U(x, y*) − U(x, y) of each round's presentation (Eq. 1 is its mean).
+    gain : (P, T) U(x, ȳ) − U(x, y), what the feedback offered.
+    dcg : (P, T) the best DCG minus the presented one ("DCG*"), or None without labels.
+    feature_norm, weight_norm : R and ‖w*‖ of Theorem 1.
+    """
+
+    utility: FloatArray
+    gain: FloatArray
+    dcg: FloatArray | None
+    feature_norm: float
+    weight_norm: float
+
+    def running(self, of: Literal["utility", "dcg"] = "utility") -> tuple[FloatArray, FloatArray]:
+        """Return the running mean, (T,), averaged over permutations, and its deviation, (T,)."""
+        values = getattr(self, of)
+        if values is None:
+            raise DataError("no DCG regret: the rounds had no grades; give Round(docs, grades)")
+        means = running_mean(values)
+        return means.mean(axis=0), means.std(axis=0)
+
+    def slack(self, alpha: float) -> FloatArray:
+        """Return ξ, (P, T): by how much the feedback fell short of α-informative (Eq. 2)."""
+        return np.maximum(0.0, alpha * self.utility - self.gain)
+
+    def bound(self, alpha: float) -> FloatArray:
+        """Return Theorem 1's bound, (T,), at the slack that occurred, mean over permutations."""
+        slack = running_mean(self.slack(alpha)).mean(axis=0)
+        n_rounds = np.arange(1, slack.size + 1)
+        return perceptron_bound(n_rounds, self.feature_norm, self.weight_norm, alpha, slack)
+
+
+def running_mean(values: FloatArray) -> FloatArray:
+    """Return the mean of the first t entries of each row, for every t.
+
+    >>> running_mean(np.array([[1.0, 3.0]])).tolist()
+    [[1.0, 2.0]]
+    """
+    return np.cumsum(values, axis=-1) / np.arange(1, values.shape[-1] + 1)
+
+
+def simulate(
+    model: Learner,
+    rounds: Sequence[Round],
+    user: User,
+    *,
+    weights: ArrayLike,
+    n_permutations: int = 1,
+    random_state: RandomState = None,
+) -> Regret:
+    """Let the model learn from a simulated user, afresh over each permutation of the rounds.
+
+    `weights` is w*, (d,): the utility by which regret is counted, with the model's own number k
+    of places (Eq. 5). A single permutation keeps the rounds as given.
+
+    >>> from penchant.models.preference_perceptron import PreferencePerceptron
+    >>> from penchant.online import AlphaUser
+    >>> rng = np.random.default_rng(0)
+    >>> rounds = [Round(rng.standard_normal((8, 3))) for _ in range(200)]
+    >>> taste = np.array([1.0, -1.0, 0.5])
+    >>> regret = simulate(PreferencePerceptron(), rounds, AlphaUser(taste), weights=taste)
+    >>> mean, _ = regret.running()
+    >>> bool(mean[-1] < mean[9] and np.all(mean <= regret.bound(alpha=1.0)))
+    True
+    """
+    if not rounds or n_permutations < 1:
+        raise DataError(
+            f"simulate got {len(rounds)} rounds and {n_permutations} permutations: both must be "
+            "at least 1"
+        )
+    rng = as_rng(random_state)
+    truth = np.asarray(weights, dtype=np.float64)
+    values = [_worth(round_, truth) for round_ in rounds]
+    runs = []
+    for _ in range(n_permutations):
+        order = rng.permutation(len(rounds)) if n_permutations > 1 else np.arange(len(rounds))
+        learner = clone(model, safe=False)
+        runs.append([_play(learner, rounds[t], user, values[t], rng) for t in order])
+    utility, gain, dcg = np.moveaxis(np.array(runs), -1, 0)
+    graded = all(round_.grades is not None for round_ in rounds)
+    return Regret(
+        utility,
+        gain,
+        dcg if graded else None,
+        feature_norm(rounds, model.k),
+        float(np.linalg.norm(truth)),
+    )
+
+
+def _worth(round_: Round, weights: FloatArray) -> list[FloatArray]:
+    """Return what each document is worth: by utility, and by label where there is one."""
+    utility: FloatArray = np.asarray(round_.docs @ weights, dtype=np.float64)
+    return [utility] if round_.grades is None else [utility, round_.grades]
+
+
+def _play(
+    model: Learner,
+    round_: Round,
+    user: User,
+    worth: list[FloatArray],
+    rng: np.random.Generator,
+) -> tuple[float, float, float]:
+    """Play one round; return its utility regret, the gain offered, and its DCG regret."""
+    presented = model.present(round_.docs)
+    feedback = user(round_, presented, rng)
+    model.learn(round_.docs, presented, feedback)
+    lost = [_shortfall(values, presented, model.k) for values in worth]
+    gain = discounted(worth[0], feedback, model.k) - discounted(worth[0], presented, model.k)
+    return lost[0], gain, lost[1] if len(lost) > 1 else 0.0
+
+
+def _shortfall(values: FloatArray, presented: IntArray, k: int) -> float:
+    best = np.sort(values)[::-1][:k]
+    return float(discounts(best.size) @ best) - discounted(values, presented, k)

@@ -1,0 +1,76 @@
+"""What a perceptron is made of: the rule that it learns by and the state that it keeps.
+
+Both are named tuples because compiled code takes those as they are.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from penchant.numerics.types import FloatArray, IntArray
+
+Real = NDArray[np.floating[Any]]
+
+LINEAR, PERCEPTRON, HINGE, LOGISTIC = range(4)
+LOSSES = {"linear": LINEAR, "perceptron": PERCEPTRON, "hinge": HINGE, "logistic": LOGISTIC}
+
+ADDITIVE, ADAPTIVE, EXPONENTIATED = range(3)
+UPDATES = {"additive": ADDITIVE, "adaptive": ADAPTIVE, "exponentiated": EXPONENTIATED}
+
+
+class Rule(NamedTuple):
+    """How one round changes the weights.
+
+    The difference Δ = φ(x, ȳ) − φ(x, y) pulls the weights by `rate` times −ℓ'(wᵀΔ), where the
+    loss ℓ is linear (always 1: the paper's algorithm), perceptron (1 when wᵀΔ ≤ 0), hinge
+    (1 when wᵀΔ < 1) or logistic (between 0 and 1).
+    """
+
+    discount: FloatArray
+    """(k,) weight of each place in the ranking."""
+    loss: int
+    update: int
+    rate: float
+    average: bool
+
+
+class State(NamedTuple):
+    """Everything that the next round needs; d features."""
+
+    weights: Real
+    """(d,) in the precision of the model."""
+    log_weights: FloatArray
+    """(d,) used by the exponentiated update, whose weights are their softmax."""
+    squares: FloatArray
+    """(d,) sums of squared gradients, used by the adaptive update."""
+    total: FloatArray
+    """(d,) sum of the weights after each round, used by averaging."""
+    rounds: IntArray
+    """(1,) the number of rounds learned."""
+
+
+def discounts(k: int) -> FloatArray:
+    """Return 1/log2(i + 1) for the places i = 1…k (Eq. 5).
+
+    >>> discounts(3).round(3).tolist()
+    [1.0, 0.631, 0.5]
+    """
+    places: FloatArray = np.arange(1, k + 1, dtype=np.float64)
+    return 1.0 / np.log2(places + 1.0)
+
+
+def new_state(rule: Rule, n_features: int, dtype: DTypeLike) -> State:
+    """Return the state before the first round: w = 0, or the uniform combination.
+
+    Sums over all rounds are kept in double precision whatever the weights are in: a million
+    small terms would be lost in single.
+    """
+    start = 1.0 / n_features if rule.update == EXPONENTIATED else 0.0
+    return State(
+        weights=np.full(n_features, start, dtype),
+        log_weights=np.zeros(n_features),
+        squares=np.zeros(n_features),
+        total=np.zeros(n_features),
+        rounds=np.zeros(1, dtype=np.intp),
+    )

@@ -1,0 +1,244 @@
+"""Who is compared with whom: the graph whose Laplacian every least-squares ranker shares.
+
+Least squares on differences (001 Eq. 5) is (s − f)ᵀL(s − f), with L the Laplacian of the graph
+of comparisons. Graded scores within groups give L = ⊕ (n_q I − 11ᵀ), which is a centring per
+group; explicit pairs give L = Aᵀ diag(count) A. Neither is ever formed as a dense matrix: both
+graphs offer a root R with RᵀR = L, and the target R s.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+
+class OrderedPairs(NamedTuple):
+    """Pairs of rows of which the first is preferred, each with a weight; arrays (m,)."""
+
+    better: IntArray
+    worse: IntArray
+    weight: FloatArray
+
+
+class NormalEquations(NamedTuple):
+    """ZᵀLZ (p, p) and ZᵀLs (p,) for features Z."""
+
+    gram: FloatArray
+    response: FloatArray
+
+
+class Fold(NamedTuple):
+    """Rows and comparisons to learn from, rows and ordered pairs (within them) to judge by."""
+
+    train_rows: IntArray
+    train: "PreferenceGraph"
+    valid_rows: IntArray
+    valid: OrderedPairs
+
+
+class PreferenceGraph(Protocol):
+    """What the rankers need to know of the comparisons."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows (items) that the graph connects."""
+
+    def normal_equations(self, Z: FloatArray) -> NormalEquations:
+        """ZᵀLZ and ZᵀLs for features Z (n, p)."""
+
+    def ordered_pairs(self, reach: int | None = None) -> OrderedPairs:
+        """Pairs with a preferred side; a `reach` bounds how many a row may be part of."""
+
+    def folds(self, n_folds: int) -> Iterator[Fold]:
+        """Deterministic cross-validation folds."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Graded scores, compared within groups only: the block Laplacian ⊕ (n_q I − 11ᵀ).
+
+    group : (n,) group of each row, 0 … n_groups − 1, every one in use.
+    scores : (n,) graded preference; higher is better.
+
+    >>> graph = Groups(np.array([0, 0, 1, 1]), np.array([3.0, 1.0, 0.0, 0.0]))
+    >>> graph.target
+    array([ 1.41..., -1.41...,  0. ,  0. ])
+    >>> graph.ordered_pairs().better, graph.ordered_pairs().worse
+    (array([0]), array([1]))
+    """
+
+    group: IntArray
+    scores: FloatArray
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.group)
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Rows in each group (n_groups,)."""
+        return np.bincount(self.group)
+
+    @property
+    def target(self) -> FloatArray:
+        """R s (n,)."""
+        return self.root(self.scores[:, None])[:, 0]
+
+    def centre(self, M: FloatArray) -> FloatArray:
+        """M (n, k) less its mean within each group."""
+        ones = np.ones(self.n_rows)
+        member = sparse.csr_array((ones, (self.group, np.arange(self.n_rows))))
+        means = (member @ M) / self.sizes[:, None]
+        centred: FloatArray = M - means[self.group]
+        return centred
+
+    def root(self, M: FloatArray) -> FloatArray:
+        """R M (n, k): the symmetric root of L is √n_q times the centring of each group."""
+        centred = self.centre(M)
+        centred *= np.sqrt(self.sizes[self.group])[:, None]
+        return centred
+
+    def normal_equations(self, Z: FloatArray) -> NormalEquations:
+        rooted = self.root(Z)
+        return NormalEquations(rooted.T @ rooted, rooted.T @ self.target)
+
+    def ordered_pairs(self, reach: int | None = None) -> OrderedPairs:
+        """All pairs of unequal score within groups, or an even sample of them.
+
+        The rows of a group stand on a circle, and row i meets the rows `offset` places ahead.
+        With a reach, larger groups take that many offsets, evenly spread, so that the number of
+        pairs grows with n and not with n_q². Weights sum to one within each group.
+        """
+        order = np.argsort(self.group, kind="stable")
+        size = self.sizes[self.group[order]]
+        first = np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
+        position = np.arange(self.n_rows) - first
+        half = size // 2
+        reach = int(half.max()) if reach is None else min(reach, int(half.max()))
+        better, worse = [], []
+        for step in range(1, reach + 1):
+            offset = np.where(half > reach, -(-step * half // reach), step)
+            met_twice = (2 * offset == size) & (position >= offset)  # the circle's diameters
+            keep = (step <= half) & ~met_twice
+            here = order[keep]
+            there = order[first[keep] + (position[keep] + offset[keep]) % size[keep]]
+            gain = self.scores[here] - self.scores[there]
+            better.append(np.where(gain > 0, here, there)[gain != 0])
+            worse.append(np.where(gain > 0, there, here)[gain != 0])
+        return self._weighted(_joined(better), _joined(worse))
+
+    def _weighted(self, better: IntArray, worse: IntArray) -> OrderedPairs:
+        group = self.group[better]
+        return OrderedPairs(better, worse, 1.0 / np.bincount(group, minlength=1)[group])
+
+    def take(self, rows: IntArray) -> "Groups":
+        """The same comparisons among some of the rows."""
+        _, group = np.unique(self.group[rows], return_inverse=True)
+        return Groups(group.astype(np.intp), self.scores[rows])
+
+    def blocks(self, n_folds: int) -> list[IntArray]:
+        """Rows in n_folds parts: whole groups, or parts of the one group there is.
+
+        Groups are dealt out by size and the rows of a single group by score, so that the parts
+        are alike without a random draw.
+        """
+        if self.n_groups > 1:
+            dealt = np.argsort(-self.sizes, kind="stable")
+            unit = self.group
+        else:
+            dealt = np.argsort(self.scores, kind="stable")
+            unit = np.arange(self.n_rows)
+        part = np.empty(len(dealt), dtype=np.intp)
+        part[dealt] = np.arange(len(dealt)) % n_folds
+        return [np.flatnonzero(part[unit] == k) for k in range(min(n_folds, len(dealt)))]
+
+    def folds(self, n_folds: int) -> Iterator[Fold]:
+        for valid_rows in self.blocks(n_folds):
+            train_rows = np.setdiff1d(np.arange(self.n_rows), valid_rows, assume_unique=True)
+            valid = self.take(valid_rows).ordered_pairs(VALIDATION_REACH)
+            yield Fold(train_rows, self.take(train_rows), valid_rows, valid)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Explicit comparisons between rows: the Laplacian Aᵀ diag(count) A.
+
+    winner, loser : (m,) rows. count : (m,) how often. margin : (m,) the score difference to
+    regress on: one where only the direction is known, zero in a tie.
+
+    >>> graph = Pairs(np.array([0]), np.array([1]), np.array([2.0]), np.array([1.0]), 3)
+    >>> graph.normal_equations(np.eye(3)).response
+    array([ 2., -2.,  0.])
+    """
+
+    winner: IntArray
+    loser: IntArray
+    count: FloatArray
+    margin: FloatArray
+    n_items: int
+
+    @property
+    def n_rows(self) -> int:
+        return self.n_items
+
+    @property
+    def target(self) -> FloatArray:
+        """R s (m,)."""
+        return np.sqrt(self.count) * self.margin
+
+    def root(self, M: FloatArray) -> FloatArray:
+        """R M (m, k): one weighted difference a pair."""
+        difference = M[self.winner] - M[self.loser]
+        difference *= np.sqrt(self.count)[:, None]
+        return difference
+
+    def normal_equations(self, Z: FloatArray) -> NormalEquations:
+        m = np.arange(len(self.winner))
+        shape = (len(m), self.n_items)
+        ones = np.ones(len(m))
+        A = sparse.csr_array((ones, (m, self.winner)), shape) - sparse.csr_array(
+            (ones, (m, self.loser)), shape
+        )
+        weighted = A.T.multiply(self.count).tocsr()
+        gram = Z.T @ ((weighted @ A) @ Z)  # the n × n Laplacian, not the m differences, meets Z
+        return NormalEquations(0.5 * (gram + gram.T), Z.T @ (weighted @ self.margin))
+
+    def ordered_pairs(self, reach: int | None = None) -> OrderedPairs:
+        """The comparisons that are no ties, weighted by their counts."""
+        decided = self.margin > 0
+        return OrderedPairs(self.winner[decided], self.loser[decided], self.count[decided])
+
+    def take(self, chosen: slice | BoolArray) -> "Pairs":
+        """Some of the comparisons, over the same rows."""
+        return Pairs(
+            self.winner[chosen],
+            self.loser[chosen],
+            self.count[chosen],
+            self.margin[chosen],
+            self.n_items,
+        )
+
+    def folds(self, n_folds: int) -> Iterator[Fold]:
+        """Every n_folds-th comparison is held out; the rows stay."""
+        part = np.arange(len(self.winner)) % n_folds
+        rows = np.arange(self.n_items)
+        for k in range(min(n_folds, len(part))):
+            kept = part != k
+            yield Fold(rows, self.take(kept), rows, self.take(~kept).ordered_pairs())
+
+
+VALIDATION_REACH = 32
+"""Offsets for held-out pairs: a row meets up to 64 others, past which accuracy hardly gains."""
+
+
+def _joined(parts: list[IntArray]) -> IntArray:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)

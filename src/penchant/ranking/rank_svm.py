@@ -1,0 +1,124 @@
+"""RankSVM: squared hinge loss on the differences of ordered pairs, without the differences.
+
+Minimise ½|w|² + C Σ weight · max(0, 1 − g)², with g = f[better] − f[worse] and f = Φw. The pairs
+inside the margin form a graph; its Laplacian L gives the Hessian I + 2C ΦᵀLΦ, which conjugate
+gradients apply as two products with Φ and one with a sparse n × n matrix.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg
+
+from penchant.errors import ConvergenceWarning
+from penchant.numerics.types import FloatArray
+from penchant.ranking.graph import Groups, OrderedPairs, Pairs
+
+
+@dataclass(frozen=True)
+class RankSVMFit:
+    """Weights (r,), Newton steps taken, and whether the gradient fell below the tolerance."""
+
+    weights: FloatArray
+    n_iter: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class _Objective:
+    """The loss as a function of w and f = Φw, so that a line search needs no product with Φ."""
+
+    features: Any
+    pairs: OrderedPairs
+    C: float
+
+    def slack(self, f: FloatArray) -> FloatArray:
+        return np.maximum(0.0, 1.0 - (f[self.pairs.better] - f[self.pairs.worse]))
+
+    def value(self, w: FloatArray, f: FloatArray) -> float:
+        return float(0.5 * w @ w + self.C * (self.pairs.weight @ self.slack(f) ** 2))
+
+    def gradient(self, w: FloatArray, f: FloatArray) -> FloatArray:
+        pull = self.pairs.weight * self.slack(f)
+        n = len(f)
+        per_row = np.bincount(self.pairs.better, pull, n) - np.bincount(self.pairs.worse, pull, n)
+        gradient: FloatArray = w - 2.0 * self.C * (self.features.T @ per_row)
+        return gradient
+
+    def hessian(self, f: FloatArray) -> LinearOperator:
+        inside = self.slack(f) > 0
+        better, worse = self.pairs.better[inside], self.pairs.worse[inside]
+        n = len(f)
+        ends = (np.concatenate([better, worse]), np.concatenate([worse, better]))
+        weight = 2.0 * self.C * np.tile(self.pairs.weight[inside], 2)
+        adjacency = sparse.csr_array((weight, ends), shape=(n, n))  # repeated pairs add up
+        degree = np.bincount(ends[0], weight, n)
+
+        def product(v: FloatArray) -> FloatArray:
+            moved = self.features @ v
+            image: FloatArray = v + self.features.T @ (degree * moved - adjacency @ moved)
+            return image
+
+        r = self.features.shape[1]
+        return LinearOperator((r, r), matvec=product, dtype=np.float64)
+
+
+def training_pairs(graph: Groups | Pairs, max_pairs: int) -> OrderedPairs:
+    """The ordered pairs to learn from, an even sample of them where there are too many.
+
+    Within a group the weights sum to its number of rows, so that C means the same for groups of
+    any size; explicit pairs weigh what they were counted.
+    """
+    pairs = graph.ordered_pairs(reach=max(1, max_pairs // graph.n_rows))
+    if isinstance(graph, Pairs):
+        return pairs
+    return pairs._replace(weight=pairs.weight * graph.sizes[graph.group[pairs.better]])
+
+
+def fit_rank_svm(
+    features: Any, pairs: OrderedPairs, C: float, tol: float = 1e-5, max_iter: int = 100
+) -> RankSVMFit:
+    """Newton's method with conjugate gradients, for features (n, r), dense or sparse.
+
+    >>> pairs = OrderedPairs(np.array([1]), np.array([0]), np.ones(1))
+    >>> fit_rank_svm(np.array([[0.0], [1.0]]), pairs, C=0.5).weights
+    array([0.5])
+    """
+    objective = _Objective(features, pairs, C)
+    w = np.zeros(features.shape[1])
+    f = np.zeros(features.shape[0])
+    gradient = objective.gradient(w, f)
+    start = size = float(np.linalg.norm(gradient))
+    for n_iter in range(max_iter):
+        if size <= tol * start:
+            return RankSVMFit(w, n_iter, True)
+        accuracy = min(0.1, size / start)  # loose steps while far away, tight ones near the end
+        step, _ = cg(objective.hessian(f), -gradient, rtol=accuracy, maxiter=500)
+        w, f = _line_search(objective, w, f, step, float(gradient @ step))
+        gradient = objective.gradient(w, f)
+        size = float(np.linalg.norm(gradient))
+    converged = size <= tol * start
+    if not converged:
+        warnings.warn(
+            f"RankSVM stopped after {max_iter} Newton steps with a gradient of {size / start:.1e} "
+            f"of the first, not {tol:g}: raise max_iter or lower C",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return RankSVMFit(w, max_iter, converged)
+
+
+def _line_search(
+    objective: _Objective, w: FloatArray, f: FloatArray, step: FloatArray, slope: float
+) -> tuple[FloatArray, FloatArray]:
+    """Halve the step until the loss falls by a share of what the slope promises."""
+    before, move = objective.value(w, f), objective.features @ step
+    size = 1.0
+    while objective.value(w + size * step, f + size * move) > before + 1e-4 * size * slope:
+        size *= 0.5
+        if size < 1e-10:  # the loss cannot fall any further in this arithmetic
+            return w, f
+    return w + size * step, f + size * move

@@ -1,0 +1,42 @@
+"""Small problems that many tests share, and where the real data are."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penchant.data import Comparisons
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20261115)
+
+
+@pytest.fixture
+def data_folder():
+    """The folder of real data sets; tests that need it are skipped where it is absent."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("PENCHANT_DATA", default))
+    if not folder.is_dir():
+        pytest.skip("real data are not here: set PENCHANT_DATA to their folder")
+    return folder
+
+
+def random_comparisons(rng, n_items, n_pairs, utilities=None):
+    """Probit choices between random pairs; items that never occur still exist."""
+    f = rng.standard_normal(n_items) if utilities is None else utilities
+    a = rng.integers(n_items, size=n_pairs)
+    b = (a + 1 + rng.integers(n_items - 1, size=n_pairs)) % n_items
+    first_wins = f[a] - f[b] + rng.standard_normal(n_pairs) > 0
+    winner, loser = np.where(first_wins, a, b), np.where(first_wins, b, a)
+    return Comparisons.from_pairs(winner, loser, items=range(n_items))
+
+
+@pytest.fixture
+def make_comparisons(rng):
+    def make(n_items=8, n_pairs=30, utilities=None):
+        return random_comparisons(rng, n_items, n_pairs, utilities)
+
+    return make

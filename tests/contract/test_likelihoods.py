@@ -1,0 +1,330 @@
+"""What every likelihood must keep, walked over all of them: nothing is untested by omission."""
+
+import copy
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, log_expit, log_ndtr, ndtr
+from scipy.stats import norm
+
+from penchant import likelihoods
+from penchant.likelihoods import Gaussian, Lapse, Likelihood, Logit, Outcomes, Probit, Ties
+
+EXAMPLES = {
+    Probit: [Probit()],
+    Logit: [Logit()],
+    Gaussian: [Gaussian(), Gaussian(noise=0.3)],
+    Ties: [Ties(0.5), Ties(0.05), Ties(2.0), Ties(0.5, "logit"), Ties(0.05, "logit")],
+    Lapse: [
+        Lapse(Probit(), 0.05),
+        Lapse(Logit(), 0.02),
+        Lapse(Ties(0.7), 0.1),
+        Lapse(Ties(0.7, "logit"), 0.1, learn=False),
+    ],
+}
+
+
+def outcomes_of(likelihood: Likelihood, size: int) -> list[Outcomes]:
+    """Every kind of answer that the likelihood explains, one kind for all edges."""
+    if isinstance(likelihood, Gaussian):
+        return [Outcomes(margin=np.full(size, margin)) for margin in (0.0, 2.5)]
+    if likelihood.n_answers == 3:
+        return [Outcomes(tie=np.full(size, tie)) for tie in (False, True)]
+    return [Outcomes()]
+
+
+def reference_log_prob(likelihood: Likelihood, g: np.ndarray, outcome: Outcomes) -> np.ndarray:
+    """The definitions, written without any of the package's arithmetic."""
+    tie = outcome.tie is not None and bool(outcome.tie[0])
+    match likelihood:
+        case Lapse(base=base, rate=rate):
+            lapse = rate / (3 if isinstance(base, Ties) else 2)
+            return np.log((1 - rate) * np.exp(reference_log_prob(base, g, outcome)) + lapse)
+        case Ties(threshold=t, link="logit") if tie:
+            return np.log(np.expm1(2 * t)) + log_expit(g - t) + log_expit(-g - t)
+        case Ties(threshold=t) if tie:
+            return _log_band(np.abs(g), t)
+        case Ties(threshold=t, link="logit"):
+            return log_expit(g - t)
+        case Ties(threshold=t):
+            return log_ndtr(g - t)
+        case Gaussian(noise=noise):
+            return norm.logpdf(outcome.margin[0], g, np.sqrt(noise))
+        case Logit():
+            return log_expit(g)
+        case Probit():
+            return log_ndtr(g)
+    raise NotImplementedError(f"no reference for {likelihood!r}")
+
+
+def _log_band(size: np.ndarray, t: float) -> np.ndarray:
+    """log P(|g + noise| < t): Gauss–Legendre over the band, exact for bands of a few units."""
+    x, w = np.polynomial.legendre.leggauss(30)
+    terms = norm.logpdf(t * x[:, None], size.ravel())
+    top = terms.max(axis=0)
+    return (top + np.log(t * w @ np.exp(terms - top))).reshape(size.shape)
+
+
+def reference_tilted(likelihood, mean, var, outcome):
+    """log Z, tilted mean and tilted variance by a trapezoidal sum far finer than needed."""
+    sd = np.sqrt(var)
+    step = 0.1 * min(1.0, sd)
+    g = np.arange(mean - 14 * sd, mean + 14 * sd, step)
+    terms = reference_log_prob(likelihood, g, outcome) + norm.logpdf(g, mean, sd)
+    top = terms.max()
+    mass = np.exp(terms - top)
+    total = mass.sum()
+    centre = (mass @ g) / total
+    return top + np.log(total * step), centre, mass @ (g - centre) ** 2 / total
+
+
+CASES = [
+    pytest.param(likelihood, index, id=f"{likelihood}-{index}")
+    for examples in EXAMPLES.values()
+    for likelihood in examples
+    for index in range(len(outcomes_of(likelihood, 1)))
+]
+every_case = pytest.mark.parametrize(("likelihood", "index"), CASES)
+every_likelihood = pytest.mark.parametrize(
+    "likelihood", [pytest.param(x, id=str(x)) for xs in EXAMPLES.values() for x in xs]
+)
+MEANS, VARS = (
+    grid.ravel()
+    for grid in np.meshgrid(
+        [-8.0, -5.0, -2.0, -0.5, 0.0, 1.0, 3.0, 8.0],
+        [0.01, 0.2, 0.3, 1.0, 1.5, 4.0, 9.0, 16.0, 20.0, 64.0, 256.0],
+    )
+)
+
+
+def test_every_likelihood_has_an_example():
+    def leaves(cls):
+        below = [leaf for sub in cls.__subclasses__() for leaf in leaves(sub)]
+        return below if inspect.isabstract(cls) else [cls, *below]
+
+    ours = {leaf for leaf in leaves(Likelihood) if leaf.__module__.startswith("penchant.")}
+    assert ours == set(EXAMPLES)
+    assert {leaf.__name__ for leaf in ours} <= set(likelihoods.__all__)
+
+
+@every_case
+def test_value_is_the_definition(likelihood, index):
+    g = np.linspace(-9.0, 9.0, 37)
+    outcome = outcomes_of(likelihood, g.size)[index]
+    expected = reference_log_prob(likelihood, g, outcome)
+    np.testing.assert_allclose(likelihood.log_prob(g, outcome).value, expected, atol=1e-11)
+
+
+@every_case
+def test_derivatives_match_finite_differences(likelihood, index):
+    g = np.linspace(-15.0, 15.0, 62)
+    outcome = outcomes_of(likelihood, g.size)[index]
+    step = 1e-4
+    above, below = likelihood.log_prob(g + step, outcome), likelihood.log_prob(g - step, outcome)
+    at = likelihood.log_prob(g, outcome)
+    for order in range(3):
+        slope = (above[order] - below[order]) / (2 * step)
+        np.testing.assert_allclose(at[order + 1], slope, atol=2e-6, rtol=1e-6)
+
+
+@every_case
+def test_nodes_on_the_leading_axis_broadcast(likelihood, index):
+    g = np.linspace(-3.0, 3.0, 12).reshape(4, 3)
+    outcome = outcomes_of(likelihood, 3)[index]
+    together = likelihood.log_prob(g, outcome)
+    for row in range(4):
+        apart = likelihood.log_prob(g[row], outcome)
+        np.testing.assert_array_equal([c[row] for c in together], list(apart))
+
+
+@every_likelihood
+def test_log_concave_flag_is_honest(likelihood):
+    g = np.linspace(-12.0, 12.0, 481)
+    bends = [likelihood.log_prob(g, o).d2.max() for o in outcomes_of(likelihood, g.size)]
+    assert likelihood.log_concave == (max(bends) <= 1e-12)
+
+
+@every_case
+def test_tilted_matches_integration(likelihood, index):
+    outcome = outcomes_of(likelihood, MEANS.size)[index]
+    log_z, d1, d2 = likelihood.tilted(MEANS, VARS, outcome)
+    one = outcomes_of(likelihood, 1)[index]
+    reference = [reference_tilted(likelihood, m, v, one) for m, v in zip(MEANS, VARS, strict=True)]
+    true_log_z, centre, spread = np.array(reference).T
+    np.testing.assert_allclose(log_z, true_log_z, atol=1e-8)
+    np.testing.assert_allclose(d1 * np.sqrt(VARS), (centre - MEANS) / np.sqrt(VARS), atol=1e-6)
+    np.testing.assert_allclose(d2 * VARS, 1.0 - spread / VARS, atol=1e-6)
+
+
+@every_case
+def test_default_quadrature_agrees_with_closed_forms(likelihood, index):
+    outcome = outcomes_of(likelihood, MEANS.size)[index]
+    own, default = (f(likelihood, MEANS, VARS, outcome) for f in (_own, Likelihood.tilted))
+    np.testing.assert_allclose(own.log_z, default.log_z, atol=1e-8)
+    np.testing.assert_allclose(own.d1 * np.sqrt(VARS), default.d1 * np.sqrt(VARS), atol=1e-6)
+    np.testing.assert_allclose(own.d2 * VARS, default.d2 * VARS, atol=1e-6)
+
+
+def _own(likelihood, mean, var, outcome):
+    return likelihood.tilted(mean, var, outcome)
+
+
+@every_case
+def test_tilted_derivatives_differentiate_log_z(likelihood, index):
+    outcome = outcomes_of(likelihood, MEANS.size)[index]
+    step = 1e-3 * np.sqrt(1.0 + VARS)
+    above = likelihood.tilted(MEANS + step, VARS, outcome)
+    below = likelihood.tilted(MEANS - step, VARS, outcome)
+    at = likelihood.tilted(MEANS, VARS, outcome)
+    scale = np.sqrt(VARS)
+    np.testing.assert_allclose(
+        at.d1 * scale, (above.log_z - below.log_z) / (2 * step) * scale, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        at.d2 * VARS, (below.d1 - above.d1) / (2 * step) * VARS, atol=1e-5, rtol=1e-5
+    )
+
+
+@every_case
+def test_tilted_stays_finite_far_out(likelihood, index):
+    means, variances = (
+        x.ravel()
+        for x in np.meshgrid([-1e6, -1e4, -300.0, 300.0, 1e4, 1e6], [1e-8, 1e-3, 1.0, 100.0, 1e5])
+    )
+    outcome = outcomes_of(likelihood, means.size)[index]
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        log_z, d1, d2 = likelihood.tilted(means, variances, outcome)
+    assert np.isfinite([log_z, d1, d2]).all()
+    if likelihood.log_concave:
+        # The tilted variance v − v² d2 lies between 0 and v.
+        assert np.all(d2 * variances > -1e-9)
+        assert np.all(d2 * variances < 1.0 + 1e-9)
+
+
+@every_case
+def test_expected_matches_integration(likelihood, index):
+    outcome = outcomes_of(likelihood, MEANS.size)[index]
+    value = likelihood.expected(MEANS, VARS, outcome).value
+    x = np.linspace(-12.0, 12.0, 1601)
+    weight = norm.pdf(x) * (x[1] - x[0])
+    one = outcomes_of(likelihood, 1)[index]
+    g = MEANS + np.multiply.outer(x, np.sqrt(VARS))
+    np.testing.assert_allclose(
+        value, weight @ reference_log_prob(likelihood, g, one), atol=1e-9, rtol=1e-9
+    )
+
+
+@every_case
+def test_expected_derivatives(likelihood, index):
+    outcome = outcomes_of(likelihood, MEANS.size)[index]
+    at = likelihood.expected(MEANS, VARS, outcome)
+    step = 1e-3 * np.sqrt(VARS)
+    ahead = likelihood.expected(MEANS + step, VARS, outcome).value
+    behind = likelihood.expected(MEANS - step, VARS, outcome).value
+    np.testing.assert_allclose(at.d_mean, (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-5)
+    # The step must not carry a variance over to another rule: one-sided, downwards.
+    step = 1e-4 * VARS
+    values = [likelihood.expected(MEANS, VARS - k * step, outcome).value for k in range(3)]
+    slope = (3 * values[0] - 4 * values[1] + values[2]) / (2 * step)
+    np.testing.assert_allclose(at.d_var, slope, rtol=1e-4, atol=1e-5)
+
+
+@every_likelihood
+def test_probabilities_sum_to_one(likelihood):
+    total = likelihood.prob(MEANS, VARS) + likelihood.prob(-MEANS, VARS)
+    tie = likelihood.prob_tie(MEANS, VARS)
+    np.testing.assert_allclose(total + tie, 1.0, atol=1e-10)
+    np.testing.assert_allclose(tie, likelihood.prob_tie(-MEANS, VARS), atol=1e-12)
+    assert (tie > 0).all() == (likelihood.n_answers == 3)
+
+
+@every_likelihood
+@settings(max_examples=25, deadline=None)
+@given(mean=st.floats(-50, 50), var=st.floats(0, 1e4))
+def test_probability_is_one_and_increasing(likelihood, mean, var):
+    m, v = np.array([mean, mean + 0.5]), np.array([var, var])
+    low, high = likelihood.prob(m, v)
+    assert 0.0 <= low <= high <= 1.0 + 1e-12
+    whole = likelihood.prob(m, v) + likelihood.prob(-m, v) + likelihood.prob_tie(m, v)
+    np.testing.assert_allclose(whole, 1.0, atol=1e-10)
+
+
+@every_likelihood
+def test_probability_takes_any_shape(likelihood):
+    mean, var = np.linspace(-2, 2, 6).reshape(2, 3), np.array([0.5, 1.0, 30.0])
+    for f in (likelihood.prob, likelihood.prob_tie):
+        flat = f(mean.ravel(), np.tile(var, 2))
+        np.testing.assert_allclose(f(mean, var), flat.reshape(2, 3), rtol=1e-14)
+
+
+@every_likelihood
+def test_prob_is_the_evidence_of_a_win(likelihood):
+    if isinstance(likelihood, Gaussian):
+        expected = ndtr(MEANS / np.sqrt(VARS + likelihood.noise))
+    else:
+        expected = np.exp(likelihood.tilted(MEANS, VARS).log_z)
+    np.testing.assert_allclose(likelihood.prob(MEANS, VARS), expected, atol=1e-12)
+
+
+@every_likelihood
+def test_draws_have_the_right_frequencies(likelihood):
+    n = 40_000
+    for g in (-1.0, 0.0, 1.5):
+        answers = likelihood.draw(np.full(n, g), np.random.default_rng(7))
+        point, known = np.array([g]), np.zeros(1)
+        win, loss = likelihood.prob(point, known)[0], likelihood.prob(-point, known)[0]
+        for answer, p in ((1, win), (-1, loss), (0, 1.0 - win - loss)):
+            sigma = np.sqrt(max(p * (1 - p), 0.0) / n)
+            assert abs(np.mean(answers == answer) - p) <= 4 * sigma + 1e-12
+
+
+@every_likelihood
+def test_theta_round_trip(likelihood):
+    theta = likelihood.theta
+    assert theta.shape == (len(likelihood.names),)
+    assert likelihood.bounds.shape == (theta.size, 2)
+    assert np.all((likelihood.bounds[:, 0] < theta) & (theta < likelihood.bounds[:, 1]))
+    np.testing.assert_allclose(likelihood.with_theta(theta + 0.3).theta, theta + 0.3)
+    np.testing.assert_allclose(likelihood.theta, theta)  # the original is untouched
+
+
+@every_case
+def test_tilted_gradient_matches_finite_differences(likelihood, index):
+    outcome = outcomes_of(likelihood, MEANS.size)[index]
+    gradient = likelihood.tilted_gradient(MEANS, VARS, outcome)
+    theta, step = likelihood.theta, 1e-4
+    assert gradient.shape == (theta.size, MEANS.size)
+    for k, row in enumerate(gradient):
+        move = step * np.eye(theta.size)[k]
+        ahead = likelihood.with_theta(theta + move).tilted(MEANS, VARS, outcome).log_z
+        behind = likelihood.with_theta(theta - move).tilted(MEANS, VARS, outcome).log_z
+        np.testing.assert_allclose(row, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
+
+
+@every_likelihood
+def test_value_semantics(likelihood):
+    names = {leaf.__name__: leaf for leaf in EXAMPLES}
+    assert eval(repr(likelihood), names) == likelihood
+    assert copy.deepcopy(likelihood) == likelihood
+    assert hash(copy.copy(likelihood)) == hash(likelihood)
+    with pytest.raises(AttributeError):
+        likelihood.anything = 1
+
+
+@every_likelihood
+def test_check_accepts_what_it_explains(likelihood):
+    for outcome in outcomes_of(likelihood, 3):
+        likelihood.check(outcome)
+
+
+def test_reference_is_consistent():
+    """The test's own tie probabilities complete the wins and losses."""
+    g, tie = np.linspace(-4, 4, 9), Outcomes(tie=np.array([True]))
+    for t in (0.05, 0.5, 2.0):
+        band = np.exp(reference_log_prob(Ties(t), g, tie))
+        np.testing.assert_allclose(band + ndtr(g - t) + ndtr(-g - t), 1.0, atol=1e-13)
+        band = np.exp(reference_log_prob(Ties(t, "logit"), g, tie))
+        np.testing.assert_allclose(band + expit(g - t) + expit(-g - t), 1.0, atol=1e-13)

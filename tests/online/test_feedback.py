@@ -1,0 +1,129 @@
+"""Simulated users: exactly the protocols of the paper's Section 4 and introduction."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penchant.errors import DataError
+from penchant.online import AlphaUser, ClickUser, ExpectedAlphaUser, LabelUser, Round
+from penchant.online.feedback import discounted
+
+RNG = np.random.default_rng(0)
+
+
+def test_discounted_is_equation_5():
+    values = np.array([3.0, 1.0, 2.0])
+    expected = 2.0 / np.log2(2) + 3.0 / np.log2(3)
+    assert discounted(values, np.array([2, 0, 1]), k=2) == pytest.approx(expected, rel=1e-15)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    n=st.integers(1, 20),
+    k=st.integers(1, 6),
+    alpha=st.floats(0.01, 1.0),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_alpha_feedback_is_strict_and_no_deeper_than_needed(n, k, alpha, seed):
+    rng = np.random.default_rng(seed)
+    docs, weights = rng.standard_normal((n, 4)), rng.standard_normal(4)
+    presented = rng.permutation(n)
+    utility = docs @ weights
+    feedback = AlphaUser(weights, alpha, k)(Round(docs), presented, rng)
+
+    shown = discounted(utility, presented, k)
+    wanted = alpha * (discounted(utility, np.argsort(-utility), k) - shown)
+    assert sorted(feedback) == list(range(n))
+    assert discounted(utility, feedback, k) - shown >= wanted
+
+    # Walk down as the paper says: the first sufficient depth must give the same top.
+    for depth in range(min(k, n), n + 1):
+        seen = presented[:depth]
+        top = seen[np.argsort(-utility[seen], kind="stable")[:k]]
+        if discounted(utility, top, k) - shown >= wanted:
+            break
+    assert feedback[:k].tolist() == top.tolist()
+
+
+def test_full_information_feedback_is_the_best_of_all_orders():
+    rng = np.random.default_rng(1)
+    docs, weights = rng.standard_normal((6, 3)), rng.standard_normal(3)
+    feedback = AlphaUser(weights, alpha=1.0, k=3)(Round(docs), np.arange(6), rng)
+    best = max(discounted(docs @ weights, np.array(order), 3) for order in permutations(range(6)))
+    assert discounted(docs @ weights, feedback, 3) == pytest.approx(best, rel=1e-14)
+
+
+def test_a_perfect_presentation_comes_back_unchanged():
+    docs = np.arange(5.0)[:, None]
+    presented = np.array([4, 3, 2, 1, 0])
+    for alpha in (0.1, 1.0):
+        user = AlphaUser(np.ones(1), alpha, k=3)
+        assert user(Round(docs), presented, RNG).tolist() == presented.tolist()
+
+
+def test_expected_alpha_feedback_gains_alpha_on_average():
+    rng = np.random.default_rng(2)
+    docs, weights = rng.standard_normal((10, 3)), rng.standard_normal(3)
+    utility, presented = docs @ weights, np.arange(10)
+    user = ExpectedAlphaUser(weights, alpha=0.3)
+    gap = discounted(utility, np.argsort(-utility), 5) - discounted(utility, presented, 5)
+    gains = np.array(
+        [
+            discounted(utility, user(Round(docs), presented, rng), 5)
+            - discounted(utility, presented, 5)
+            for _ in range(4000)
+        ]
+    )
+    assert set(np.round(gains / gap, 12)) == {0.0, 1.0}
+    assert abs(gains.mean() / gap - 0.3) < 4 * np.sqrt(0.3 * 0.7 / 4000)
+
+
+def test_labels_below_the_depth_are_not_seen_and_ties_keep_the_presented_order():
+    grades = np.zeros(30)
+    grades[[4, 9]] = 1.0
+    grades[29] = 4.0
+    presented = np.arange(30)
+    feedback = LabelUser(k=5, depth=25)(Round(np.zeros((30, 1)), grades), presented, RNG)
+    assert feedback[:5].tolist() == [4, 9, 0, 1, 2]
+    assert sorted(feedback) == list(range(30))
+
+
+def test_the_example_of_the_introduction():
+    """[A, B, C, D, E] with clicks on C and D becomes [C, D, A, B, E]."""
+    grades = np.array([0.0, 0.0, 1.0, 1.0, 0.0])
+    user = ClickUser(bias=0.0, noise=0.0, best_grade=1.0)
+    feedback = user(Round(np.zeros((5, 1)), grades), np.arange(5), RNG)
+    assert feedback.tolist() == [2, 3, 0, 1, 4]
+
+
+def test_clicks_follow_position_and_label():
+    user = ClickUser(bias=1.0, noise=0.1, best_grade=2.0)
+    grades = np.array([2.0, 1.0, 0.0, 2.0])
+    rng = np.random.default_rng(3)
+    presented = np.array([3, 1, 2, 0])
+    n_draws, first = 20_000, np.zeros(4)
+    for _ in range(n_draws):
+        feedback = user(Round(np.zeros((4, 1)), grades), presented, rng)
+        first[feedback[0]] += 1
+    click = np.array([0.9, 0.5 / 2, 0.1 / 3, 0.9 / 4])  # by place: documents 3, 1, 2, 0
+    expected = np.zeros(4)
+    missed = 1.0
+    for document, probability in zip(presented, click, strict=True):
+        expected[document] = missed * probability
+        missed *= 1.0 - probability
+    expected[presented[0]] += missed  # nothing clicked: the order stays
+    sigma = np.sqrt(expected * (1 - expected) / n_draws)
+    assert np.all(np.abs(first / n_draws - expected) < 4.5 * sigma)
+
+
+def test_users_say_what_is_wrong():
+    with pytest.raises(DataError, match="no grades"):
+        LabelUser()(Round(np.eye(2)), np.arange(2), RNG)
+    for alpha in (0.0, 1.5, float("nan")):
+        with pytest.raises(DataError, match="alpha"):
+            AlphaUser(np.ones(1), alpha)
+    with pytest.raises(DataError, match="noise"):
+        ClickUser(noise=0.7)

@@ -1,0 +1,166 @@
+"""Regret against its definition, and against the bounds that the theory gives."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from penchant.errors import DataError
+from penchant.models.preference_perceptron import PreferencePerceptron
+from penchant.online import (
+    AlphaUser,
+    ExpectedAlphaUser,
+    LabelUser,
+    Round,
+    exponentiated_bound,
+    perceptron_bound,
+    running_mean,
+    simulate,
+)
+from penchant.online.feedback import discounted
+from penchant.online.regret import feature_norm
+
+
+def phi(docs, order, k):
+    return sum(docs[j] / np.log2(i + 2) for i, j in enumerate(order[:k]))
+
+
+def random_problem(seed, n_rounds=60, n_docs=5, d=4):
+    rng = np.random.default_rng(seed)
+    scale = rng.exponential(size=(n_rounds, 1, 1)) * rng.exponential(size=d)
+    docs = scale * rng.standard_normal((n_rounds, n_docs, d)) + rng.standard_normal(d)
+    return [Round(block) for block in docs], rng.standard_normal(d)
+
+
+def exact_norm(rounds, k):
+    """R over all orders, by enumeration."""
+    return max(
+        np.linalg.norm(phi(round_.docs, order, k))
+        for round_ in rounds
+        for order in permutations(range(len(round_.docs)), min(k, len(round_.docs)))
+    )
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("seed", range(25))
+def test_regret_never_exceeds_theorem_1(seed, alpha):
+    """Noise-free α-informative feedback, with the smallest R that the theorem allows."""
+    rounds, weights = random_problem(seed)
+    model = PreferencePerceptron(k=2)
+    regret = simulate(model, rounds, AlphaUser(weights, alpha, k=2), weights=weights)
+    assert np.all(regret.slack(alpha) <= 1e-12)
+    mean, _ = regret.running()
+    n_rounds = np.arange(1, len(rounds) + 1)
+    bound = perceptron_bound(n_rounds, exact_norm(rounds, 2), np.linalg.norm(weights), alpha)
+    assert np.all(mean <= bound)
+    assert np.all(bound <= regret.bound(alpha) * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_bound_with_slack_covers_noisy_feedback(seed):
+    rounds, weights = random_problem(seed)
+    rng = np.random.default_rng(seed)
+    noisy = [Round(r.docs, r.docs @ weights + 2 * rng.standard_normal(5)) for r in rounds]
+    regret = simulate(PreferencePerceptron(k=3), noisy, LabelUser(k=3), weights=weights)
+    assert regret.slack(0.5).sum() > 0
+    for alpha in (0.1, 0.5, 1.0):
+        assert np.all(regret.running()[0] <= regret.bound(alpha))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_logistic_loss_stays_under_twice_the_bound(seed):
+    rounds, weights = random_problem(seed)
+    model = PreferencePerceptron(k=2, loss="logistic", rate=3.0)
+    regret = simulate(model, rounds, AlphaUser(weights, 0.3, k=2), weights=weights)
+    assert np.all(regret.running()[0] <= 2 * regret.bound(0.3))
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.2, 2.0])
+@pytest.mark.parametrize("seed", range(10))
+def test_the_exponentiated_update_stays_under_its_bound(seed, rate):
+    rounds, weights = random_problem(seed)
+    weights = np.abs(weights) / np.abs(weights).sum()
+    model = PreferencePerceptron(k=2, update="exponentiated", rate=rate)
+    regret = simulate(model, rounds, AlphaUser(weights, 0.5, k=2), weights=weights)
+    largest = max(
+        np.abs(phi(r.docs, order, 2)).max() for r in rounds for order in permutations(range(5), 2)
+    )
+    n_rounds = np.arange(1, len(rounds) + 1)
+    bound = exponentiated_bound(n_rounds, largest, weights.size, rate, alpha=0.5)
+    assert np.all(regret.running()[0] <= bound)
+
+
+def test_feedback_informative_in_expectation_keeps_the_bound_in_expectation():
+    rounds, weights = random_problem(0, n_rounds=100)
+    regret = simulate(
+        PreferencePerceptron(k=2),
+        rounds,
+        ExpectedAlphaUser(weights, alpha=0.3, k=2),
+        weights=weights,
+        n_permutations=30,
+        random_state=0,
+    )
+    mean, _ = regret.running()
+    bound = perceptron_bound(np.arange(1, 101), regret.feature_norm, regret.weight_norm, alpha=0.3)
+    assert np.all(mean <= bound)
+    assert mean[-1] < 0.5 * mean[4]
+
+
+def test_feature_norm_is_an_upper_bound():
+    for seed in range(20):
+        rounds, _ = random_problem(seed, n_rounds=3)
+        for k in (1, 2, 4):
+            assert exact_norm(rounds, k) <= feature_norm(rounds, k) * (1 + 1e-12)
+            if k == 1:
+                assert exact_norm(rounds, k) == pytest.approx(feature_norm(rounds, k))
+
+
+def test_regret_is_the_difference_to_the_best_order():
+    rng = np.random.default_rng(1)
+    weights = rng.standard_normal(3)
+    rounds = [
+        Round(rng.standard_normal((5, 3)), rng.integers(0, 3, 5).astype(float)) for _ in range(8)
+    ]
+    regret = simulate(PreferencePerceptron(k=3), rounds, LabelUser(k=3), weights=weights)
+
+    model = PreferencePerceptron(k=3)
+    for t, round_ in enumerate(rounds):
+        presented = model.present(round_.docs)
+        feedback = LabelUser(k=3)(round_, presented, rng)
+        model.learn(round_.docs, presented, feedback)
+        for values, got in (
+            (round_.docs @ weights, regret.utility),
+            (round_.grades, regret.dcg),
+        ):
+            best = max(discounted(values, np.array(p), 3) for p in permutations(range(5)))
+            lost = best - discounted(values, presented, 3)
+            assert got[0, t] == pytest.approx(lost, abs=1e-12)
+        utility = round_.docs @ weights
+        gain = discounted(utility, feedback, 3) - discounted(utility, presented, 3)
+        assert regret.gain[0, t] == pytest.approx(gain, abs=1e-12)
+
+
+def test_permutations_are_fresh_runs_and_seeded():
+    rounds, weights = random_problem(3, n_rounds=30)
+    model = PreferencePerceptron(k=2)
+    setting = {"weights": weights, "n_permutations": 4, "random_state": 5}
+    first = simulate(model, rounds, AlphaUser(weights, 0.5, k=2), **setting)
+    again = simulate(model, rounds, AlphaUser(weights, 0.5, k=2), **setting)
+    assert first.utility.shape == (4, 30)
+    assert np.array_equal(first.utility, again.utility)
+    assert not np.array_equal(first.utility[0], first.utility[1])
+    assert not hasattr(model, "coef_")
+    mean, deviation = first.running()
+    means = running_mean(first.utility)
+    assert mean[9] == pytest.approx(first.utility[:, :10].mean())
+    assert deviation == pytest.approx(means.std(axis=0))
+
+
+def test_simulate_says_what_is_missing():
+    rounds, weights = random_problem(0, n_rounds=2)
+    user = AlphaUser(weights)
+    with pytest.raises(DataError, match="0 rounds"):
+        simulate(PreferencePerceptron(), [], user, weights=weights)
+    regret = simulate(PreferencePerceptron(), rounds, user, weights=weights)
+    with pytest.raises(DataError, match="no DCG regret"):
+        regret.running("dcg")

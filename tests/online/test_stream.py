@@ -1,0 +1,76 @@
+"""Streams: checkpoints, interrupts, resuming, and memory that does not grow."""
+
+import tracemalloc
+from copy import deepcopy
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from penchant.models.preference_perceptron import PreferencePerceptron
+from penchant.online import LabelUser, Round, learn_stream
+
+
+def stream(n_rounds, seed=0):
+    rng = np.random.default_rng(seed)
+    for _ in range(n_rounds):
+        yield Round(rng.standard_normal((6, 3)), rng.integers(0, 3, 6).astype(float))
+
+
+def test_a_stream_equals_partial_fit():
+    model = PreferencePerceptron(average=True)
+    assert learn_stream(model, stream(50), LabelUser()) == 50
+    X = np.concatenate([r.docs for r in stream(50)])
+    y = np.concatenate([r.grades for r in stream(50)])
+    batch = PreferencePerceptron(average=True).fit(X, y, qid=np.repeat(np.arange(50), 6))
+    np.testing.assert_allclose(model.coef_, batch.coef_, rtol=1e-12)
+    np.testing.assert_allclose(model.average_coef_, batch.average_coef_, rtol=1e-12)
+
+
+def test_checkpoints_come_regularly_and_at_the_end():
+    seen = []
+    model = PreferencePerceptron()
+    learn_stream(
+        model, stream(25), LabelUser(), checkpoint=lambda m: seen.append(m.n_rounds_), every=10
+    )
+    assert seen == [10, 20, 25]
+
+
+def test_an_interrupted_stream_is_saved_and_resumes_exactly():
+    def interrupted():
+        yield from stream(17)
+        raise KeyboardInterrupt
+
+    saved = []
+    with pytest.raises(KeyboardInterrupt):
+        learn_stream(
+            PreferencePerceptron(update="adaptive", loss="logistic"),
+            interrupted(),
+            LabelUser(),
+            checkpoint=lambda m: saved.append(deepcopy(m)),
+        )
+    (model,) = saved
+    assert model.n_rounds_ == 17
+    learn_stream(model, islice(stream(40), model.n_rounds_, None), LabelUser())
+    whole = PreferencePerceptron(update="adaptive", loss="logistic")
+    learn_stream(whole, stream(40), LabelUser())
+    assert np.array_equal(model.coef_, whole.coef_)
+    assert model.n_rounds_ == whole.n_rounds_ == 40
+
+
+def test_memory_does_not_grow_with_the_stream():
+    learn_stream(PreferencePerceptron(), stream(10), LabelUser())
+    peaks = []
+    for n_rounds in (500, 3500):
+        tracemalloc.start()
+        learn_stream(PreferencePerceptron(), stream(n_rounds), LabelUser())
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # One kept round would be 200 bytes of numbers and as much again around them.
+    assert peaks[1] < peaks[0] + 300_000
+
+
+def test_no_progress_bar_without_a_terminal(capsys):
+    learn_stream(PreferencePerceptron(), stream(3), LabelUser())
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
