@@ -63,6 +63,7 @@ def test_items_without_features_are_counted_by_index():
         (lambda: RandomWalk("r", offset=1.9), "at least 2"),
         (lambda: RBF() + "a", "must be a number"),
         (lambda: -1.0 * RBF(), "positive"),
+        (lambda: np.ones(2) * RBF(), "must be a number"),
     ],
 )
 def test_misuse_is_explained(bad, message):
@@ -78,9 +79,16 @@ def test_parameters_become_plain_numbers():
     assert kernel.names == ("lengthscale[0]", "lengthscale[1]", "variance")
 
 
+def test_steps_may_come_from_numpy():
+    kernel = RandomWalk("r", steps=np.int64(3))
+    assert kernel == RandomWalk("r", steps=3)
+    assert type(kernel.steps) is int
+
+
 def test_bounds_widen_to_hold_an_unusual_value():
     kernel = RBF(lengthscale=1e7)
     assert kernel.bounds[0, 1] == np.log(1e7)
+    assert RBF(variance=1e-9).bounds[1, 0] == np.log(1e-9)
     assert kernel.bounds[1, 1] == RBF().bounds[1, 1]
 
 

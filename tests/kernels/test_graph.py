@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.linalg import expm
 
-from penchant.errors import DataError
+from penchant.errors import DataError, NumericalError
 from penchant.kernels import (
     CommonCause,
     Diffusion,
@@ -194,6 +194,16 @@ def test_two_relations_of_one_name_do_not_mix(relation, rng):
     wider = _random_relation(rng, 90, 2)
     with pytest.raises(DataError, match="different relations named 'r'"):
         SMOOTHERS[0](_items(relation), _items(wider))
+
+
+def test_a_level_tied_to_nothing_is_refused(relation):
+    with pytest.raises(NumericalError, match="smaller iota"):
+        RegularizedLaplacian("r", iota=1e7)(_items(relation))
+    loosest = RegularizedLaplacian("r", iota=1e3)
+    K = loosest(_items(relation))
+    assert np.linalg.eigvalsh(K)[0] > 0.0
+    shift = relation.laplacian.toarray() + 1e-6 * np.eye(80)
+    np.testing.assert_allclose(K @ shift, np.eye(80), atol=1e-6)
 
 
 def test_per_is_checked():

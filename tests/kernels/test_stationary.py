@@ -67,6 +67,16 @@ def test_gradient_does_not_drown_when_every_item_stands_alone(rng):
     assert gradient[3] == pytest.approx(40e3)
 
 
+def test_gradient_does_not_depend_on_where_zero_is(rng):
+    X = rng.integers(-8, 8, (30, 2)) / 8.0
+    G = rng.standard_normal((30, 30))
+    G += G.T
+    for kernel in (RBF((0.5, 2.0)), Matern(2.5)):
+        np.testing.assert_allclose(
+            kernel.pullback(X + 2.0**20, G), kernel.pullback(X, G), rtol=1e-9
+        )
+
+
 def test_wide_features_have_the_right_gradient(rng):
     X = rng.standard_normal((25, 40))
     kernel = RBF(tuple(rng.uniform(3.0, 9.0, 40)), 1.3)

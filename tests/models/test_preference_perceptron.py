@@ -200,7 +200,8 @@ def test_the_rate_does_not_change_what_the_paper_s_algorithm_presents():
     ("call", "message"),
     [
         (lambda m: m.present(np.ones(3)), r"shape \(3,\)"),
-        (lambda m: m.present([[np.nan, 1.0]]), "missing or infinite"),
+        (lambda m: m.present([[np.nan, 1.0]]), "document 0 has no finite score"),
+        (lambda m: m.learn([[np.inf], [1.0]], [0, 1], [1, 0]), "round 0 of 1"),
         (lambda m: m.present([["tea", "milk"]]), "not a dense array of numbers"),
         (lambda m: m.present(sparse.eye_array(3)), "toarray"),
         (lambda m: m.present(np.ones((0, 2))), r"shape \(0, 2\)"),

@@ -8,7 +8,9 @@ BULK = np.linspace(-40.0, 40.0, 2001)
 
 
 def test_log_ndtr_agrees_with_scipy():
-    np.testing.assert_allclose(log_ndtr_derivatives(BULK)[0], log_ndtr(BULK), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(
+        log_ndtr_derivatives(BULK)[0], log_ndtr(BULK), rtol=1e-12, atol=1e-300
+    )
 
 
 @pytest.mark.parametrize("function", [log_ndtr_derivatives, log_expit_derivatives])

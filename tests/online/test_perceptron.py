@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penchant.errors import DataError
 from penchant.online import rule as rules
 from penchant.online.perceptron import (
-    learn_difference,
+    learn_differences,
     learn_graded,
     learn_logged,
     learn_pairs,
@@ -111,7 +112,7 @@ def test_logged_rounds_equal_a_plain_loop_and_single_differences():
     for block, shown, better in zip(docs, presented, feedback, strict=True):
         delta = phi(block, better) - phi(block, shown)
         plain.learn(delta)
-        one_by_one = learn_difference(rule, one_by_one, delta)
+        one_by_one = learn_differences(rule, one_by_one, delta[None])
     assert relative_error(state.weights, plain.w) < 1e-12
     assert relative_error(one_by_one.weights, plain.w) < 1e-12
 
@@ -150,6 +151,22 @@ def test_rounds_in_two_calls_equal_rounds_in_one():
     resumed = learn_graded(rule, half, docs, starts[11:], grades, 25)
     for a, b in zip(whole, resumed, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", range(40))
+def test_a_round_with_a_feature_that_is_not_finite_stops_the_loop(bad, place):
+    """Wherever it stands, also in a document that would not move and at zero weights."""
+    rng = np.random.default_rng(place)
+    docs, grades = rng.standard_normal((40, 3)), np.arange(40.0) % 7
+    docs[place, place % 3] = bad
+    rule = make_rule()
+    start = new_state(rule, 3, "float64")
+    with pytest.raises(DataError, match=f"round {place // 20} of 2"):
+        learn_graded(rule, start, docs, np.array([0, 20, 40]), grades, 5)
+    with pytest.raises(DataError, match="round 0 of 1"):
+        learn_pairs(rule, start, docs, np.array([place]), np.array([(place + 1) % 40]))
+    assert not start.weights.any()
 
 
 def test_exponentiated_weights_stay_a_convex_combination_at_any_rate():

@@ -33,8 +33,8 @@ def choose_columns(
         if name is not None:
             chosen[role] = _named(name, role, available, by_spelling)
         elif guess:
-            found = [by_spelling[word] for word in SPELLINGS[role] if word in by_spelling]
-            chosen |= {role: column for column in found[:1]}
+            spelling = next((word for word in SPELLINGS[role] if word in by_spelling), None)
+            chosen |= {} if spelling is None else {role: by_spelling[spelling]}
     if guess and "winner" not in chosen and "loser" not in chosen:
         for winner, loser in PAIRED_SPELLINGS:
             if winner in by_spelling and loser in by_spelling:

@@ -15,7 +15,7 @@ from penchant.data.describe import describe
 from penchant.data.expand import merge_rankings, merge_scores
 from penchant.data.names import Encoder, Lookup, Names
 from penchant.data.split import draw_comparisons, draw_users
-from penchant.data.sql import collect_frame
+from penchant.data.sql import fetch_frame
 from penchant.data.table import Table
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
@@ -155,7 +155,8 @@ class Comparisons:
         ('milk', 'tea', 'water')
         """
         asked = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
-        return cls.from_table(*collect_frame(frame, asked, skip_bad=skip_bad))
+        rows = fetch_frame(frame, asked)
+        return cls.from_table(build(rows, skip_bad=skip_bad), rows.items, rows.users)
 
     @classmethod
     def from_table(cls, table: Table, items: Names, users: Names) -> Self:

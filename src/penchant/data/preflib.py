@@ -27,10 +27,11 @@ def read_preflib(path: Path) -> Comparisons:
     names, orders, votes = _parse(path)
     if not orders:
         raise DataError(f"{path} holds no votes: lines such as '12: 1,{{2,3}},4' must follow the #")
-    pairs = expand_rankings(orders, items=sorted(names))
+    numbers = sorted(names)
+    pairs = expand_rankings(orders, items=numbers)
     count = np.array(votes, dtype=np.intp)[pairs.ranking]
     table = Table(pairs.winner, pairs.loser, count, None, pairs.tie, None)
-    return Comparisons.from_table(table.merge(), tuple(names[i] for i in pairs.items), ())
+    return Comparisons.from_table(table.merge(), tuple(map(names.__getitem__, numbers)), ())
 
 
 def _parse(path: Path) -> tuple[dict[int, str], list[list[list[int]]], list[int]]:
@@ -44,7 +45,8 @@ def _parse(path: Path) -> tuple[dict[int, str], list[list[list[int]]], list[int]
             vote = _VOTE.fullmatch(line.strip())
             if vote is None or not _ORDER.fullmatch(vote[2]) or int(vote[1]) < 1:
                 raise DataError(
-                    f"{path} line {number} is {line[:60]!r}: a vote must look like '12: 1,{{2,3}},4'"
+                    f"{path} line {number} is {line[:60]!r}: a vote must look like "
+                    "'12: 1,{2,3},4' (how many voters, then the order)"
                 )
             votes.append(int(vote[1]))
             orders.append(_places(vote[2]))

@@ -8,10 +8,11 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
+from penchant.data.build import build
 from penchant.data.comparisons import Comparisons
 from penchant.data.preflib import SUFFIXES as PREFLIB
 from penchant.data.preflib import read_preflib
-from penchant.data.sql import Source, collect, connection, literal
+from penchant.data.sql import Source, connection, fetch_rows, literal
 from penchant.errors import DataError, DataWarning
 
 _TEXT = (".csv", ".tsv", ".txt")
@@ -52,10 +53,10 @@ def read_comparisons(
     asked = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
     with connection(str(path)) as con:
         source = _source(path, suffix, skip_bad)
-        found = collect(con, source, asked, guess=True, skip_bad=skip_bad)
+        rows = fetch_rows(con, source, asked, guess=True)
         if skip_bad and suffix in _TEXT:
             _warn_of_broken_lines(con, path)
-    return Comparisons.from_table(*found)
+    return Comparisons.from_table(build(rows, skip_bad=skip_bad), rows.items, rows.users)
 
 
 def _check_file(path: Path) -> Path:

@@ -10,14 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from penchant.data.build import build, find_problems
+from penchant.data.build import find_problems
 from penchant.data.coding import FALSE_WORDS, MISSING, TRUE_WORDS, Codebook, CodedRows, settle
 from penchant.data.columns import choose_columns
-from penchant.data.names import Names
-from penchant.data.table import Table
 from penchant.errors import DataError
 
 _MEMORY_LIMIT = "1GB"  # beyond it DuckDB spills to a temporary folder
+_GROUPED_ROWS = 4_000_000  # a hash table of so many rows fits that limit; NumPy groups more
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # "007" and "+7" are text, not the number 7
 
 
@@ -60,26 +59,23 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def collect(
-    con: Any, source: Source, asked: Mapping[str, str | None], *, guess: bool, skip_bad: bool
-) -> tuple[Table, Names, Names]:
-    """Return the distinct comparisons, the item names and the user names behind `source`."""
+def fetch_rows(
+    con: Any, source: Source, asked: Mapping[str, str | None], *, guess: bool
+) -> CodedRows:
+    """Return the rows behind `source` as codes: some merged already, or where any is bad all of
+    them in their order."""
     types = {name: kind for name, kind, *_ in con.execute(f"DESCRIBE FROM {source.sql}").fetchall()}
     labels = choose_columns(list(types), asked, guess=guess)
-    _make_view(con, source, labels, types)
+    _make_rows(con, source, labels, types)
     items = _make_dictionary(con, "items", ("winner", "loser"), source)
-    users = _make_dictionary(con, "users", ("user",), source) if "user" in labels else None
-    coded = _Fetcher(con, source, labels, items, users)
-    rows = coded.fetch(grouped=True)
-    if find_problems(rows):  # only now are row numbers worth their price
-        rows = coded.fetch(grouped=False)
-    return build(rows, skip_bad=skip_bad), rows.items, rows.users
+    users = _make_dictionary(con, "users", ("user",) if "user" in labels else (), source)
+    coded = _CodedView(con, source, labels, items, users)
+    rows = coded.fetch("grouped" if coded.n_possible <= _GROUPED_ROWS else "plain")
+    return coded.fetch("numbered") if find_problems(rows) else rows
 
 
-def collect_frame(
-    frame: Any, asked: Mapping[str, str | None], *, skip_bad: bool
-) -> tuple[Table, Names, Names]:
-    """Return what `collect` returns, for the data frame of any library that DuckDB can scan."""
+def fetch_frame(frame: Any, asked: Mapping[str, str | None]) -> CodedRows:
+    """Return the rows of a data frame as codes, whatever library it comes from."""
     if not hasattr(frame, "columns"):
         raise DataError(
             f"frame is of type {type(frame).__name__}: it must be a pandas or polars data frame or "
@@ -87,11 +83,10 @@ def collect_frame(
         )
     with connection("the data frame") as con:
         con.register("frame", frame)
-        source = Source("frame", "typed", first_row=0)
-        return collect(con, source, asked, guess=False, skip_bad=skip_bad)
+        return fetch_rows(con, Source("frame", "typed", first_row=0), asked, guess=False)
 
 
-def _make_view(con: Any, source: Source, labels: dict[str, str], types: dict[str, str]) -> None:
+def _make_rows(con: Any, source: Source, labels: dict[str, str], types: dict[str, str]) -> None:
     items_type = _common_type(types[labels["winner"]], types[labels["loser"]])
     cells = {"winner": _name_cell(labels["winner"], source, items_type)}
     cells["loser"] = _name_cell(labels["loser"], source, items_type)
@@ -103,7 +98,8 @@ def _make_view(con: Any, source: Source, labels: dict[str, str], types: dict[str
             column = identifier(labels[role])
             cells[role] = f"{column} ->> '$'" if source.cells == "json" else f"{column}::VARCHAR"
     columns = ", ".join(f'{cell} AS "{role}"' for role, cell in cells.items())
-    con.execute(f"CREATE TEMP VIEW comparison AS SELECT {columns} FROM {source.sql}")
+    kind = "VIEW" if source.cells == "typed" else "TABLE"  # text is parsed once, not every time
+    con.execute(f"CREATE TEMP {kind} comparison AS SELECT {columns} FROM {source.sql}")
 
 
 def _common_type(first: str, second: str) -> str:
@@ -131,7 +127,9 @@ def _name_cell(column: str, source: Source, kind: str) -> str:
 
 def _make_dictionary(con: Any, table: str, roles: tuple[str, ...], source: Source) -> Codebook:
     """Number the distinct names in a table of that name; return their final codes."""
-    union = " UNION ".join(f'SELECT "{role}" AS name FROM comparison' for role in roles)
+    if not roles:
+        return settle((), None, table)
+    union = " UNION ".join(f'SELECT DISTINCT "{role}" AS name FROM comparison' for role in roles)
     con.execute(
         f"""CREATE TEMP TABLE {table} AS
             SELECT name, (row_number() OVER (
@@ -157,48 +155,57 @@ _DECODE: dict[str, Callable[[list[Any]], list[Any]]] = {
 
 
 @dataclass(frozen=True)
-class _Fetcher:
-    """Fetches the rows of the view `comparison` as codes."""
+class _CodedView:
+    """The view `comparison` with codes in place of names."""
 
     con: Any
     source: Source
     labels: dict[str, str]
     items: Codebook
-    users: Codebook | None
+    users: Codebook
 
-    def fetch(self, *, grouped: bool) -> CodedRows:
-        """Return coded rows: distinct ones with counts, or all of them in their order."""
-        found = self.con.execute(self._query(grouped)).fetchnumpy()
+    @property
+    def n_possible(self) -> int:
+        """How many distinct rows there can be: users x winners x losers x (tie or not)."""
+        return 2 * max(1, self.users.n_known) * self.items.n_known**2
+
+    def fetch(self, how: Literal["grouped", "plain", "numbered"]) -> CodedRows:
+        """Return distinct rows with counts, all rows in any order, or all in the file's order."""
+        found = self.con.execute(self._query(how)).fetchnumpy()
         return CodedRows(
             winner=_final(found["winner"], self.items),
             loser=_final(found["loser"], self.items),
-            user=None if self.users is None else _final(found["user"], self.users),
+            user=_final(found["user"], self.users) if "user" in self.labels else None,
             tie=found["tie"],
             count=found["count"],
             margin=None,
             items=self.items.names,
-            users=() if self.users is None else self.users.names,
+            users=self.users.names,
             n_items=self.items.n_known,
-            n_users=0 if self.users is None else self.users.n_known,
-            value_at=self._value_at,
+            n_users=self.users.n_known,
+            value_at=lambda role, row: found[f"raw_{role}"][row],
             labels=self.labels,
             first_row=self.source.first_row,
         )
 
-    def _query(self, grouped: bool) -> str:
-        with_user = self.users is not None
-        user = 'coalesce(u.code, -1) AS "user",' if with_user else ""
-        join_user = 'LEFT JOIN users u ON r."user" = u.name' if with_user else ""
+    def _query(self, how: str) -> str:
+        with_user = "user" in self.labels
+        columns = ['coalesce(u.code, -1) AS "user"'] if with_user else []
+        columns += ["coalesce(w.code, -1) AS winner", "coalesce(l.code, -1) AS loser"]
+        columns += [f"{self._tie()} AS tie", f'{self._count()} AS "count"']
+        number = "0"
+        if how == "numbered":
+            number = "row_number() OVER ()"
+            columns += [f'r."{role}" AS raw_{role}' for role in self.labels]
         coded = f"""
-            SELECT {user} coalesce(w.code, -1) AS winner, coalesce(l.code, -1) AS loser,
-                   {self._tie()} AS tie, {self._count()} AS "count", row
-            FROM (SELECT *, {"0" if grouped else "row_number() OVER ()"} AS row FROM comparison) r
+            SELECT {", ".join(columns)}
+            FROM (SELECT *, {number} AS number FROM comparison) r
             LEFT JOIN items w ON r.winner = w.name
-            LEFT JOIN items l ON r.loser = l.name {join_user}"""
-        if not grouped:
-            return f"{coded} ORDER BY row"
-        key = ('"user", ' if with_user else "") + "winner, loser, tie"
-        return f'SELECT {key}, sum("count") AS "count" FROM ({coded}) GROUP BY ALL ORDER BY ALL'
+            LEFT JOIN items l ON r.loser = l.name
+            {'LEFT JOIN users u ON r."user" = u.name' if with_user else ""}"""
+        if how == "grouped":
+            return f'SELECT * EXCLUDE "count", sum("count") AS "count" FROM ({coded}) GROUP BY ALL'
+        return f"{coded} ORDER BY number" if how == "numbered" else coded
 
     def _tie(self) -> str:
         if "tie" not in self.labels:
@@ -218,13 +225,9 @@ class _Fetcher:
             f"CASE WHEN {number} >= 1 AND {number} = floor({number}) THEN {number} ELSE 'NaN' END"
         )
 
-    def _value_at(self, role: str, row: int) -> object:
-        query = f'SELECT "{role}" FROM comparison LIMIT 1 OFFSET {row}'
-        (value,) = self.con.execute(query).fetchone()
-        return value
-
 
 def _final(code: Any, book: Codebook) -> Any:
     if np.array_equal(book.code, np.arange(len(book.code))):
         return code
-    return np.append(book.code, MISSING)[code]  # the code −1 of an absent name finds the last entry
+    codes = np.append(book.code, MISSING).astype(np.int32)
+    return codes[code]  # the code −1 of an absent name finds the last entry

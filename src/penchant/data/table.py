@@ -1,11 +1,13 @@
 """Distinct rows with counts: how equal comparisons become one."""
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
 
+from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 
@@ -36,36 +38,41 @@ class Table:
         return Table(**both)
 
     def merge(self) -> "Table":
-        """Merge equal rows, adding their counts, and sort; a tie's smaller index goes first."""
-        swap = self.tie & (self.winner > self.loser)
-        turned = replace(
-            self,
-            winner=np.where(swap, self.loser, self.winner),
-            loser=np.where(swap, self.winner, self.loser),
+        """Merge equal rows, adding their counts, and sort; a tie's smaller index goes first.
+
+        A sparse matrix does it in linear time: the user (without users, the winner) is its row,
+        the rest of a comparison its column, and entries at the same place add up.
+        """
+        if not len(self.winner):
+            return self
+        margins, level = None, np.zeros(1, dtype=np.intp)
+        if self.margin is not None:
+            margins, level = np.unique(self.margin, return_inverse=True)
+        place, sizes = self._places(level)
+        first = place // math.prod(sizes[1:]) if self.user is None else self.user
+        shape = (int(first.max()) + 1, math.prod(sizes))
+        cells = sparse.coo_matrix((self.count, (first, place)), shape=shape).tocsr()
+        rows = np.repeat(np.arange(shape[0]), np.diff(cells.indptr))
+        winner, loser, tie, level = np.unravel_index(cells.indices, sizes)
+        return Table(
+            winner=winner,
+            loser=loser,
+            count=cells.data,
+            user=None if self.user is None else rows,
+            tie=tie.astype(bool),
+            margin=None if margins is None else margins[level],
         )
-        key = _row_keys(turned)
-        if (key[1:] > key[:-1]).all():
-            return turned
-        order = np.argsort(key)
-        key = key[order]
-        starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-        count = np.add.reduceat(self.count[order], starts)
-        return replace(turned.take(order[starts]), count=count)
 
-
-def _row_keys(rows: Table) -> NDArray[np.int64]:
-    """Return one integer per row that orders rows by user, winner, loser, tie and margin."""
-    columns = [] if rows.user is None else [rows.user]
-    columns += [rows.winner, rows.loser, rows.tie.astype(np.intp)]
-    if rows.margin is not None:
-        columns.append(np.unique(rows.margin, return_inverse=True)[1])
-    key, span = np.zeros(len(rows.winner), dtype=np.int64), 1
-    for codes in columns:
-        size = int(codes.max()) + 1
-        if span * size > np.iinfo(np.int64).max:  # ranks order alike and are fewer than the rows
-            distinct, key = np.unique(key, return_inverse=True)
-            span = len(distinct)
-        key *= size
-        key += codes
-        span *= size
-    return key
+    def _places(self, level: IntArray) -> tuple[IntArray, tuple[int, ...]]:
+        """Number the possible (winner, loser, tie, margin) in their order, ties turned."""
+        swap = self.tie & (self.winner > self.loser)
+        n_items = 1 + int(max(self.winner.max(), self.loser.max()))
+        sizes = (n_items, n_items, 2, int(level.max()) + 1)
+        if math.prod(sizes) > np.iinfo(np.intp).max:
+            raise DataError(
+                f"{n_items} items and {sizes[3]} different margins make too many possible rows: "
+                "round the margins to fewer values"
+            )
+        winner = np.where(swap, self.loser, self.winner)
+        loser = np.where(swap, self.winner, self.loser)
+        return ((winner * n_items + loser) * 2 + self.tie) * sizes[3] + level, sizes

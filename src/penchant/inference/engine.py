@@ -73,24 +73,26 @@ def infer(
     """Sweep all edges in parallel until no site moves by more than the tolerance.
 
     `refresh(cτ, cν)` conditions a Gaussian model on the sites, each counted c times. The step
-    is halved whenever the sites move further than in the sweep before, or when a proposal
-    leaves the posterior without a positive definite precision.
+    is halved when the sites turn back on themselves, or when a proposal leaves the posterior
+    without a positive definite precision; it grows again while they move straight on.
     """
     rule = RULES[settings.rule]
-    sites = Sites.zeros(len(count)) if sites is None else sites
-    state = refresh(count * sites.tau, count * sites.nu)
-    step, previous, n_sweeps = 1.0, np.inf, 0
+    state, sites = _begin(refresh, count, sites)
+    step = smallest = 1.0 if likelihood.log_concave else 0.5
+    n_sweeps, previous = 0, np.zeros(0)
     while True:
         proposal, skipped = _hold_invalid(
             rule(state.mean, state.var, sites, likelihood, outcomes), sites
         )
-        change = _largest_change(proposal, sites, state.var)
+        moves = _scaled_moves(proposal, sites, count, state.var)
+        change = float(np.abs(moves).max(initial=0.0))
         if change < settings.tolerance or n_sweeps >= settings.max_sweeps:
             break
-        if change > previous:
-            step = max(0.5 * step, SMALLEST_STEP)
-        previous = change
+        turning = n_sweeps > 0 and moves @ previous < -0.5 * (previous @ previous)
+        step = max(0.5 * step, SMALLEST_STEP) if turning else min(1.0, 1.5 * step)
+        previous = moves
         state, sites, step = _move(refresh, count, sites, proposal, step)
+        smallest = min(smallest, step)
         n_sweeps += 1
     log_evidence = float(count @ proposal.log_scale) - 0.5 * state.log_det + 0.5 * state.quadratic
     report = Report(
@@ -98,11 +100,25 @@ def infer(
         n_sweeps=n_sweeps,
         change=change,
         tolerance=settings.tolerance,
-        step=step,
+        step=smallest,
         jitter=state.jitter,
         skipped=skipped,
     )
     return Inference(state, sites, log_evidence, report)
+
+
+def _begin(
+    refresh: Refresh[State], count: FloatArray, sites: Sites | None
+) -> tuple[State, Sites]:
+    """The state at the given sites; at none, or if they do not fit this prior, at zero."""
+    if sites is not None:
+        try:
+            return refresh(count * sites.tau, count * sites.nu), sites
+        except NumericalError:
+            # sites of negative precision, learned under another prior
+            pass
+    zeros = Sites.zeros(len(count))
+    return refresh(zeros.tau, zeros.nu), zeros
 
 
 def _hold_invalid(proposal: Proposal, sites: Sites) -> tuple[Proposal, int]:
@@ -116,18 +132,22 @@ def _hold_invalid(proposal: Proposal, sites: Sites) -> tuple[Proposal, int]:
     return held, int(np.count_nonzero(~proposal.valid))
 
 
-def _largest_change(proposal: Proposal, sites: Sites, var: FloatArray) -> float:
-    """Largest site move, in units in which a site of precision 1/var or shift 1/sd counts one."""
-    moves = np.maximum(
-        np.abs(proposal.tau - sites.tau) * var, np.abs(proposal.nu - sites.nu) * np.sqrt(var)
+def _scaled_moves(
+    proposal: Proposal, sites: Sites, count: FloatArray, var: FloatArray
+) -> FloatArray:
+    """(2m,) site moves, in units of each edge's posterior precision and standard deviation."""
+    moves = np.concatenate(
+        [
+            count * (proposal.tau - sites.tau) * var,
+            count * (proposal.nu - sites.nu) * np.sqrt(var),
+        ]
     )
-    largest = float(moves.max(initial=0.0))
-    if not np.isfinite(largest):
+    if not np.isfinite(moves).all():
         raise NumericalError(
             "inference produced a site that is not finite; scale the features or lower the "
             "kernel's variance"
         )
-    return largest
+    return moves
 
 
 def _move(

@@ -75,6 +75,10 @@ class Hyperparameters(NamedTuple):
         )
 
 
+Best = tuple[float, FloatArray, Sites | None]
+"""The highest evidence so far, where, and its sites."""
+
+
 class Solution(NamedTuple):
     """Inference under one setting of the hyperparameters."""
 
@@ -225,15 +229,15 @@ def maximize(
 ) -> Solution:
     """Climb the evidence by L-BFGS with warm-started sites, from `start` and random restarts."""
     rough = _while_learning(problem)
-    best: tuple[float, FloatArray, Sites | None] = (-np.inf, start.theta, None)
+    best: Best = (-np.inf, start.theta, None)
     n_evaluations, messages = 0, []
     for theta0 in _starts(start, n_restarts, rng):
         climb = _Climb(rough, start)
         outcome = _lbfgs(climb, theta0, start.bounds, MAX_STEPS)
         n_evaluations += climb.n_evaluations
         messages.append(str(outcome.message))
-        if climb.best_value > best[0]:
-            best = (climb.best_value, climb.best_theta, climb.sites)
+        if climb.best[0] > best[0]:
+            best = climb.best
     solution = solve(problem, start.at(best[1]), best[2])
     return _annotated(solution, messages[0], n_evaluations)
 
@@ -271,7 +275,7 @@ class _Climb:
     def __init__(self, problem: Problem, start: Hyperparameters) -> None:
         self.problem, self.start = problem, start
         self.sites: Sites | None = None
-        self.best_value, self.best_theta = -np.inf, start.theta
+        self.best: Best = (-np.inf, start.theta, None)
         self.n_evaluations = 0
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
@@ -284,8 +288,8 @@ class _Climb:
             return 1e25, np.zeros_like(theta)
         self.sites = solution.inference.sites
         value = solution.inference.log_evidence
-        if value > self.best_value:
-            self.best_value, self.best_theta = value, theta.copy()
+        if value > self.best[0]:
+            self.best = (value, theta.copy(), self.sites)
         return -value, -slope
 
 

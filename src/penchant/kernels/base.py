@@ -20,6 +20,10 @@ from penchant.kernels.inputs import Inputs as Inputs
 from penchant.numerics.types import FloatArray
 
 
+PAIRED_BLOCK = 256
+"""Pairs whose covariances are read off the diagonal of one block."""
+
+
 class Kernel(ABC):
     """A covariance function over items.
 
@@ -42,9 +46,24 @@ class Kernel(ABC):
         """Prior variances (n,): the diagonal of K(A)."""
         return self._diag(Inputs.of(A))
 
-    def pullback(self, A: Inputs | FloatArray, G: FloatArray) -> FloatArray:
-        """Gradient (p,) with respect to theta of Σ_ij G_ij K(A)_ij, for a symmetric G (n, n)."""
-        return self._pullback(Inputs.of(A), G)
+    def paired(self, A: Inputs | FloatArray, B: Inputs | FloatArray) -> FloatArray:
+        """Covariance (n,) of each item of A with the item in the same place of B."""
+        first, second = Inputs.of(A), Inputs.of(B)
+        covariance = np.empty(len(first))
+        for start in range(0, len(first), PAIRED_BLOCK):
+            rows = np.arange(start, min(start + PAIRED_BLOCK, len(first)))
+            block = self._matrix(first.take(rows), second.take(rows))
+            covariance[rows] = np.diagonal(block)
+        return covariance
+
+    def pullback(
+        self, A: Inputs | FloatArray, G: FloatArray, B: Inputs | FloatArray | None = None
+    ) -> FloatArray:
+        """Gradient (p,) with respect to theta of Σ_ij G_ij K(A, B)_ij.
+
+        G has the shape of K(A, B); without B it is symmetric.
+        """
+        return self._pullback(Inputs.of(A), G, None if B is None else Inputs.of(B))
 
     @property
     @abstractmethod
@@ -72,7 +91,7 @@ class Kernel(ABC):
     def _diag(self, A: Inputs) -> FloatArray: ...
 
     @abstractmethod
-    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray: ...
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray: ...
 
     def __add__(self, other: "Kernel | float") -> "Kernel":
         return Sum((*_operands(self, Sum), *_operands(_promote(other), Sum)))
@@ -167,7 +186,7 @@ class Constant(Leaf):
     def _diag(self, A: Inputs) -> FloatArray:
         return np.full(len(A), self.value)
 
-    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         return np.zeros(0)
 
 
@@ -223,8 +242,8 @@ class Sum(Combination):
             total += kernel._diag(A)
         return total
 
-    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
-        return np.concatenate([kernel._pullback(A, G) for kernel in self.kernels])
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        return np.concatenate([kernel._pullback(A, G, B) for kernel in self.kernels])
 
 
 @dataclass(frozen=True, repr=False)
@@ -253,14 +272,14 @@ class Product(Combination):
             total *= kernel._diag(A)
         return total
 
-    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
-        matrices = [kernel._matrix(A, None) for kernel in self.kernels]
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        matrices = [kernel._matrix(A, B) for kernel in self.kernels]
         gradients = []
         for i, kernel in enumerate(self.kernels):
             others = G.copy()
             for matrix in matrices[:i] + matrices[i + 1 :]:
                 others *= matrix
-            gradients.append(kernel._pullback(A, others))
+            gradients.append(kernel._pullback(A, others, B))
         return np.concatenate(gradients)
 
 

@@ -58,8 +58,10 @@ class CommonCause(GraphKernel):
     def _diag(self, A: Inputs) -> FloatArray:
         return np.full(len(A), self.variance)
 
-    def _gradient(self, relation: Relation, where: IntArray, G: FloatArray) -> FloatArray:
-        return np.array([np.vdot(G, self._block(relation, where, where))])
+    def _gradient(
+        self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
+    ) -> FloatArray:
+        return np.array([np.vdot(G, self._block(relation, rows, columns))])
 
     def _loadings(self, relation: Relation) -> sparse.csr_array:
         """How much each item (row) takes from each cause: unit rows, so U has a unit diagonal."""

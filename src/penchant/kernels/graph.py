@@ -6,6 +6,7 @@ for: by sparse solves or products where these are cheap, by dense LAPACK where t
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Self
 
 import numpy as np
@@ -13,20 +14,24 @@ from scipy import sparse
 from scipy.linalg import lapack
 from scipy.sparse.linalg import expm_multiply, splu
 
-from penchant.errors import DataError
+from penchant.errors import DataError, NumericalError
 from penchant.kernels.base import Leaf, positive
 from penchant.kernels.inputs import Inputs
 from penchant.kernels.relations import Relation
+from penchant.numerics.linalg import multiply
 from penchant.numerics.types import FloatArray, IntArray
 
 DENSE_SHARE = 0.05
 """A Laplacian with a larger share of non-zeros is handled as a dense matrix."""
 
-SPECTRUM_ITEMS = 2000
+SPECTRUM_ITEMS = 4000
 """Up to so many items, one eigendecomposition serves every later call in good time."""
 
 SOLVE_COST = 12
 """Time of a sparse solve per non-zero of its factor, in units of dense work (measured)."""
+
+LEAST_SHIFT = 1e-12
+"""Below this share of the largest degree, what ties utilities to zero is lost in rounding."""
 
 
 class GraphKernel(Leaf):
@@ -47,23 +52,28 @@ class GraphKernel(Leaf):
         """K[rows, columns]."""
 
     @abstractmethod
-    def _gradient(self, relation: Relation, where: IntArray, G: FloatArray) -> FloatArray:
-        """Gradient of Σ_ij G_ij K[where, where]_ij with respect to theta."""
+    def _gradient(
+        self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
+    ) -> FloatArray:
+        """Gradient of Σ_ij G_ij K[rows, columns]_ij with respect to theta."""
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        return self._block(*self._places(A, B))
+
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        return self._gradient(*self._places(A, B), G)
+
+    def _places(self, A: Inputs, B: Inputs | None) -> tuple[Relation, IntArray, IntArray]:
         relation, rows = A.place(self.relation)
         if B is None:
-            return self._block(relation, rows, rows)
+            return relation, rows, rows
         same, columns = B.place(self.relation)
         if same is not relation:
             raise DataError(
                 f"the two sets of items stand in different relations named {self.relation!r}: "
                 "take both from the relations that cover all items"
             )
-        return self._block(relation, rows, columns)
-
-    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
-        return self._gradient(*A.place(self.relation), G)
+        return relation, rows, columns
 
 
 class Smoother(GraphKernel):
@@ -113,11 +123,14 @@ class RegularizedLaplacian(Smoother):
         Z /= self.beta
         return Z
 
-    def _gradient(self, relation: Relation, where: IntArray, G: FloatArray) -> FloatArray:
-        Z = self._columns(relation, where)
-        for_beta = -np.vdot(G, Z[where])
-        # ∂K/∂(1/iota²) = −beta K K, of which the block is −beta Z'Z
-        for_iota = 2.0 * self.beta * self.iota**-2 * np.vdot(Z, Z @ G)
+    def _gradient(
+        self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
+    ) -> FloatArray:
+        Z = self._columns(relation, columns)
+        Y = Z if rows is columns else self._columns(relation, rows)
+        for_beta = -np.vdot(G, Z[rows])
+        # ∂K/∂(1/iota²) = −beta K K, of which the block is −beta Y'Z
+        for_iota = 2.0 * self.beta * self.iota**-2 * np.vdot(multiply(Y, G), Z)
         return np.array([for_beta, for_iota])
 
 
@@ -147,10 +160,12 @@ class Diffusion(Smoother):
         columns: FloatArray = expm_multiply(-self.beta * relation.laplacian, start)
         return columns
 
-    def _gradient(self, relation: Relation, where: IntArray, G: FloatArray) -> FloatArray:
-        Z = self._columns(relation, where)
-        for_beta = -self.beta * np.vdot(G, relation.laplacian[where] @ Z)
-        return np.array([for_beta, np.vdot(G, Z[where])])
+    def _gradient(
+        self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
+    ) -> FloatArray:
+        Z = self._columns(relation, columns)
+        for_beta = -self.beta * np.vdot(G, _operator(relation.laplacian)[rows] @ Z)
+        return np.array([for_beta, np.vdot(G, Z[rows])])
 
 
 @dataclass(frozen=True)
@@ -186,10 +201,11 @@ class RandomWalk(Smoother):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
+        if not isinstance(self.steps, Integral) or self.steps < 1:
             raise DataError(
                 f"RandomWalk: steps is {self.steps!r}: it must be a whole number, from 1"
             )
+        object.__setattr__(self, "steps", int(self.steps))
         if self.offset < 2.0:
             raise DataError(
                 f"RandomWalk: offset is {self.offset!r}: it must be at least 2, or the kernel is "
@@ -199,32 +215,38 @@ class RandomWalk(Smoother):
     def _columns(self, relation: Relation, where: IntArray) -> FloatArray:
         return self._walk(relation, where)[1]
 
-    def _gradient(self, relation: Relation, where: IntArray, G: FloatArray) -> FloatArray:
-        before, after = self._walk(relation, where)
-        for_variance = np.vdot(G, after[where])
+    def _gradient(
+        self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
+    ) -> FloatArray:
+        before, after = self._walk(relation, columns)
+        for_variance = np.vdot(G, after[rows])
         # With H = I − L/offset: ∂H^p / ∂ log offset = p (H^(p−1) − H^p)
-        for_offset = self.steps * (np.vdot(G, before[where]) - for_variance)
+        for_offset = self.steps * (np.vdot(G, before[rows]) - for_variance)
         return np.array([for_offset, for_variance])
 
     def _walk(self, relation: Relation, where: IntArray) -> tuple[FloatArray, FloatArray]:
         """Columns of variance · H^(steps − 1) and variance · H^steps."""
-        L = relation.normalised_laplacian
-        step = L.toarray() if _is_dense(L) else L
+        L = _operator(relation.normalised_laplacian)
         after = self.variance * _unit_columns(relation.n_items, where)
         for _ in range(self.steps):
             before = after
-            after = before - (step @ before) / self.offset
+            after = before - (L @ before) / self.offset
         return before, after
 
 
 def _unit_columns(n: int, where: IntArray) -> FloatArray:
-    columns = np.zeros((n, len(where)), order="F")
+    columns = np.zeros((n, len(where)))
     columns[where, np.arange(len(where))] = 1.0
     return columns
 
 
 def _is_dense(laplacian: sparse.csr_array) -> bool:
     return bool(laplacian.nnz > DENSE_SHARE * laplacian.shape[0] ** 2)
+
+
+def _operator(laplacian: sparse.csr_array) -> sparse.csr_array | FloatArray:
+    """The Laplacian in the form that multiplies faster."""
+    return laplacian.toarray() if _is_dense(laplacian) else laplacian
 
 
 def _spectrum_pays(relation: Relation, n_columns: int) -> bool:
@@ -235,6 +257,11 @@ def _spectrum_pays(relation: Relation, n_columns: int) -> bool:
 def _resolvent(laplacian: sparse.csr_array, shift: float, where: IntArray) -> FloatArray:
     """(Δ + shift · I)⁻¹[:, where], by a sparse factor unless its fill makes a dense one cheaper."""
     n = laplacian.shape[0]
+    if shift < LEAST_SHIFT * laplacian.diagonal().max(initial=0.0):
+        raise NumericalError(
+            f"1/iota² is {shift:.3g}, lost beside links as strong as "
+            f"{laplacian.diagonal().max():.3g}: take a smaller iota, or scale the weights down"
+        )
     shifted = sparse.csc_array(laplacian + shift * sparse.eye_array(n))
     if not _is_dense(laplacian):
         factor = splu(

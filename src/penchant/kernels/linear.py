@@ -28,9 +28,9 @@ class Linear(Leaf):
         variances: FloatArray = self.variance * np.einsum("ij,ij->i", X, X)
         return variances
 
-    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         X = A.features()
-        return np.array([self.variance * np.vdot(X, G @ X)])
+        return np.array([self.variance * np.vdot(X, G @ (X if B is None else B.features()))])
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Independent(Leaf):
     def _diag(self, A: Inputs) -> FloatArray:
         return np.full(len(A), self.variance)
 
-    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
-        if A.index is None:
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        if A.index is None and B is None:
             return np.array([self.variance * np.trace(G)])
-        return np.array([np.vdot(G, self._matrix(A, None))])
+        return np.array([np.vdot(G, self._matrix(A, B))])

@@ -75,7 +75,7 @@ class Relation:
             return self.walk_laplacian
         degree = self.weights.sum(axis=1)
         linked = degree > 0.0
-        scale = sparse.diags_array(np.where(linked, degree, np.inf) ** -0.5)
+        scale = sparse.diags_array(np.where(linked, degree, 1.0) ** -0.5)
         identity = sparse.diags_array(linked.astype(np.float64))
         return sparse.csr_array(identity - scale @ self.weights @ scale)
 
@@ -85,7 +85,7 @@ class Relation:
         values, vectors = linalg.eigh(
             self.laplacian.toarray(), driver="evd", overwrite_a=True, check_finite=False
         )
-        return np.maximum(values, 0.0), vectors
+        return values, vectors
 
     @cached_property
     def edge_causes(self) -> sparse.csr_array:

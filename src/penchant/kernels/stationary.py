@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist
 
 from penchant.errors import DataError
 from penchant.kernels.base import Inputs, Leaf, positive
+from penchant.numerics.linalg import multiply
 from penchant.numerics.types import FloatArray
 
 NARROW = 16
@@ -38,18 +39,22 @@ class Stationary(Leaf):
     def _diag(self, A: Inputs) -> FloatArray:
         return np.full(len(A), self.variance)
 
-    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         U = self._scaled(A)
-        U -= U.mean(axis=0)
-        squared = squared_distances(U)
+        V = U if B is None else self._scaled(B)
+        centre = U.mean(axis=0)
+        U, V = U - centre, V - centre
+        squared = squared_distances(U, None if B is None else V)
         log_slope = self._log_slope(squared)
         M = self._correlation(squared)
         M *= G
         for_variance = self.variance * M.sum()
         M *= log_slope
-        np.fill_diagonal(M, 0.0)  # no distance there: keep its weight out of the difference below
-        # Σ_ij M_ij (u_id − u_jd)², with no n × n matrix a feature: M is symmetric.
-        spread = 2.0 * (M.sum(axis=0) @ U**2 - np.einsum("id,id->d", U, M @ U))
+        if B is None:
+            np.fill_diagonal(M, 0.0)  # no distance there: keep its weight out of what follows
+        # Σ_ij M_ij (u_id − v_jd)², with no n × n matrix a feature
+        spread = M.sum(axis=1) @ U**2 + M.sum(axis=0) @ V**2
+        spread -= 2.0 * np.einsum("id,id->d", U, multiply(M, V))
         for_lengthscale = -2.0 * self.variance * spread
         if not isinstance(self.lengthscale, tuple):
             for_lengthscale = for_lengthscale.sum(keepdims=True)

@@ -66,7 +66,7 @@ class Expected(NamedTuple):
 class Likelihood(ABC):
     """A model of answers given the utility difference g; leaves are frozen dataclasses.
 
-    A leaf must give ``log_prob``. The other methods default to panelled quadrature, which is
+    A leaf must give ``log_prob``. The other methods default to quadrature, which is
     accurate when log p varies on a scale near one, mostly around g = 0; closed forms override
     them. A leaf with parameters also gives ``theta``, ``bounds``, ``names``, ``with_theta`` and
     ``tilted_gradient``; parameters are unconstrained (the log or logit of the natural value).

@@ -27,7 +27,7 @@ class Probit(Likelihood):
 
     def tilted(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Tilted:
         scale = np.sqrt(1.0 + var)
-        log_z, d1, d2, _ = log_ndtr_derivatives(mean / scale)  # DESIGN: z, h, −h(z + h)
+        log_z, d1, d2, _ = log_ndtr_derivatives(mean / scale)  # 000, Eq. 11
         return Tilted(log_z, d1 / scale, -d2 / (1.0 + var))
 
     def prob(self, mean: FloatArray, var: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.kernels import RBF, Kernel, Linear
+from penchant.metrics import disagreement_error
 from penchant.models.storage import save
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray
@@ -85,10 +86,11 @@ class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
     def score(self, X: Any, y: Any, qid: Any = None) -> float:
         """Share of the pairs put in the right order, averaged over groups; a tie counts half."""
-        check_is_fitted(self, "kernel_")
-        X, graph = check_ranking_data(self, X, y, qid, reset=False)
-        pairs = graph.ordered_pairs()
-        wrong = disagreement(self.predict(X)[:, None], pairs)[0]
+        predicted = self.predict(X)
+        if not isinstance(y, Comparisons):
+            return 1.0 - disagreement_error(column_or_1d(y), predicted, qid)
+        pairs = _pairs(y, len(predicted), qid).ordered_pairs()
+        wrong = disagreement(predicted[:, None], pairs)[0]
         return float(1.0 - wrong / pairs.weight.sum())
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -137,10 +139,10 @@ class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
 
 def check_ranking_data(
-    estimator: BaseEstimator, X: Any, y: Any, qid: Any, *, reset: bool = True
+    estimator: BaseEstimator, X: Any, y: Any, qid: Any
 ) -> tuple[Any, Groups | Pairs]:
     """Features as a finite float matrix, and the comparisons between its rows as a graph."""
-    checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2, "reset": reset}
+    checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
     if isinstance(y, Comparisons):
         X = validate_data(estimator, X, **checks)
         return X, _pairs(y, X.shape[0], qid)

@@ -65,6 +65,8 @@ class KPCRank(KernelRanker):
     True
     """
 
+    cv_error_: FloatArray | None
+
     def __init__(
         self,
         kernel: KernelParameter = None,
@@ -100,6 +102,8 @@ class KPCRank(KernelRanker):
         if given is not None and self.selection == "nested":
             limit = given  # later components do not change the earlier ones
         mean, axes, Z = principal_components(features, limit)
+        if not Z.shape[1]:
+            raise DataError("every row of X looks the same to the kernel: nothing can be ranked")
         if given is None:
             self.cv_error_ = held_out_error(Z, graph, self.selection)
             self.n_components_ = 1 + int(np.argmin(np.nan_to_num(self.cv_error_, nan=1.0)))

@@ -34,6 +34,7 @@ from penchant.models.validation import (
     check_features,
     check_row_pairs,
     size_of_relations,
+    warn_constant_features,
 )
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray
@@ -133,8 +134,11 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
         kernel = self.kernel or default_kernel(X, graphs)
         edges = Edges.of(data)
         likelihood.check(edges.outcomes)
-        if (message := check_connected(data)) is not None:
+        nothing_links = X is None and not graphs
+        if nothing_links and (message := check_connected(data)) is not None:
             warnings.warn(message, DataWarning, stacklevel=2)
+        if X is not None:
+            warn_constant_features(X)
         universe = Inputs(self._scaled(X), graphs, np.arange(data.n_items))
         problem = Problem(universe, edges, Settings(self.inference), self._rank_bound)
         solution = self._solve(problem, Hyperparameters(kernel, likelihood))

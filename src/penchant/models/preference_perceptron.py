@@ -19,11 +19,12 @@ from penchant.online.checks import (
     check_order,
     check_queries,
     check_rows,
+    check_scores,
 )
 from penchant.online.feedback import LabelUser
 from penchant.online.perceptron import (
     FeatureMap,
-    learn_difference,
+    learn_differences,
     learn_graded,
     learn_logged,
     learn_pairs,
@@ -124,7 +125,8 @@ class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         rule = self._rule()
         if self.feature_map is None:
             block = check_docs(docs, self.dtype)
-            order = present_sorted(block @ self._state(rule, block.shape[1]).weights)
+            weights = self._state(rule, block.shape[1]).weights
+            order = present_sorted(check_scores(block @ weights))
         else:
             first = self.feature_map(docs, np.arange(min(self.k, len(docs))))
             weights = self._state(rule, np.size(first)).weights
@@ -215,7 +217,7 @@ class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             )
         rows = check_docs(X, self.dtype)
         weights = self._state(self._rule(), rows.shape[1]).weights
-        return rows @ (self.average_coef_ if self.average else weights)
+        return check_scores(rows @ (self.average_coef_ if self.average else weights))
 
     @property
     def average_coef_(self) -> FloatArray:
@@ -238,7 +240,7 @@ class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         delta: Real = np.subtract(
             feature_map(docs, better), feature_map(docs, shown), dtype=self.dtype
         )
-        return self._keep(learn_difference(rule, self._state(rule, delta.size), delta))
+        return self._keep(learn_differences(rule, self._state(rule, delta.size), delta[None]))
 
     def _learn_rounds(self, rounds: list[Round]) -> Self:
         user, rng = LabelUser(self.k, LABEL_DEPTH), np.random.default_rng()

@@ -24,8 +24,8 @@ class RankSVM(KernelRanker):
         None: an RBF whose lengthscale is the median distance between rows, or linear for
         sparse X.
     C : float
-        Price of a pair in the wrong order. Graded scores: the pairs of a group together weigh
-        as much as it has rows. `Comparisons`: each weighs its count; ties and margins do not
+        Price of a pair in the wrong order. Graded scores: all pairs weigh the same, together as
+        much as there are rows. `Comparisons`: each weighs its count; ties and margins do not
         enter.
     max_pairs : int
         Beyond about this many pairs of graded rows an even sample of them is learned from.
@@ -62,7 +62,7 @@ class RankSVM(KernelRanker):
         kernel: KernelParameter = None,
         *,
         C: float = 1.0,
-        max_pairs: int = 5_000_000,
+        max_pairs: int = 1_000_000,
         tol: float = 1e-5,
         max_iter: int = 100,
         n_landmarks: int | str | None = "auto",

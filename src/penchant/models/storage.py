@@ -39,15 +39,14 @@ def save(model: BaseEstimator, path: str | PathLike[str]) -> None:
     >>> bool((pc.load(file).predict() == gp.predict()).all())
     True
     """
-    arrays: list[np.ndarray[Any, Any]] = []
-    tree = _encode(model, arrays)
-    header = {"format": FORMAT, "version": VERSION, "model": tree}
+    shelf = _Shelf()
+    header = {"format": FORMAT, "version": VERSION, "model": _encode(model, shelf)}
     target = Path(path)
     handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=target.name)
     try:
         with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
             archive.writestr("model.json", json.dumps(header, allow_nan=False))
-            for k, array in enumerate(arrays):
+            for k, array in enumerate(shelf.arrays):
                 with archive.open(f"{k}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
         os.replace(scratch, target)
@@ -65,7 +64,7 @@ def load(path: str | PathLike[str]) -> Any:
                 raise DataError(f"{name} holds compressed members: it is not a penchant model")
             header = json.loads(archive.read("model.json"))
             _check_header(header, name)
-            return _decode(header["model"], archive)
+            return _decode(header["model"], _Reader(archive))
     except FileNotFoundError:
         raise DataError(f"there is no file {name}: check the path") from None
     except DataError:
@@ -87,45 +86,75 @@ def _check_header(header: Any, name: str) -> None:
         )
 
 
-def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+class _Shelf:
+    """Arrays and objects written so far, by identity: what was shared stays shared."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray[Any, Any]] = []
+        self.positions: dict[int, int] = {}
+        self.objects: dict[int, int] = {}
+
+    def place(self, array: np.ndarray[Any, Any]) -> int:
+        if id(array) not in self.positions:
+            self.positions[id(array)] = len(self.arrays)
+            self.arrays.append(array)
+        return self.positions[id(array)]
+
+
+class _Reader:
+    """The archive being read, and the objects read so far by number."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self.archive = archive
+        self.objects: dict[int, Any] = {}
+
+    def array(self, number: int) -> Any:
+        content = io.BytesIO(self.archive.read(f"{number}.npy"))
+        return np.load(content, allow_pickle=False)
+
+
+def _encode(value: Any, shelf: _Shelf) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": repr(value)}
     if isinstance(value, np.generic):
-        return _encode(value.item(), arrays)
+        return _encode(value.item(), shelf)
     if isinstance(value, np.ndarray):
-        arrays.append(value)
-        return {"$array": len(arrays) - 1}
+        return {"$array": shelf.place(value)}
     if sparse.issparse(value):
         csr = value.tocsr()
-        parts = [_encode(part, arrays) for part in (csr.data, csr.indices, csr.indptr)]
+        parts = [_encode(part, shelf) for part in (csr.data, csr.indices, csr.indptr)]
         return {"$sparse": parts, "shape": list(csr.shape)}
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return {"$tuple": [_encode(part, arrays) for part in value]}
+        return {"$tuple": [_encode(part, shelf) for part in value]}
     if isinstance(value, list):
-        return [_encode(part, arrays) for part in value]
+        return [_encode(part, shelf) for part in value]
     if isinstance(value, Mapping):
-        return {"$dict": [[key, _encode(part, arrays)] for key, part in value.items()]}
+        return {"$dict": [[key, _encode(part, shelf)] for key, part in value.items()]}
     if isinstance(value, np.random.Generator):
         return {"$generator": value.bit_generator.state}
-    return _encode_object(value, arrays)
+    return _encode_object(value, shelf)
 
 
-def _encode_object(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+def _encode_object(value: Any, shelf: _Shelf) -> Any:
     name = type(value).__name__
     if estimator_classes().get(name) is type(value):
         state = {key: v for key, v in vars(value).items() if key.endswith("_")}
         params = value.get_params(deep=False)
         return {
             "$estimator": name,
-            "params": {key: _encode(v, arrays) for key, v in params.items()},
-            "state": {key: _encode(v, arrays) for key, v in state.items()},
+            "params": {key: _encode(v, shelf) for key, v in params.items()},
+            "state": {key: _encode(v, shelf) for key, v in state.items()},
         }
     if value_classes().get(name) is type(value):
+        if id(value) in shelf.objects:
+            return {"$same": shelf.objects[id(value)]}
+        number = shelf.objects[id(value)] = len(shelf.objects)
         return {
             "$class": name,
-            "fields": {key: _encode(getattr(value, key), arrays) for key in _field_names(value)},
+            "number": number,
+            "fields": {key: _encode(getattr(value, key), shelf) for key in _field_names(value)},
         }
     raise DataError(
         f"a value of type {type(value).__module__}.{name} cannot be saved: models with custom "
@@ -139,23 +168,22 @@ def _field_names(value: Any) -> list[str]:
     return list(value._fields)  # a NamedTuple
 
 
-def _decode(tree: Any, archive: zipfile.ZipFile) -> Any:
+def _decode(tree: Any, reader: _Reader) -> Any:
     if isinstance(tree, list):
-        return [_decode(part, archive) for part in tree]
+        return [_decode(part, reader) for part in tree]
     if not isinstance(tree, dict):
         return tree
     if "$float" in tree:
         return float(tree["$float"])
     if "$array" in tree:
-        content = archive.read(f"{int(tree['$array'])}.npy")
-        return np.load(io.BytesIO(content), allow_pickle=False)
+        return reader.array(int(tree["$array"]))
     if "$sparse" in tree:
-        parts = tuple(_decode(part, archive) for part in tree["$sparse"])
+        parts = tuple(_decode(part, reader) for part in tree["$sparse"])
         return sparse.csr_array(parts, shape=tuple(tree["shape"]))
     if "$tuple" in tree:
-        return tuple(_decode(part, archive) for part in tree["$tuple"])
+        return tuple(_decode(part, reader) for part in tree["$tuple"])
     if "$dict" in tree:
-        return {key: _decode(part, archive) for key, part in tree["$dict"]}
+        return {key: _decode(part, reader) for key, part in tree["$dict"]}
     if "$generator" in tree:
         state = tree["$generator"]
         if state["bit_generator"] != "PCG64":
@@ -163,17 +191,21 @@ def _decode(tree: Any, archive: zipfile.ZipFile) -> Any:
         bits = np.random.PCG64()
         bits.state = state
         return np.random.Generator(bits)
+    if "$same" in tree:
+        return reader.objects[tree["$same"]]
     if "$class" in tree:
         cls = value_classes()[tree["$class"]]
-        return cls(**{key: _decode(part, archive) for key, part in tree["fields"].items()})
-    return _decode_estimator(tree, archive)
+        value = cls(**{key: _decode(part, reader) for key, part in tree["fields"].items()})
+        reader.objects[tree["number"]] = value
+        return value
+    return _decode_estimator(tree, reader)
 
 
-def _decode_estimator(tree: dict[str, Any], archive: zipfile.ZipFile) -> Any:
+def _decode_estimator(tree: dict[str, Any], reader: _Reader) -> Any:
     cls = estimator_classes()[tree["$estimator"]]
-    model = cls(**{key: _decode(part, archive) for key, part in tree["params"].items()})
+    model = cls(**{key: _decode(part, reader) for key, part in tree["params"].items()})
     for key, part in tree["state"].items():
         if not key.endswith("_") or key.startswith("_"):
             raise DataError(f"unexpected attribute {key!r} in the file")
-        setattr(model, key, _decode(part, archive))
+        setattr(model, key, _decode(part, reader))
     return model

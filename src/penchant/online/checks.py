@@ -11,7 +11,10 @@ from penchant.online.rule import Real
 
 
 def check_docs(docs: Any, dtype: str, ndims: tuple[int, ...] = (2,)) -> Real:
-    """Return documents as a finite contiguous array with one of the numbers of axes."""
+    """Return documents as a contiguous array with one of the numbers of axes.
+
+    That the numbers are finite shows in the scores, without a pass over them here.
+    """
     try:
         block: Real = np.ascontiguousarray(docs, dtype=dtype)
     except (TypeError, ValueError) as error:
@@ -24,9 +27,18 @@ def check_docs(docs: Any, dtype: str, ndims: tuple[int, ...] = (2,)) -> Real:
             f"documents have shape {block.shape}: they must be (n, d), one row a document"
             + (", or (T, n, d) for T rounds" if 3 in ndims else "")
         )
-    if not np.isfinite(block).all():
-        raise DataError("documents hold missing or infinite values: fill or drop them")
     return block
+
+
+def check_scores(scores: Real) -> Real:
+    """Return the scores if every document has a finite one."""
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if bad.size:
+        raise DataError(
+            f"document {bad[0]} has no finite score: it holds missing, infinite or enormous "
+            "values; fill, drop or scale them"
+        )
+    return scores
 
 
 def check_grades(y: ArrayLike, n: int) -> FloatArray:
@@ -79,10 +91,11 @@ def check_order(order: ArrayLike, shape: tuple[int, ...], k: int, name: str) -> 
     if list(index.shape[:-1]) != rounds:
         raise DataError(f"{name} holds {len(index)} rounds and docs {rounds[0]}: give as many")
     first = index[..., :top]
-    in_order = np.sort(first, axis=-1)
-    if in_order.min() < 0 or in_order.max() >= n or (np.diff(in_order, axis=-1) == 0).any():
+    by_number = np.sort(first, axis=-1)
+    lowest, highest = by_number[..., 0].min(), by_number[..., -1].max()
+    if lowest < 0 or highest >= n or (by_number[..., 1:] == by_number[..., :-1]).any():
         raise DataError(
-            f"{name} runs from {in_order.min()} to {in_order.max()} in its first {top} places: "
-            f"it must name different documents of 0…{n - 1}"
+            f"{name} runs from {lowest} to {highest} in its first {top} places: it must name "
+            f"different documents of 0…{n - 1}"
         )
     return np.ascontiguousarray(first, dtype=np.intp)

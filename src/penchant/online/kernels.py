@@ -1,13 +1,18 @@
 """The sequential loops, compiled.
 
 This module imports numba at its head: import it only inside the functions that run a loop.
+
 A loop changes the arrays of its `State` in place; nothing is allocated per round, and no
-difference matrix is ever formed. All compiled code is in this one file, because numba's
-cache notices changes of the file that holds a function, not of the files it calls into.
+difference matrix is ever formed. It returns the number of rounds learned, and stops before a
+round whose margin is not finite: a missing or infinite feature makes it so (0·∞ is NaN), which
+spares a pass over the data that would only look for them.
+
+All compiled code is in this one file, because numba's cache notices changes of the file that
+holds a function, not of the files it calls into.
 """
 
 from collections.abc import Callable
-from math import exp, inf, sqrt
+from math import exp, inf, isfinite, sqrt
 from typing import Any, TypeVar
 
 import numba
@@ -87,7 +92,8 @@ def _exponentiate(weights: Real, log_weights: FloatArray, delta: Real, size: flo
 
 
 @_compiled
-def _learn_difference(rule: Rule, state: State, delta: Real, margin: float) -> None:
+def _step(rule: Rule, state: State, delta: Real, margin: float) -> None:
+    """Move by Δ = φ(x, ȳ) − φ(x, y), whose utility wᵀΔ is the margin."""
     slope = _slope(rule.loss, margin)
     if slope != 0.0:
         if rule.update == ADAPTIVE:
@@ -149,28 +155,37 @@ def _combine(docs: Real, coefficients: Real, delta: Real) -> None:
 
 
 @_compiled
-def learn_difference(rule: Rule, state: State, delta: Real) -> None:
-    """One round from Δ = φ(x, ȳ) − φ(x, y) itself."""
-    _learn_difference(rule, state, delta, _dot(state.weights, delta))
+def learn_differences(rule: Rule, state: State, deltas: Real) -> int:
+    """Rounds given by their Δ, (T, d)."""
+    for t in range(deltas.shape[0]):
+        margin = _dot(state.weights, deltas[t])
+        if not isfinite(margin):
+            return t
+        _step(rule, state, deltas[t], margin)
+    return len(deltas)
 
 
 @_compiled
 def learn_logged(
     rule: Rule, state: State, docs: Real, presented: IntArray, feedback: IntArray
-) -> None:
+) -> int:
     """Rounds of equally many documents, with the orders that were shown and returned."""
     coefficients = np.empty(docs.shape[1], docs.dtype)
     delta = np.empty(docs.shape[2], docs.dtype)
     for t in range(docs.shape[0]):
         _weigh(rule.discount, presented[t], feedback[t], coefficients)
         _combine(docs[t], coefficients, delta)
-        _learn_difference(rule, state, delta, _dot(state.weights, delta))
+        margin = _dot(state.weights, delta)
+        if not isfinite(margin):
+            return t
+        _step(rule, state, delta, margin)
+    return len(docs)
 
 
 @_compiled
 def learn_graded(
     rule: Rule, state: State, docs: Real, starts: IntArray, grades: FloatArray, depth: int
-) -> None:
+) -> int:
     """Present each block of documents, bring its best-graded of the first `depth` up, learn."""
     longest = np.max(np.diff(starts))
     given = np.arange(longest)
@@ -188,16 +203,24 @@ def learn_graded(
         visible = seen[: min(n_seen, depth)]
         n_top = _select(grades[starts[t] : starts[t + 1]], visible, improved)
         _weigh(rule.discount, seen[:n_top], improved, coefficients[:n])
+        margin = _dot(coefficients[:n], scores[:n])
+        if not isfinite(margin):
+            return t
         _combine(block, coefficients[:n], delta)
-        _learn_difference(rule, state, delta, _dot(coefficients[:n], scores[:n]))
+        _step(rule, state, delta, margin)
+    return starts.size - 1
 
 
 @_compiled
-def learn_pairs(rule: Rule, state: State, docs: Real, winner: IntArray, loser: IntArray) -> None:
+def learn_pairs(rule: Rule, state: State, docs: Real, winner: IntArray, loser: IntArray) -> int:
     """Rounds of two documents: Δ = x_winner − x_loser."""
     delta = np.empty(docs.shape[1], docs.dtype)
     for t in range(winner.size):
         better, worse = docs[winner[t]], docs[loser[t]]
         for f in range(delta.size):
             delta[f] = better[f] - worse[f]
-        _learn_difference(rule, state, delta, _dot(state.weights, delta))
+        margin = _dot(state.weights, delta)
+        if not isfinite(margin):
+            return t
+        _step(rule, state, delta, margin)
+    return winner.size

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from penchant.errors import DataError
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.online.rule import Real, Rule, State
 
@@ -60,13 +61,12 @@ def swap_neighbours(order: IntArray, probability: float, rng: np.random.Generato
     return swapped
 
 
-def learn_difference(rule: Rule, state: State, delta: Real) -> State:
-    """Learn one round from the feature difference Δ = φ(x, ȳ) − φ(x, y), any φ."""
+def learn_differences(rule: Rule, state: State, deltas: Real) -> State:
+    """Learn rounds from their feature differences Δ = φ(x, ȳ) − φ(x, y), (T, d), any φ."""
     from penchant.online import kernels  # brings numba, which only the loops need
 
-    state = _copy(state)
-    kernels.learn_difference(rule, state, delta)
-    return state
+    after = _copy(state)
+    return _check(after, kernels.learn_differences(rule, after, deltas), len(deltas))
 
 
 def learn_logged(
@@ -75,9 +75,8 @@ def learn_logged(
     """Learn T rounds of n documents, (T, n, d), whose orders, (T, ≥ min(k, n)), are known."""
     from penchant.online import kernels
 
-    state = _copy(state)
-    kernels.learn_logged(rule, state, docs, presented, feedback)
-    return state
+    after = _copy(state)
+    return _check(after, kernels.learn_logged(rule, after, docs, presented, feedback), len(docs))
 
 
 def learn_graded(
@@ -91,19 +90,29 @@ def learn_graded(
     """
     from penchant.online import kernels
 
-    state = _copy(state)
-    kernels.learn_graded(rule, state, docs, starts, grades, depth)
-    return state
+    after = _copy(state)
+    n_learned = kernels.learn_graded(rule, after, docs, starts, grades, depth)
+    return _check(after, n_learned, starts.size - 1)
 
 
 def learn_pairs(rule: Rule, state: State, docs: Real, winner: IntArray, loser: IntArray) -> State:
     """Learn rounds of two documents, given as row numbers: Δ = x_winner − x_loser."""
     from penchant.online import kernels
 
-    state = _copy(state)
-    kernels.learn_pairs(rule, state, docs, winner, loser)
-    return state
+    after = _copy(state)
+    n_learned = kernels.learn_pairs(rule, after, docs, winner, loser)
+    return _check(after, n_learned, winner.size)
 
 
 def _copy(state: State) -> State:
     return State._make(array.copy() for array in state)
+
+
+def _check(state: State, n_learned: int, n_rounds: int) -> State:
+    if n_learned < n_rounds:
+        raise DataError(
+            f"round {n_learned} of {n_rounds} (from 0) has no finite utility: its documents hold "
+            "missing, infinite or enormous values; fill, drop or scale them. Nothing was learned "
+            "from this call"
+        )
+    return state

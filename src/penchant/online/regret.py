@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import process_time
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -88,12 +89,14 @@ class Regret:
     utility : (P, T) U(x, y*) − U(x, y) of each round's presentation (Eq. 1 is its mean).
     gain : (P, T) U(x, ȳ) − U(x, y), what the feedback offered.
     dcg : (P, T) the best DCG minus the presented one ("DCG*"), or None without labels.
+    seconds : (P, T) processor time spent inside the model, presenting and learning.
     feature_norm, weight_norm : R and ‖w*‖ of Theorem 1.
     """
 
     utility: FloatArray
     gain: FloatArray
     dcg: FloatArray | None
+    seconds: FloatArray
     feature_norm: float
     weight_norm: float
 
@@ -162,37 +165,46 @@ def simulate(
         order = rng.permutation(len(rounds)) if n_permutations > 1 else np.arange(len(rounds))
         learner = clone(model, safe=False)
         runs.append([_play(learner, rounds[t], user, values[t], rng) for t in order])
-    utility, gain, dcg = np.moveaxis(np.array(runs), -1, 0)
-    graded = all(round_.grades is not None for round_ in rounds)
+    utility, gain, dcg, seconds = np.moveaxis(np.array(runs), -1, 0)
     return Regret(
         utility,
         gain,
-        dcg if graded else None,
+        None if np.isnan(dcg).any() else dcg,
+        seconds,
         feature_norm(rounds, model.k),
         float(np.linalg.norm(truth)),
     )
 
 
-def _worth(round_: Round, weights: FloatArray) -> list[FloatArray]:
-    """Return what each document is worth: by utility, and by label where there is one."""
+def _worth(round_: Round, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what each document is worth by utility and by label; NaN where there is no label."""
     utility: FloatArray = np.asarray(round_.docs @ weights, dtype=np.float64)
-    return [utility] if round_.grades is None else [utility, round_.grades]
+    return utility, np.full(utility.shape, np.nan) if round_.grades is None else round_.grades
 
 
 def _play(
     model: Learner,
     round_: Round,
     user: User,
-    worth: list[FloatArray],
+    worth: tuple[FloatArray, FloatArray],
     rng: np.random.Generator,
-) -> tuple[float, float, float]:
-    """Play one round; return its utility regret, the gain offered, and its DCG regret."""
+) -> tuple[float, float, float, float]:
+    """Play one round: utility regret, gain offered, DCG regret, processor seconds inside."""
+    begin = process_time()
     presented = model.present(round_.docs)
+    asked = process_time()
     feedback = user(round_, presented, rng)
+    answered = process_time()
     model.learn(round_.docs, presented, feedback)
-    lost = [_shortfall(values, presented, model.k) for values in worth]
-    gain = discounted(worth[0], feedback, model.k) - discounted(worth[0], presented, model.k)
-    return lost[0], gain, lost[1] if len(lost) > 1 else 0.0
+    seconds = process_time() - answered + asked - begin
+    utility, grades = worth
+    gain = discounted(utility, feedback, model.k) - discounted(utility, presented, model.k)
+    return (
+        _shortfall(utility, presented, model.k),
+        gain,
+        _shortfall(grades, presented, model.k),
+        seconds,
+    )
 
 
 def _shortfall(values: FloatArray, presented: IntArray, k: int) -> float:

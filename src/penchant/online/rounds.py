@@ -31,14 +31,15 @@ def group(qid: ArrayLike) -> tuple[IntArray | None, IntArray]:
     (array([0, 2, 1]), array([0, 2, 3]))
     """
     ids = np.asarray(qid)
+    starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1, [ids.size]])
+    if np.unique(ids[starts[:-1]]).size == starts.size - 1:
+        return None, starts
     _, first, query, size = np.unique(
         ids, return_index=True, return_inverse=True, return_counts=True
     )
     by_time = np.argsort(first)
-    starts = np.concatenate([[0], np.cumsum(size[by_time])])
-    if np.count_nonzero(ids[1:] != ids[:-1]) == size.size - 1:
-        return None, starts
-    return np.argsort(np.argsort(by_time)[query], kind="stable"), starts
+    order = np.argsort(np.argsort(by_time)[query], kind="stable")
+    return order, np.concatenate([[0], np.cumsum(size[by_time])])
 
 
 def rounds_of(docs: Real, grades: ArrayLike, qid: ArrayLike) -> list[Round]:

@@ -3,6 +3,7 @@
 Both are named tuples because compiled code takes those as they are.
 """
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,14 +51,16 @@ class State(NamedTuple):
     """(1,) the number of rounds learned."""
 
 
+@cache
 def discounts(k: int) -> FloatArray:
-    """Return 1/log2(i + 1) for the places i = 1…k (Eq. 5).
+    """Return 1/log2(i + 1) for the places i = 1…k (Eq. 5), read-only.
 
     >>> discounts(3).round(3).tolist()
     [1.0, 0.631, 0.5]
     """
-    places: FloatArray = np.arange(1, k + 1, dtype=np.float64)
-    return 1.0 / np.log2(places + 1.0)
+    discount: FloatArray = 1.0 / np.log2(np.arange(2.0, k + 2.0))
+    discount.flags.writeable = False
+    return discount
 
 
 def new_state(rule: Rule, n_features: int, dtype: DTypeLike) -> State:

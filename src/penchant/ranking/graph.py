@@ -126,7 +126,8 @@ class Groups:
         reach = int(half.max()) if reach is None else min(reach, int(half.max()))
         better, worse = [], []
         for step in range(1, reach + 1):
-            offset = np.where(half > reach, -(-step * half // reach), step)
+            spread = -(-(2 * step - 1) * half // (2 * reach))  # middle of the step-th part
+            offset = np.where(half > reach, spread, step)
             met_twice = (2 * offset == size) & (position >= offset)  # the circle's diameters
             keep = (step <= half) & ~met_twice
             here = order[keep]

@@ -146,8 +146,7 @@ def _left_out_residual(part: FloatArray, fitted: FloatArray, D: FloatArray) -> F
 
 def _solve_each(matrices: FloatArray, columns: FloatArray) -> FloatArray:
     """Solve k systems (k, h, h), each for its own column of (h, k)."""
-    solved: FloatArray = np.linalg.solve(matrices, columns.T[:, :, None])
-    return solved[:, :, 0].T
+    return np.asarray(np.linalg.solve(matrices, columns.T[:, :, None])[:, :, 0].T, dtype=float)
 
 
 def _leave_pair_out_error(

@@ -69,13 +69,16 @@ class _Objective:
 def training_pairs(graph: Groups | Pairs, max_pairs: int) -> OrderedPairs:
     """The ordered pairs to learn from, an even sample of them where there are too many.
 
-    Within a group the weights sum to its number of rows, so that C means the same for groups of
-    any size; explicit pairs weigh what they were counted.
+    Pairs of graded rows weigh the same, and together as much as there are rows, so that C means
+    the same however many pairs the rows make; explicit pairs weigh what they were counted.
     """
-    pairs = graph.ordered_pairs(reach=max(1, max_pairs // graph.n_rows))
+    reach = max(1, max_pairs // graph.n_rows)
+    pairs = graph.ordered_pairs(reach)
     if isinstance(graph, Pairs):
         return pairs
-    return pairs._replace(weight=pairs.weight * graph.sizes[graph.group[pairs.better]])
+    size = graph.sizes[graph.group[pairs.better]]
+    weight = np.maximum(1.0, (size - 1) / (2 * reach))  # a sampled group stands for all its pairs
+    return pairs._replace(weight=weight * (graph.n_rows / weight.sum()))
 
 
 def fit_rank_svm(

@@ -1,0 +1,62 @@
+"""
+Learning from rankings that users improve
+=========================================
+
+A search engine presents a ranking, the user returns a better one, and the preference perceptron
+moves its weights by the difference. It never sees a utility, only which of two orders was better.
+
+What to see: the average regret falls roughly as 1/√T, far under what Theorem 1 promises; a user
+who gives the best ranking (α = 1) teaches only a little faster than one who gives a tenth of the
+possible gain (α = 0.1); and the adaptive step beats the constant one.
+
+Where the method is weak: features that move together. The right panel is the same problem seen
+through features with strong correlations: the same user, the same rankings, but the regret falls
+much more slowly. Whitening the features (`sklearn.decomposition.PCA(whiten=True)`) takes you back
+to the left panel.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from penchant.models.preference_perceptron import PreferencePerceptron
+from penchant.online import AlphaUser, Round, simulate
+
+rng = np.random.default_rng(0)
+d, n_rounds = 20, 400
+documents = rng.standard_normal((n_rounds, 15, d))
+taste = rng.standard_normal(d)
+
+# Mix the features so that a few directions carry most of the variance; the taste that gives the
+# same utilities is the inverse mix of the old one.
+mix = rng.standard_normal((d, d)) @ np.diag(np.geomspace(1.0, 0.03, d)) / np.sqrt(d)
+views = {
+    "independent features": (documents, taste),
+    "correlated features": (documents @ mix, np.linalg.solve(mix, taste)),
+}
+
+figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
+for axis, (title, (docs, weights)) in zip(axes, views.items(), strict=True):
+    rounds = [Round(block) for block in docs]
+    for label, update, alpha in (
+        ("α = 0.1", "additive", 0.1),
+        ("α = 1", "additive", 1.0),
+        ("α = 1, adaptive", "adaptive", 1.0),
+    ):
+        regret = simulate(
+            PreferencePerceptron(update=update),
+            rounds,
+            AlphaUser(weights, alpha),
+            weights=weights,
+            n_permutations=5,
+            random_state=0,
+        )
+        mean, deviation = regret.running()
+        t = np.arange(1, n_rounds + 1)
+        axis.loglog(t, mean, label=label)
+        axis.fill_between(t, mean - deviation, mean + deviation, alpha=0.2)
+        print(f"{title}, {label}: average regret {mean[-1]:.2f} after {n_rounds} rounds")
+    axis.loglog(t, regret.bound(alpha=1.0), "k--", linewidth=0.8, label="Theorem 1, α = 1")
+    axis.set(title=title, xlabel="rounds")
+axes[0].set_ylabel("average regret")
+axes[0].legend()
+plt.show()

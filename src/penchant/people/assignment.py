@@ -1,0 +1,154 @@
+"""Who gave which answers, and which community explains them: one sparse product for all users.
+
+All users of a community share one utility function, so all that a user says is how often they
+gave each *distinct answer* (winner, loser, tie or not). Users × answers is a sparse matrix P of
+counts. With a table of log P_c(answer), the log-likelihoods of all users under all communities
+are P @ table, and the answers of each community are sums of rows of P.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from penchant.data import Comparisons
+from penchant.likelihoods import Likelihood, Outcomes
+from penchant.numerics.types import FloatArray, IntArray
+
+SHARD_SIZE = 65_536
+"""Users handled at once: large enough to amortise calls, small enough to stay near the cache."""
+
+SingleArray = NDArray[np.float32]
+LabelArray = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Users × distinct answers.
+
+    counts: (U, m) sparse, in four-byte values and indices; winner, loser: (m,) items;
+    outcomes: ties and margins of the answers.
+
+    >>> data = Comparisons.from_pairs([0, 0, 1], [1, 1, 0], user=["ann", "bob", "bob"])
+    >>> Answers.of(data).counts.toarray()
+    array([[1., 0.], [1., 1.]], dtype=float32)
+    """
+
+    counts: sparse.csr_array
+    winner: IntArray
+    loser: IntArray
+    outcomes: Outcomes
+
+    @classmethod
+    def of(cls, data: Comparisons) -> "Answers":
+        """Index the distinct answers; the rows of `data` must tell users apart."""
+        key = data.winner * data.n_items + data.loser
+        key += data.tie * data.n_items**2
+        if data.margin is not None:
+            margins, code = np.unique(data.margin, return_inverse=True)
+            key = key * len(margins) + code
+        _, first, answer = np.unique(key, return_index=True, return_inverse=True)
+        # rows are sorted by user, so the compressed rows need no further sorting
+        starts = np.searchsorted(data.user, np.arange(data.n_users + 1))
+        counts = sparse.csr_array(
+            (data.count.astype(np.float32), answer.astype(np.int32), starts.astype(np.int32)),
+            shape=(data.n_users, len(first)),
+        )
+        outcomes = Outcomes(data.tie if data.tie.any() else None, data.margin).part(first)
+        return cls(counts, data.winner[first], data.loser[first], outcomes)
+
+    @property
+    def n_users(self) -> int:
+        """U."""
+        return int(self.counts.shape[0])
+
+    @property
+    def n_answers(self) -> int:
+        """m, the number of distinct answers."""
+        return len(self.winner)
+
+    def table(self, utilities: FloatArray, likelihoods: list[Likelihood]) -> SingleArray:
+        """(m, K): log probability of each answer under each row of `utilities` (K, n)."""
+        table = np.empty((self.n_answers, len(utilities)), dtype=np.float32)
+        for column, (f, likelihood) in enumerate(zip(utilities, likelihoods, strict=True)):
+            g = f[self.winner] - f[self.loser]
+            table[:, column] = likelihood.log_prob(g, self.outcomes).value
+        return table
+
+    def shards(self, size: int = SHARD_SIZE) -> Iterator[tuple[slice, sparse.csr_array]]:
+        """Consecutive users and their rows of counts; nothing is copied."""
+        for start in range(0, self.n_users, size):
+            part = slice(start, min(start + size, self.n_users))
+            yield part, _rows(self.counts, part)
+
+
+def _rows(counts: sparse.csr_array, part: slice) -> sparse.csr_array:
+    """Some rows as a view: scipy's own slicing copies."""
+    ends = counts.indptr[part.start : part.stop + 1]
+    inside = slice(ends[0], ends[-1])
+    return sparse.csr_array(
+        (counts.data[inside], counts.indices[inside], ends - ends[0]),
+        shape=(part.stop - part.start, counts.shape[1]),
+    )
+
+
+class Assigned(NamedTuple):
+    """What comes back for a shard: (k,) communities, and (K, m) counts of their answers."""
+
+    assignment: LabelArray
+    pair_counts: FloatArray
+
+
+def log_likelihoods(shard: sparse.csr_array, table: SingleArray) -> SingleArray:
+    """(K, k): log-likelihood of each user's answers under each community.
+
+    Communities are on the leading axis, where reductions over the few of them are fast.
+    """
+    return np.ascontiguousarray((shard @ table).T)
+
+
+def assign(
+    shard: sparse.csr_array, table: SingleArray, log_weight: SingleArray, uniform: SingleArray
+) -> Assigned:
+    """Draw every user's community, independently given tables (m, K) and log weights (K,).
+
+    `uniform` holds one number in (0, 1] a user: the caller draws them, so that the result does
+    not depend on how users are cut into shards, nor on where a shard is worked on.
+
+    >>> P = sparse.csr_array(np.array([[9, 0], [0, 9]], dtype=np.float32))
+    >>> table = np.log(np.array([[0.9, 0.1], [0.1, 0.9]], dtype=np.float32))
+    >>> assign(P, table, np.zeros(2, np.float32), np.full(2, 0.5, np.float32)).pair_counts
+    array([[9., 0.], [0., 9.]])
+    """
+    cumulative = responsibilities(shard, table, log_weight)
+    np.cumsum(cumulative, axis=0, out=cumulative)
+    # the first community whose share reaches the threshold: never one of probability zero
+    threshold = uniform * cumulative[-1]
+    assignment = (cumulative[:-1] < threshold).sum(axis=0, dtype=np.int32)
+    return Assigned(assignment, count_pairs(shard, assignment, table.shape[1]))
+
+
+def responsibilities(
+    shard: sparse.csr_array, table: SingleArray, log_weight: SingleArray
+) -> SingleArray:
+    """(K, k): probability of each community for each user, up to a factor a user."""
+    weight = log_likelihoods(shard, table)
+    weight += log_weight[:, None]
+    weight -= weight.max(axis=0)
+    return np.exp(weight, out=weight)
+
+
+def count_pairs(shard: sparse.csr_array, assignment: LabelArray, n_groups: int) -> FloatArray:
+    """(n_groups, m): how often each answer was given within each group of users.
+
+    >>> P = sparse.csr_array(np.array([[1, 2], [0, 3]], dtype=np.float32))
+    >>> count_pairs(P, np.array([1, 1], dtype=np.int32), 2)
+    array([[0., 0.], [1., 5.]])
+    """
+    m = shard.shape[1]
+    cell = np.repeat(assignment.astype(np.intp) * m, np.diff(shard.indptr))
+    cell += shard.indices
+    return np.bincount(cell, shard.data, n_groups * m).reshape(n_groups, m)

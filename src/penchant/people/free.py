@@ -1,0 +1,117 @@
+"""A covariance between items that is itself learned, entry by entry: for items without features.
+
+With many users the data say directly which tastes go together. The n (n+1)/2 entries are
+held back by a weak inverse-Wishart prior, so that few users do not overfit them.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from penchant.errors import DataError
+from penchant.kernels import Inputs, Kernel
+from penchant.numerics.linalg import cholesky, gram, solve_lower
+from penchant.numerics.types import FloatArray, IntArray
+
+PSEUDO_USERS_PER_ITEM = 0.5
+"""Weight of the prior: so many imagined users of unstructured taste for each item."""
+LOG_DIAGONAL_BOUNDS = (-12.0, 12.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FreeCovariance(Kernel):
+    """Any covariance between the n items of the universe: factor @ factor.T.
+
+    factor: (n, n) lower triangular with a positive diagonal. `theta` holds its lower entries
+    row by row, the diagonal as logarithms. New items have no place in it.
+
+    >>> kernel = FreeCovariance.of(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> kernel(Inputs(index=np.array([1, 0]))).round(6)
+    array([[2., 1.], [1., 2.]])
+    """
+
+    factor: FloatArray
+
+    @classmethod
+    def of(cls, covariance: FloatArray) -> Self:
+        """From a positive definite (n, n) matrix."""
+        return cls(cholesky(covariance).lower)
+
+    def __repr__(self) -> str:
+        return f"FreeCovariance(n_items={len(self.factor)})"
+
+    @property
+    def theta(self) -> FloatArray:
+        rows, columns = self._entries
+        values = self.factor[rows, columns]
+        diagonal = rows == columns
+        values[diagonal] = np.log(values[diagonal])
+        return values
+
+    @property
+    def bounds(self) -> FloatArray:
+        rows, columns = self._entries
+        box = np.tile([-np.inf, np.inf], (len(rows), 1))
+        box[rows == columns] = LOG_DIAGONAL_BOUNDS
+        return box
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"factor[{i},{j}]" for i, j in zip(*self._entries, strict=True))
+
+    def with_theta(self, theta: FloatArray) -> Self:
+        rows, columns = self._entries
+        factor = np.zeros_like(self.factor)
+        factor[rows, columns] = theta
+        diagonal = np.diag_indices_from(factor)
+        factor[diagonal] = np.exp(factor[diagonal])
+        return type(self)(factor)
+
+    @cached_property
+    def _entries(self) -> tuple[IntArray, IntArray]:
+        rows, columns = np.tril_indices(len(self.factor))
+        return rows, columns
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        left = self.factor[self._place(A)]
+        return left @ (left if B is None else self.factor[self._place(B)]).T
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        left = self.factor[self._place(A)]
+        return np.einsum("ij,ij->i", left, left)
+
+    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
+        index = self._place(A)
+        slope = np.zeros_like(self.factor)
+        np.add.at(slope, index, 2.0 * G @ self.factor[index])
+        diagonal = np.diag_indices_from(slope)
+        slope[diagonal] *= self.factor[diagonal]
+        return slope[self._entries]
+
+    def _place(self, A: Inputs) -> IntArray:
+        if A.index is None or A.index.max(initial=0) >= len(self.factor):
+            raise DataError(
+                f"a learned covariance knows its {len(self.factor)} items only, and was asked "
+                "about others: give the items features X and use a kernel on them, such as RBF"
+            )
+        return A.index
+
+    @property
+    def pseudo_users(self) -> float:
+        """How many imagined users the prior on this covariance is worth."""
+        return PSEUDO_USERS_PER_ITEM * len(self.factor)
+
+    def log_prior(self) -> tuple[float, FloatArray]:
+        """Log density of this covariance K up to a constant, and its derivative in K.
+
+        Inverse-Wishart around s I with the likeliest s = n / tr K⁻¹, which makes it blind to
+        scale: ν/2 · (n log s − log|K|), zero for a multiple of the identity, negative elsewhere.
+        """
+        n = len(self.factor)
+        inverse = gram(solve_lower(self.factor, np.eye(n)))
+        s = n / float(np.trace(inverse))
+        log_det = 2.0 * float(np.log(np.diagonal(self.factor)).sum())
+        half = 0.5 * self.pseudo_users
+        return half * (n * np.log(s) - log_det), half * (s * inverse @ inverse - inverse)

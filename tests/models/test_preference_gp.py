@@ -1,0 +1,324 @@
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from sklearn.base import clone
+
+import penchant as pc
+from penchant.kernels import RBF, Independent, RegularizedLaplacian, directed
+from penchant.likelihoods import Lapse, Probit
+
+
+@pytest.fixture
+def study(rng):
+    """Twelve items with two features whose utility is linear in the first."""
+    X = rng.standard_normal((12, 2))
+    f = 2.0 * X[:, 0]
+    a = rng.integers(12, size=150)
+    b = (a + 1 + rng.integers(11, size=150)) % 12
+    wins = f[a] - f[b] + rng.standard_normal(150) > 0
+    data = pc.Comparisons.from_pairs(np.where(wins, a, b), np.where(wins, b, a), items=range(12))
+    return X, f, data
+
+
+def chain(n):
+    W = np.zeros((n, n))
+    W[np.arange(n - 1), np.arange(1, n)] = 1
+    return W + W.T
+
+
+def test_learns_the_ranking_and_which_feature_matters(study):
+    X, f, data = study
+    gp = pc.PreferenceGP(random_state=0).fit(X, data)
+    assert np.corrcoef(gp.predict(), f)[0, 1] > 0.95
+    relevant, idle = gp.kernel_.lengthscale
+    assert idle > 2 * relevant
+    assert gp.rank()[0].item == int(np.argmax(gp.predict()))
+
+
+def test_probabilities_of_a_pair_sum_to_one_and_follow_the_posterior(study):
+    X, _, data = study
+    gp = pc.PreferenceGP(optimize=None).fit(X, data)
+    pairs = np.array([[0, 1], [3, 7], [11, 2]])
+    p = gp.predict_proba(pairs)
+    np.testing.assert_allclose(p + gp.predict_proba(pairs[:, ::-1]), 1.0)
+    mean, var = gp.posterior_.difference(pairs[:, 0], pairs[:, 1])
+    np.testing.assert_allclose(p, ndtr(mean / np.sqrt(1 + var)))
+
+
+def test_names_or_indices_are_accepted():
+    data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
+    gp = pc.PreferenceGP(optimize=None).fit(None, data)
+    tea, milk = data.items.index("tea"), data.items.index("milk")
+    assert gp.predict_proba([("tea", "milk")]) == gp.predict_proba([(tea, milk)])
+    with pytest.raises(pc.DataError, match="tae"):
+        gp.predict_proba([("tae", "milk")])
+
+
+def test_an_item_never_compared_still_gets_a_utility(study):
+    X, _, _ = study
+    data = pc.Comparisons.from_pairs([0, 1, 2], [1, 2, 3], items=range(12))
+    mean, std = pc.PreferenceGP(optimize=None).fit(X, data).predict(return_std=True)
+    assert mean.shape == (12,)
+    assert np.isfinite(mean).all()
+    assert std[11] > std[1]
+
+
+def test_new_items_agree_with_the_textbook_formula(study):
+    """k*ᵀα and k** − k*ᵀ R k*, from dense matrices."""
+    X, _, data = study
+    kernel = RBF((1.0, 2.0), 1.5)
+    gp = pc.PreferenceGP(kernel, optimize=None).fit(X, data)
+    new = np.array([[0.3, -0.4], [2.0, 1.0]])
+    mean, std = gp.predict(new, return_std=True)
+    A = np.zeros((len(data), 12))
+    A[np.arange(len(data)), data.winner] = 1
+    A[np.arange(len(data)), data.loser] = -1
+    c, sites = data.count.astype(float), gp.sites_
+    # the sites are in the order of the pooled data, which is the order of the data here
+    L, b = A.T @ np.diag(c * sites.tau) @ A, A.T @ (c * sites.nu)
+    K, cross = kernel(X), kernel(X, new)
+    sigma = np.linalg.inv(np.linalg.inv(K) + L)
+    alpha = b - L @ sigma @ b
+    R = L - L @ sigma @ L
+    np.testing.assert_allclose(mean, cross.T @ alpha, atol=1e-7)
+    np.testing.assert_allclose(
+        std**2, kernel.diag(new) - np.diag(cross.T @ R @ cross), atol=1e-7
+    )
+    p = gp.predict_proba([(0, 1)], X=new)
+    cov = kernel(new) - cross.T @ R @ cross
+    var = cov[0, 0] + cov[1, 1] - 2 * cov[0, 1]
+    np.testing.assert_allclose(p, ndtr((mean[0] - mean[1]) / np.sqrt(1 + var)), atol=1e-7)
+
+
+def test_relations_carry_preference_along_links():
+    data = pc.Comparisons.from_pairs([0], [9], items=range(10))
+    gp = pc.PreferenceGP(optimize=None).fit(None, data, relations={"next": chain(10)})
+    utilities = gp.predict()
+    assert np.all(np.diff(utilities[:5]) < 0)
+    assert utilities[1] > 0 > utilities[8]
+
+
+def test_directed_relations_by_roles_and_by_random_walk(rng, study):
+    X, _, data = study
+    cites = (rng.random((12, 12)) < 0.2).astype(float)
+    np.fill_diagonal(cites, 0)
+    roles = pc.PreferenceGP().fit(X, data, relations={"cites": directed(cites)})
+    assert len(roles.kernel_.kernels) == 3
+    walk = pc.PreferenceGP().fit(X, data, relations={"cites": directed(cites, "chung")})
+    assert len(walk.kernel_.kernels) == 2
+    assert np.isfinite(roles.log_evidence_)
+    assert np.isfinite(walk.log_evidence_)
+
+
+def test_new_nodes_given_their_edges():
+    """Predicting a new node equals having had it in the graph from the start, uncompared."""
+    data = pc.Comparisons.from_pairs([0, 1], [4, 3], items=range(5))
+    kernel = RegularizedLaplacian("next", 0.5, 2.0)
+    gp = pc.PreferenceGP(kernel, optimize=None).fit(None, data, relations={"next": chain(5)})
+    mean, std = gp.predict(return_std=True, relations={"next": chain(6)})
+    whole = pc.PreferenceGP(kernel, optimize=None).fit(
+        None,
+        pc.Comparisons.from_pairs([0, 1], [4, 3], items=range(6)),
+        relations={"next": chain(6)},
+    )
+    expected_mean, expected_std = whole.predict(return_std=True)
+    np.testing.assert_allclose(mean, expected_mean[5:], atol=1e-6)
+    np.testing.assert_allclose(std, expected_std[5:], atol=1e-6)
+
+
+def test_bounded_rank_keeps_parameter_and_method_apart(study):
+    X, _, data = study
+    gp = pc.PreferenceGP(rank=5, optimize=None).fit(X, data)
+    assert gp.get_params()["rank"] == 5
+    assert gp.report_.rank == 5
+    assert len(gp.rank()) == 12
+    assert clone(gp).get_params()["rank"] == 5
+    assert gp.set_params(rank=7).get_params()["rank"] == 7
+    assert callable(gp.rank)
+
+
+def test_ranking_table(study):
+    X, _, data = study
+    gp = pc.PreferenceGP(optimize=None, random_state=1).fit(X, data)
+    table = gp.rank()
+    assert table["rank"].tolist() == list(range(1, 13))
+    assert np.all(np.diff(table["utility"]) <= 0)
+    assert sum(row.prob_best for row in table) == pytest.approx(1.0)
+    for row in table:
+        assert row.low < row.utility < row.high
+        assert 1 <= row.rank_low <= row.rank_high <= 12
+    assert gp.rank() == table
+    assert "P(best)" in str(table)
+    assert set(table.to_dicts()[0]) == set(table[0]._fields)
+
+
+def test_prob_best_matches_two_item_closed_form():
+    data = pc.Comparisons.from_pairs(["a"] * 3, ["b"] * 3)
+    gp = pc.PreferenceGP(Independent(1.0), optimize=None, random_state=0).fit(None, data)
+    mean, var = gp.posterior_.difference(np.array([0]), np.array([1]))
+    exact = float(ndtr(mean / np.sqrt(var))[0])
+    table = gp.rank(n_samples=20_000)
+    sigma = np.sqrt(exact * (1 - exact) / 20_000)
+    assert abs(table[0].prob_best - exact) < 4 * sigma
+
+
+def test_clone_does_not_share_and_fit_does_not_change_parameters(study):
+    X, _, data = study
+    kernel = RBF(1.0)
+    gp = pc.PreferenceGP(kernel, random_state=3)
+    before = gp.get_params()
+    X_before = X.copy()
+    gp.fit(X, data)
+    assert gp.get_params() == before
+    np.testing.assert_array_equal(X, X_before)
+    assert not hasattr(clone(gp), "posterior_")
+
+
+def test_same_seed_same_bits(study):
+    X, _, data = study
+    fits = [pc.PreferenceGP(n_restarts=1, random_state=5).fit(X, data) for _ in range(2)]
+    np.testing.assert_array_equal(fits[0].predict(), fits[1].predict())
+    assert fits[0].rank() == fits[1].rank()
+
+
+@pytest.mark.parametrize("optimize", ["evidence", "em"])
+def test_learning_raises_the_evidence(study, optimize):
+    X, _, data = study
+    fixed = pc.PreferenceGP(RBF(3.0, 0.5), optimize=None).fit(X, data)
+    learned = pc.PreferenceGP(RBF(3.0, 0.5), optimize=optimize).fit(X, data)
+    assert learned.log_evidence_ > fixed.log_evidence_ + 1.0
+    assert learned.report_.optimizer
+
+
+def test_a_learned_lapse_rate_finds_the_slips(rng):
+    """A tenth of clear-cut answers flipped at random: the rate is found within its error."""
+    n, m = 15, 3000
+    f = 4.0 * rng.standard_normal(n)
+    a = rng.integers(n, size=m)
+    b = (a + 1 + rng.integers(n - 1, size=m)) % n
+    wins = f[a] - f[b] + rng.standard_normal(m) > 0
+    slips = rng.random(m) < 0.2  # a lapse is right half of the time
+    wins = np.where(slips, rng.random(m) < 0.5, wins)
+    data = pc.Comparisons.from_pairs(np.where(wins, a, b), np.where(wins, b, a), items=range(n))
+    gp = pc.PreferenceGP(Independent(4.0), likelihood=Lapse(Probit(), 0.05)).fit(None, data)
+    assert gp.likelihood_.rate == pytest.approx(0.2, abs=4 * np.sqrt(0.2 * 0.8 / m) + 0.02)
+
+
+def test_ties_need_a_likelihood_that_has_them():
+    data = pc.Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=[True, False])
+    with pytest.raises(pc.DataError, match="likelihood='ties'"):
+        pc.PreferenceGP().fit(None, data)
+    gp = pc.PreferenceGP(likelihood="ties").fit(None, data)
+    p = gp.predict_proba([("a", "b")])[0] + gp.predict_proba([("b", "a")])[0]
+    assert 0 < p < 1  # the rest is the chance of a tie
+
+
+def test_all_ties_rank_nobody():
+    data = pc.Comparisons.from_pairs(["a", "b", "c"], ["b", "c", "a"], tie=[True] * 3)
+    gp = pc.PreferenceGP(likelihood="ties", optimize=None).fit(None, data)
+    np.testing.assert_allclose(gp.predict(), 0.0, atol=1e-9)
+
+
+def test_a_contradictory_cycle_ranks_nobody():
+    data = pc.Comparisons.from_pairs(["a", "b", "c"], ["b", "c", "a"])
+    np.testing.assert_allclose(pc.PreferenceGP().fit(None, data).predict(), 0.0, atol=1e-6)
+
+
+def test_duplicated_items_and_a_million_duplicate_rows():
+    X = np.array([[0.0], [0.0], [1.0]])
+    data = pc.Comparisons.from_pairs([0, 0, 2], [1, 2, 1], count=[10**6, 10**6, 3], items=range(3))
+    gp = pc.PreferenceGP(RBF(1.0), optimize=None).fit(X, data)
+    assert np.isfinite(gp.predict()).all()
+    assert gp.report_.converged
+    np.testing.assert_allclose(gp.predict_proba([(0, 1)]), 0.5, atol=1e-4)
+
+
+class TestBadInput:
+    def fit(self, X=None, relations=None, **params):
+        data = pc.Comparisons.from_pairs([0, 1], [1, 2], items=range(3))
+        return pc.PreferenceGP(**params).fit(X, data, relations=relations)
+
+    def test_missing_and_infinite_features(self):
+        with pytest.raises(pc.DataError, match=r"row 1, column 0.*SimpleImputer"):
+            self.fit([[0.0], [np.nan], [1.0]])
+        with pytest.raises(pc.DataError, match="missing or infinite"):
+            self.fit([[0.0], [np.inf], [1.0]])
+
+    def test_text_features(self):
+        with pytest.raises(pc.DataError, match="encode text columns"):
+            self.fit([["red"], ["blue"], ["green"]])
+
+    def test_wrong_number_of_rows(self):
+        with pytest.raises(pc.DataError, match="2 rows and there are 3 items"):
+            self.fit([[0.0], [1.0]])
+
+    def test_one_dimensional_features(self):
+        with pytest.raises(pc.DataError, match="reshape"):
+            self.fit([0.0, 1.0, 2.0])
+
+    def test_constant_feature_is_warned(self):
+        with pytest.warns(pc.DataWarning, match="columns 1 of X are constant"):
+            self.fit([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0]])
+
+    def test_disconnected_graph_is_warned_with_its_meaning(self):
+        data = pc.Comparisons.from_pairs(["a", "c"], ["b", "d"])
+        with pytest.warns(pc.DataWarning, match="prior"):
+            pc.PreferenceGP(optimize=None).fit(None, data)
+
+    def test_non_symmetric_graph(self):
+        with pytest.raises(pc.DataError, match="directed"):
+            self.fit(relations={"cites": np.triu(np.ones((3, 3)), 1)})
+
+    def test_negative_graph(self):
+        with pytest.raises(pc.DataError, match="negative"):
+            self.fit(relations={"cites": -chain(3)})
+
+    def test_graph_of_wrong_size(self):
+        with pytest.raises(pc.DataError, match="3"):
+            self.fit(relations={"cites": chain(4)})
+
+    def test_unknown_choices(self):
+        with pytest.raises(pc.DataError, match="'ep', 'laplace'"):
+            self.fit(inference="gibbs")
+        with pytest.raises(pc.DataError, match="optimize='adam'"):
+            self.fit(optimize="adam")
+        with pytest.raises(pc.DataError, match="probit"):
+            self.fit(likelihood="probitt")
+
+    def test_new_items_with_other_columns(self, study):
+        X, _, data = study
+        gp = pc.PreferenceGP(optimize=None).fit(X, data)
+        with pytest.raises(pc.DataError, match="fitted on 2 features"):
+            gp.predict(np.zeros((3, 5)))
+        with pytest.raises(pc.DataError, match="rows"):
+            gp.predict_proba([(0, 9)], X=np.zeros((3, 2)))
+
+    def test_not_fitted(self):
+        from sklearn.exceptions import NotFittedError
+
+        with pytest.raises(NotFittedError):
+            pc.PreferenceGP().predict()
+
+    def test_non_convergence_is_a_warning_with_advice(self, monkeypatch):
+        from penchant.models import preference_gp
+
+        monkeypatch.setattr(
+            preference_gp, "Settings", lambda rule: pc_settings(rule, 1e-12, max_sweeps=1)
+        )
+        with pytest.warns(pc.ConvergenceWarning, match="stopped after 1 sweeps"):
+            self.fit(optimize=None)
+
+
+def pc_settings(rule, tolerance, max_sweeps):
+    from penchant.inference import Settings
+
+    return Settings(rule, tolerance, max_sweeps)
+
+
+def test_a_good_fit_warns_of_nothing(study):
+    X, _, data = study
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pc.PreferenceGP().fit(X, data)

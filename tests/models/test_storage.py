@@ -1,0 +1,147 @@
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import penchant as pc
+from penchant.kernels import RBF, Independent, RegularizedLaplacian
+from penchant.likelihoods import Lapse, Probit
+
+
+@pytest.fixture
+def fitted(rng):
+    data = pc.Comparisons.from_pairs(
+        ["tea", "tea", "café", "milk"], ["milk", "water", "water", "café"], items=None
+    )
+    n = data.n_items
+    W = np.ones((n, n)) - np.eye(n)
+    kernel = RBF((1.0, 2.0)) + RegularizedLaplacian("near") + 0.5 * Independent()
+    gp = pc.PreferenceGP(kernel, likelihood=Lapse(Probit(), 0.05), optimize=None, random_state=4)
+    return gp.fit(rng.standard_normal((n, 2)), data, relations={"near": W})
+
+
+def test_round_trip_is_exact(fitted, tmp_path):
+    path = tmp_path / "model.penchant"
+    fitted.save(path)
+    again = pc.load(path)
+    assert type(again) is pc.PreferenceGP
+    assert again.get_params() == fitted.get_params()
+    assert again.kernel_ == fitted.kernel_
+    assert again.likelihood_ == fitted.likelihood_
+    assert again.report_ == fitted.report_
+    np.testing.assert_array_equal(again.predict(), fitted.predict())
+    assert again.rank() == fitted.rank()
+    assert again.comparisons_.items == fitted.comparisons_.items
+    pairs = [("tea", "café")]
+    np.testing.assert_array_equal(again.predict_proba(pairs), fitted.predict_proba(pairs))
+
+
+def test_names_keep_their_types(tmp_path):
+    data = pc.Comparisons.from_pairs([1, 7], [7, 3])
+    gp = pc.PreferenceGP(optimize=None).fit(None, data)
+    gp.save(tmp_path / "m")
+    assert pc.load(tmp_path / "m").comparisons_.items == data.items
+
+
+def test_a_generator_seed_is_restored_in_its_state(tmp_path):
+    data = pc.Comparisons.from_pairs(["a"], ["b"])
+    gp = pc.PreferenceGP(optimize=None, random_state=np.random.default_rng(9)).fit(None, data)
+    gp.save(tmp_path / "m")
+    assert pc.load(tmp_path / "m").rank() == gp.rank()
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(pc.DataError, match="no file"):
+        pc.load(tmp_path / "nothing")
+
+
+def test_truncated_file(fitted, tmp_path):
+    path = tmp_path / "model.penchant"
+    fitted.save(path)
+    content = path.read_bytes()
+    for share in (0.1, 0.5, 0.9, 0.999):
+        path.write_bytes(content[: int(share * len(content))])
+        with pytest.raises(pc.DataError, match="damaged|not a penchant"):
+            pc.load(path)
+
+
+def test_a_pickle_is_not_read(tmp_path):
+    path = tmp_path / "evil"
+    path.write_bytes(pickle.dumps({"format": "penchant model"}))
+    with pytest.raises(pc.DataError, match="cannot be read"):
+        pc.load(path)
+
+
+def write(path, header, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("model.json", json.dumps(header))
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({"format": "other"}, "not a penchant model"),
+        ({"format": "penchant model", "version": 99, "model": None}, "version"),
+        (
+            {"format": "penchant model", "version": 1, "model": {"$class": "os.system"}},
+            "cannot be read",
+        ),
+        (
+            {
+                "format": "penchant model",
+                "version": 1,
+                "model": {
+                    "$estimator": "PreferenceGP",
+                    "params": {},
+                    "state": {"__class__": 1},
+                },
+            },
+            "unexpected attribute",
+        ),
+    ],
+)
+def test_foreign_and_hostile_headers(tmp_path, header, message):
+    path = tmp_path / "m"
+    write(path, header)
+    with pytest.raises(pc.DataError, match=message):
+        pc.load(path)
+
+
+def test_compressed_members_are_refused(tmp_path):
+    write(tmp_path / "bomb", {"format": "penchant model"}, zipfile.ZIP_DEFLATED)
+    with pytest.raises(pc.DataError, match="compressed"):
+        pc.load(tmp_path / "bomb")
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(position=st.floats(0, 0.9999), byte=st.integers(0, 255))
+def test_a_changed_byte_is_noticed_or_harmless(fitted, tmp_path, position, byte):
+    path = tmp_path / "model.penchant"
+    if not path.exists():
+        fitted.save(path)
+    content = bytearray(path.read_bytes())
+    content[int(position * len(content))] = byte
+    changed = tmp_path / "changed"
+    changed.write_bytes(content)
+    try:
+        again = pc.load(changed)
+    except pc.DataError:
+        return
+    np.testing.assert_array_equal(again.predict(), fitted.predict())
+
+
+def test_what_cannot_be_saved_says_so(tmp_path):
+    data = pc.Comparisons.from_pairs(["a"], ["b"])
+    gp = pc.PreferenceGP(optimize=None).fit(None, data)
+    gp.extra_ = lambda x: x
+    with pytest.raises(pc.DataError, match="cannot be saved"):
+        gp.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
