@@ -15,9 +15,7 @@ import numpy as np
 def penchant_posterior(task, optimize=None, inference="ep"):
     import penchant as pc
 
-    data = pc.Comparisons.from_pairs(
-        task["winner"], task["loser"], items=range(len(task["X"]))
-    )
+    data = pc.Comparisons.from_pairs(task["winner"], task["loser"], items=range(len(task["X"])))
     start = (0.5,) * task["X"].shape[1] if optimize is None else (1.0,) * task["X"].shape[1]
     # noise of variance one on the difference: half the variance that goes with √2
     kernel = pc.kernels.RBF(start, 2.0 if optimize is None else 1.0)
@@ -116,9 +114,7 @@ def choix_ep(task):
 def penchant_independent(task):
     import penchant as pc
 
-    data = pc.Comparisons.from_pairs(
-        task["winner"], task["loser"], items=range(len(task["X"]))
-    )
+    data = pc.Comparisons.from_pairs(task["winner"], task["loser"], items=range(len(task["X"])))
     model = pc.PreferenceGP(pc.kernels.Independent(2.0), optimize=None)
     pairs = np.column_stack([task["test_winner"], task["test_loser"]])
     yield lambda: model.fit(None, data)

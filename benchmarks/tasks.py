@@ -5,7 +5,7 @@ from scipy.special import ndtr
 
 
 def gp_task(n, m, seed, n_test=5000):
-    """x ~ U[0,1]⁵, f ~ GP(0, 4·RBF(ℓ = 0.5)), P(a ≻ b) = Φ(Δf/√2); held-out pairs of the same items."""
+    """x ~ U[0,1]⁵, f ~ GP(0, 4·RBF(ℓ = 0.5)), P(a ≻ b) = Φ(Δf/√2); held-out pairs of items."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 5))
     sq = ((X[:, None, :] - X[None, :, :]) ** 2).sum(-1)

@@ -48,9 +48,7 @@ def test_edge_points_are_a_permutation(rng):
 
 
 def test_edges_pool_users_and_keep_only_compared_items():
-    data = Comparisons.from_pairs(
-        [1, 1, 3], [3, 3, 1], user=["ann", "bob", "ann"], items=range(5)
-    )
+    data = Comparisons.from_pairs([1, 1, 3], [3, 3, 1], user=["ann", "bob", "ann"], items=range(5))
     edges = Edges.of(data)
     assert edges.items.tolist() == [1, 3]
     assert sorted(zip(edges.winner, edges.loser, edges.count, strict=True)) == [

@@ -13,9 +13,10 @@ from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
 
 TIGHT = Settings(tolerance=1e-10)
+PROBIT = Probit()
 
 
-def solved(data, kernel, likelihood=Probit(), settings=TIGHT, X=None, rank=None):
+def solved(data, kernel, likelihood=PROBIT, settings=TIGHT, X=None, rank=None):
     universe = Inputs(X, index=np.arange(data.n_items))
     problem = Problem(universe, Edges.of(data), settings, rank)
     solution = solve(problem, Hyperparameters(kernel, likelihood))
@@ -95,9 +96,7 @@ def test_a_count_of_two_is_the_row_twice(rule):
     merged = Comparisons.from_pairs([0, 1, 2], [1, 2, 0], count=[2, 1, 3], items=range(3))
     edges = Edges.of(merged)
     rows = np.repeat(np.arange(3), [2, 1, 3])
-    separate = Edges(
-        edges.winner[rows], edges.loser[rows], np.ones(6), edges.items, edges.outcomes
-    )
+    separate = Edges(edges.winner[rows], edges.loser[rows], np.ones(6), edges.items, edges.outcomes)
     universe = Inputs(None, index=np.arange(3))
     settings = Settings(rule, tolerance=1e-12)
     results = []
@@ -116,7 +115,7 @@ def test_item_space_equals_comparison_space(rng):
     n = 12
     X = rng.standard_normal((n, 2))
     data = Comparisons.from_pairs(range(0, n, 2), range(1, n, 2), items=range(n))
-    problem, solution, posterior = solved(data, RBF(1.0, 2.0), X=X)
+    _, solution, posterior = solved(data, RBF(1.0, 2.0), X=X)
     assert solution.inference.report.space == "comparisons"
     reference = dense_ep(RBF(1.0, 2.0)(X), data)
     np.testing.assert_allclose(posterior.mean, reference[0], atol=1e-7)
@@ -184,8 +183,7 @@ def test_gaussian_likelihood_is_exact(rng):
     S = A @ K @ A.T + noise * np.eye(len(data))
     gain = K @ A.T @ np.linalg.inv(S)
     log_z = -0.5 * (
-        data.margin @ np.linalg.solve(S, data.margin)
-        + np.linalg.slogdet(2 * np.pi * S)[1]
+        data.margin @ np.linalg.solve(S, data.margin) + np.linalg.slogdet(2 * np.pi * S)[1]
     )
     for rule in ("exact", "ep"):
         _, solution, posterior = solved(

@@ -14,6 +14,7 @@ from penchant.inference import (
     maximize,
     solve,
 )
+from penchant.inference.learning import PRIOR_SPREAD
 from penchant.kernels import (
     RBF,
     CommonCause,
@@ -113,9 +114,7 @@ def test_gradient_through_a_bounded_factor(universe, make_comparisons, kernel):
     check_gradient(problem, hyper)
 
 
-@pytest.mark.parametrize(
-    "likelihood", [Logit(), Ties(0.4), Lapse(Probit(), 0.1)], ids=repr
-)
+@pytest.mark.parametrize("likelihood", [Logit(), Ties(0.4), Lapse(Probit(), 0.1)], ids=repr)
 def test_gradient_of_likelihood_parameters(universe, rng, likelihood):
     a = rng.integers(N, size=40)
     b = (a + 1 + rng.integers(N - 1, size=40)) % N
@@ -141,6 +140,8 @@ def test_climbing_reaches_a_stationary_point_and_em_agrees(universe, rng):
     start = Hyperparameters(RBF(2.0, 1.0), Probit())
     climbed = maximize(problem, start)
     assert climbed.inference.log_evidence > solve(problem, start).inference.log_evidence + 1
-    assert np.abs(gradient(problem, climbed)).max() < 0.05
+    # what the evidence still wants is what the weak prior around the start holds back
+    drag = (climbed.hyper.theta - start.theta) / PRIOR_SPREAD**2
+    np.testing.assert_allclose(gradient(problem, climbed), drag, atol=0.05)
     em = expectation_maximize(problem, start)
     assert em.inference.log_evidence == pytest.approx(climbed.inference.log_evidence, abs=0.5)

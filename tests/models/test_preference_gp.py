@@ -83,9 +83,7 @@ def test_new_items_agree_with_the_textbook_formula(study):
     alpha = b - L @ sigma @ b
     R = L - L @ sigma @ L
     np.testing.assert_allclose(mean, cross.T @ alpha, atol=1e-7)
-    np.testing.assert_allclose(
-        std**2, kernel.diag(new) - np.diag(cross.T @ R @ cross), atol=1e-7
-    )
+    np.testing.assert_allclose(std**2, kernel.diag(new) - np.diag(cross.T @ R @ cross), atol=1e-7)
     p = gp.predict_proba([(0, 1)], X=new)
     cov = kernel(new) - cross.T @ R @ cross
     var = cov[0, 0] + cov[1, 1] - 2 * cov[0, 1]

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from penchant.data import Comparisons
+from penchant.data import Comparisons, load_parse_sample
 from penchant.errors import DataError
 from penchant.kernels import RBF, Linear
 from penchant.metrics import disagreement_error
@@ -243,10 +243,11 @@ def test_rows_that_are_all_alike(rng):
     assert RankRLS().fit(np.ones((5, 2)), np.arange(5)).score(np.ones((5, 2)), np.arange(5)) == 0.5
 
 
-def test_wide_parse_features(data_folder):
+@pytest.mark.usefixtures("data_folder")
+def test_wide_parse_features():
     """195,100 sparse features of 100 parses: learned through a 100 × 100 Gram matrix."""
-    reader = pytest.importorskip("penchant.data.datasets")
-    train, test = reader.load_parse_sample(data_folder)
+    parts = load_parse_sample()
+    train, test = parts.train, parts.test
     model = RankRLS().fit(train.X, train.y, qid=train.qid)
     assert model.coef_.shape == (train.X.shape[1],)
-    assert model.score(test.X, test.y, qid=test.qid) > 0.55
+    assert model.score(test.X, test.y, qid=test.qid) > 0.6

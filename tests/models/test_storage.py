@@ -65,7 +65,7 @@ def test_truncated_file(fitted, tmp_path):
     content = path.read_bytes()
     for share in (0.1, 0.5, 0.9, 0.999):
         path.write_bytes(content[: int(share * len(content))])
-        with pytest.raises(pc.DataError, match="damaged|not a penchant"):
+        with pytest.raises(pc.DataError, match=r"damaged|not a penchant"):
             pc.load(path)
 
 

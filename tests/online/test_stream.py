@@ -1,5 +1,10 @@
 """Streams: checkpoints, interrupts, resuming, and memory that does not grow."""
 
+import os
+import select
+import signal
+import subprocess
+import sys
 import tracemalloc
 from copy import deepcopy
 from itertools import islice
@@ -74,3 +79,57 @@ def test_no_progress_bar_without_a_terminal(capsys):
     learn_stream(PreferencePerceptron(), stream(3), LabelUser())
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+ENDLESS = """
+import itertools, sys
+import numpy as np
+from penchant.models.preference_perceptron import PreferencePerceptron
+from penchant.online import LabelUser, Round, learn_stream
+
+rng = np.random.default_rng(0)
+block = Round(rng.standard_normal((6, 3)), np.arange(6.0))
+learn_stream(
+    PreferencePerceptron(),
+    itertools.repeat(block),
+    LabelUser(),
+    checkpoint=lambda model: np.savez(sys.argv[1], rounds=model.n_rounds_, coef=model.coef_),
+    every=10**9,
+)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_gets_a_bar_and_control_c_leaves_a_usable_state(tmp_path):
+    leader, follower = os.openpty()
+    file = tmp_path / "state.npz"
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, str(file)],
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+        start_new_session=True,
+    )
+    os.close(follower)
+    shown = b""
+    try:
+        while b"00 rounds" not in shown:
+            assert select.select([leader], [], [], 60)[0], f"no progress bar: {shown!r}"
+            shown += os.read(leader, 4096)
+        process.send_signal(signal.SIGINT)
+        while select.select([leader], [], [], 30)[0]:
+            try:
+                if not os.read(leader, 4096):
+                    break
+            except OSError:  # Linux says so when the other end has closed
+                break
+        process.wait(30)
+    finally:
+        process.kill()
+        os.close(leader)
+    assert process.returncode not in (0, -signal.SIGKILL)
+    saved = np.load(file)
+    rng = np.random.default_rng(0)
+    block = Round(rng.standard_normal((6, 3)), np.arange(6.0))
+    again = PreferencePerceptron()
+    learn_stream(again, (block for _ in range(int(saved["rounds"]))), LabelUser())
+    assert np.array_equal(saved["coef"], again.coef_)

@@ -1,12 +1,36 @@
-"""The command line: one file a command, loaded when it is called."""
+"""The command line: one file a command, loaded when it is called.
 
+Data go to stdout, everything else to stderr. Exit codes: 0 ok, 1 a check failed, 2 usage,
+3 bad data, 130 interrupted.
+"""
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any, TextIO
 
 import click
 
+import penchant as pc
+
 COMMANDS = {
-    "demo": "penchant.cli.demo",
+    "fit": "Learn a model from comparisons and save it.",
+    "rank": "Rank the items, with intervals.",
+    "predict": "Tell how likely one item is preferred to another.",
+    "ask": "Say which comparisons to make next.",
+    "groups": "Show communities of taste.",
+    "evaluate": "Compare models on held-out comparisons.",
+    "report": "Write everything into one HTML file.",
+    "demo": "See it all on a simulated study.",
+    "reproduce": "Repeat an experiment of a paper.",
+    "bench": "Time the models on this machine.",
+    "doctor": "Check the installation.",
 }
+"""Every command and its one-line help, here so that `penchant --help` imports none of them."""
+
+CHECK_FAILED, BAD_DATA, INTERRUPTED = 1, 3, 130
 
 
 class LazyCommands(click.Group):
@@ -18,11 +42,59 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        command: click.Command = import_module(f"penchant.cli.{cmd_name}").command
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
-@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+    def invoke(self, ctx: click.Context) -> Any:
+        if os.environ.get("NO_COLOR"):
+            ctx.color = False
+        try:
+            with _plain_warnings():
+                return super().invoke(ctx)
+        except pc.DataError as error:
+            _fail(ctx, str(error), BAD_DATA)
+        except pc.PenchantError as error:
+            _fail(ctx, str(error), CHECK_FAILED)
+        except KeyboardInterrupt:
+            _fail(ctx, "interrupted", INTERRUPTED)
+
+
+def _fail(ctx: click.Context, message: str, code: int) -> None:
+    click.secho(f"error: {message}", fg="red", err=True)
+    ctx.exit(code)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show warnings as one line for a reader who did not write the code."""
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        click.secho(f"warning: {message}", fg="yellow", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+@click.group(
+    cls=LazyCommands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: penchant demo",
+)
 @click.version_option(package_name="penchant")
 def main() -> None:
-    """Learn what people prefer from comparisons."""
+    """Learn what people prefer from comparisons.
+
+    Give a file whose rows say which of two items was preferred, and by whom if you know.
+    """

@@ -89,8 +89,8 @@ def code_columns(
         loser=loser,
         user=user,
         tie=_read_ties(given["tie"]) if "tie" in given else np.zeros(n_rows, dtype=np.int8),
-        count=_read_numbers(given["count"]) if "count" in given else np.ones(n_rows),
-        margin=_read_numbers(given["margin"]) if "margin" in given else None,
+        count=read_numbers(given["count"]) if "count" in given else np.ones(n_rows),
+        margin=read_numbers(given["margin"]) if "margin" in given else None,
         items=item_book.names,
         users=user_book.names,
         n_items=item_book.n_known,
@@ -160,7 +160,8 @@ def _read_tie(value: Any) -> int:
     return 1 if word in TRUE_WORDS else 0 if word in FALSE_WORDS else -1
 
 
-def _read_numbers(values: Sequence[Any] | NDArray[Any]) -> FloatArray:
+def read_numbers(values: Sequence[Any] | NDArray[Any]) -> FloatArray:
+    """Return the values as floats, NaN where one is not a number."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

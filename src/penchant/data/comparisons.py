@@ -7,14 +7,14 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from penchant.data.build import build
 from penchant.data.coding import code_columns
 from penchant.data.describe import describe
 from penchant.data.expand import merge_rankings, merge_scores
+from penchant.data.graph import components, laplacian
 from penchant.data.names import Encoder, Lookup, Names
-from penchant.data.split import draw_comparisons, draw_users
+from penchant.data.split import hold_out
 from penchant.data.sql import fetch_frame
 from penchant.data.table import Table
 from penchant.errors import DataError
@@ -216,24 +216,14 @@ class Comparisons:
         >>> Comparisons.from_pairs([0, 0, 1], [1, 1, 2]).laplacian().toarray().tolist()
         [[2.0, -2.0, 0.0], [-2.0, 3.0, -1.0], [0.0, -1.0, 1.0]]
         """
-        weight = self._adjacency()
-        degree = np.asarray(weight.sum(axis=1)).ravel()
-        return sparse.csr_matrix(sparse.diags(degree) - weight)
+        return laplacian(self.winner, self.loser, self.count, self.n_items)
 
     def components(self) -> tuple[int, IntArray]:
         """Return how many groups the comparisons connect the items into, and each item's group.
 
         An item that was never compared is a group of its own.
         """
-        n_components, labels = csgraph.connected_components(self._adjacency(), directed=False)
-        return int(n_components), labels.astype(np.intp)
-
-    def _adjacency(self) -> sparse.csr_matrix:
-        shape = (self.n_items, self.n_items)
-        directed = sparse.coo_matrix(
-            (self.count.astype(np.float64), (self.winner, self.loser)), shape=shape
-        )
-        return sparse.csr_matrix(directed + directed.T)
+        return components(self.winner, self.loser, self.n_items)
 
     def pooled(self) -> Self:
         """Return the same comparisons without telling users apart.
@@ -268,17 +258,7 @@ class Comparisons:
         >>> train.n_comparisons, test.n_comparisons
         (8, 2)
         """
-        rng = as_rng(random_state)
-        if not 0 < fraction < 1:
-            raise DataError(f"fraction is {fraction}: it must lie strictly between 0 and 1")
-        if by == "comparison":
-            held_out = draw_comparisons(self.count, fraction, rng)
-        elif by == "user" and self.user is not None:
-            held_out = np.where(draw_users(self.user, fraction, rng), self.count, 0)
-        elif by == "user":
-            raise DataError("by='user' needs users, and these comparisons do not tell them apart")
-        else:
-            raise DataError(f"by is {by!r}: it must be 'comparison' or 'user'")
+        held_out = hold_out(self.count, self.user, fraction, by, as_rng(random_state))
         return self._with_count(self.count - held_out), self._with_count(held_out)
 
     def extend(self, more: "Comparisons") -> Self:
@@ -288,12 +268,6 @@ class Comparisons:
         >>> (Comparisons.from_pairs(["a"], ["b"]) + more).items
         ('a', 'b', 'z')
         """
-        for column, advice in (("user", "drop users with pooled()"), ("margin", "rebuild one")):
-            if (getattr(self, column) is None) != (getattr(more, column) is None):
-                raise DataError(
-                    f"only one of the two sets of comparisons has a {column} for each row: both "
-                    f"or neither must; {advice}"
-                )
         items, users = Encoder(self.items), Encoder(self.users)
         item_code = items.encode(more.items, "items")
         user_code = users.encode(more.users, "users")

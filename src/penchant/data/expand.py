@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.data.coding import code_strictly
+from penchant.data.coding import code_strictly, read_numbers
 from penchant.data.names import Names, as_column
 from penchant.data.table import Table
 from penchant.errors import DataError
@@ -107,12 +107,13 @@ def _refuse_repeats(ranking: IntArray, first: IntArray, second: IntArray, names:
 
 def merge_scores(scores: Iterable[float], groups: Iterable[Any] | None) -> tuple[Table, Names]:
     """Return the comparisons between all scores of a group, and the items 0 … n−1."""
-    values = np.asarray(as_column(scores, "scores"), dtype=np.float64)
+    given = as_column(scores, "scores")
+    values = read_numbers(given)
     if not np.isfinite(values).all():
         where = int(np.flatnonzero(~np.isfinite(values))[0])
         raise DataError(
-            f"scores[{where}] is {values[where]}: every score must be finite; drop the item or "
-            "give it a score"
+            f"scores[{where}] is {given[where]!r}: every score must be a finite number; drop the "
+            "item or give it a score"
         )
     group = np.zeros(len(values), dtype=np.intp)
     if groups is not None:

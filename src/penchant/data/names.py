@@ -1,6 +1,7 @@
 """Names to indices and back: the one place where a name is looked up."""
 
 import difflib
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -63,13 +64,12 @@ def universe(names: Iterable[Any], column: str) -> Names:
     if any(map(is_missing, names)):
         where = next(i for i, name in enumerate(names) if is_missing(name))
         raise DataError(f"{column}[{where}] is empty: every name must say something")
-    distinct = _hashable(dict.fromkeys, names, column)
-    if len(distinct) < len(names):
-        seen: set[Name] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    times = _hashable(Counter, names, column)
+    if len(times) < len(names):
+        twice = next(name for name, n in times.items() if n > 1)
         raise DataError(
-            f"{column} names {twice!r} more than once ({len(names)} names, {len(distinct)} "
-            "distinct): every name must occur once; make them unique"
+            f"{column} names {twice!r} more than once ({len(names)} names, {len(times)} distinct): "
+            "every name must occur once; make them unique"
         )
     return names
 
@@ -103,7 +103,7 @@ class Encoder:
         """Return the code of each value."""
         if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and len(values):
             distinct, where = _distinct_integers(values)
-            code_of = self._encode_chunk(distinct.tolist(), column)
+            code_of = self._encode_chunk(distinct, column)
             return np.take(code_of, where)
         codes = np.empty(len(values), dtype=np.intp)
         for start in range(0, len(values), _CHUNK):
@@ -118,19 +118,19 @@ class Encoder:
         return np.fromiter(map(self._code.__getitem__, chunk), dtype=np.intp, count=len(chunk))
 
 
-def _distinct_integers(
-    values: np.ndarray[Any, Any],
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Like np.unique(values, return_inverse=True), without sorting where the range is narrow."""
+def _distinct_integers(values: np.ndarray[Any, Any]) -> tuple[list[int], IntArray]:
+    """Return the distinct values in order, and the position of each value among them."""
     low, high = int(values.min()), int(values.max())
     if high - low > 4 * len(values) + 1000:
         distinct, where = np.unique(values, return_inverse=True)
-        return distinct, where
-    offset = values.astype(np.intp) - low if low >= 0 else values.astype(np.int64) - low
+        return distinct.tolist(), where
+    # Where the range is narrow a table of marks replaces the sort.
+    wide = values if values.dtype.itemsize == 8 else values.astype(np.int64)
+    offset = (wide - wide.min()).astype(np.intp)
     present = np.zeros(high - low + 1, dtype=bool)
     present[offset] = True
     position = np.cumsum(present) - 1
-    return np.flatnonzero(present) + low, position[offset]
+    return [low + step for step in np.flatnonzero(present).tolist()], position[offset]
 
 
 def sorted_order(names: Sequence[Any]) -> list[int]:

@@ -6,12 +6,24 @@ from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, IntArray
 
 
-def draw_comparisons(count: IntArray, fraction: float, rng: np.random.Generator) -> IntArray:
-    """Return how many of each row's comparisons are held out.
+def hold_out(
+    count: IntArray, user: IntArray | None, fraction: float, by: str, rng: np.random.Generator
+) -> IntArray:
+    """Return how many of each row's comparisons are held out."""
+    if not 0 < fraction < 1:
+        raise DataError(f"fraction is {fraction}: it must lie strictly between 0 and 1")
+    if by == "comparison":
+        return _draw_comparisons(count, fraction, rng)
+    if by != "user":
+        raise DataError(f"by is {by!r}: it must be 'comparison' or 'user'")
+    if user is None:
+        raise DataError("by='user' needs users, and these comparisons do not tell them apart")
+    return np.where(_draw_users(user, fraction, rng), count, 0)
 
-    Single comparisons are drawn without replacement, so the rows' shares are multivariate
-    hypergeometric: a row that occurred five times behaves like five rows.
-    """
+
+def _draw_comparisons(count: IntArray, fraction: float, rng: np.random.Generator) -> IntArray:
+    """Draw single comparisons without replacement, so that the rows' shares are multivariate
+    hypergeometric: a row that occurred five times behaves like five rows."""
     total = int(count.sum())
     held_out = _part(total, fraction, "comparisons")
     if total == len(count):
@@ -21,7 +33,7 @@ def draw_comparisons(count: IntArray, fraction: float, rng: np.random.Generator)
     return rng.multivariate_hypergeometric(count, held_out, method="marginals").astype(np.intp)
 
 
-def draw_users(user: IntArray, fraction: float, rng: np.random.Generator) -> BoolArray:
+def _draw_users(user: IntArray, fraction: float, rng: np.random.Generator) -> BoolArray:
     """Return which rows belong to the held-out users, drawn among those who compared anything."""
     active = np.unique(user)
     held_out = rng.choice(active, _part(len(active), fraction, "users"), replace=False)

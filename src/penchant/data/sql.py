@@ -42,6 +42,7 @@ def connection(what: str) -> Iterator[Any]:
         con.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
         con.execute(f"SET temp_directory = {literal(folder)}")
         con.execute("SET autoinstall_known_extensions = false")
+        con.execute("SET enable_progress_bar = false")
         try:
             yield con
         except duckdb.Error as error:
@@ -87,42 +88,37 @@ def fetch_frame(frame: Any, asked: Mapping[str, str | None]) -> CodedRows:
 
 
 def _make_rows(con: Any, source: Source, labels: dict[str, str], types: dict[str, str]) -> None:
-    items_type = _common_type(types[labels["winner"]], types[labels["loser"]])
-    cells = {"winner": _name_cell(labels["winner"], source, items_type)}
-    cells["loser"] = _name_cell(labels["loser"], source, items_type)
-    if "user" in labels:
-        kind = types[labels["user"]]
-        cells["user"] = _name_cell(labels["user"], source, _common_type(kind, kind))
-    for role in ("tie", "count"):
-        if role in labels:
-            column = identifier(labels[role])
-            cells[role] = f"{column} ->> '$'" if source.cells == "json" else f"{column}::VARCHAR"
-    columns = ", ".join(f'{cell} AS "{role}"' for role, cell in cells.items())
-    kind = "VIEW" if source.cells == "typed" else "TABLE"  # text is parsed once, not every time
-    con.execute(f"CREATE TEMP {kind} comparison AS SELECT {columns} FROM {source.sql}")
+    """Define `comparison`: the columns in use, under the names of their roles."""
+    kinds = {role: _name_type(types[column]) for role, column in labels.items()}
+    kinds["winner"] = kinds["loser"] = max(kinds["winner"], kinds["loser"], key=_NAME_TYPES.index)
+    cells: list[str] = []
+    for role, label in labels.items():
+        column = identifier(label)
+        if role in ("tie", "count"):
+            cell = f"{column} ->> '$'" if source.cells == "json" else f"{column}::VARCHAR"
+        else:
+            cell = _NAME_CELL[source.cells].format(column=column, kind=kinds[role])
+        cells.append(f'{cell} AS "{role}"')
+    form = "VIEW" if source.cells == "typed" else "TABLE"  # text is parsed once, not every time
+    con.execute(f"CREATE TEMP {form} comparison AS SELECT {', '.join(cells)} FROM {source.sql}")
 
 
-def _common_type(first: str, second: str) -> str:
-    kinds = {_plain_type(first), _plain_type(second)}
-    return kinds.pop() if len(kinds) == 1 else "DOUBLE" if "VARCHAR" not in kinds else "VARCHAR"
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_NAME_CELL = {
+    "text": "trim({column})",
+    "json": "{column}::VARCHAR",
+    "typed": "{column}::{kind}",
+}
+_NAME_TYPES = ("BIGINT", "HUGEINT", "DOUBLE", "VARCHAR")  # each can hold those before it
 
 
-def _plain_type(kind: str) -> str:
-    if kind in {"DOUBLE", "FLOAT"} or kind.startswith("DECIMAL"):
-        return "DOUBLE"
-    if kind in {"UBIGINT", "HUGEINT", "UHUGEINT"}:
+def _name_type(kind: str) -> str:
+    """Return the type that names of a column are read as; what is no number becomes text."""
+    if kind in _INTEGERS:
+        return "BIGINT"
+    if kind in {"UBIGINT", "HUGEINT"}:
         return "HUGEINT"
-    return "BIGINT" if kind.removeprefix("U") in _INTEGER_TYPES else "VARCHAR"
-
-
-_INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
-
-
-def _name_cell(column: str, source: Source, kind: str) -> str:
-    if source.cells == "typed":
-        return f"{identifier(column)}::{kind}"
-    text = f"{identifier(column)}::VARCHAR"
-    return f"trim({text})" if source.cells == "text" else text
+    return "DOUBLE" if kind in {"DOUBLE", "FLOAT"} or kind.startswith("DECIMAL") else "VARCHAR"
 
 
 def _make_dictionary(con: Any, table: str, roles: tuple[str, ...], source: Source) -> Codebook:
@@ -147,9 +143,17 @@ def _decode_text(raw: list[str]) -> list[Any]:
     return list(raw)
 
 
+def _decode_json(raw: list[str]) -> list[Any]:
+    names = [json.loads(name) for name in raw]
+    for name in names:
+        if isinstance(name, list | dict):
+            raise DataError(f"{name!r} cannot be a name: names must be text or numbers")
+    return names
+
+
 _DECODE: dict[str, Callable[[list[Any]], list[Any]]] = {
     "text": _decode_text,
-    "json": lambda raw: [json.loads(name) for name in raw],
+    "json": _decode_json,
     "typed": lambda raw: raw,
 }
 
@@ -183,7 +187,7 @@ class _CodedView:
             users=self.users.names,
             n_items=self.items.n_known,
             n_users=self.users.n_known,
-            value_at=lambda role, row: found[f"raw_{role}"][row],
+            value_at=lambda role, row: found[f"raw_{role}"][row : row + 1].tolist()[0],
             labels=self.labels,
             first_row=self.source.first_row,
         )

@@ -30,11 +30,16 @@ class Table:
         return Table(**chosen)
 
     def join(self, more: "Table") -> "Table":
-        """Return these rows and then those of `more`, which has the same columns."""
-        both: dict[str, Any] = {
-            name: None if values is None else np.concatenate([values, vars(more)[name]])
-            for name, values in vars(self).items()
-        }
+        """Return these rows and then those of `more`."""
+        both: dict[str, Any] = {}
+        for name, values in vars(self).items():
+            added = vars(more)[name]
+            if (values is None) != (added is None):
+                raise DataError(
+                    f"only one of the two sets of comparisons has a {name} for each row: both or "
+                    "neither must; build both alike, or drop users with pooled()"
+                )
+            both[name] = None if values is None else np.concatenate([values, added])
         return Table(**both)
 
     def merge(self) -> "Table":

@@ -6,13 +6,12 @@ from penchant.inference.evidence import (
     Hyperparameters,
     Problem,
     Solution,
-    expectation_maximize,
     gradient,
-    maximize,
     posterior_of,
     solve,
 )
 from penchant.inference.gaussian import Basis, Prior, factor_prior
+from penchant.inference.learning import expectation_maximize, maximize
 from penchant.inference.posterior import Normal, Posterior
 from penchant.inference.rules import RULES
 from penchant.inference.sites import Report, Sites

@@ -87,7 +87,8 @@ class ItemDifferences:
     def adjoint(self, y: FloatArray) -> FloatArray:
         """Aᵀ y for y of shape (m,)."""
         n = self.n_points
-        return np.bincount(self.winner, y, n) - np.bincount(self.loser, y, n)
+        won, lost = np.bincount(self.winner, y, n), np.bincount(self.loser, y, n)
+        return np.asarray(won - lost, dtype=np.float64)
 
     def matrix(self) -> sparse.csr_array:
         """A itself, (m, n_points)."""
@@ -125,6 +126,7 @@ class ItemDifferences:
             difference = rows[self.winner[part]] - rows[self.loser[part]]
             var[part] = np.einsum("ij,ij->i", difference, difference)
         return var
+
 
 class EdgePoints:
     """A is a permutation: every point is one comparison's difference (comparison space).

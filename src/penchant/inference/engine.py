@@ -107,9 +107,7 @@ def infer(
     return Inference(state, sites, log_evidence, report)
 
 
-def _begin(
-    refresh: Refresh[State], count: FloatArray, sites: Sites | None
-) -> tuple[State, Sites]:
+def _begin(refresh: Refresh[State], count: FloatArray, sites: Sites | None) -> tuple[State, Sites]:
     """The state at the given sites; at none, or if they do not fit this prior, at zero."""
     if sites is not None:
         try:

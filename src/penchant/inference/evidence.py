@@ -1,17 +1,14 @@
-"""Evidence of the hyperparameters, its gradient, and the two ways to climb it.
+"""Evidence of the hyperparameters, and its gradient.
 
 At a fixed point of the sites  ∂ log Z/∂θ = ½ αᵀ ∂K α − ½ tr(R ∂K)  with R = L − L Σ L: one matrix
 G = ½ (ααᵀ − R), pulled back through the kernel. No n × n × p array exists.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
 
-from penchant.errors import NumericalError
 from penchant.inference.edges import Edges, ItemDifferences
 from penchant.inference.engine import Inference, Settings, infer
 from penchant.inference.gaussian import LowRankState, Prior, factor_prior
@@ -20,24 +17,12 @@ from penchant.inference.rules import cavity
 from penchant.inference.sites import Sites
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.linalg import (
-    FACTOR_TOLERANCE,
-    cholesky,
-    gram,
-    log_det_lower,
-    multiply,
-    solve_lower,
-)
+from penchant.numerics.linalg import FACTOR_TOLERANCE, gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray
 
-LEARNING_SITE_TOLERANCE = 1e-3
-"""Sites while climbing: the evidence is stationary in them, so its error is of the order 1e-6."""
-LEARNING_FACTOR_TOLERANCE = 1e-7
 COARSE_TOLERANCE = 1e-3
 COARSE_SHARE = 0.7
 """A coarse factor with more than this share of the full rank is not worth the detour."""
-MAX_STEPS = 60
-EM_ROUNDS = 30
 
 
 @dataclass(frozen=True)
@@ -75,10 +60,6 @@ class Hyperparameters(NamedTuple):
         )
 
 
-Best = tuple[float, FloatArray, Sites | None]
-"""The highest evidence so far, where, and its sites."""
-
-
 class Solution(NamedTuple):
     """Inference under one setting of the hyperparameters."""
 
@@ -95,9 +76,7 @@ def solve(problem: Problem, hyper: Hyperparameters, sites: Sites | None = None) 
     edges, settings = problem.edges, problem.settings
     if sites is None:
         sites = _rough_sites(problem, hyper, prior)
-    inference = infer(
-        prior.refresh, hyper.likelihood, edges.outcomes, edges.count, settings, sites
-    )
+    inference = infer(prior.refresh, hyper.likelihood, edges.outcomes, edges.count, settings, sites)
     report = replace(
         inference.report,
         rank=prior.factor.shape[1],
@@ -114,9 +93,7 @@ def _rough_sites(problem: Problem, hyper: Hyperparameters, prior: Prior) -> Site
         return None
     edges, settings = problem.edges, problem.settings
     settings = replace(settings, tolerance=max(COARSE_TOLERANCE, settings.tolerance))
-    return infer(
-        coarse.refresh, hyper.likelihood, edges.outcomes, edges.count, settings
-    ).sites
+    return infer(coarse.refresh, hyper.likelihood, edges.outcomes, edges.count, settings).sites
 
 
 def posterior_of(problem: Problem, solution: Solution) -> Posterior:
@@ -219,148 +196,3 @@ def _likelihood_gradient(problem: Problem, solution: Solution) -> FloatArray:
     cav = cavity(inference.state.mean, inference.state.var, inference.sites)
     slopes = likelihood.tilted_gradient(cav.mean, cav.var, problem.edges.outcomes)
     return slopes @ problem.edges.count
-
-
-def maximize(
-    problem: Problem,
-    start: Hyperparameters,
-    n_restarts: int = 0,
-    rng: np.random.Generator | None = None,
-) -> Solution:
-    """Climb the evidence by L-BFGS with warm-started sites, from `start` and random restarts."""
-    rough = _while_learning(problem)
-    best: Best = (-np.inf, start.theta, None)
-    n_evaluations, messages = 0, []
-    for theta0 in _starts(start, n_restarts, rng):
-        climb = _Climb(rough, start)
-        outcome = _lbfgs(climb, theta0, start.bounds, MAX_STEPS)
-        n_evaluations += climb.n_evaluations
-        messages.append(str(outcome.message))
-        if climb.best[0] > best[0]:
-            best = climb.best
-    solution = solve(problem, start.at(best[1]), best[2])
-    return _annotated(solution, messages[0], n_evaluations)
-
-
-def _annotated(solution: Solution, optimizer: str, n_evaluations: int) -> Solution:
-    """The solution with a word in its report on how its hyperparameters were found."""
-    inference = solution.inference
-    report = replace(inference.report, optimizer=optimizer, n_evaluations=n_evaluations)
-    return solution._replace(inference=replace(inference, report=report))
-
-
-def _while_learning(problem: Problem) -> Problem:
-    settings = problem.settings
-    return replace(
-        problem,
-        settings=replace(settings, tolerance=max(LEARNING_SITE_TOLERANCE, settings.tolerance)),
-        factor_tolerance=max(LEARNING_FACTOR_TOLERANCE, problem.factor_tolerance),
-    )
-
-
-def _starts(
-    start: Hyperparameters, n_restarts: int, rng: np.random.Generator | None
-) -> list[FloatArray]:
-    """The given start, then draws around it (sd e^1.5 per parameter) inside the bounds."""
-    if n_restarts == 0 or rng is None:
-        return [start.theta]
-    low, high = start.bounds.T
-    draws = start.theta + 1.5 * rng.standard_normal((n_restarts, len(start.theta)))
-    return [start.theta, *np.clip(draws, low, high)]
-
-
-class _Climb:
-    """Negative log evidence and gradient for the optimiser, remembering sites and the best."""
-
-    def __init__(self, problem: Problem, start: Hyperparameters) -> None:
-        self.problem, self.start = problem, start
-        self.sites: Sites | None = None
-        self.best: Best = (-np.inf, start.theta, None)
-        self.n_evaluations = 0
-
-    def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        self.n_evaluations += 1
-        try:
-            solution = solve(self.problem, self.start.at(theta), self.sites)
-            slope = gradient(self.problem, solution)
-        except NumericalError:
-            # a wall that the line search backs away from
-            return 1e25, np.zeros_like(theta)
-        self.sites = solution.inference.sites
-        value = solution.inference.log_evidence
-        if value > self.best[0]:
-            self.best = (value, theta.copy(), self.sites)
-        return -value, -slope
-
-
-def _lbfgs(
-    objective: Callable[[FloatArray], tuple[float, FloatArray]],
-    theta0: FloatArray,
-    bounds: FloatArray,
-    max_steps: int,
-) -> OptimizeResult:
-    """Minimise within the box; the first step is at most one unit of log-parameter long.
-
-    L-BFGS-B's first step is the raw gradient, which for thousands of comparisons leaps to a
-    corner of the box: hence the objective is divided by the length of its first gradient.
-    """
-    scale = 0.0
-
-    def scaled(theta: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal scale
-        value, slope = objective(theta)
-        scale = scale or max(1.0, float(np.linalg.norm(slope)))
-        return value / scale, slope / scale
-
-    return minimize(
-        scaled,
-        np.clip(theta0, bounds[:, 0], bounds[:, 1]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": max_steps, "ftol": 1e-6, "gtol": 1e-5},
-    )
-
-
-def expectation_maximize(problem: Problem, start: Hyperparameters) -> Solution:
-    """The paper's EM (000 section 4.3): EP for q, then maximise E_q[log p(f|θ)] over θ (Eq. 15).
-
-    Its M-step has the evidence's gradient at the current θ; it needs the prior's inverse, so a
-    jitter of 1e-8 of the mean variance is added there.
-    """
-    rough = _while_learning(problem)
-    hyper, sites, previous = start, None, -np.inf
-    for rounds in range(1, EM_ROUNDS + 1):
-        solution = solve(rough, hyper, sites)
-        sites, value = solution.inference.sites, solution.inference.log_evidence
-        if value - previous < 1e-4 * max(1.0, abs(value)):
-            break
-        previous = value
-        hyper = _m_step(rough, solution)
-    final = solve(problem, hyper, sites)
-    return _annotated(final, f"EM: {rounds} rounds", rounds)
-
-
-def _m_step(problem: Problem, solution: Solution) -> Hyperparameters:
-    """Maximise −½ log|K| − ½ tr K⁻¹ (Σ + μμᵀ) over the kernel's parameters (Eq. 15, 16)."""
-    hyper, prior, inference = solution
-    compared = problem.universe.take(problem.edges.items)
-    features = prior.basis.features(hyper.kernel, problem.universe, compared)
-    mu = features @ inference.state.coefficients
-    half = solve_lower(inference.state.lower, features.T)
-    prior_rest = hyper.kernel(compared) - features @ features.T
-    second_moment = half.T @ half + np.outer(mu, mu) + prior_rest
-
-    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
-        kernel = hyper.kernel.with_theta(theta)
-        K = kernel(compared)
-        K[np.diag_indices_from(K)] += 1e-8 * np.mean(np.diagonal(K))
-        lower = cholesky(K).lower
-        inverse_half = solve_lower(lower, np.eye(len(K)))
-        inverse = inverse_half.T @ inverse_half
-        value = 0.5 * log_det_lower(lower) + 0.5 * float(np.sum(inverse * second_moment))
-        G = 0.5 * (inverse - inverse @ second_moment @ inverse)
-        return value, kernel.pullback(compared, G)
-
-    outcome = _lbfgs(objective, hyper.kernel.theta, hyper.kernel.bounds, 10)
-    return hyper.at(np.concatenate([outcome.x, hyper.likelihood.theta]))

@@ -165,8 +165,8 @@ def _bounded_prior(
 ) -> Prior:
     p = len(edges.items)
     # an even spread over the item order keeps the choice deterministic and cheap
-    candidates = np.unique(np.linspace(0, p - 1, min(p, max(4 * rank, 2_000))).round())
-    candidates = candidates.astype(np.intp)
+    spread = np.linspace(0, p - 1, min(p, max(4 * rank, 2_000))).round()
+    candidates = np.unique(spread.astype(np.intp))
     found = pivoted_cholesky(kernel(compared.take(candidates)), tolerance, max_rank=rank)
     pivots = candidates[found.pivots]
     others = np.setdiff1d(np.arange(p), pivots)

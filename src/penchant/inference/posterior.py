@@ -14,7 +14,7 @@ from penchant.inference.edges import ItemDifferences
 from penchant.inference.gaussian import Basis
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.linalg import cholesky, solve_lower
+from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 JOINT_REST_LIMIT = 4_000
@@ -64,12 +64,13 @@ class Posterior:
     @cached_property
     def mean(self) -> FloatArray:
         """(n,) posterior mean utilities."""
-        return self.features @ self.coefficients
+        return multiply(self.features, self.coefficients)
 
     @cached_property
     def var(self) -> FloatArray:
         """(n,) posterior variances of the utilities."""
-        return np.einsum("ij,ij->j", self.half, self.half) + self._rest
+        explained: FloatArray = np.einsum("ij,ij->j", self.half, self.half)
+        return explained + self._rest
 
     @cached_property
     def _rest(self) -> FloatArray:
@@ -103,29 +104,27 @@ class Posterior:
         """(k, k) posterior covariance of some items, or of all."""
         rows = np.arange(len(self)) if index is None else index
         half = self.half[:, rows]
-        explained = half.T @ half
+        explained = gram(np.asfortranarray(half))
         if not self._rest[rows].any():
             return explained
         features = self.features[rows]
-        return explained + self.kernel(self.target.take(rows)) - features @ features.T
+        return explained + self.kernel(self.target.take(rows)) - gram(features.T)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """(n_samples, n) joint draws of the utilities."""
         noise = rng.standard_normal((len(self.coefficients), n_samples))
         weights = self.coefficients[:, None] + solve_lower(self.lower, noise, transposed=True)
-        draws = self.features @ weights
+        draws = multiply(self.features, np.asfortranarray(weights))
         unexplained = np.flatnonzero(self._rest)
         if len(unexplained):
             draws[unexplained] += self._sample_rest(unexplained, n_samples, rng)
         return draws.T
 
-    def _sample_rest(
-        self, items: IntArray, n_samples: int, rng: np.random.Generator
-    ) -> FloatArray:
+    def _sample_rest(self, items: IntArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
         noise = rng.standard_normal((len(items), n_samples))
         if len(items) > JOINT_REST_LIMIT:
             return np.sqrt(self._rest[items])[:, None] * noise
         features = self.features[items]
-        rest = self.kernel(self.target.take(items)) - features @ features.T
+        rest = self.kernel(self.target.take(items)) - gram(features.T)
         lower: FloatArray = cholesky(rest, max_jitter=1e-3).lower
         return lower @ noise

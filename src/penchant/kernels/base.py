@@ -19,7 +19,6 @@ from penchant.errors import DataError
 from penchant.kernels.inputs import Inputs as Inputs
 from penchant.numerics.types import FloatArray
 
-
 PAIRED_BLOCK = 256
 """Pairs whose covariances are read off the diagonal of one block."""
 

@@ -119,7 +119,7 @@ class RegularizedLaplacian(Smoother):
     iota: float = positive(1.0, 1e-3, 1e3)
 
     def _columns(self, relation: Relation, where: IntArray) -> FloatArray:
-        Z = _resolvent(relation.laplacian, self.iota**-2, where)
+        Z = _resolvent(relation, self.iota**-2, where)
         Z /= self.beta
         return Z
 
@@ -254,9 +254,12 @@ def _spectrum_pays(relation: Relation, n_columns: int) -> bool:
     return n <= SPECTRUM_ITEMS or 8 * n_columns >= n or _is_dense(relation.laplacian)
 
 
-def _resolvent(laplacian: sparse.csr_array, shift: float, where: IntArray) -> FloatArray:
-    """(Δ + shift · I)⁻¹[:, where], by a sparse factor unless its fill makes a dense one cheaper."""
-    n = laplacian.shape[0]
+def _resolvent(relation: Relation, shift: float, where: IntArray) -> FloatArray:
+    """(Δ + shift · I)⁻¹[:, where]: by a sparse factor, or where that fills in, by dense algebra.
+
+    A few columns of a dense one come from its eigenvectors, which later calls find ready.
+    """
+    laplacian, n = relation.laplacian, relation.n_items
     if shift < LEAST_SHIFT * laplacian.diagonal().max(initial=0.0):
         raise NumericalError(
             f"1/iota² is {shift:.3g}, lost beside links as strong as "
@@ -273,6 +276,9 @@ def _resolvent(laplacian: sparse.csr_array, shift: float, where: IntArray) -> Fl
         if SOLVE_COST * factor.nnz * len(where) < n**3:
             columns: FloatArray = factor.solve(_unit_columns(n, where))
             return columns
+    elif 8 * len(where) <= n:
+        values, vectors = relation.spectrum
+        return multiply(vectors / (np.maximum(values, 0.0) + shift), vectors[where].T)
     cholesky, _ = lapack.dpotrf(shifted.toarray(order="F"), lower=1, overwrite_a=1)
     lower, _ = lapack.dpotri(cholesky, lower=1, overwrite_c=1)
     inverse: FloatArray = np.tril(lower)

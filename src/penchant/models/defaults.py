@@ -1,20 +1,26 @@
 """What an estimator chooses when the user does not: scaling and kernels."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from penchant.kernels import RBF, Independent, Kernel, RegularizedLaplacian, Relation
+from penchant.kernels import RBF, Independent, Inputs, Kernel, RegularizedLaplacian
 from penchant.numerics.types import FloatArray
 
 ARD_FEATURES = 20
 """Up to this many features each gets its own lengthscale; more would outrun the comparisons."""
+SMOOTH_START = 5.0
+"""First lengthscale, in units of the root mean squared distance of an item from the mean."""
+GRAPH_REACH = 50.0
+"""First ι² of a graph kernel, in units of the inverse mean degree."""
 
 
 @dataclass(frozen=True)
 class Scaling:
     """Centre and scale of each feature, so that one default lengthscale suits all.
+
+    A two-valued column is scaled as if both values were equally frequent: dividing a rare flag
+    by its standard deviation would make a giant of it.
 
     >>> Scaling.of(np.array([[0.0], [2.0]])).apply(np.array([[2.0]]))
     array([[1.]])
@@ -26,7 +32,9 @@ class Scaling:
     @classmethod
     def of(cls, X: FloatArray) -> "Scaling":
         """Mean and standard deviation per column; a constant column is only centred."""
-        spread = X.std(axis=0)
+        low, high = X.min(axis=0), X.max(axis=0)
+        two_valued = ((low == X) | (high == X)).all(axis=0)
+        spread = np.where(two_valued, 0.5 * (high - low), X.std(axis=0))
         return cls(X.mean(axis=0), np.where(spread > 0, spread, 1.0))
 
     def apply(self, X: FloatArray) -> FloatArray:
@@ -34,20 +42,33 @@ class Scaling:
         return (X - self.center) / self.scale
 
 
-def default_kernel(X: FloatArray | None, relations: Mapping[str, Relation]) -> Kernel:
+def default_kernel(items: Inputs) -> Kernel:
     """An RBF on features plus a graph kernel per relation; independent items without either.
 
-    Standardised features put typical items √(2d) apart, hence lengthscales that start at √d.
+    These are also the values that the evidence falls back on where comparisons are few.
+    Lengthscales start beyond the typical distance between items, where the utility is a smooth,
+    nearly linear function of the features and leaves room for the relations.
     """
     parts: list[Kernel] = []
-    if X is not None:
-        d = X.shape[1]
-        start = float(np.sqrt(d))
+    if items.X is not None:
+        d = items.X.shape[1]
+        start = SMOOTH_START * float(np.sqrt(items.X.var(axis=0).sum())) or 1.0
         parts.append(RBF((start,) * d if d <= ARD_FEATURES else start))
-    parts += [RegularizedLaplacian(name) for name in relations]
+    parts += [_default_graph_kernel(name, items) for name in items.relations]
     if not parts:
         return Independent()
     kernel = parts[0]
     for part in parts[1:]:
         kernel = kernel + part
     return kernel
+
+
+def _default_graph_kernel(name: str, items: Inputs) -> Kernel:
+    """A regularised Laplacian that reaches a few links far, with unit variance on average."""
+    laplacian = items.relations[name].laplacian
+    n = laplacian.shape[0]
+    degree = float(laplacian.diagonal().mean())
+    iota = float(np.sqrt(GRAPH_REACH / degree)) if degree > 0 else 1.0
+    sample = np.unique(np.linspace(0, n - 1, min(n, 64)).astype(np.intp))
+    unscaled = RegularizedLaplacian(name, 1.0, iota)
+    return RegularizedLaplacian(name, float(unscaled.diag(items.take(sample)).mean()), iota)

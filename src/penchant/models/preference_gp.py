@@ -27,7 +27,7 @@ from penchant.inference import (
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, get
 from penchant.models.defaults import Scaling, default_kernel
-from penchant.models.ranking import RankParameter, Ranking, ranking_of
+from penchant.models.ranking import Ranking, RankParameter, ranking_of
 from penchant.models.storage import save
 from penchant.models.validation import (
     check_choice,
@@ -59,8 +59,10 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
     inference : {"ep", "laplace", "variational", "exact"}
         The local rule. "exact" is for the Gaussian likelihood.
     optimize : {"evidence", "em", None}
-        How kernel and likelihood parameters are learned; None keeps them as given. Likelihood
-        parameters are learned under "evidence" with "ep" or "exact" only.
+        How kernel and likelihood parameters are learned; None keeps them as given. A weak
+        log-normal prior around the starting values (a factor of 5.5 is one standard deviation)
+        holds those about which the comparisons say nothing. Likelihood parameters are learned
+        under "evidence" with "ep" or "exact" only.
     rank : int or None
         Bound on the rank of the prior's factor: memory O(n·rank), time O(n·rank²) a sweep.
     n_restarts : int
@@ -131,7 +133,6 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
         graphs = as_relations(relations or {}, data.n_items)
         likelihood = get(self.likelihood)
         self.scaling_ = Scaling.of(X) if self.kernel is None and X is not None else None
-        kernel = self.kernel or default_kernel(X, graphs)
         edges = Edges.of(data)
         likelihood.check(edges.outcomes)
         nothing_links = X is None and not graphs
@@ -140,6 +141,7 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
         if X is not None:
             warn_constant_features(X)
         universe = Inputs(self._scaled(X), graphs, np.arange(data.n_items))
+        kernel = self.kernel or default_kernel(universe)
         problem = Problem(universe, edges, Settings(self.inference), self._rank_bound)
         solution = self._solve(problem, Hyperparameters(kernel, likelihood))
         self.comparisons_ = data

@@ -10,7 +10,7 @@ from penchant.online.regret import (
     running_mean,
     simulate,
 )
-from penchant.online.rounds import Round, rounds_of
+from penchant.online.rounds import Round, read_rounds, rounds_of
 from penchant.online.stream import learn_stream
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "exponentiated_bound",
     "learn_stream",
     "perceptron_bound",
+    "read_rounds",
     "rounds_of",
     "running_mean",
     "simulate",

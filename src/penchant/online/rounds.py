@@ -1,13 +1,19 @@
 """Rounds: the documents that one context offers, and what is known about them."""
 
+from collections.abc import Iterator
 from itertools import pairwise
+from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from penchant.data import iter_svmrank
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.online.rule import Real
+
+_CHUNK = 1000
+"""Queries read from a file at once: parsing one by one costs ten times as much."""
 
 
 class Round(NamedTuple):
@@ -31,7 +37,7 @@ def group(qid: ArrayLike) -> tuple[IntArray | None, IntArray]:
     (array([0, 2, 1]), array([0, 2, 3]))
     """
     ids = np.asarray(qid)
-    starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1, [ids.size]])
+    starts = _run_starts(ids)
     if np.unique(ids[starts[:-1]]).size == starts.size - 1:
         return None, starts
     _, first, query, size = np.unique(
@@ -49,8 +55,34 @@ def rounds_of(docs: Real, grades: ArrayLike, qid: ArrayLike) -> list[Round]:
     >>> first.grades, second.docs
     (array([2., 0.]), array([[0., 0., 1.]]))
     """
-    labels = np.asarray(grades, dtype=np.float64)
+    labels: FloatArray = np.asarray(grades, dtype=np.float64)
     order, starts = group(qid)
     if order is not None:
         docs, labels = docs[order], labels[order]
-    return [Round(docs[start:stop], labels[start:stop]) for start, stop in pairwise(starts)]
+    return list(_cut(docs, labels, starts))
+
+
+def read_rounds(path: str | PathLike[str], *, n_features: int | None = None) -> Iterator[Round]:
+    """Stream the queries of an SVM-rank file, one round each; memory stays the same.
+
+    Give `n_features` where the first queries may lack the last features.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "queries.txt")
+    ...     _ = file.write_text("2 qid:7 1:0.5\\n0 qid:7 1:4\\n1 qid:8 1:3\\n")
+    ...     [round_.docs.tolist() for round_ in read_rounds(file)]
+    [[[0.5], [4.0]], [[3.0]]]
+    """
+    for part in iter_svmrank(path, _CHUNK, n_features=n_features):
+        yield from _cut(np.asarray(part.X), part.y, _run_starts(part.qid))
+
+
+def _run_starts(ids: IntArray) -> IntArray:
+    return np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1, [ids.size]])
+
+
+def _cut(docs: Real, grades: FloatArray, starts: IntArray) -> Iterator[Round]:
+    for start, stop in pairwise(starts):
+        yield Round(docs[start:stop], grades[start:stop])

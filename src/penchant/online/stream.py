@@ -26,9 +26,10 @@ def learn_stream(
 ) -> int:
     """Present, ask the user and learn, round after round; return the number of rounds.
 
-    Memory does not grow with the stream. `checkpoint(model)` is called after every `every`
-    rounds and once when the stream ends, breaks or is interrupted (Ctrl-C): a round is learned
-    whole or not at all, so what is saved can go on. To resume, skip what the model has seen:
+    `rounds` may be endless, or come from a file by `read_rounds`; memory does not grow.
+    `checkpoint(model)` is called after every `every` rounds and once when the stream ends,
+    breaks or is interrupted (Ctrl-C): a round is learned whole or not at all, so what is saved
+    can go on. To resume, skip what the model has seen:
     `itertools.islice(rounds, model.n_rounds_, None)`. A terminal gets a progress bar.
 
     >>> import numpy as np

@@ -200,14 +200,14 @@ class ArrowState:
     def respond(self, shifts: tuple[FloatArray, ...]) -> Response:
         """Apply the posterior covariance to a shift given per block as (k, p)."""
         forced = tuple(
-            _apply(part.T.transpose(0, 2, 1), x)
+            apply(part.T.transpose(0, 2, 1), x)
             for x, part in zip(shifts, self.eliminated, strict=True)
         )
         pull = self.collect(forced) @ self.prior.shared_factor
         w = solve_lower(self.lower, solve_lower(self.lower, pull.ravel()), transposed=True)
         shared = w.reshape(pull.shape)
         residual = tuple(
-            c - _apply(part.R, self._shared_utility(shared, block))
+            c - apply(part.R, self._shared_utility(shared, block))
             for c, block, part in zip(forced, self.prior.blocks, self.eliminated, strict=True)
         )
         return Response(shared, residual)
@@ -221,7 +221,7 @@ class ArrowState:
         """(k, p) posterior mean utilities of a block's users at their own items."""
         part = self.eliminated[number]
         shared = self._shared_utility(self.response.shared, self.prior.blocks[number])
-        return _apply(part.T, shared) + _apply(part.C, self.shifts[number])
+        return apply(part.T, shared) + apply(part.C, self.shifts[number])
 
     @cached_property
     def _edges(self) -> tuple[FloatArray, FloatArray]:
@@ -229,16 +229,12 @@ class ArrowState:
         for number, (block, part) in enumerate(
             zip(self.prior.blocks, self.eliminated, strict=True)
         ):
-            row, winner, loser = block.row, block.winner, block.loser
-            utility = self._utility(number)
-            mean[block.edges] = utility[row, winner] - utility[row, loser]
             covariance = part.C + part.T @ self.shared_at(number) @ part.T.transpose(0, 2, 1)
-            d = np.diagonal(covariance, axis1=1, axis2=2)
-            between = covariance[row, winner, loser]
-            var[block.edges] = d[row, winner] + d[row, loser] - 2.0 * between
+            utility = self._utility(number)
+            mean[block.edges], var[block.edges] = block.differences(utility, covariance)
         return mean, var
 
 
-def _apply(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+def apply(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """(k, p) products of (k, p, p) matrices and (k, p) vectors."""
     return (matrices @ vectors[..., None])[..., 0]

@@ -14,6 +14,8 @@ from penchant.numerics.types import FloatArray, IntArray
 
 BLOCK_SIZE = 2**22
 """Most numbers in one array of users × items²: bounds memory whatever the number of users."""
+SMALLEST_VARIANCE = 1e-12
+"""Of a difference, relative to the largest variance: below it two items are the same."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,17 @@ class Block:
         total = np.bincount(start + self.winner, mine, k * p)
         total -= np.bincount(start + self.loser, mine, k * p)
         return total.reshape(k, p)
+
+    def differences(
+        self, utility: FloatArray, covariance: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """(e,) means and variances of the block's comparisons, from (k, p) and (k, p, p)."""
+        row, winner, loser = self.row, self.winner, self.loser
+        own = np.diagonal(covariance, axis1=1, axis2=2)
+        var = own[row, winner] + own[row, loser] - 2.0 * covariance[row, winner, loser]
+        # items that the prior holds identical differ by nothing but rounding
+        floor = SMALLEST_VARIANCE * float(own.max(initial=0.0))
+        return utility[row, winner] - utility[row, loser], np.maximum(var, floor)
 
     def spread(self, x: FloatArray) -> FloatArray:
         """(k, n) vectors over all items from (k, p) over each user's own; zero elsewhere."""

@@ -82,10 +82,11 @@ class FreeCovariance(Kernel):
         left = self.factor[self._place(A)]
         return np.einsum("ij,ij->i", left, left)
 
-    def _pullback(self, A: Inputs, G: FloatArray) -> FloatArray:
-        index = self._place(A)
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        rows, columns = self._place(A), self._place(A if B is None else B)
         slope = np.zeros_like(self.factor)
-        np.add.at(slope, index, 2.0 * G @ self.factor[index])
+        np.add.at(slope, rows, G @ self.factor[columns])
+        np.add.at(slope, columns, G.T @ self.factor[rows])
         diagonal = np.diag_indices_from(slope)
         slope[diagonal] *= self.factor[diagonal]
         return slope[self._entries]

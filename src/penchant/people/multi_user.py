@@ -11,19 +11,20 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from penchant.data import Comparisons
 from penchant.errors import DataError, NumericalError
-from penchant.inference import Inference, Settings, Sites, infer
+from penchant.inference import Basis, Inference, Settings, Sites, infer
 from penchant.inference.rules import cavity
 from penchant.kernels import Inputs, Kernel
-from penchant.likelihoods import Likelihood, Outcomes
+from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import FACTOR_TOLERANCE, PivotedCholesky, pivoted_cholesky
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import FloatArray
 from penchant.people.arrow import ArrowPrior, ArrowState
 from penchant.people.blocks import Block, arrange
 from penchant.people.free import FreeCovariance
 from penchant.people.gradient import item_slopes, outer_vectors, user_slopes
 from penchant.people.pivots import UserFactor, factor_users
+from penchant.people.posterior import UserPosteriors
+from penchant.people.votes import Votes
 
 LEARNING_SITE_TOLERANCE = 1e-3
 """Sites while climbing: the evidence is stationary in them, so its error is of the order 1e-6."""
@@ -38,31 +39,6 @@ SHARING_BOUNDS = (1e-4, 1.0 - 1e-4)
 
 Watch = Callable[[int, float], None]
 """Told after each evaluation: how many there were, and the best log evidence so far."""
-
-
-@dataclass(frozen=True)
-class Votes:
-    """Comparisons with the user who made each, (m,) positions in the two universes."""
-
-    user: IntArray
-    winner: IntArray
-    loser: IntArray
-    count: FloatArray
-    outcomes: Outcomes
-
-    @classmethod
-    def of(cls, data: Comparisons) -> "Votes":
-        """All comparisons of all users."""
-        if data.user is None:
-            raise DataError(
-                "these comparisons do not say who made them: give a user for each, or use "
-                "PreferenceGP for everybody together"
-            )
-        outcomes = Outcomes(data.tie if data.tie.any() else None, data.margin)
-        return cls(data.user, data.winner, data.loser, data.count.astype(float), outcomes)
-
-    def __len__(self) -> int:
-        return len(self.user)
 
 
 @dataclass(frozen=True)
@@ -137,9 +113,7 @@ def solve(problem: Problem, hyper: Hyperparameters, sites: Sites | None = None) 
     tolerance = problem.factor_tolerance
     items = pivoted_cholesky(hyper.item_kernel(problem.items), tolerance)
     rank = items.rows.shape[1]
-    users = factor_users(
-        hyper.user_kernel, problem.users, max(1, SHARED_SIZE // rank), tolerance
-    )
+    users = factor_users(hyper.user_kernel, problem.users, max(1, SHARED_SIZE // rank), tolerance)
     prior = ArrowPrior(users.rows, items.in_given_order(), hyper.sharing, problem.blocks)
     votes = problem.votes
     inference = infer(
@@ -263,3 +237,28 @@ def _annotated(solution: Solution, optimizer: str, n_evaluations: int) -> Soluti
     inference = solution.inference
     report = replace(inference.report, optimizer=optimizer, n_evaluations=n_evaluations)
     return solution._replace(inference=replace(inference, report=report))
+
+
+def posteriors_of(problem: Problem, solution: Solution) -> UserPosteriors:
+    """The posterior over all users and all items."""
+    hyper, inference, votes = solution.hyper, solution.inference, problem.votes
+    sites, items, users = inference.sites, solution.item_factor, solution.user_factor
+    return UserPosteriors(
+        item_kernel=hyper.item_kernel,
+        user_kernel=hyper.user_kernel,
+        likelihood=hyper.likelihood,
+        sharing=hyper.sharing,
+        items=problem.items,
+        users=problem.users,
+        target=problem.items,
+        item_basis=Basis(items.pivots, None, items.lower),
+        user_basis=Basis(users.pivots, None, users.lower),
+        shared_mean=inference.state.response.shared,
+        shared_lower=inference.state.lower,
+        user=votes.user,
+        winner=votes.winner,
+        loser=votes.loser,
+        weight=votes.count * sites.tau,
+        shift=votes.count * sites.nu,
+        n_fitted=len(problem.users),
+    )

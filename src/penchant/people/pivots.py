@@ -34,9 +34,7 @@ class UserFactor(NamedTuple):
         )
 
 
-def factor_users(
-    kernel: Kernel, users: Inputs, max_rank: int, tolerance: float
-) -> UserFactor:
+def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float) -> UserFactor:
     """Pivoted Cholesky by columns: each pivot is the user about whom most is left unexplained.
 
     Only U × r numbers are ever made, at a cost of U r².

@@ -1,0 +1,125 @@
+"""`penchant doctor`: versions, linear algebra, and a short self-check."""
+
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from math import log, pi, sqrt
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import click
+from threadpoolctl import threadpool_info
+
+import penchant as pc
+from penchant.cli import CHECK_FAILED
+from penchant.cli.output import Output, output_options
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "duckdb", "numba", "click", "rich", "matplotlib")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@click.command(
+    epilog="""\b
+    Example:
+      penchant doctor
+    """
+)
+@output_options
+def command(output: Output) -> None:
+    """Show versions, linear algebra and threads, and check that results are right.
+
+    The checks compare inference with a closed form, read a file, save and load a model and draw a
+    figure. The exit code is 1 if any of them fails. Put the output into a bug report.
+    """
+    checks = [_run(name, check) for name, check in CHECKS.items()]
+    libraries = [_library(info) for info in threadpool_info()]
+    versions = {"penchant": pc.__version__, "python": platform.python_version()}
+    versions |= {package: version(package) for package in PACKAGES}
+    machine = {
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
+    }
+    if output.form == "json":
+        output.json(versions=versions, machine=machine, libraries=libraries, checks=checks)
+    else:
+        facts = {**versions, "platform": machine["platform"], "cores": machine["cores"]}
+        rows: list[dict[str, Any]] = [
+            {"what": name, "value": value, "ok": None} for name, value in facts.items()
+        ]
+        rows += [
+            {"what": f"threads of {library['library']}", "value": library["threads"], "ok": None}
+            for library in libraries
+        ]
+        rows += [
+            {"what": f"check: {check['check']}", "value": check["found"], "ok": check["ok"]}
+            for check in checks
+        ]
+        output.rows(rows, {"what": "", "value": "", "ok": ""})
+    if not all(check["ok"] for check in checks):
+        output.note("a check failed: please report it with the output above")
+        sys.exit(CHECK_FAILED)
+    output.suggest("penchant demo")
+
+
+def _library(info: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "library": f"{info['internal_api']} ({info.get('version') or 'version unknown'})",
+        "threads": info["num_threads"],
+        "file": Path(info["filepath"]).name,
+    }
+
+
+def _run(name: str, check: Callable[[], str]) -> dict[str, Any]:
+    begin = perf_counter()
+    try:
+        found, ok = check(), True
+    except Exception as error:  # a doctor reports whatever is wrong, and goes on
+        found, ok = f"{type(error).__name__}: {error}", False
+    return {"check": name, "ok": ok, "found": found, "seconds": perf_counter() - begin}
+
+
+def _inference() -> str:
+    """One comparison of two independent items: the posterior has a closed form.
+
+    The difference has prior variance 2 and noise 1, so z = 0, and the tilted mean is
+    2 h / √3 with h = N(0)/Φ(0) = √(2/π); the evidence is ½ by symmetry.
+    """
+    data = pc.Comparisons.from_pairs(["a"], ["b"])
+    model = pc.PreferenceGP(optimize=None).fit(None, data)
+    a, b = model.predict()
+    errors = abs(a - b - 2.0 * sqrt(2.0 / pi) / sqrt(3.0)), abs(model.log_evidence_ - log(0.5))
+    if not max(errors) < 1e-9:
+        raise ArithmeticError(f"inference is off by {max(errors):.1e}")
+    return f"inference within {max(errors):.0e} of the closed form"
+
+
+def _files() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        votes, file = Path(folder) / "votes.csv", Path(folder) / "model.penchant"
+        votes.write_text("\ufeffwinner;loser\ntea;milk\n", encoding="utf-8")
+        model = pc.PreferenceGP(optimize=None).fit(None, pc.read_comparisons(votes))
+        model.save(file)
+        if not (pc.load(file).predict() == model.predict()).all():
+            raise OSError("a model that was saved reads back as another")
+    return "a table was read, a model saved and loaded"
+
+
+def _figure() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        data = pc.Comparisons.from_pairs(["a"], ["b"])
+        ranking = pc.PreferenceGP(optimize=None).fit(None, data).rank()
+        file = Path(folder) / "ranking.svg"
+        pc.plots.plot_ranking(ranking).figure.savefig(file)
+        return f"a figure of {file.stat().st_size} bytes"
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "inference": _inference,
+    "files": _files,
+    "figures": _figure,
+}

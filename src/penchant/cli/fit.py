@@ -1,0 +1,56 @@
+"""`penchant fit`: learn a model and save it."""
+
+from time import perf_counter
+
+import click
+
+from penchant.cli.model_file import SUFFIX, save
+from penchant.cli.options import Source, fit_and_tell, source_argument
+from penchant.cli.output import Output, output_options
+
+
+@click.command(
+    epilog="""\b
+    Examples:
+      penchant fit votes.csv -o model.penchant
+      penchant fit votes.csv --items items.csv --relation similar=links.csv
+    """
+)
+@source_argument
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="FILE",
+    default=f"model{SUFFIX}",
+    show_default=True,
+    help="Where to write the model.",
+)
+@output_options
+def command(source: Source, target: str, output: Output) -> None:
+    """Learn a model from the comparisons in SOURCE and save it.
+
+    SOURCE is a CSV, Parquet, JSON-lines or PrefLib file, or - for standard input. Its rows name a
+    winner and a loser, and if you know it the user.
+    """
+    if not target.endswith(SUFFIX):
+        raise click.UsageError(f"-o {target}: the name of a model file ends in {SUFFIX}")
+    study = source.study(output)
+    begin = perf_counter()
+    fitted = fit_and_tell(study, source.model, source.seed, output)
+    seconds = perf_counter() - begin
+    save(fitted, target)
+    output.note(f"wrote {target}")
+    output.record(
+        {
+            "model": fitted.kind,
+            "why": fitted.why,
+            "file": target,
+            "items": study.data.n_items,
+            "users": study.data.n_users,
+            "comparisons": study.data.n_comparisons,
+            "log_evidence": getattr(fitted.model, "log_evidence_", None),
+            "seconds": seconds,
+        }
+    )
+    output.suggest(f"penchant rank {target}")

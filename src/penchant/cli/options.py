@@ -1,0 +1,149 @@
+"""Options that commands share: where the data are, and which model learns from them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import click
+
+from penchant.cli import models
+from penchant.cli.model_file import SUFFIX, load
+from penchant.cli.models import MODELS, Fitted
+from penchant.cli.output import Output
+from penchant.cli.study import RELATION_KINDS, Files, Study, read_study
+
+ROLES = ("winner", "loser", "user", "tie", "count")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What to learn from, and how."""
+
+    files: Files
+    model: str
+    seed: int
+    was_changed: bool  # whether any option about data was given
+
+    @property
+    def is_model(self) -> bool:
+        """Whether the file is a model that was fitted before."""
+        return Path(self.files.comparisons).suffix == SUFFIX
+
+    def study(self, output: Output) -> Study:
+        """Read the data, and say what is there."""
+        if self.is_model:
+            raise click.UsageError(
+                f"{self.files.comparisons} is a fitted model: this command needs the comparisons"
+            )
+        with output.progress("reading"):
+            study = read_study(self.files, output.note)
+        output.note(study.data.describe().splitlines()[0])
+        return study
+
+    def fitted(self, output: Output) -> Fitted:
+        """The model in the file, or a new one fitted to the data in it."""
+        if not self.is_model:
+            study = self.study(output)
+            return fit_and_tell(study, self.model, self.seed, output)
+        if self.was_changed:
+            raise click.UsageError(
+                f"{self.files.comparisons} is a fitted model: options about data belong to "
+                "`penchant fit`"
+            )
+        return load(self.files.comparisons)
+
+
+def fit_and_tell(study: Study, asked: str, seed: int, output: Output) -> Fitted:
+    """Choose and fit a model, saying which and why."""
+    kind, why = models.choose(study, asked)
+    output.note(f"model: {kind} ({why})")
+    begin = perf_counter()
+    with output.progress(f"fitting {kind}") as advance:
+        fitted = models.fit(kind, study, seed, advance)
+    output.note(f"fitted in {perf_counter() - begin:.1f} s")
+    return replace(fitted, why=why)
+
+
+def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add SOURCE and the options about data; the command receives them as `source`."""
+
+    @click.argument("path", metavar="SOURCE", type=click.Path(allow_dash=True))
+    @click.option("--items", metavar="FILE", help="Table with features of the items.")
+    @click.option("--users", metavar="FILE", help="Table with features of the users.")
+    @click.option(
+        "--relation",
+        "relations",
+        metavar="NAME[:KIND]=FILE",
+        multiple=True,
+        callback=_relations,
+        help="Links between items; KIND is undirected, directed or bipartite. Repeatable.",
+    )
+    @click.option(
+        "--column",
+        "columns",
+        metavar="ROLE=NAME",
+        multiple=True,
+        callback=_columns,
+        help=f"Which column is which; ROLE is {', '.join(ROLES)}. Repeatable.",
+    )
+    @click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be used.")
+    @click.option(
+        "--model",
+        type=click.Choice(["auto", *MODELS]),
+        default="auto",
+        show_default=True,
+        help="What to fit; auto chooses by the data.",
+    )
+    @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
+    @wraps(function)
+    def command(
+        path: str,
+        items: str | None,
+        users: str | None,
+        relations: tuple[tuple[str, str, str], ...],
+        columns: dict[str, str],
+        skip_bad: bool,
+        model: str,
+        seed: int,
+        **arguments: Any,
+    ) -> Any:
+        files = Files(path, items, users, relations, columns, skip_bad)
+        changed = files != Files(path, columns={}) or model != "auto"
+        return function(source=Source(files, model, seed, changed), **arguments)
+
+    return command
+
+
+def _relations(
+    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, str, str], ...]:
+    return tuple(_relation(value) for value in values)
+
+
+def _relation(value: str) -> tuple[str, str, str]:
+    label, equals, path = value.partition("=")
+    name, colon, kind = label.partition(":")
+    kind = kind if colon else RELATION_KINDS[0]
+    if not (equals and name and path) or kind not in RELATION_KINDS:
+        raise click.BadParameter(
+            f"{value!r} must look like cites=links.csv or cites:KIND=links.csv, with KIND one of "
+            f"{', '.join(RELATION_KINDS)}"
+        )
+    return name, kind, path
+
+
+def _columns(
+    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    columns = {}
+    for value in values:
+        role, equals, name = value.partition("=")
+        if not (equals and name) or role not in ROLES:
+            raise click.BadParameter(
+                f"{value!r} must look like winner=chosen, with one of {', '.join(ROLES)} before ="
+            )
+        columns[role] = name
+    return columns

@@ -1,0 +1,139 @@
+"""What a command says: data on stdout as a table, JSON or CSV; the rest on stderr."""
+
+import csv
+import io
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the results of one command go, and how."""
+
+    command: str
+    form: str = "table"
+    quiet: bool = False
+
+    def rows(self, rows: Sequence[Row], formats: Mapping[str, str], **facts: Any) -> None:
+        """Write rows: `formats` chooses the columns of the table and how numbers look there.
+
+        JSON carries every entry at full precision, and the `facts` that hold for all rows.
+        """
+        if self.form == "json":
+            self.json(**facts, rows=[dict(row) for row in rows])
+        elif self.form == "csv":
+            click.echo(_as_csv(rows), nl=False)
+        else:
+            _print_table(rows, formats)
+
+    def record(self, facts: Row) -> None:
+        """Write one record of a command whose result is a file; people read the notes instead."""
+        if self.form == "json":
+            self.json(**facts)
+        elif self.form == "csv":
+            click.echo(_as_csv([facts]), nl=False)
+
+    def json(self, **content: Any) -> None:
+        """Write one JSON object that names the command."""
+        tree = _plain({"command": self.command, **content})
+        click.echo(json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=2))
+
+    def note(self, text: str) -> None:
+        """Tell the person at the terminal something."""
+        if not self.quiet:
+            click.echo(text, err=True)
+
+    def suggest(self, text: str) -> None:
+        """The last line: what to do next."""
+        if not self.quiet:
+            click.secho(f"next: {text}", bold=True, err=True)
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
+        """A bar on a terminal, nothing elsewhere; yields `advance(done, total)`."""
+        if self.quiet or not sys.stderr.isatty():
+            yield lambda done, total: None
+            return
+        text = TextColumn("{task.description}")
+        columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --json, --csv and -q; the command receives them as `output`."""
+
+    @click.option(
+        "--json", "as_json", is_flag=True, help="Write JSON; docs/json.md has the schema."
+    )
+    @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
+    @click.option("-q", "--quiet", is_flag=True, help="Say nothing but results and warnings.")
+    @wraps(function)
+    def command(*, as_json: bool, as_csv: bool, quiet: bool, **arguments: Any) -> Any:
+        if as_json and as_csv:
+            raise click.UsageError("--json and --csv exclude each other: choose one")
+        form = "json" if as_json else "csv" if as_csv else "table"
+        name = click.get_current_context().info_name or ""
+        return function(output=Output(name, form, quiet), **arguments)
+
+    return command
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON can hold: NumPy scalars become Python's, what is not finite null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _as_csv(rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    columns = list(rows[0]) if rows else []
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    return "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _print_table(rows: Sequence[Row], formats: Mapping[str, str]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, form in formats.items():
+        table.add_column(
+            name.replace("_", " "), justify="right" if form else "left", overflow="fold"
+        )
+    for row in rows:
+        # Text, because rich would read an item called "[red]" as markup
+        table.add_row(*(Text(_shown(row.get(name), form)) for name, form in formats.items()))
+    width = None if sys.stdout.isatty() else 10_000
+    Console(file=sys.stdout, width=width, highlight=False).print(table)
+
+
+def _shown(value: Any, form: str) -> str:
+    if value is None:
+        return "–"
+    return format(value, form) if form else str(_cell(value))

@@ -1,0 +1,130 @@
+"""`penchant predict`: probabilities of preference, and utilities of new items."""
+
+from typing import Any
+
+import click
+import numpy as np
+
+import penchant as pc
+from penchant.cli import models
+from penchant.cli.features import FloatArray
+from penchant.cli.models import Fitted
+from penchant.cli.options import Source, source_argument
+from penchant.cli.output import Output, output_options
+from penchant.cli.study import as_names
+from penchant.cli.tables import read_table
+
+PAIR_FORMATS = {"first": "", "second": "", "user": "", "probability": ".3f"}
+ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
+
+
+@click.command(
+    epilog="""\b
+    Examples:
+      penchant predict votes.csv --pair "item 01" "item 02"
+      penchant predict model.penchant pairs.csv --csv
+      penchant predict votes.csv --items items.csv --new-items items.csv
+    """
+)
+@source_argument
+@click.argument("pairs_file", metavar="[PAIRS]", required=False)
+@click.option("--pair", "pairs", nargs=2, multiple=True, metavar="A B", help="Repeatable.")
+@click.option("--user", metavar="NAME", help="Predict for this person.")
+@click.option("--new-items", metavar="FILE", help="Table of items to predict utilities for.")
+@output_options
+def command(
+    source: Source,
+    pairs_file: str | None,
+    pairs: tuple[tuple[str, str], ...],
+    user: str | None,
+    new_items: str | None,
+    output: Output,
+) -> None:
+    """Tell how likely the first of two items is preferred to the second.
+
+    SOURCE is a saved model, or comparisons to fit first. PAIRS is a table whose first two columns
+    name the items; a column called user says who is asked. With --new-items, items that the model
+    has never seen are placed by their features, and without pairs their utilities are written.
+    """
+    fitted = source.fitted(output)
+    new = _new_items(fitted, new_items)
+    if pairs_file is None and not pairs:
+        if new is None:
+            raise click.UsageError("nothing to predict: give PAIRS, --pair A B or --new-items FILE")
+        names, X = new
+        output.rows(_utilities(fitted, names, X), ITEM_FORMATS, model=fitted.kind)
+    else:
+        questions = _questions(fitted, pairs_file, pairs, user)
+        probability = _probabilities(fitted, questions, new)
+        rows = [
+            {"first": a, "second": b, "user": who, "probability": float(p)}
+            for (a, b, who), p in zip(questions, probability, strict=True)
+        ]
+        shown = PAIR_FORMATS
+        if not any(who for *_, who in questions):
+            shown = {name: form for name, form in PAIR_FORMATS.items() if name != "user"}
+        output.rows(rows, shown, model=fitted.kind)
+    output.suggest(f"penchant ask {source.files.comparisons}")
+
+
+def _questions(
+    fitted: Fitted, path: str | None, pairs: tuple[tuple[str, str], ...], user: str | None
+) -> list[tuple[Any, Any, Any]]:
+    """(first, second, who) of every question, by name."""
+    questions: list[tuple[Any, Any, Any]] = [(a, b, user) for a, b in pairs]
+    if path is not None:
+        table = read_table(path)
+        if len(table.columns) < 2:
+            raise pc.DataError(f"{table.source} has one column: pairs need two, an item in each")
+        first, second = list(table.columns.values())[:2]
+        who = table.columns.get("user", [user] * len(table))
+        questions += zip(first, second, who, strict=True)
+    first, second, who = zip(*questions, strict=True)
+    people = [None if name is None else as_names([name], fitted.users)[0] for name in who]
+    items = fitted.items
+    return list(zip(as_names(first, items), as_names(second, items), people, strict=True))
+
+
+def _new_items(fitted: Fitted, path: str | None) -> tuple[list[Any], FloatArray] | None:
+    """Names and features of the items in a table."""
+    if path is None:
+        return None
+    if fitted.item_encoding is None or fitted.kind in models.FOR_PEOPLE:
+        raise pc.DataError(
+            "--new-items: this model places items by no features, so nothing connects new items to "
+            "the old ones; fit --model gp with --items FILE"
+        )
+    table = read_table(path)
+    features = fitted.item_encoding.encode(table)
+    return as_names(table.columns[fitted.item_encoding.id_column], fitted.items), features
+
+
+def _utilities(fitted: Fitted, names: list[Any], X: FloatArray) -> list[dict[str, Any]]:
+    if fitted.kind in models.BY_FEATURES:
+        utility, sd = fitted.model.predict(X), [None] * len(names)
+    else:
+        utility, sd = fitted.model.predict(X, return_std=True)
+    return [
+        {"item": name, "utility": float(u), "sd": s}
+        for name, u, s in zip(names, utility, sd, strict=True)
+    ]
+
+
+def _probabilities(
+    fitted: Fitted,
+    questions: list[tuple[Any, Any, Any]],
+    new: tuple[list[Any], FloatArray] | None,
+) -> FloatArray:
+    pairs = [(first, second) for first, second, _ in questions]
+    if new is None:
+        who = [user for *_, user in questions]
+        return models.probabilities(fitted, pairs, who)
+    names, X = [*fitted.items, *new[0]], np.concatenate([fitted.X, new[1]])
+    row = {name: k for k, name in enumerate(names)}  # of a name in both, the new row counts
+    unknown = [name for pair in pairs for name in pair if name not in row]
+    if unknown:
+        raise pc.DataError(
+            f"unknown item {unknown[0]!r}: it is neither among the {len(fitted.items)} items of "
+            f"the model nor among the {len(new[0])} new ones"
+        )
+    return models.probabilities(fitted, [(row[a], row[b]) for a, b in pairs], X=X)

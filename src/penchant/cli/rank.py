@@ -1,0 +1,52 @@
+"""`penchant rank`: items from best to worst."""
+
+import click
+
+from penchant.cli import models
+from penchant.cli.options import Source, source_argument
+from penchant.cli.output import Output, output_options
+from penchant.cli.study import as_names
+
+FORMATS = {
+    "rank": "d",
+    "item": "",
+    "utility": "+.2f",
+    "low": "+.2f",
+    "high": "+.2f",
+    "prob_best": ".3f",
+    "rank_low": "d",
+    "rank_high": "d",
+}
+
+
+@click.command(
+    epilog="""\b
+    Examples:
+      penchant rank votes.csv
+      penchant rank model.penchant --top 5 --csv
+    """
+)
+@source_argument
+@click.option("--top", type=click.IntRange(1), help="Only the first so many.")
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Probability that an interval covers.",
+)
+@click.option("--user", metavar="NAME", help="Rank for one person.")
+@output_options
+def command(
+    source: Source, top: int | None, level: float, user: str | None, output: Output
+) -> None:
+    """Rank the items of SOURCE: a saved model, or comparisons to fit first.
+
+    Utilities are on the scale of the noise: a difference of 1 is a choice of 84 to 16. prob_best is
+    the chance of being the best of all, and rank_low to rank_high the interval of the rank.
+    """
+    fitted = source.fitted(output)
+    name = None if user is None else as_names([user], fitted.users)[0]
+    rows = models.ranking(fitted, level, name)[:top]
+    output.rows(rows, FORMATS, model=fitted.kind, level=level, user=name)
+    output.suggest(f"penchant ask {source.files.comparisons}")

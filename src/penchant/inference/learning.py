@@ -1,0 +1,181 @@
+"""Learning hyperparameters: climbing the evidence, or the paper's EM."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import OptimizeResult, minimize
+
+from penchant.errors import NumericalError
+from penchant.inference.evidence import Hyperparameters, Problem, Solution, gradient, solve
+from penchant.inference.sites import Sites
+from penchant.numerics.linalg import cholesky, gram, log_det_lower, multiply, solve_lower
+from penchant.numerics.types import FloatArray
+
+SITE_TOLERANCE = 1e-3
+"""Of sites while climbing: the evidence is stationary in them, so it errs by the order of 1e-6."""
+LEARNING_FACTOR_TOLERANCE = 1e-7
+MAX_STEPS = 60
+EM_ROUNDS = 30
+PRIOR_SPREAD = 1.7
+"""Standard deviation of a log-parameter a priori: a factor of 5.5 either way."""
+
+Best = tuple[float, FloatArray, Sites | None]
+"""The highest evidence so far, where, and its sites."""
+
+
+def maximize(
+    problem: Problem,
+    start: Hyperparameters,
+    n_restarts: int = 0,
+    rng: np.random.Generator | None = None,
+) -> Solution:
+    """Climb the evidence by L-BFGS with warm-started sites, from `start` and random restarts."""
+    rough = _while_learning(problem)
+    best: Best = (-np.inf, start.theta, None)
+    n_evaluations, messages = 0, []
+    for theta0 in _starts(start, n_restarts, rng):
+        climb = _Climb(rough, start)
+        outcome = _lbfgs(climb, theta0, start.bounds, MAX_STEPS)
+        n_evaluations += climb.n_evaluations
+        messages.append(str(outcome.message))
+        if climb.best[0] > best[0]:
+            best = climb.best
+    solution = solve(problem, start.at(best[1]), best[2])
+    return _annotated(solution, messages[0], n_evaluations)
+
+
+def _annotated(solution: Solution, optimizer: str, n_evaluations: int) -> Solution:
+    """The solution with a word in its report on how its hyperparameters were found."""
+    inference = solution.inference
+    report = replace(inference.report, optimizer=optimizer, n_evaluations=n_evaluations)
+    return solution._replace(inference=replace(inference, report=report))
+
+
+def _while_learning(problem: Problem) -> Problem:
+    settings = problem.settings
+    return replace(
+        problem,
+        settings=replace(settings, tolerance=max(SITE_TOLERANCE, settings.tolerance)),
+        factor_tolerance=max(LEARNING_FACTOR_TOLERANCE, problem.factor_tolerance),
+    )
+
+
+def _starts(
+    start: Hyperparameters, n_restarts: int, rng: np.random.Generator | None
+) -> list[FloatArray]:
+    """The given start, then draws around it (sd e^1.5 per parameter) inside the bounds."""
+    if n_restarts == 0 or rng is None:
+        return [start.theta]
+    low, high = start.bounds.T
+    draws = start.theta + 1.5 * rng.standard_normal((n_restarts, len(start.theta)))
+    return [start.theta, *np.clip(draws, low, high)]
+
+
+class _Climb:
+    """Negative log evidence and gradient for the optimiser, remembering sites and the best."""
+
+    def __init__(self, problem: Problem, start: Hyperparameters) -> None:
+        self.problem, self.start = problem, start
+        self.sites: Sites | None = None
+        self.best: Best = (-np.inf, start.theta, None)
+        self.n_evaluations = 0
+
+    def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        self.n_evaluations += 1
+        try:
+            solution = solve(self.problem, self.start.at(theta), self.sites)
+            slope = gradient(self.problem, solution)
+        except NumericalError:
+            # a wall that the line search backs away from
+            return 1e25, np.zeros_like(theta)
+        self.sites = solution.inference.sites
+        penalty, drag = _log_prior(theta, self.start.theta)
+        value = solution.inference.log_evidence + penalty
+        if value > self.best[0]:
+            self.best = (value, theta.copy(), self.sites)
+        return -value, -(slope + drag)
+
+
+def _log_prior(theta: FloatArray, centre: FloatArray) -> tuple[float, FloatArray]:
+    """Weak normal prior of the log-parameters around their start, and its slope.
+
+    A handful of consistent answers leaves the evidence flat (it rises for ever, ever less, with
+    the kernel's variance): what the data do not settle stays near where it began.
+    """
+    z = (theta - centre) / PRIOR_SPREAD
+    return -0.5 * float(z @ z), -z / PRIOR_SPREAD
+
+
+def _lbfgs(
+    objective: Callable[[FloatArray], tuple[float, FloatArray]],
+    theta0: FloatArray,
+    bounds: FloatArray,
+    max_steps: int,
+) -> OptimizeResult:
+    """Minimise within the box; the first step is at most one unit of log-parameter long.
+
+    L-BFGS-B's first step is the raw gradient, which for thousands of comparisons leaps to a
+    corner of the box: hence the objective is divided by the length of its first gradient.
+    """
+    scale = 0.0
+
+    def scaled(theta: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal scale
+        value, slope = objective(theta)
+        scale = scale or max(1.0, float(np.linalg.norm(slope)))
+        return value / scale, slope / scale
+
+    return minimize(
+        scaled,
+        np.clip(theta0, bounds[:, 0], bounds[:, 1]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": max_steps, "ftol": 1e-6, "gtol": 1e-5},
+    )
+
+
+def expectation_maximize(problem: Problem, start: Hyperparameters) -> Solution:
+    """The paper's EM (000 section 4.3): EP for q, then maximise E_q[log p(f|θ)] over θ (Eq. 15).
+
+    Its M-step has the evidence's gradient at the current θ; it needs the prior's inverse, so a
+    jitter of 1e-8 of the mean variance is added there.
+    """
+    rough = _while_learning(problem)
+    hyper, sites, previous = start, None, -1e25
+    rounds, gain = 0, np.inf
+    while rounds < EM_ROUNDS and gain > 1e-4 * max(1.0, abs(previous)):
+        solution = solve(rough, hyper, sites)
+        sites, value = solution.inference.sites, solution.inference.log_evidence
+        gain, previous = value - previous, value
+        rounds += 1
+        hyper = _m_step(rough, solution, start.kernel.theta)
+    final = solve(problem, hyper, sites)
+    return _annotated(final, f"EM: {rounds} rounds", rounds)
+
+
+def _m_step(problem: Problem, solution: Solution, centre: FloatArray) -> Hyperparameters:
+    """Maximise −½ log|K| − ½ tr K⁻¹ (Σ + μμᵀ) over the kernel's parameters (Eq. 15, 16)."""
+    hyper, prior, inference = solution
+    compared = problem.universe.take(problem.edges.items)
+    features = prior.basis.features(hyper.kernel, problem.universe, compared)
+    mu = multiply(features, inference.state.coefficients)
+    half = solve_lower(inference.state.lower, features.T)
+    prior_rest = hyper.kernel(compared) - gram(features.T)
+    second_moment = gram(half) + np.outer(mu, mu) + prior_rest
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        kernel = hyper.kernel.with_theta(theta)
+        K = kernel(compared)
+        K[np.diag_indices_from(K)] += 1e-8 * np.mean(np.diagonal(K))
+        lower = cholesky(K).lower
+        inverse_half = solve_lower(lower, np.eye(len(K)))
+        inverse = gram(inverse_half)
+        value = 0.5 * log_det_lower(lower) + 0.5 * float(np.sum(inverse * second_moment))
+        G = 0.5 * (inverse - multiply(multiply(inverse, second_moment), inverse))
+        penalty, drag = _log_prior(theta, centre)
+        return value - penalty, kernel.pullback(compared, G) - drag
+
+    outcome = _lbfgs(objective, hyper.kernel.theta, hyper.kernel.bounds, 10)
+    return hyper.at(np.concatenate([outcome.x, hyper.likelihood.theta]))

@@ -1,0 +1,174 @@
+"""Communities of taste: chains of the Dirichlet-process mixture of preference models (paper 004).
+
+c_u ~ DP(λ),  f_c ~ GP(0, K),  answers of u ~ likelihood of f_{c_u}'s differences.
+
+A chain grows from one community. One sweep: memberships given a draw of each community's
+utilities; split and merge moves; λ; hyperparameters (while warming up); expectation propagation
+per community; a new draw of the utilities. All of a sweep's randomness comes from the chain's
+seed and the number of the sweep, so a chain continues exactly from any state.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from penchant.numerics.types import IntArray
+from penchant.people.community_utility import (
+    Groups,
+    Mixture,
+    fit_community,
+    learn_own,
+    learn_shared,
+)
+from penchant.people.mixing import Partition, Target, log_prior_of_sizes, split_merge
+from penchant.people.samplers import SAMPLERS, Allocation, ChainState, draw_concentration
+
+GROWTH_ATTEMPTS = 8
+"""Communities that a sweep tries to split while a chain grows."""
+MOVES = 3
+"""Split or merge moves of a sweep."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How chains run.
+
+    concentration: λ, or where it starts when `concentration_prior` (shape, rate) has it learned;
+    learn: hyperparameters by evidence while warming up; own: also for each community by itself.
+    """
+
+    sampler: str
+    n_warmup: int
+    concentration: float
+    concentration_prior: tuple[float, float] | None
+    learn: bool
+    own: bool
+
+    def is_learning(self, sweep: int) -> bool:
+        """Often at first, when communities appear, then rarely; never after the warm-up."""
+        is_power = sweep & (sweep - 1) == 0
+        return self.learn and sweep < self.n_warmup and (is_power or sweep == self.n_warmup - 1)
+
+
+def start_chain(mixture: Mixture, plan: Plan, seed: tuple[int, ...]) -> ChainState:
+    """Everybody in one community."""
+    n_users, m = mixture.answers.counts.shape
+    rng = np.random.default_rng([*seed, 0])
+    theta = mixture.hyper.theta
+    together = Partition(
+        assignment=np.zeros(n_users, dtype=np.int32),
+        pair_counts=np.asarray(mixture.answers.counts.sum(axis=0, dtype=np.float64))[None],
+        tau=np.zeros((1, m)),
+        nu=np.zeros((1, m)),
+        thetas=theta[None],
+    )
+    origin = ChainState(
+        assignment=together.assignment,
+        utilities=np.zeros((1, len(mixture.items))),
+        tau=together.tau,
+        nu=together.nu,
+        thetas=together.thetas,
+        theta=theta,
+        concentration=plan.concentration,
+        log_joint=-np.inf,
+        seed=seed,
+        sweep=0,
+    )
+    return _settle(mixture, plan, origin, together, rng)
+
+
+def sweep(mixture: Mixture, plan: Plan, state: ChainState) -> ChainState:
+    """The state after one more sweep."""
+    state = replace(state, sweep=state.sweep + 1)
+    rng = np.random.default_rng([*state.seed, state.sweep])
+    allocation = SAMPLERS[plan.sampler](mixture, state, rng)
+    partition = _partition(state, allocation).occupied()
+    state, partition = _split_and_merge(mixture, plan, state, partition, rng)
+    if plan.concentration_prior is not None:
+        concentration = draw_concentration(
+            state, plan.concentration_prior, len(partition.pair_counts), rng
+        )
+        state = replace(state, concentration=concentration)
+    return _settle(mixture, plan, state, partition, rng)
+
+
+def _partition(state: ChainState, allocation: Allocation) -> Partition:
+    """Communities that were there keep sites and parameters; new ones start from nothing."""
+    n_new = len(allocation.pair_counts) - len(state.utilities)
+    blank = np.zeros((n_new, state.tau.shape[1]))
+    return Partition(
+        allocation.assignment,
+        allocation.pair_counts,
+        np.concatenate([state.tau, blank]),
+        np.concatenate([state.nu, blank]),
+        np.concatenate([state.thetas, np.tile(state.theta, (n_new, 1))]),
+    )
+
+
+def _split_and_merge(
+    mixture: Mixture,
+    plan: Plan,
+    state: ChainState,
+    partition: Partition,
+    rng: np.random.Generator,
+) -> tuple[ChainState, Partition]:
+    """Moves that concern two random users; at first also tries to split many communities.
+
+    The tries outweigh merges, so a chain grows fast; they end at half the warm-up, and what grew
+    too much has the other half to merge again.
+    """
+    target = Target(mixture, state.theta, state.concentration)
+    n_users = len(partition.assignment)
+    pairs = _pairs_within(partition, rng) if 2 * state.sweep < plan.n_warmup else []
+    if n_users > 1:
+        pairs += [rng.choice(n_users, 2, replace=False) for _ in range(MOVES)]
+    counted = np.reshape(state.n_moves, (2, 2))
+    for users in pairs:
+        move = split_merge(target, partition, users, rng)
+        partition = move.partition
+        counted[int(not move.is_split)] += [1, int(move.is_made)]
+    return replace(state, n_moves=tuple(counted.ravel().tolist())), partition
+
+
+def _pairs_within(partition: Partition, rng: np.random.Generator) -> list[IntArray]:
+    """Two random members of each of a few random communities."""
+    candidates = np.flatnonzero(partition.sizes > 1)
+    n_attempts = min(GROWTH_ATTEMPTS, len(candidates))
+    return [
+        rng.choice(np.flatnonzero(partition.assignment == c), 2, replace=False)
+        for c in rng.choice(candidates, n_attempts, replace=False)
+    ]
+
+
+def _settle(
+    mixture: Mixture,
+    plan: Plan,
+    state: ChainState,
+    partition: Partition,
+    rng: np.random.Generator,
+) -> ChainState:
+    """Infer each community's utilities, with new hyperparameters when it is time, and draw them."""
+    theta, thetas = state.theta, partition.thetas
+    if plan.is_learning(state.sweep):
+        groups = Groups(partition.pair_counts, partition.tau, partition.nu)
+        theta = learn_shared(mixture, groups, theta)
+        thetas = np.tile(theta, (len(thetas), 1))
+        if plan.own:
+            thetas = learn_own(mixture, groups, theta)
+    fits = [
+        fit_community(mixture, counts, own, sites)
+        for counts, own, *sites in zip(
+            partition.pair_counts, thetas, partition.tau, partition.nu, strict=True
+        )
+    ]
+    log_evidence = sum(fit.log_evidence for fit in fits)
+    return replace(
+        state,
+        assignment=partition.assignment,
+        utilities=np.concatenate([fit.posterior.sample(1, rng) for fit in fits]),
+        tau=np.stack([fit.tau for fit in fits]),
+        nu=np.stack([fit.nu for fit in fits]),
+        thetas=thetas,
+        theta=theta,
+        log_joint=log_evidence + log_prior_of_sizes(partition.sizes, state.concentration),
+    )

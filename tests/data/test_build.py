@@ -1,0 +1,142 @@
+import numpy as np
+import pytest
+
+from penchant.data import Comparisons
+from penchant.errors import DataError
+
+
+def complaint(*columns, **options):
+    with pytest.raises(DataError) as caught:
+        Comparisons.from_pairs(*columns, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), "", "  ", np.float64("nan")])
+def test_a_missing_loser_is_named_with_its_row(nothing):
+    assert complaint(["a", "b"], ["b", nothing]).startswith(
+        "column 'loser' row 1 is empty: every comparison needs a winner and a loser; drop the row "
+        "or mark a tie"
+    )
+
+
+def test_a_missing_winner_in_an_array_of_floats():
+    assert "column 'winner' row 1 is empty" in complaint(np.array([1.0, np.nan]), [2, 3])
+
+
+def test_a_missing_user():
+    message = complaint(["a"], ["b"], user=[None])
+    assert "column 'user' row 0 is empty: where users are given" in message
+
+
+def test_self_comparisons():
+    assert complaint(["a", "c"], ["b", "c"]).startswith("row 1 compares 'c' with itself")
+
+
+def test_a_tie_with_itself_is_a_self_comparison_too():
+    assert "compares 'a' with itself" in complaint(["a"], ["a"], tie=[True])
+
+
+def test_lengths_that_differ():
+    assert complaint(["a", "b"], ["b"]) == (
+        "winner has 2 entries and loser has 1: every column must have one entry per comparison"
+    )
+    assert "tie has 3" in complaint(["a"], ["b"], tie=[True, False, True])
+
+
+def test_unknown_items_and_users():
+    message = complaint(["apple"], ["paer"], items=["apple", "pear"])
+    assert message.startswith(
+        "column 'loser' row 0 names 'paer' (did you mean 'pear'?), which is not one of the 2 items"
+    )
+    assert "not one of the 1 users" in complaint(["a"], ["b"], user=["v"], users=["u"])
+
+
+def test_an_unknown_item_compared_with_itself_is_reported_once_per_fault():
+    message = complaint([9], [9], items=range(2))
+    assert "1 of 1 rows" in message
+    assert message.count("names 9") == 2
+
+
+@pytest.mark.parametrize("kind", ["items", "users"])
+def test_names_in_a_universe_must_be_distinct_and_say_something(kind):
+    columns = {"winner": ["a"], "loser": ["b"], "user": ["a"]}
+    with pytest.raises(DataError, match=f"{kind} names 'a' more than once"):
+        Comparisons.from_pairs(**columns, **{kind: ["a", "b", "a"]})
+    with pytest.raises(DataError, match=rf"{kind}\[1\] is empty"):
+        Comparisons.from_pairs(**columns, **{kind: ["a", None]})
+    with pytest.raises(DataError, match=f"{kind} is the single text 'ab'"):
+        Comparisons.from_pairs(**columns, **{kind: "ab"})
+
+
+def test_users_without_a_user_column():
+    assert "no user column" in complaint(["a"], ["b"], users=["u"])
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, float("inf"), float("nan"), "many", None])
+def test_counts_must_be_positive_whole_numbers(count):
+    assert f"column 'count' row 1 is {count!r}: it must be a whole number" in complaint(
+        ["a", "b"], ["b", "c"], count=[1, count]
+    )
+
+
+@pytest.mark.parametrize("margin", [float("nan"), float("inf"), -0.5, "far"])
+def test_margins_must_be_finite_and_not_negative(margin):
+    assert f"column 'margin' row 0 is {margin!r}" in complaint(["a"], ["b"], margin=[margin])
+
+
+def test_a_tie_has_no_margin():
+    assert "0 in a tie" in complaint(["a"], ["b"], tie=[True], margin=[1.0])
+
+
+def test_ties_must_be_boolean_like():
+    assert "column 'tie' row 1 is 'maybe': it must be true or false" in complaint(
+        ["a", "b"], ["b", "c"], tie=["yes", "maybe"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("marks", "meaning"),
+    [
+        ([True, False], [True, False]),
+        (np.array([1, 0]), [True, False]),
+        (["Yes", "n"], [True, False]),
+        (["TRUE", None], [True, False]),
+        (["1", ""], [True, False]),
+        ([1.0, float("nan")], [True, False]),
+    ],
+)
+def test_marks_of_ties(marks, meaning):
+    data = Comparisons.from_pairs(["a", "b"], ["b", "c"], tie=marks)
+    assert data.tie.tolist() == meaning
+
+
+def test_empty_data():
+    assert complaint([], []).startswith("there are no comparisons: the data are empty")
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("ab", "is the single text 'ab'"),
+        (7, "is 7: it must be a sequence"),
+        (np.zeros((2, 2)), r"has shape \(2, 2\): it must be one-dimensional"),
+        ([["a"], ["b"]], "cannot be a name"),
+    ],
+)
+def test_columns_that_are_not_columns(column, message):
+    with pytest.raises(DataError, match=f"winner .*{message}|winner {message}"):
+        Comparisons.from_pairs(column, ["a", "b"])
+
+
+def test_all_bad_rows_are_collected_and_the_first_few_told():
+    message = complaint(["a", None, "b", "a", *["c"] * 4], ["b", "a", "b", "", *["c"] * 4])
+    lines = message.splitlines()
+    assert lines[0] == "7 of 8 rows cannot be used (rows are counted from 0):"
+    assert [line.split(":")[0].strip() for line in lines[1:]] == [
+        "column 'winner' row 1 is empty",
+        "row 2 compares 'b' with itself",
+        "column 'loser' row 3 is empty",
+        "row 4 compares 'c' with itself",
+        "row 5 compares 'c' with itself",
+        "… and 2 more",
+    ]

@@ -1,0 +1,77 @@
+import pytest
+
+from penchant.data.columns import choose_columns
+from penchant.errors import DataError
+
+NOTHING: dict[str, str | None] = {}
+
+
+@pytest.mark.parametrize(
+    ("available", "expected"),
+    [
+        (["winner", "loser"], {"winner": "winner", "loser": "loser"}),
+        (["Chosen", "REJECTED"], {"winner": "Chosen", "loser": "REJECTED"}),
+        (["preferred item id", "preferred", "other"], {"winner": "preferred", "loser": "other"}),
+        (["winner_id", "Loser ID"], {"winner": "winner_id", "loser": "Loser ID"}),
+        (["a", "b"], {"winner": "a", "loser": "b"}),
+        (["first", "second", "n"], {"winner": "first", "loser": "second", "count": "n"}),
+        (
+            ["x", "User_ID", "better", "worse", "Draw", "times"],
+            {
+                "winner": "better",
+                "loser": "worse",
+                "user": "User_ID",
+                "tie": "Draw",
+                "count": "times",
+            },
+        ),
+    ],
+)
+def test_common_spellings_are_recognised(available, expected):
+    assert choose_columns(available, NOTHING, guess=True) == expected
+
+
+def test_a_weight_is_not_a_count():
+    assert "count" not in choose_columns(["winner", "loser", "weight"], NOTHING, guess=True)
+
+
+def test_a_and_b_are_not_guessed_beside_a_winner():
+    """In a table of a, b and the winner of the two, b is not the loser."""
+    with pytest.raises(DataError, match="no column is recognised as the loser"):
+        choose_columns(["a", "b", "winner"], NOTHING, guess=True)
+
+
+def test_a_named_column_wins_over_the_guess():
+    chosen = choose_columns(["winner", "loser", "best"], {"winner": "best"}, guess=True)
+    assert chosen["winner"] == "best"
+
+
+def test_names_are_compared_without_case_and_spaces():
+    assert choose_columns(["User ID", "W", "L"], {"winner": "w", "loser": "l"}, guess=False) == {
+        "winner": "W",
+        "loser": "L",
+    }
+
+
+def test_without_guessing_nothing_else_is_taken():
+    asked = {"winner": "winner", "loser": "loser"}
+    assert "user" not in choose_columns(["winner", "loser", "user"], asked, guess=False)
+
+
+def test_a_wrong_name_lists_the_columns_and_the_closest():
+    with pytest.raises(DataError) as caught:
+        choose_columns(["winer", "loser"], {"winner": "winners"}, guess=True)
+    assert str(caught.value) == (
+        "there is no column 'winners' for the winner (did you mean 'winer'?): the columns are "
+        "'winer', 'loser'"
+    )
+
+
+def test_one_column_cannot_play_two_roles():
+    with pytest.raises(DataError, match="cannot be both winner and loser"):
+        choose_columns(["a", "b"], {"winner": "a", "loser": "a"}, guess=True)
+
+
+def test_no_columns_at_all():
+    with pytest.raises(DataError, match="the columns are none"):
+        choose_columns([], NOTHING, guess=True)

@@ -1,0 +1,373 @@
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penchant.data import Comparisons
+from penchant.errors import DataError
+
+N_ITEMS, N_USERS = 5, 3
+
+# One raw comparison: user, two different items, whether they tied, how often.
+row = st.tuples(
+    st.integers(0, N_USERS - 1),
+    st.permutations(range(N_ITEMS)).map(lambda items: tuple(items[:2])),
+    st.booleans(),
+    st.integers(1, 4),
+)
+rows = st.lists(row, min_size=1, max_size=30)
+
+
+def build(raw, **universe):
+    user, pair, tie, count = zip(*raw, strict=True)
+    winner, loser = zip(*pair, strict=True)
+    return Comparisons.from_pairs(
+        winner,
+        loser,
+        user=user,
+        tie=tie,
+        count=count,
+        **({"items": range(N_ITEMS), "users": range(N_USERS)} | universe),
+    )
+
+
+def as_counts(data):
+    """The comparisons as a dictionary by names, whatever the order of rows and indices."""
+    return {
+        (
+            None if data.user is None else data.users[data.user[i]],
+            data.items[data.winner[i]],
+            data.items[data.loser[i]],
+            bool(data.tie[i]),
+        ): int(data.count[i])
+        for i in range(len(data))
+    }
+
+
+@given(rows, st.randoms(use_true_random=False))
+def test_merging_does_not_depend_on_the_order_of_rows(raw, random):
+    shuffled = random.sample(raw, len(raw))
+    assert build(raw) == build(shuffled)
+
+
+@given(rows)
+def test_merging_preserves_the_total_and_every_count(raw):
+    data = build(raw)
+    assert data.n_comparisons == sum(count for *_, count in raw)
+    expected = {}
+    for user, (winner, loser), tie, count in raw:
+        pair = tuple(sorted((winner, loser))) if tie else (winner, loser)
+        expected[user, *pair, tie] = expected.get((user, *pair, tie), 0) + count
+    assert as_counts(data) == expected
+
+
+@given(rows)
+def test_a_count_is_the_row_repeated(raw):
+    repeated = [(u, pair, tie, 1) for u, pair, tie, count in raw for _ in range(count)]
+    assert build(raw) == build(repeated)
+
+
+@given(rows, st.permutations(range(N_ITEMS)))
+def test_relabelling_items_permutes_the_indices(raw, place):
+    """The universe in another order: the same comparisons by name, indices moved."""
+    data = build(raw)
+    moved = build(raw, items=[place.index(i) for i in range(N_ITEMS)])
+    assert as_ignoring_tie_order(moved) == as_ignoring_tie_order(data)
+    assert moved.item_index([0])[0] == place[0]
+
+
+def as_ignoring_tie_order(data):
+    return {
+        (user, *(sorted((winner, loser)) if tie else (winner, loser)), tie): count
+        for (user, winner, loser, tie), count in as_counts(data).items()
+    }
+
+
+@given(rows)
+def test_rows_are_distinct_sorted_and_ties_canonical(raw):
+    data = build(raw)
+    keys = list(zip(data.user, data.winner, data.loser, data.tie, strict=True))
+    assert keys == sorted(set(keys))
+    assert (data.winner[data.tie] < data.loser[data.tie]).all()
+
+
+@given(rows, st.integers(0, 2**32), st.floats(0.1, 0.9))
+def test_split_by_comparison_divides_every_count(raw, seed, fraction):
+    data = build(raw)
+    part = round(fraction * data.n_comparisons)
+    if not 0 < part < data.n_comparisons:
+        with pytest.raises(DataError, match="leaves one side empty"):
+            data.split(fraction, random_state=seed)
+        return
+    train, test = data.split(fraction, random_state=seed)
+    assert test.n_comparisons == part
+    assert train + test == data
+    assert train.items == test.items == data.items
+    assert train.users == test.users == data.users
+    assert data.split(fraction, random_state=seed)[1] == test
+
+
+def test_split_by_comparison_is_hypergeometric():
+    """A row with 90 of 100 comparisons gives 18 of 20 on average, with the right spread."""
+    data = Comparisons.from_pairs(["a", "c"], ["b", "d"], count=[90, 10])
+    rng = np.random.default_rng(1)
+    drawn = np.array([as_counts(data.split(0.2, random_state=rng)[1]) for _ in range(2000)])
+    share = np.array([counts[None, "a", "b", False] for counts in drawn])
+    variance = 20 * 0.9 * 0.1 * (100 - 20) / (100 - 1)
+    assert abs(share.mean() - 18) < 4 * np.sqrt(variance / len(share))
+    assert share.var() == pytest.approx(variance, rel=0.15)
+
+
+def test_split_by_user_moves_whole_users():
+    user = np.repeat(np.arange(10), 3)
+    data = Comparisons.from_pairs([0, 1, 2] * 10, [1, 2, 0] * 10, user=user, users=range(12))
+    train, test = data.split(0.3, by="user", random_state=0)
+    assert len(np.unique(test.user)) == 3
+    assert not set(train.user) & set(test.user)
+    assert train + test == data
+    assert test.n_users == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"fraction": 0.0}, "strictly between 0 and 1"),
+        ({"fraction": 1.5}, "strictly between 0 and 1"),
+        ({"fraction": 0.5, "by": "item"}, "must be 'comparison' or 'user'"),
+        ({"fraction": 0.5, "by": "user"}, "do not tell them apart"),
+    ],
+)
+def test_split_refuses(arguments, message):
+    with pytest.raises(DataError, match=message):
+        Comparisons.from_pairs(["a"], ["b"], count=[9]).split(**arguments)
+
+
+def test_names_keep_their_python_type():
+    text = Comparisons.from_pairs(np.array(["b", "a"]), np.array(["a", "c"]))
+    numbers = Comparisons.from_pairs(np.array([30, 10], dtype=np.int32), np.array([20, 20]))
+    mixed = Comparisons.from_pairs(["a", 1], [2, "b"])
+    assert text.items == ("a", "b", "c")
+    assert all(type(name) is str for name in text.items)
+    assert numbers.items == (10, 20, 30)
+    assert all(type(name) is int for name in numbers.items)
+    assert mixed.items == (1, 2, "a", "b")
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64])
+def test_integers_of_any_width_are_read_right(dtype):
+    top = np.iinfo(dtype).max
+    winner = np.array([top, top - 1, 0], dtype=dtype)
+    loser = np.array([0, top, top - 1], dtype=dtype)
+    assert Comparisons.from_pairs(winner, loser).items == (0, int(top) - 1, int(top))
+    if dtype is np.int8:
+        assert Comparisons.from_pairs(np.array([-128], dtype), np.array([127], dtype)).items == (
+            -128,
+            127,
+        )
+
+
+def test_pandas_and_polars_columns_are_accepted():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    expected = Comparisons.from_pairs(["a", "b"], ["b", "c"])
+    assert Comparisons.from_pairs(pd.Series(["a", "b"]), pd.Series(["b", "c"])) == expected
+    assert Comparisons.from_pairs(pl.Series(["a", "b"]), pl.Series(["b", "c"])) == expected
+    with pytest.raises(DataError, match="row 1 is empty"):
+        Comparisons.from_pairs(pd.Series(["a", pd.NA]), pd.Series(["b", "c"]))
+
+
+def test_arrays_are_read_only_and_fields_frozen():
+    data = Comparisons.from_pairs(["a"], ["b"], margin=[2.0], user=["u"])
+    for column in ("winner", "loser", "count", "user", "tie", "margin"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(data, column)[0] = 0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        data.items = ()
+
+
+def test_fields_rebuild_an_equal_object():
+    data = Comparisons.from_pairs(["a", "b"], ["b", "c"], user=[1, 2], margin=[1.0, 2.0])
+    values = {f.name: getattr(data, f.name) for f in dataclasses.fields(data)}
+    assert Comparisons(**values) == data
+    assert pickle.loads(pickle.dumps(data)) == data
+    assert data != Comparisons.from_pairs(["a", "b"], ["b", "c"], user=[1, 2], margin=[1.0, 3.0])
+    assert data != "something else"
+
+
+def test_types_of_the_columns():
+    data = Comparisons.from_pairs(["a"], ["b"], count=[2.0], tie=["yes"], user=[7])
+    assert [data.winner.dtype, data.loser.dtype, data.count.dtype, data.user.dtype] == [np.intp] * 4
+    assert data.tie.dtype == bool
+    assert data.tie.tolist() == [True]
+    assert data.margin is None
+
+
+def test_margins_keep_rows_apart():
+    data = Comparisons.from_pairs(["a", "a", "a"], ["b", "b", "b"], margin=[1.0, 2.0, 1.0])
+    assert data.margin.tolist() == [1.0, 2.0]
+    assert data.count.tolist() == [2, 1]
+
+
+def test_rankings_are_all_pairs():
+    data = Comparisons.from_rankings([["b", "a", "c"], ["a", "b"]], users=["u", "v"])
+    assert as_counts(data) == {
+        ("u", "b", "a", False): 1,
+        ("u", "b", "c", False): 1,
+        ("u", "a", "c", False): 1,
+        ("v", "a", "b", False): 1,
+    }
+
+
+def test_rankings_from_an_array_equal_rankings_from_lists():
+    rng = np.random.default_rng(0)
+    orders = np.array([rng.permutation(6)[:4] for _ in range(50)])
+    data = Comparisons.from_rankings(orders, items=range(6))
+    assert data == Comparisons.from_rankings(orders.tolist(), items=range(6))
+    assert data.n_comparisons == 50 * 6
+
+
+def test_tied_groups_inside_a_ranking():
+    data = Comparisons.from_rankings([[{"x", "y"}, "z"]])
+    assert as_counts(data) == {
+        (None, "x", "y", True): 1,
+        (None, "x", "z", False): 1,
+        (None, "y", "z", False): 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rankings", "options", "message"),
+    [
+        ([["a", "b"], ["a", "b", "a"]], {}, "ranking 1 names 'a' more than once"),
+        ([["a"]], {}, "no pair of items"),
+        ([], {}, "no pair of items"),
+        (["abc"], {}, "ranking 0 is 'abc'"),
+        ([["a", "b"], ["a", None]], {}, "ranking 1 is empty"),
+        ([["apple", "peach"], ["aple"]], {"items": ["apple", "peach"]}, "did you mean 'apple'"),
+        ([["a", "b"]], {"users": ["u", "v"]}, "2 entries for 1 rankings"),
+        ([["a", "b"]], {"users": [None]}, r"users\[0\] is empty"),
+    ],
+)
+def test_bad_rankings_are_refused(rankings, options, message):
+    with pytest.raises(DataError, match=message):
+        Comparisons.from_rankings(rankings, **options)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=2, max_size=12))
+def test_scores_compare_all_pairs_within_a_group(scored):
+    groups, scores = zip(*scored, strict=True)
+    expected = {}
+    for i in range(len(scored)):
+        for j in range(i + 1, len(scored)):
+            if groups[i] == groups[j]:
+                winner, loser = (i, j) if scores[i] >= scores[j] else (j, i)
+                expected[None, winner, loser, scores[i] == scores[j]] = 1
+    if not expected:
+        with pytest.raises(DataError, match="no group holds two scores"):
+            Comparisons.from_scores(scores, groups=groups)
+        return
+    data = Comparisons.from_scores(scores, groups=groups)
+    assert as_counts(data) == expected
+    difference = np.array(scores)[data.winner] - np.array(scores)[data.loser]
+    assert (data.margin == difference).all()
+    assert data.items == tuple(range(len(scores)))
+
+
+@pytest.mark.parametrize(
+    ("scores", "groups", "message"),
+    [
+        ([1.0, float("nan")], None, r"scores\[1\] is nan"),
+        ([1.0, "much"], None, r"scores\[1\] is 'much'"),
+        ([1.0, 2.0], ["q"], "1 entries for 2 scores"),
+        ([1.0], None, "no group holds two scores"),
+    ],
+)
+def test_bad_scores_are_refused(scores, groups, message):
+    with pytest.raises(DataError, match=message):
+        Comparisons.from_scores(scores, groups=groups)
+
+
+def test_pooled_and_for_user():
+    data = Comparisons.from_pairs(
+        ["a", "a", "b"], ["b", "b", "a"], user=["u", "v", "v"], items=["a", "b", "c"]
+    )
+    pooled, one = data.pooled(), data.for_user("v")
+    assert as_counts(pooled) == {(None, "a", "b", False): 2, (None, "b", "a", False): 1}
+    assert as_counts(one) == {(None, "a", "b", False): 1, (None, "b", "a", False): 1}
+    assert pooled.users == one.users == ()
+    assert pooled.items == one.items == ("a", "b", "c")
+    with pytest.raises(DataError, match="no user column"):
+        pooled.for_user("v")
+
+
+def test_a_user_without_comparisons_has_none():
+    data = Comparisons.from_pairs(["a"], ["b"], user=["u"], users=["u", "v"])
+    nothing = data.for_user("v")
+    assert len(nothing) == nothing.n_comparisons == 0
+    assert len(nothing.pooled()) == 0
+    assert nothing + nothing == nothing
+    assert nothing + data.for_user("u") == data.for_user("u")
+
+
+@given(rows)
+def test_laplacian_is_the_sum_over_comparisons(raw):
+    data = build(raw)
+    expected = np.zeros((N_ITEMS, N_ITEMS))
+    for _, (winner, loser), _, count in raw:
+        edge = np.zeros(N_ITEMS)
+        edge[winner], edge[loser] = 1, -1
+        expected += count * np.outer(edge, edge)
+    np.testing.assert_array_equal(data.laplacian().toarray(), expected)
+
+
+def test_components_and_compared():
+    data = Comparisons.from_pairs([0, 3], [1, 4], items=range(6))
+    n_components, labels = data.components()
+    assert n_components == 4
+    assert labels[0] == labels[1] != labels[3] == labels[4]
+    assert data.compared().tolist() == [0, 1, 3, 4]
+
+
+@given(rows, rows)
+def test_extend_adds_counts(first, second):
+    assert build(first) + build(second) == build(first + second)
+
+
+def test_extend_puts_new_names_at_the_end():
+    data = Comparisons.from_pairs(["b"], ["c"], user=["u"])
+    more = Comparisons.from_pairs(["a", "c"], ["b", "b"], user=["t", "u"])
+    both = data.extend(more)
+    assert both.items == ("b", "c", "a")
+    assert both.users == ("u", "t")
+    assert as_counts(both) == {**as_counts(data), **as_counts(more)}
+
+
+@pytest.mark.parametrize("column", ["user", "margin"])
+def test_extend_needs_the_same_columns(column):
+    with pytest.raises(DataError, match=f"only one of the two .* {column}"):
+        Comparisons.from_pairs(["a"], ["b"]) + Comparisons.from_pairs(["a"], ["b"], **{column: [1]})
+
+
+def test_adding_something_else_is_a_type_error():
+    with pytest.raises(TypeError):
+        Comparisons.from_pairs(["a"], ["b"]) + 1
+
+
+def test_describe_tells_what_is_there():
+    data = Comparisons.from_pairs(
+        ["a", "c", "a"],
+        ["b", "d", "b"],
+        user=["u", "u", "v"],
+        tie=[False, True, False],
+        items=["a", "b", "c", "d", "e"],
+    )
+    assert data.describe().splitlines() == [
+        "3 comparisons (3 distinct) between 5 items by 2 users",
+        "comparisons per user: 1 to 2, median 1.5",
+        "ties: 1 (33%)",
+        "groups connected by comparisons: 2",
+        "items never compared: 1",
+        "most compared: a (2); least compared: e (0)",
+    ]

@@ -1,0 +1,40 @@
+"""The pieces of the paper's experiment that are not the perceptron itself."""
+
+import numpy as np
+import pytest
+
+from penchant.online import Round
+from penchant.reproduce.perceptron import RetrainedSVM, decay
+
+
+def test_the_svm_is_trained_when_examples_have_grown_by_a_tenth():
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal(4)
+    svm, trained = RetrainedSVM(), []
+    for t in range(1, 41):
+        docs = rng.standard_normal((10, 4))
+        before = svm.weights
+        svm.learn(docs, svm.present(docs), np.argsort(-(docs @ weights)))
+        if svm.weights is not before:
+            trained.append(t)
+    assert trained[:10] == list(range(1, 11))
+    assert trained[10:] == [11, 13, 15, 17, 19, 21, 24, 27, 30, 33, 37]
+    assert np.corrcoef(svm.weights, weights)[0, 1] > 0.9
+
+
+def test_the_svm_begins_with_a_random_order():
+    svm = RetrainedSVM()
+    orders = {tuple(svm.present(np.eye(6))) for _ in range(20)}
+    assert len(orders) > 10
+    assert all(sorted(order) == list(range(6)) for order in orders)
+
+
+def test_decay_reads_the_exponent():
+    assert decay(3.0 / np.sqrt(np.arange(1, 1001))) == pytest.approx(-0.5, abs=1e-12)
+
+
+def test_a_round_without_improvement_teaches_the_svm_nothing():
+    svm = RetrainedSVM()
+    round_ = Round(np.eye(3))
+    svm.learn(round_.docs, np.arange(3), np.arange(3))
+    assert svm.weights is None
