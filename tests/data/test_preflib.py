@@ -20,8 +20,8 @@ def write(tmp_path, votes, name="small.toc"):
 
 def as_counts(data):
     return {
-        (data.items[w], data.items[l], bool(t)): int(c)
-        for w, l, t, c in zip(data.winner, data.loser, data.tie, data.count, strict=True)
+        (data.items[data.winner[i]], data.items[data.loser[i]], bool(data.tie[i])): data.count[i]
+        for i in range(len(data))
     }
 
 

@@ -93,13 +93,11 @@ def test_data_frames(library):
     assert Comparisons.from_frame(frame, user="user", tie="tie", count="count") == VOTES
 
 
-names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6).map(
-    str.strip
-)
+# The letter keeps names from looking like numbers or being blank.
+letters = st.characters(exclude_categories=["Cs", "Cc"])
+names = st.text(letters, max_size=6).map(lambda text: f"x{text}".strip())
 votes = st.lists(
-    st.tuples(names.filter(bool), names.filter(bool)).filter(lambda p: p[0] != p[1]),
-    min_size=1,
-    max_size=8,
+    st.tuples(names, names).filter(lambda pair: pair[0] != pair[1]), min_size=1, max_size=8
 )
 
 
@@ -115,9 +113,7 @@ def test_any_text_survives_every_format(tmp_path, pairs):
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("winner", "loser"), *pairs])
     lines.write_text("\n".join(json.dumps({"winner": p[0], "loser": p[1]}) for p in pairs))
     assert read_comparisons(lines) == expected
-    from_text = read_comparisons(text)
-    assert tuple(map(str, from_text.items)) == tuple(map(str, sorted(from_text.items)))
-    assert sorted(map(str, from_text.items)) == sorted(expected.items)
+    assert read_comparisons(text) == expected
 
 
 def test_numbers_in_text_are_integers_only_where_nothing_is_lost(tmp_path):

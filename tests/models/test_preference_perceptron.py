@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import check_estimator
 
 from penchant.errors import DataError
 from penchant.models.preference_perceptron import PreferencePerceptron
@@ -73,8 +74,7 @@ def test_partial_fit_continues_and_fit_starts_afresh(setting):
 
 def test_queries_need_not_be_contiguous():
     X, y, qid = graded(3)
-    shuffled = np.argsort(np.random.default_rng(0).random(qid.size))
-    together = np.concatenate([shuffled[qid[shuffled] == q] for q in range(3)])
+    shuffled = np.random.default_rng(0).permutation(qid.size)
     first = list(dict.fromkeys(qid[shuffled]))
     together = np.concatenate([shuffled[qid[shuffled] == q] for q in first])
     mixed = PreferencePerceptron().fit(X[shuffled], y[shuffled], qid[shuffled])
@@ -160,6 +160,10 @@ def test_a_saved_model_goes_on_exactly(setting, tmp_path):
         assert restored.coef_.dtype == model.coef_.dtype
 
 
+def test_scikit_learn_s_own_checks():
+    check_estimator(PreferencePerceptron(), on_skip=None)
+
+
 def test_conventions():
     model = PreferencePerceptron(k=3, loss="hinge", exploration=0.1, random_state=1)
     assert clone(model).get_params() == model.get_params()
@@ -202,9 +206,11 @@ def test_the_rate_does_not_change_what_the_paper_s_algorithm_presents():
         (lambda m: m.present(np.ones(3)), r"shape \(3,\)"),
         (lambda m: m.present([[np.nan, 1.0]]), "document 0 has no finite score"),
         (lambda m: m.learn([[np.inf], [1.0]], [0, 1], [1, 0]), "round 0 of 1"),
-        (lambda m: m.present([["tea", "milk"]]), "not a dense array of numbers"),
+        (lambda m: m.present([["tea", "milk"]]), "not an array of numbers"),
         (lambda m: m.present(sparse.eye_array(3)), "toarray"),
         (lambda m: m.present(np.ones((0, 2))), r"shape \(0, 2\)"),
+        (lambda m: m.present(np.ones((2, 0))), "0 feature"),
+        (lambda m: m.present(np.eye(2) * 1j), "Complex"),
         (lambda m: m.learn(np.eye(3), [0, 1], [0, 1, 2]), "presented has shape"),
         (lambda m: m.learn(np.eye(3), [0, 1, 2], [0, 1, 1]), "feedback runs from 0 to 1"),
         (lambda m: m.learn(np.eye(3), [0, 1, 3], [0, 1, 2]), "presented runs from 0 to 3"),
@@ -218,9 +224,11 @@ def test_the_rate_does_not_change_what_the_paper_s_algorithm_presents():
         (lambda m: m.set_params(loss="cubic").present(np.eye(2)), "loss='cubic'"),
         (lambda m: m.set_params(rate=0.0).present(np.eye(2)), "rate=0.0"),
         (lambda m: m.set_params(k=0).present(np.eye(2)), "k=0"),
+        (lambda m: m.set_params(k=2.5).present(np.eye(2)), "k=2.5"),
+        (lambda m: m.set_params(exploration=1.5).present(np.eye(2)), "exploration=1.5"),
         (
             lambda m: m.learn(np.eye(3), [0, 1, 2], [2, 1, 0]).present(np.ones((2, 4))),
-            "4 features and the model holds",
+            "4 features, but PreferencePerceptron is expecting 3",
         ),
         (
             lambda m: (
@@ -241,5 +249,5 @@ def test_a_damaged_state_is_refused_before_a_compiled_loop_sees_it():
     model = PreferencePerceptron().learn(np.eye(3), [0, 1, 2], [2, 1, 0])
     damaged = deepcopy(model)
     damaged.squares_ = np.zeros(1)
-    with pytest.raises(DataError, match="holds"):
+    with pytest.raises(DataError, match="expecting 1"):
         damaged.learn(np.eye(3), [0, 1, 2], [2, 1, 0])

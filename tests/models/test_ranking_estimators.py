@@ -192,7 +192,7 @@ def test_a_handful_of_rows(ranker, n):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y": np.zeros(6)}, "nothing is preferred"),
+        ({"y": np.full(6, 0.1)}, "nothing is preferred"),
         ({"y": np.arange(6), "qid": np.arange(6)}, "nothing is preferred"),
         ({"y": np.arange(6), "qid": [1, 2]}, "give each row its group"),
         ({"y": Comparisons.from_pairs([0], [1])}, "X has 6 rows and the comparisons know 2"),

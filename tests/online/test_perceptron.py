@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penchant.errors import DataError
-from penchant.online import rule as rules
+from penchant.online import kernels
 from penchant.online.perceptron import (
     learn_differences,
     learn_graded,
@@ -231,7 +231,13 @@ def test_swapping_neighbours_happens_as_often_as_asked():
     assert swap_neighbours(order, 0.0, rng).tolist() == order.tolist()
 
 
-def test_every_code_has_a_name():
-    assert sorted(LOSSES.values()) == list(range(len(LOSSES)))
-    assert sorted(UPDATES.values()) == list(range(len(UPDATES)))
-    assert rules.LOSSES["linear"] == rules.LINEAR
+def test_loops_compile_where_no_cache_can_be_written(monkeypatch):
+    njit = kernels.numba.njit
+
+    def without_cache(*, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(kernels.numba, "njit", without_cache)
+    assert kernels._compiled(lambda x: x + 1)(1) == 2

@@ -71,6 +71,6 @@ def test_too_many_pairs_are_sampled():
 
 def test_stopping_early_warns(problem):
     X, pairs, _ = problem
-    with pytest.warns(ConvergenceWarning, match="raise max_iter or lower C"):
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         fitted = fit_rank_svm(X, pairs, 10.0, tol=1e-12, max_iter=1)
     assert not fitted.converged

@@ -26,7 +26,7 @@ FORMATS = {"model": "", "seconds": ".2f", "comparisons_per_second": ",.0f"}
     "--with", "kinds", multiple=True, type=click.Choice(list(MODELS)), help="Only these models."
 )
 @click.option("--seed", type=int, default=0, show_default=True)
-@output_options
+@output_options()
 def command(
     n_items: int, n_users: int, answers: int, kinds: tuple[str, ...], seed: int, output: Output
 ) -> None:

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 import click
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 import penchant as pc
 from penchant.cli import CHECK_FAILED
@@ -28,7 +28,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
       penchant doctor
     """
 )
-@output_options
+@output_options(csv=False)
 def command(output: Output) -> None:
     """Show versions, linear algebra and threads, and check that results are right.
 

@@ -36,7 +36,7 @@ FORMATS = {
     help="Models to compare; by default gp and the one that auto chooses. Repeatable.",
 )
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Parts.")
-@output_options
+@output_options()
 def command(source: Source, kinds: tuple[str, ...], folds: int, output: Output) -> None:
     """Cross-validate models on the comparisons in SOURCE, beside a baseline.
 

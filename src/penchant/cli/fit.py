@@ -26,7 +26,7 @@ from penchant.cli.output import Output, output_options
     show_default=True,
     help="Where to write the model.",
 )
-@output_options
+@output_options(csv=False)
 def command(source: Source, target: str, output: Output) -> None:
     """Learn a model from the comparisons in SOURCE and save it.
 

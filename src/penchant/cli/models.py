@@ -1,6 +1,6 @@
 """Which model, why, and what it says: one face for all models of the command line."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +94,7 @@ def fit(kind: str, study: Study, seed: int, advance: Callable[[int, int], None])
 def probabilities(
     fitted: Fitted,
     pairs: Any,
-    users: Sequence[Any] | None = None,
+    users: Any | None = None,
     X: FloatArray | None = None,
 ) -> FloatArray:
     """P(first preferred to second), (k,), given that one is: ties are shared out.
@@ -137,4 +137,19 @@ def ranking(fitted: Fitted, level: float, user: Any | None = None) -> list[dict[
             "rank_high": None,
         }
         for place, i in enumerate(np.argsort(-scores, kind="stable"), start=1)
+    ]
+
+
+def questions(
+    fitted: Fitted, n_questions: int, criterion: str = "variance_ratio"
+) -> list[dict[str, Any]]:
+    """The pairs to compare next, and what is expected of each."""
+    if fitted.kind in BY_FEATURES:
+        raise pc.DataError(
+            f"a {fitted.kind} model does not know how sure it is: fit --model gp to ask questions"
+        )
+    pairs = fitted.model.ask(n_questions, criterion=criterion)
+    return [
+        {"first": a, "second": b, "probability": float(p)}
+        for (a, b), p in zip(pairs, probabilities(fitted, pairs), strict=True)
     ]

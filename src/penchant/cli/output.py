@@ -41,11 +41,9 @@ class Output:
             _print_table(rows, formats)
 
     def record(self, facts: Row) -> None:
-        """Write one record of a command whose result is a file; people read the notes instead."""
+        """Write the record of a command whose result is a file; people read the notes instead."""
         if self.form == "json":
             self.json(**facts)
-        elif self.form == "csv":
-            click.echo(_as_csv([facts]), nl=False)
 
     def json(self, **content: Any) -> None:
         """Write one JSON object that names the command."""
@@ -75,23 +73,28 @@ class Output:
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --json, --csv and -q; the command receives them as `output`."""
+Command = Callable[..., Any]
 
-    @click.option(
-        "--json", "as_json", is_flag=True, help="Write JSON; docs/json.md has the schema."
-    )
-    @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
-    @click.option("-q", "--quiet", is_flag=True, help="Say nothing but results and warnings.")
-    @wraps(function)
-    def command(*, as_json: bool, as_csv: bool, quiet: bool, **arguments: Any) -> Any:
-        if as_json and as_csv:
-            raise click.UsageError("--json and --csv exclude each other: choose one")
-        form = "json" if as_json else "csv" if as_csv else "table"
-        name = click.get_current_context().info_name or ""
-        return function(output=Output(name, form, quiet), **arguments)
 
-    return command
+def output_options(csv: bool = True) -> Callable[[Command], Command]:
+    """Add --json, --csv where rows come out, and -q; the command receives them as `output`."""
+
+    def decorate(function: Command) -> Command:
+        @click.option("--json", "as_json", is_flag=True, help="Write JSON (schema: docs/json.md).")
+        @click.option("-q", "--quiet", is_flag=True, help="Say nothing but results and warnings.")
+        @wraps(function)
+        def command(*, as_json: bool, quiet: bool, as_csv: bool = False, **arguments: Any) -> Any:
+            if as_json and as_csv:
+                raise click.UsageError("--json and --csv exclude each other: choose one")
+            form = "json" if as_json else "csv" if as_csv else "table"
+            name = click.get_current_context().info_name or ""
+            return function(output=Output(name, form, quiet), **arguments)
+
+        if csv:
+            return click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")(command)
+        return command
+
+    return decorate
 
 
 def _plain(value: Any) -> Any:

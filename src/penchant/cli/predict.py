@@ -31,7 +31,7 @@ ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
 @click.option("--pair", "pairs", nargs=2, multiple=True, metavar="A B", help="Repeatable.")
 @click.option("--user", metavar="NAME", help="Predict for this person.")
 @click.option("--new-items", metavar="FILE", help="Table of items to predict utilities for.")
-@output_options
+@output_options()
 def command(
     source: Source,
     pairs_file: str | None,
@@ -79,10 +79,9 @@ def _questions(
         first, second = list(table.columns.values())[:2]
         who = table.columns.get("user", [user] * len(table))
         questions += zip(first, second, who, strict=True)
-    first, second, who = zip(*questions, strict=True)
-    people = [None if name is None else as_names([name], fitted.users)[0] for name in who]
-    items = fitted.items
-    return list(zip(as_names(first, items), as_names(second, items), people, strict=True))
+    ends = [as_names([row[end] for row in questions], fitted.items) for end in (0, 1)]
+    people = [None if who is None else as_names([who], fitted.users)[0] for *_, who in questions]
+    return list(zip(*ends, people, strict=True))
 
 
 def _new_items(fitted: Fitted, path: str | None) -> tuple[list[Any], FloatArray] | None:

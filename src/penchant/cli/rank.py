@@ -36,7 +36,7 @@ FORMATS = {
     help="Probability that an interval covers.",
 )
 @click.option("--user", metavar="NAME", help="Rank for one person.")
-@output_options
+@output_options()
 def command(
     source: Source, top: int | None, level: float, user: str | None, output: Output
 ) -> None:

@@ -44,13 +44,24 @@ class Study:
 
 def read_study(files: Files, note: Callable[[str], None]) -> Study:
     """Read and match all files; `note` is told what was left out."""
-    with local_file(files.comparisons) as path:
-        study = Study(pc.read_comparisons(path, skip_bad=files.skip_bad, **(files.columns or {})))
+    study = Study(_comparisons(files))
     if files.items is not None:
         study = _with_items(study, read_table(files.items), note)
     if files.users is not None:
         study = _with_users(study, read_table(files.users), note)
     return _with_relations(study, files.relations)
+
+
+def _comparisons(files: Files) -> pc.Comparisons:
+    with local_file(files.comparisons) as path:
+        try:
+            return pc.read_comparisons(path, skip_bad=files.skip_bad, **(files.columns or {}))
+        except pc.DataError as error:
+            if "column is recognised" not in str(error):
+                raise
+            raise pc.DataError(
+                f"{error}\non the command line: --column winner=NAME --column loser=NAME"
+            ) from None
 
 
 def _with_items(study: Study, table: Table, note: Callable[[str], None]) -> Study:

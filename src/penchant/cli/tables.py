@@ -3,14 +3,13 @@
 import csv
 import gzip
 import io
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import click
 
 import penchant as pc
 
@@ -41,7 +40,7 @@ def local_file(path: str) -> Iterator[Path]:
     if path != "-":
         yield Path(path)
         return
-    content = click.get_binary_stream("stdin").read()
+    content = sys.stdin.buffer.read()
     if not content.strip():
         raise pc.DataError("standard input is empty: pipe a table with a header line into it")
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")

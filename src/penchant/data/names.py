@@ -1,9 +1,10 @@
 """Names to indices and back: the one place where a name is looked up."""
 
 import difflib
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import count
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from penchant.numerics.types import IntArray
 
 Name = Hashable
 Names = tuple[Name, ...]
+T = TypeVar("T")
 
 _CHUNK = 1_000_000  # rows turned into Python objects at a time; bounds the memory of encoding
 
@@ -74,9 +76,10 @@ def universe(names: Iterable[Any], column: str) -> Names:
     return names
 
 
-def _hashable(make: Any, names: Any, column: str) -> Any:
+def _hashable(use: Callable[[Sequence[Any]], T], names: Sequence[Any], column: str) -> T:
+    """Return `use(names)`, where a name that cannot be a key is the user's mistake."""
     try:
-        return make(names)
+        return use(names)
     except TypeError as error:
         raise DataError(
             f"{column} holds a value that cannot be a name ({error}): names must be text, "
@@ -93,7 +96,8 @@ class Encoder:
     """
 
     def __init__(self, names: Names = ()) -> None:
-        self._code: dict[Any, int] = {name: code for code, name in enumerate(names)}
+        self._code: defaultdict[Any, int] = defaultdict(count(len(names)).__next__)
+        self._code.update((name, code) for code, name in enumerate(names))
 
     @property
     def names(self) -> Names:
@@ -113,9 +117,8 @@ class Encoder:
         return codes
 
     def _encode_chunk(self, chunk: Sequence[Any], column: str) -> IntArray:
-        for name in _hashable(dict.fromkeys, chunk, column):
-            self._code.setdefault(name, len(self._code))
-        return np.fromiter(map(self._code.__getitem__, chunk), dtype=np.intp, count=len(chunk))
+        code_of = self._code.__getitem__  # gives a name that is new the next code
+        return _hashable(lambda c: np.fromiter(map(code_of, c), np.intp, len(c)), chunk, column)
 
 
 def _distinct_integers(values: np.ndarray[Any, Any]) -> tuple[list[int], IntArray]:

@@ -19,7 +19,14 @@ from penchant.metrics import disagreement_error
 from penchant.models.storage import save
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray
-from penchant.ranking import FeatureMap, Groups, Pairs, disagreement, kernel_features
+from penchant.ranking import (
+    FeatureMap,
+    Groups,
+    Pairs,
+    PreferenceGraph,
+    disagreement,
+    kernel_features,
+)
 
 KernelParameter = Kernel | str | Callable[[Any, Any], FloatArray] | None
 
@@ -102,17 +109,17 @@ class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         """Raise DataError where a constructor argument is unusable."""
 
     @abstractmethod
-    def _learn(self, features: Any, graph: Groups | Pairs) -> LinearScore:
+    def _learn(self, features: Any, graph: PreferenceGraph) -> LinearScore:
         """Weights on features (n, r), and what else the method has to tell as attributes."""
 
     def _features(self, kernel: Any, X: Any) -> tuple[FeatureMap | None, Any]:
         """Features of the rows: X itself where the kernel is linear and X not wider than long."""
         n, d = X.shape
+        size = self._landmark_count(n)
         if isinstance(kernel, Linear) and d <= n:
             dense = X.toarray() if sparse.issparse(X) else X
             return None, np.sqrt(kernel.variance) * dense
         candidates = X
-        size = self._landmark_count(n)
         if size < n:
             chosen = as_rng(self.random_state).choice(n, size, replace=False)
             candidates = X[np.sort(chosen)]
@@ -140,7 +147,7 @@ class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
 def check_ranking_data(
     estimator: BaseEstimator, X: Any, y: Any, qid: Any
-) -> tuple[Any, Groups | Pairs]:
+) -> tuple[Any, PreferenceGraph]:
     """Features as a finite float matrix, and the comparisons between its rows as a graph."""
     checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
     if isinstance(y, Comparisons):
@@ -156,13 +163,13 @@ def check_ranking_data(
                 f"qid has {len(qid)} entries and X has {len(scores)} rows: give each row its group"
             )
         groups = np.unique(qid, return_inverse=True)[1].astype(np.intp)
-    graph = Groups(groups, scores)
-    if not np.any(graph.centre(scores[:, None])):
+    first = np.unique(groups, return_index=True)[1]
+    if np.array_equal(scores, scores[first][groups]):
         raise DataError(
             "y: no two rows of a group differ in score, so nothing is preferred to anything: "
             "check y, or whether qid splits the rows too finely"
         )
-    return X, graph
+    return X, Groups(groups, scores)
 
 
 def _pairs(comparisons: Comparisons, n_rows: int, qid: Any) -> Pairs:
@@ -173,11 +180,11 @@ def _pairs(comparisons: Comparisons, n_rows: int, qid: Any) -> Pairs:
             f"X has {n_rows} rows and the comparisons know {comparisons.n_items} items: give one "
             "row for each, in the order of comparisons.items"
         )
-    if comparisons.tie.all():
-        raise DataError("every comparison is a tie: a ranking needs some that are not")
     margin = comparisons.margin
     if margin is None:
         margin = np.where(comparisons.tie, 0.0, 1.0)
+    if not np.any(margin > 0):
+        raise DataError("every comparison is a tie: a ranking needs some that are not")
     count = comparisons.count.astype(np.float64)
     return Pairs(comparisons.winner, comparisons.loser, count, margin, n_rows)
 

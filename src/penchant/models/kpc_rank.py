@@ -8,8 +8,7 @@ from penchant.models.validation import check_choice
 from penchant.numerics.random import RandomState
 from penchant.numerics.types import FloatArray
 from penchant.ranking import (
-    Groups,
-    Pairs,
+    PreferenceGraph,
     Selection,
     component_path,
     held_out_error,
@@ -96,7 +95,7 @@ class KPCRank(KernelRanker):
                     + (", or 'cv'" if name == "n_components" else "")
                 )
 
-    def _learn(self, features: FloatArray, graph: Groups | Pairs) -> LinearScore:
+    def _learn(self, features: FloatArray, graph: PreferenceGraph) -> LinearScore:
         given = None if self.n_components == "cv" else int(self.n_components)
         limit = self.max_components
         if given is not None and self.selection == "nested":

@@ -220,6 +220,11 @@ class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return check_scores(rows @ (self.average_coef_ if self.average else weights))
 
     @property
+    def n_features_in_(self) -> int:
+        """The number of features that the weights are for."""
+        return self.coef_.size
+
+    @property
     def average_coef_(self) -> FloatArray:
         """(d,) mean of the weights after each round."""
         check_is_fitted(self)
@@ -253,10 +258,15 @@ class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         check_choice(self, "loss", LOSSES)
         check_choice(self, "update", UPDATES)
         check_choice(self, "dtype", ["float64", "float32"])
-        if self.k < 1 or not 0.0 < self.rate < np.inf or not 0.0 <= self.exploration <= 1.0:
+        if not isinstance(self.k, int | np.integer) or self.k < 1:
             raise DataError(
-                f"PreferencePerceptron: k={self.k!r} must be at least 1, rate={self.rate!r} "
-                f"positive, and exploration={self.exploration!r} a probability"
+                f"PreferencePerceptron: k={self.k!r}: it must be a whole number from 1, the places "
+                "of the ranking that count"
+            )
+        if not 0.0 < self.rate < np.inf or not 0.0 <= self.exploration <= 1.0:
+            raise DataError(
+                f"PreferencePerceptron: rate={self.rate!r} must be positive and "
+                f"exploration={self.exploration!r} a probability"
             )
         return Rule(
             discounts(self.k),
@@ -273,8 +283,8 @@ class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         for array in arrays:  # compiled loops check no bounds, and a file may hold anything
             if array.shape != (n_features,):
                 raise DataError(
-                    f"got {n_features} features and the model holds {array.shape}: present and "
-                    "learn with the features it began with, or fit anew"
+                    f"X has {n_features} features, but PreferencePerceptron is expecting "
+                    f"{array.size} features as input: use those that it began with, or fit anew"
                 )
         weights = self.coef_.astype(self.dtype, copy=False)
         return State(weights, *arrays[1:], rounds=np.array([self.n_rounds_], dtype=np.intp))

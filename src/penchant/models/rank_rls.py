@@ -8,7 +8,7 @@ from penchant.errors import DataError
 from penchant.models._ranking_base import KernelParameter, KernelRanker, LinearScore
 from penchant.numerics.random import RandomState
 from penchant.numerics.types import FloatArray
-from penchant.ranking import Groups, Pairs, leave_out_error, ridge_path
+from penchant.ranking import PreferenceGraph, leave_out_error, ridge_path
 
 
 class RankRLS(KernelRanker):
@@ -70,15 +70,14 @@ class RankRLS(KernelRanker):
         if not isinstance(self.alpha, Real) or not 0 < float(self.alpha) < np.inf:
             raise DataError(f"RankRLS: alpha={self.alpha!r}: it must be positive, or 'cv'")
 
-    def _learn(self, features: FloatArray, graph: Groups | Pairs) -> LinearScore:
+    def _learn(self, features: FloatArray, graph: PreferenceGraph) -> LinearScore:
         path = ridge_path(features, graph)
         self.alphas_ = self.cv_error_ = None
         if self.alpha == "cv":
             self.alphas_ = path.default_alphas()
             self.cv_error_ = leave_out_error(path, features, graph, self.alphas_)
-            least = np.flatnonzero(self.cv_error_ <= np.nan_to_num(self.cv_error_, nan=1).min())
-            # The largest of equally good ridges; a middling one where nothing could be left out.
-            best = least[-1] if len(least) else len(self.alphas_) // 2
+            # The largest of equally good ridges.
+            best = len(self.alphas_) - 1 - np.argmin(np.nan_to_num(self.cv_error_, nan=1.0)[::-1])
             self.alpha_ = float(self.alphas_[best])
         else:
             self.alpha_ = float(self.alpha)

@@ -9,7 +9,7 @@ from penchant.errors import DataError
 from penchant.kernels import Linear
 from penchant.models._ranking_base import KernelParameter, KernelRanker, LinearScore
 from penchant.numerics.random import RandomState
-from penchant.ranking import FeatureMap, Groups, Pairs, fit_rank_svm, training_pairs
+from penchant.ranking import FeatureMap, PreferenceGraph, fit_rank_svm, training_pairs
 
 
 class RankSVM(KernelRanker):
@@ -87,7 +87,7 @@ class RankSVM(KernelRanker):
             return None, np.sqrt(kernel.variance) * X
         return super()._features(kernel, X)
 
-    def _learn(self, features: Any, graph: Groups | Pairs) -> LinearScore:
+    def _learn(self, features: Any, graph: PreferenceGraph) -> LinearScore:
         pairs = training_pairs(graph, int(self.max_pairs))
         fitted = fit_rank_svm(features, pairs, self.C, self.tol, int(self.max_iter))
         self.n_iter_ = fitted.n_iter

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from penchant.errors import DataError
 from penchant.numerics.types import FloatArray, IntArray
@@ -15,17 +16,25 @@ def check_docs(docs: Any, dtype: str, ndims: tuple[int, ...] = (2,)) -> Real:
 
     That the numbers are finite shows in the scores, without a pass over them here.
     """
+    if sparse.issparse(docs):
+        raise DataError("documents are a sparse matrix: call .toarray() on it, queries are small")
+    if np.iscomplexobj(docs):
+        raise DataError("Complex data not supported: documents must be real numbers")
     try:
         block: Real = np.ascontiguousarray(docs, dtype=dtype)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise DataError(
-            f"documents are not a dense array of numbers ({error}): encode text as numbers, and "
-            "call .toarray() on a sparse matrix"
+            f"documents are not an array of numbers ({error}): encode text as numbers"
         ) from None
-    if block.ndim not in ndims or 0 in block.shape:
+    if block.ndim not in ndims or len(block) == 0:
         raise DataError(
             f"documents have shape {block.shape}: they must be (n, d), one row a document"
             + (", or (T, n, d) for T rounds" if 3 in ndims else "")
+            + ". Reshape your data: one document is X.reshape(1, -1)"
+        )
+    if block.shape[-1] == 0:
+        raise DataError(
+            f"documents have 0 feature(s) (shape={block.shape}) while a minimum of 1 is required."
         )
     return block
 

@@ -20,12 +20,14 @@ User = Callable[[Round, IntArray, np.random.Generator], IntArray]
 
 
 def bring_up(presented: IntArray, chosen: IntArray) -> IntArray:
-    """Return the chosen documents first, the others after them as presented.
+    """Return the chosen documents first, the others after them as presented, all n in all.
 
     >>> bring_up(np.array([0, 1, 2, 3]), np.array([3, 2])).tolist()
     [3, 2, 0, 1]
     """
-    return np.concatenate([chosen, presented[~np.isin(presented, chosen)]])
+    stays = np.ones(presented.size, dtype=bool)
+    stays[chosen] = False
+    return np.concatenate([chosen, presented[stays[presented]]])
 
 
 def discounted(values: FloatArray, order: IntArray, k: int) -> float:

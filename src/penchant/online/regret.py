@@ -40,8 +40,8 @@ def perceptron_bound(
     `norm` is R, a bound on ‖φ(x, y)‖; `weight_norm` is ‖w*‖; `slack` is (1/T) Σ ξ_t. Holds in
     expectation when the feedback is α-informative in expectation. With the logistic loss, whose
     slope lies between ½ and 1 on rounds that the model presented itself, twice the bound holds
-    without slack; and any convex cost of the utility difference with slopes up to G exceeds its
-    minimum by at most G times the regret, so G times the bound covers it.
+    without slack; and a convex cost of the utility difference whose slopes are at most G exceeds
+    its value at no difference by at most G times the regret, so G times the bound covers it.
 
     >>> perceptron_bound([1, 100], norm=1.0, weight_norm=1.0, alpha=0.5).round(3).tolist()
     [4.0, 0.4]

@@ -7,7 +7,7 @@ are P @ table, and the answers of each community are sums of rows of P.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +69,10 @@ class Answers:
     def n_answers(self) -> int:
         """m, the number of distinct answers."""
         return len(self.winner)
+
+    def take(self, users: IntArray) -> "Answers":
+        """The answers of some of the users."""
+        return replace(self, counts=self.counts[users])
 
     def table(self, utilities: FloatArray, likelihoods: list[Likelihood]) -> SingleArray:
         """(m, K): log probability of each answer under each row of `utilities` (K, n)."""

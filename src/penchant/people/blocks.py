@@ -120,6 +120,8 @@ def arrange(user: IntArray, winner: IntArray, loser: IntArray, n_items: int) -> 
     [[[1, 2]], [[0, 1, 2]]]
     """
     m = len(user)
+    if m == 0:
+        return ()
     ends = np.concatenate([winner, loser])
     pairs, place = np.unique(np.tile(user, 2) * n_items + ends, return_inverse=True)
     users, first, sizes = np.unique(pairs // n_items, return_index=True, return_counts=True)

@@ -29,7 +29,6 @@ from penchant.kernels import Inputs
 from penchant.numerics.linalg import pivoted_cholesky
 from penchant.numerics.types import FloatArray
 from penchant.people.assignment import Answers, SingleArray
-from penchant.people.free import FreeCovariance
 
 FACTOR_TOLERANCE = 1e-7
 """Of the prior's factor: what it drops is far below what a draw of the utilities varies by."""
@@ -126,7 +125,7 @@ def learn_shared(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatAr
     evidence = _Evidence(mixture, groups)
 
     def objective(candidate: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = _log_prior(mixture, candidate)
+        value, slope = 0.0, np.zeros_like(candidate)
         for c in range(len(groups.pair_counts)):
             its_value, its_slope = evidence(c, candidate)
             value += its_value
@@ -168,18 +167,6 @@ class _Evidence:
         fit = fit_community(self.mixture, self.pair_counts[c], theta, self.sites[c])
         self.sites[c] = (fit.tau, fit.nu)
         return fit.log_evidence, gradient(fit.problem, fit.solution)
-
-
-def _log_prior(mixture: Mixture, theta: FloatArray) -> tuple[float, FloatArray]:
-    """Of a free covariance between items, which few communities would overfit; else zero."""
-    slope = np.zeros(len(theta))
-    kernel = mixture.hyper.at(theta).kernel
-    if not isinstance(kernel, FreeCovariance):
-        return 0.0, slope
-    value, by_covariance = kernel.log_prior()
-    pull = kernel.pullback(mixture.items, by_covariance)
-    slope[: len(pull)] = pull
-    return value, slope
 
 
 def _climb(

@@ -22,14 +22,15 @@ LOG_DIAGONAL_BOUNDS = (-12.0, 12.0)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FreeCovariance(Kernel):
-    """Any covariance between the n items of the universe: factor @ factor.T.
+    """Any covariance between the n items of the universe: P factor factorᵀ P.
 
-    factor: (n, n) lower triangular with a positive diagonal. `theta` holds its lower entries
-    row by row, the diagonal as logarithms. New items have no place in it.
+    factor: (n, n) lower triangular with a positive diagonal. P subtracts the mean over items:
+    comparisons see differences only, so utilities are told from the average item. `theta` holds
+    the factor's lower entries row by row, the diagonal as logarithms. New items have no place.
 
     >>> kernel = FreeCovariance.of(np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> kernel(Inputs(index=np.array([1, 0]))).round(6)
-    array([[2., 1.], [1., 2.]])
+    array([[ 0.5, -0.5], [-0.5,  0.5]])
     """
 
     factor: FloatArray
@@ -74,19 +75,27 @@ class FreeCovariance(Kernel):
         rows, columns = np.tril_indices(len(self.factor))
         return rows, columns
 
+    @cached_property
+    def _centred(self) -> FloatArray:
+        return self.factor - self.factor.mean(axis=0)
+
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        left = self.factor[self._place(A)]
-        return left @ (left if B is None else self.factor[self._place(B)]).T
+        left = self._centred[self._place(A)]
+        return left @ (left if B is None else self._centred[self._place(B)]).T
 
     def _diag(self, A: Inputs) -> FloatArray:
-        left = self.factor[self._place(A)]
+        left = self._centred[self._place(A)]
         return np.einsum("ij,ij->i", left, left)
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         rows, columns = self._place(A), self._place(A if B is None else B)
         slope = np.zeros_like(self.factor)
-        np.add.at(slope, rows, G @ self.factor[columns])
-        np.add.at(slope, columns, G.T @ self.factor[rows])
+        np.add.at(slope, rows, G @ self._centred[columns])
+        np.add.at(slope, columns, G.T @ self._centred[rows])
+        return self._by_entries(slope - slope.mean(axis=0))
+
+    def _by_entries(self, slope: FloatArray) -> FloatArray:
+        """From a derivative by the factor to one by theta."""
         diagonal = np.diag_indices_from(slope)
         slope[diagonal] *= self.factor[diagonal]
         return slope[self._entries]
@@ -105,14 +114,43 @@ class FreeCovariance(Kernel):
         return PSEUDO_USERS_PER_ITEM * len(self.factor)
 
     def log_prior(self) -> tuple[float, FloatArray]:
-        """Log density of this covariance K up to a constant, and its derivative in K.
+        """Log density of K = factor factorᵀ up to a constant, and its derivative by theta.
 
-        Inverse-Wishart around s I with the likeliest s = n / tr K⁻¹, which makes it blind to
-        scale: ν/2 · (n log s − log|K|), zero for a multiple of the identity, negative elsewhere.
+        Inverse-Wishart around s I with the likeliest s, which makes it blind to scale:
+        ν/2 · (n log s − log|K|), zero for a multiple of the identity and negative elsewhere.
         """
-        n = len(self.factor)
-        inverse = gram(solve_lower(self.factor, np.eye(n)))
-        s = n / float(np.trace(inverse))
+        n, s = len(self.factor), self.typical_variance
+        half = solve_lower(self.factor, np.eye(n))
         log_det = 2.0 * float(np.log(np.diagonal(self.factor)).sum())
-        half = 0.5 * self.pseudo_users
-        return half * (n * np.log(s) - log_det), half * (s * inverse @ inverse - inverse)
+        # d/dK = ν/2 · (s K⁻² − K⁻¹), and d/dfactor is twice that times the factor
+        slope = self.pseudo_users * (s * gram(half) @ half.T - half.T)
+        value = 0.5 * self.pseudo_users * (n * np.log(s) - log_det)
+        return value, self._by_entries(slope)
+
+    @property
+    def typical_variance(self) -> float:
+        """n / tr K⁻¹, the s for which K is likeliest around s I."""
+        half = solve_lower(self.factor, np.eye(len(self.factor)))
+        return len(half) / float(np.vdot(half, half))
+
+    def updated(self, G: FloatArray, n_draws: int) -> "FreeCovariance":
+        """EM's next covariance, K + 2/N K G K for N draws from it, weighed against the prior.
+
+        G: (n, n) derivative of the log evidence by K, which holds the draws' second moments:
+        their average is K + 2/N K G K.
+        """
+        K = self.factor @ self.factor.T
+        moments = n_draws * K + 2.0 * K @ G @ K
+        moments[np.diag_indices_from(moments)] += self.pseudo_users * self.typical_variance
+        return FreeCovariance.of(moments / (n_draws + self.pseudo_users))
+
+    def fitted_scale(self, new: "FreeCovariance", G: FloatArray, n_draws: int) -> float:
+        """The scale of `new` that suits N draws best whose moments this covariance's G holds."""
+        K = self.factor @ self.factor.T
+        average = K + 2.0 / n_draws * K @ G @ K
+        half = solve_lower(new.factor, np.eye(len(K)))
+        return float(np.vdot(gram(half), average)) / len(K)
+
+    def scaled(self, scale: float) -> "FreeCovariance":
+        """The same covariance times a number."""
+        return FreeCovariance(np.sqrt(scale) * self.factor)

@@ -5,7 +5,7 @@ The same verbs as `inference.evidence`, on the arrow instead of one item-space f
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy.optimize import minimize
@@ -29,8 +29,9 @@ from penchant.people.votes import Votes
 LEARNING_SITE_TOLERANCE = 1e-3
 """Sites while climbing: the evidence is stationary in them, so its error is of the order 1e-6."""
 LEARNING_FACTOR_TOLERANCE = 1e-7
+USER_RANK = 32
 SHARED_SIZE = 1024
-"""Largest system of shared weights: it bounds the rank of the users' kernel."""
+"""Bounds on the rank of the users' kernel, and on that rank times the items' (one dense system)."""
 MAX_ITEMS = 5_000
 MAX_STEPS = 100
 EM_ROUNDS = 500
@@ -113,7 +114,7 @@ def solve(problem: Problem, hyper: Hyperparameters, sites: Sites | None = None) 
     tolerance = problem.factor_tolerance
     items = pivoted_cholesky(hyper.item_kernel(problem.items), tolerance)
     rank = items.rows.shape[1]
-    users = factor_users(hyper.user_kernel, problem.users, max(1, SHARED_SIZE // rank), tolerance)
+    users = factor_users(hyper.user_kernel, problem.users, min(USER_RANK, max(1, SHARED_SIZE // rank)), tolerance)
     prior = ArrowPrior(users.rows, items.in_given_order(), hyper.sharing, problem.blocks)
     votes = problem.votes
     inference = infer(
@@ -205,7 +206,7 @@ class _Climb:
             # a wall that the line search backs away from
             return 1e25, np.zeros_like(theta)
         self.sites = solution.inference.sites
-        penalty, pull = _log_prior(self.problem, solution.hyper.item_kernel)
+        penalty, pull = _log_prior(solution.hyper.item_kernel)
         value = solution.inference.log_evidence + penalty
         slope[: len(pull)] += pull
         if value > self.best_value:
@@ -216,12 +217,57 @@ class _Climb:
         return -value / self.scale, -slope / self.scale
 
 
-def _log_prior(problem: Problem, kernel: Kernel) -> tuple[float, FloatArray]:
+def _log_prior(kernel: Kernel) -> tuple[float, FloatArray]:
     """Of a free covariance: log density, and its slope in the kernel's theta. None for others."""
-    if not isinstance(kernel, FreeCovariance):
-        return 0.0, np.zeros(0)
-    value, slope = kernel.log_prior()
-    return value, kernel.pullback(problem.items, slope)
+    return kernel.log_prior() if isinstance(kernel, FreeCovariance) else (0.0, np.zeros(0))
+
+
+def expectation_maximize(
+    problem: Problem, start: Hyperparameters, watch: Watch | None = None
+) -> Solution:
+    """EM for a free item covariance and the sharing; user kernel and likelihood stay as given.
+
+    Each round is one EP and one closed-form M-step; many rounds are needed where users answer
+    consistently, because the scale of their utilities then grows slowly.
+    """
+    if not isinstance(start.item_kernel, FreeCovariance):
+        raise DataError(
+            f"optimize='em' with item kernel {start.item_kernel!r}: EM has a closed form for a "
+            "free covariance only; use optimize='evidence', or item_kernel='free'"
+        )
+    rough = _while_learning(problem)
+    hyper, sites, previous = start, None, -np.inf
+    for rounds in range(1, EM_ROUNDS + 1):
+        solution = solve(rough, hyper, sites)
+        sites = solution.inference.sites
+        value = solution.inference.log_evidence + _log_prior(hyper.item_kernel)[0]
+        if watch is not None:
+            watch(rounds, value)
+        if value - previous < EM_TOLERANCE * max(1.0, abs(value)):
+            break
+        previous = value
+        hyper = _m_step(rough, solution)
+    final = solve(problem, hyper, sites)
+    return _annotated(final, f"EM: {rounds} rounds", rounds)
+
+
+def _m_step(problem: Problem, solution: Solution) -> Hyperparameters:
+    """The covariance at the current sharing, then both scales at the new covariance.
+
+    Both increase the same expected log prior of the deviations (one draw from (1−ρ) K a user)
+    and of the shared utilities (one draw from ρ K a user feature).
+    """
+    hyper, state = solution.hyper, solution.inference.state
+    rho, kernel = hyper.sharing, cast(FreeCovariance, hyper.item_kernel)
+    slopes = item_slopes(state, outer_vectors(state))
+    n_users = sum(len(block.users) for block in problem.blocks)
+    n_shared = state.prior.user_factor.shape[1]
+    G = rho * slopes.shared + (1.0 - rho) * slopes.personal
+    new = kernel.updated(G, n_users + n_shared)
+    shared = rho * kernel.fitted_scale(new, rho * slopes.shared, n_shared)
+    personal = (1.0 - rho) * kernel.fitted_scale(new, (1.0 - rho) * slopes.personal, n_users)
+    total = shared + personal
+    return hyper._replace(item_kernel=new.scaled(total), sharing=shared / total)
 
 
 def _while_learning(problem: Problem) -> Problem:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from penchant.plots.style import BLUE, GREY, axes, tidy
+from penchant.plots.style import BLUE, GREY, axes, name_ticks, tidy
 
 
 def plot_ranking(ranking: Sequence[Any], ax: Any | None = None, top: int = 30) -> Any:
-    """Utilities with intervals, best on top; the shade of a point is its chance of being best.
+    """Utilities with intervals, best on top, and beside each its chance of being best.
 
     ranking : what `model.rank()` returns. top : how many rows to draw.
 
@@ -33,7 +33,7 @@ def plot_ranking(ranking: Sequence[Any], ax: Any | None = None, top: int = 30) -
                 fontsize=6,
                 color=GREY,
             )
-    ax.set_yticks(places, [str(r.item) for r in rows])
+    name_ticks(ax.yaxis, [r.item for r in rows])
     ax.invert_yaxis()
     ax.margins(x=0.12)
     ax.set_xlabel("utility, with interval; chance of being best beside it")

@@ -9,12 +9,15 @@ graphs offer a root R with RᵀR = L, and the target R s.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+VALIDATION_REACH = 32
+"""Offsets for held-out pairs: a row meets up to 64 others, past which accuracy hardly gains."""
 
 
 class OrderedPairs(NamedTuple):
@@ -41,23 +44,6 @@ class Fold(NamedTuple):
     valid: OrderedPairs
 
 
-class PreferenceGraph(Protocol):
-    """What the rankers need to know of the comparisons."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows (items) that the graph connects."""
-
-    def normal_equations(self, Z: FloatArray) -> NormalEquations:
-        """ZᵀLZ and ZᵀLs for features Z (n, p)."""
-
-    def ordered_pairs(self, reach: int | None = None) -> OrderedPairs:
-        """Pairs with a preferred side; a `reach` bounds how many a row may be part of."""
-
-    def folds(self, n_folds: int) -> Iterator[Fold]:
-        """Deterministic cross-validation folds."""
-
-
 @dataclass(frozen=True)
 class Groups:
     """Graded scores, compared within groups only: the block Laplacian ⊕ (n_q I − 11ᵀ).
@@ -77,10 +63,12 @@ class Groups:
 
     @property
     def n_rows(self) -> int:
+        """Number of rows."""
         return len(self.group)
 
     @property
     def n_groups(self) -> int:
+        """Number of groups."""
         return len(self.sizes)
 
     @cached_property
@@ -108,6 +96,7 @@ class Groups:
         return centred
 
     def normal_equations(self, Z: FloatArray) -> NormalEquations:
+        """ZᵀLZ and ZᵀLs for features Z (n, p)."""
         rooted = self.root(Z)
         return NormalEquations(rooted.T @ rooted, rooted.T @ self.target)
 
@@ -135,11 +124,9 @@ class Groups:
             gain = self.scores[here] - self.scores[there]
             better.append(np.where(gain > 0, here, there)[gain != 0])
             worse.append(np.where(gain > 0, there, here)[gain != 0])
-        return self._weighted(_joined(better), _joined(worse))
-
-    def _weighted(self, better: IntArray, worse: IntArray) -> OrderedPairs:
-        group = self.group[better]
-        return OrderedPairs(better, worse, 1.0 / np.bincount(group, minlength=1)[group])
+        first_of_pair, second = _joined(better), _joined(worse)
+        group = self.group[first_of_pair]
+        return OrderedPairs(first_of_pair, second, 1.0 / np.bincount(group, minlength=1)[group])
 
     def take(self, rows: IntArray) -> "Groups":
         """The same comparisons among some of the rows."""
@@ -163,6 +150,7 @@ class Groups:
         return [np.flatnonzero(part[unit] == k) for k in range(min(n_folds, len(dealt)))]
 
     def folds(self, n_folds: int) -> Iterator[Fold]:
+        """Hold out one of the blocks after the other."""
         for valid_rows in self.blocks(n_folds):
             train_rows = np.setdiff1d(np.arange(self.n_rows), valid_rows, assume_unique=True)
             valid = self.take(valid_rows).ordered_pairs(VALIDATION_REACH)
@@ -189,6 +177,7 @@ class Pairs:
 
     @property
     def n_rows(self) -> int:
+        """Number of rows, compared or not."""
         return self.n_items
 
     @property
@@ -203,6 +192,7 @@ class Pairs:
         return difference
 
     def normal_equations(self, Z: FloatArray) -> NormalEquations:
+        """ZᵀLZ and ZᵀLs for features Z (n, p)."""
         m = np.arange(len(self.winner))
         shape = (len(m), self.n_items)
         ones = np.ones(len(m))
@@ -237,8 +227,7 @@ class Pairs:
             yield Fold(rows, self.take(kept), rows, self.take(~kept).ordered_pairs())
 
 
-VALIDATION_REACH = 32
-"""Offsets for held-out pairs: a row meets up to 64 others, past which accuracy hardly gains."""
+PreferenceGraph = Groups | Pairs
 
 
 def _joined(parts: list[IntArray]) -> IntArray:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.ranking.graph import VALIDATION_REACH, Groups, Pairs
+from penchant.ranking.graph import VALIDATION_REACH, Groups, Pairs, PreferenceGraph
 from penchant.ranking.validation import disagreement, wrong_order
 
 _FOLD_ROWS = 100
@@ -48,7 +48,7 @@ class RidgePath:
         return np.geomspace(1e-8, 1e1, 21) * (scale if scale > 0 else 1.0)
 
 
-def ridge_path(features: FloatArray, graph: Groups | Pairs) -> RidgePath:
+def ridge_path(features: FloatArray, graph: PreferenceGraph) -> RidgePath:
     """Decompose once, for features (n, r).
 
     >>> graph = Groups(np.zeros(3, dtype=np.intp), np.array([0.0, 1.0, 2.0]))
@@ -62,7 +62,7 @@ def ridge_path(features: FloatArray, graph: Groups | Pairs) -> RidgePath:
 
 
 def leave_out_error(
-    path: RidgePath, features: FloatArray, graph: Groups | Pairs, alphas: FloatArray
+    path: RidgePath, features: FloatArray, graph: PreferenceGraph, alphas: FloatArray
 ) -> FloatArray:
     """Disagreement error (k,) of each ridge on comparisons that were left out.
 

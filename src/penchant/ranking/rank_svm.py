@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from penchant.errors import ConvergenceWarning
 from penchant.numerics.types import FloatArray
-from penchant.ranking.graph import Groups, OrderedPairs, Pairs
+from penchant.ranking.graph import OrderedPairs, Pairs, PreferenceGraph
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class _Objective:
         return LinearOperator((r, r), matvec=product, dtype=np.float64)
 
 
-def training_pairs(graph: Groups | Pairs, max_pairs: int) -> OrderedPairs:
+def training_pairs(graph: PreferenceGraph, max_pairs: int) -> OrderedPairs:
     """The ordered pairs to learn from, an even sample of them where there are too many.
 
     Pairs of graded rows weigh the same, and together as much as there are rows, so that C means
@@ -95,33 +95,37 @@ def fit_rank_svm(
     f = np.zeros(features.shape[0])
     gradient = objective.gradient(w, f)
     start = size = float(np.linalg.norm(gradient))
-    for n_iter in range(max_iter):
-        if size <= tol * start:
-            return RankSVMFit(w, n_iter, True)
+    n_iter, length = 0, 1.0
+    while size > tol * start and n_iter < max_iter and length > 0.0:
+        n_iter += 1
         accuracy = min(0.1, size / start)  # loose steps while far away, tight ones near the end
         step, _ = cg(objective.hessian(f), -gradient, rtol=accuracy, maxiter=500)
-        w, f = _line_search(objective, w, f, step, float(gradient @ step))
+        length, move = _line_search(objective, w, f, step, float(gradient @ step))
+        w, f = w + length * step, f + length * move
         gradient = objective.gradient(w, f)
         size = float(np.linalg.norm(gradient))
     converged = size <= tol * start
     if not converged:
         warnings.warn(
-            f"RankSVM stopped after {max_iter} Newton steps with a gradient of {size / start:.1e} "
-            f"of the first, not {tol:g}: raise max_iter or lower C",
+            f"RankSVM stopped after {n_iter} Newton steps with a gradient of {size / start:.1e} "
+            f"of the first, not {tol:g}: raise max_iter or tol, or lower C",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    return RankSVMFit(w, max_iter, converged)
+    return RankSVMFit(w, n_iter, converged)
 
 
 def _line_search(
     objective: _Objective, w: FloatArray, f: FloatArray, step: FloatArray, slope: float
-) -> tuple[FloatArray, FloatArray]:
-    """Halve the step until the loss falls by a share of what the slope promises."""
+) -> tuple[float, FloatArray]:
+    """How much of the step lowers the loss by a share of what the slope promises, and Φ × step.
+
+    Halves until it does; zero when the loss cannot fall any further in this arithmetic.
+    """
     before, move = objective.value(w, f), objective.features @ step
-    size = 1.0
-    while objective.value(w + size * step, f + size * move) > before + 1e-4 * size * slope:
-        size *= 0.5
-        if size < 1e-10:  # the loss cannot fall any further in this arithmetic
-            return w, f
-    return w + size * step, f + size * move
+    length = 1.0
+    while objective.value(w + length * step, f + length * move) > before + 1e-4 * length * slope:
+        length *= 0.5
+        if length < 1e-10:
+            return 0.0, move
+    return length, move

@@ -1,0 +1,42 @@
+"""`penchant ask`: which comparisons to make next."""
+
+import click
+
+from penchant.cli import models
+from penchant.cli.options import Source, source_argument
+from penchant.cli.output import Output, output_options
+
+FORMATS = {"first": "", "second": "", "probability": ".3f"}
+CRITERIA = ("variance_ratio", "information_gain", "expected_best", "thompson", "random")
+
+
+@click.command(
+    epilog="""\b
+    Examples:
+      penchant ask votes.csv -k 5
+      penchant ask votes.csv --criterion expected_best --csv
+    """
+)
+@source_argument
+@click.option(
+    "-k", "n_questions", type=click.IntRange(1), default=5, show_default=True, help="How many."
+)
+@click.option(
+    "--criterion",
+    type=click.Choice(CRITERIA),
+    default=CRITERIA[0],
+    show_default=True,
+    help="What a question should be good for.",
+)
+@output_options()
+def command(source: Source, n_questions: int, criterion: str, output: Output) -> None:
+    """Say which comparisons would teach the model most, best first.
+
+    SOURCE is a saved model, or comparisons to fit first. variance_ratio and information_gain learn
+    the whole ranking, expected_best and thompson find the best item. probability is the chance
+    that the first would be preferred.
+    """
+    fitted = source.fitted(output)
+    rows = models.questions(fitted, n_questions, criterion)
+    output.rows(rows, FORMATS, model=fitted.kind, criterion=criterion)
+    output.suggest("add the answers to your file, then fit again")

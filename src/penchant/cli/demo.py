@@ -1,0 +1,124 @@
+"""`penchant demo`: a simulated study from beginning to end."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import penchant as pc
+from penchant.cli import groups, model_file, models
+from penchant.cli.options import fit_and_tell
+from penchant.cli.output import Output, output_options
+from penchant.cli.rank import FORMATS as RANK_FORMATS
+from penchant.cli.report import write_report
+from penchant.cli.study import Files, read_study
+
+N_USERS, N_ITEMS, N_TASTES = 40, 30, 3
+SHOWN = 10
+N_QUESTIONS = 5
+
+
+@click.command(
+    epilog="""\b
+    Example:
+      penchant demo
+    """
+)
+@click.option(
+    "--folder", default="penchant-demo", show_default=True, help="Where files and report go."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same study.")
+@output_options(csv=False)
+def command(folder: str, seed: int, output: Output) -> None:
+    """Simulate a study, learn from it, and write a report.
+
+    40 people of three tastes judge 30 items with features and links. The tables are written to a
+    folder and read back as yours would be. Three models learn from them: everybody together with
+    features and links, each person, and communities of taste. The truth is known, so what was
+    found is held against it.
+    """
+    place = Path(folder)
+    truth = pc.data.simulate_study(N_USERS, N_ITEMS, N_TASTES, random_state=seed)
+    files = write_study(truth, place)
+    output.note(f"wrote a simulated study to {place}: votes.csv, items.csv, links.csv")
+
+    everybody = read_study(files, output.note)
+    together = fit_and_tell(everybody, "gp", seed, output)
+    ranking = models.ranking(together, level=0.95)
+    questions = models.questions(together, N_QUESTIONS)
+
+    people = read_study(Files(files.comparisons, files.items), output.note)
+    personal = fit_and_tell(people, "multi-user", seed, output)
+    agreement = _agreement(personal.model.predict(), truth)
+    communal = fit_and_tell(people, "community", seed, output)
+    found = groups.memberships(communal)
+    rand = pc.metrics.adjusted_rand([row["group"] for row in found], truth.tastes)
+
+    model_file.save(together, str(place / "model.penchant"))
+    report = place / "report.html"
+    write_report(people, communal, report, "A simulated study", seed, output)
+    tastes = _cross_table(found, truth.tastes)
+    if output.form == "json":
+        output.json(
+            folder=folder,
+            ranking=ranking,
+            questions=questions,
+            person_agreement=agreement,
+            communities=tastes,
+            adjusted_rand=rand,
+            report=str(report),
+        )
+    else:
+        click.echo("\nThe ranking of everybody together, from features, links and votes:\n")
+        output.rows(ranking[:SHOWN], RANK_FORMATS)
+        click.echo(f"\nEach person's own ranking agrees with the truth by tau {agreement:.2f}.")
+        click.echo(f"\nCommunities found against the truth (adjusted Rand index {rand:.2f}):\n")
+        output.rows(tastes, {name: "" if name == "group" else "d" for name in tastes[0]})
+        click.echo("\nWhat to ask next:\n")
+        output.rows(questions, {"first": "", "second": "", "probability": ".2f"})
+        click.echo()
+    output.suggest(f"open {report} in a browser; then: penchant rank {files.comparisons}")
+
+
+def write_study(truth: Any, folder: Path) -> Files:
+    """Write the tables of a simulated study as a person would have them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data = truth.comparisons
+    items, users = np.array(data.items), np.array(data.users)
+    votes = np.column_stack([users[data.user], items[data.winner], items[data.loser]])
+    _write(folder / "votes.csv", ("user", "winner", "loser"), np.repeat(votes, data.count, axis=0))
+    names = [f"feature {k + 1}" for k in range(truth.item_features.shape[1])]
+    rows = [[name, *map(str, row)] for name, row in zip(items, truth.item_features, strict=True)]
+    _write(folder / "items.csv", ("item", *names), rows)
+    links = truth.links.tocoo()
+    once = links.row < links.col
+    pairs = np.column_stack([items[links.row[once]], items[links.col[once]]])
+    _write(folder / "links.csv", ("from", "to"), pairs)
+    similar = (("similar", "undirected", str(folder / "links.csv")),)
+    return Files(str(folder / "votes.csv"), str(folder / "items.csv"), relations=similar)
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def _agreement(utilities: Any, truth: Any) -> float:
+    """Kendall's tau between what was learned and what is true, mean over people."""
+    pairs = zip(utilities, truth.utilities[truth.tastes], strict=True)
+    return float(np.mean([pc.metrics.kendall_tau(found, true) for found, true in pairs]))
+
+
+def _cross_table(found: list[dict[str, Any]], tastes: Any) -> list[dict[str, Any]]:
+    """How many people of each true taste are in each group that was found."""
+    members = np.array([row["group"] for row in found])
+    return [
+        {"group": f"group {group}"}
+        | {f"taste {k + 1}": int(np.sum(tastes[members == group] == k)) for k in range(N_TASTES)}
+        for group in np.unique(members)
+    ]

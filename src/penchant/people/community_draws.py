@@ -1,0 +1,148 @@
+"""What is kept of the chains: draws of the communities, and what they say about users and pairs.
+
+A draw holds communities, not users: a user is known by their answers, so memberships of the users
+that were fitted and of newcomers are computed alike, as the user's posterior over the
+communities of each draw, averaged over draws (paper 004 Eq. 21 has the prior p(c|λ) there).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score
+
+from penchant.likelihoods import Likelihood
+from penchant.numerics.types import FloatArray, IntArray
+from penchant.people.assignment import Answers, SingleArray, responsibilities
+
+ALIGNMENT_USERS = 5_000
+"""Users by whom the communities of different draws are recognised."""
+REFERENCE_CANDIDATES = 25
+"""Draws among which the most typical is looked for."""
+SMALLEST_SHARE = 0.01
+"""A group of fewer users than this share, or of one user, does not count as a community."""
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """The communities at one sweep of one chain.
+
+    sizes: (K,) users of each; utilities: (K, n); likelihood_thetas: (K, q) parameters of its
+    likelihood; labels: (K,) which of the reported communities each one counts towards.
+    """
+
+    sizes: IntArray
+    utilities: FloatArray
+    likelihood_thetas: FloatArray
+    chain: int
+    labels: IntArray
+
+    @property
+    def n_communities(self) -> int:
+        """How many groups are large enough to count."""
+        smallest = max(2.0, SMALLEST_SHARE * self.sizes.sum())
+        return max(1, int(np.count_nonzero(self.sizes >= smallest)))
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws from all chains, and the likelihood whose parameters they hold.
+
+    n_communities: how many communities are reported, C.
+    """
+
+    kept: tuple[Draw, ...]
+    likelihood: Likelihood
+    n_communities: int
+
+    def shares(self, answers: Answers) -> Iterator[tuple[Draw, SingleArray]]:
+        """Each draw with (K, U): the probabilities of its communities for each user."""
+        for draw in self.kept:
+            table = answers.table(draw.utilities, self._likelihoods(draw))
+            log_weight = np.log(draw.sizes).astype(np.float32)
+            share = np.empty((len(draw.sizes), answers.n_users), dtype=np.float32)
+            for part, shard in answers.shards():
+                weight = responsibilities(shard, table, log_weight)
+                share[:, part] = weight / weight.sum(axis=0)
+            yield draw, share
+
+    def _likelihoods(self, draw: Draw) -> list[Likelihood]:
+        return [self.likelihood.with_theta(theta) for theta in draw.likelihood_thetas]
+
+    def membership(self, answers: Answers) -> FloatArray:
+        """(U, C) soft membership of users in the reported communities; rows sum to one."""
+        total = np.zeros((self.n_communities, answers.n_users))
+        for draw, share in self.shares(answers):
+            for label, its_share in zip(draw.labels, share, strict=True):
+                total[label] += its_share
+        return np.ascontiguousarray(total.T) / len(self.kept)
+
+    def utilities(self, answers: Answers) -> FloatArray:
+        """(U, n) expected utilities of users."""
+        total = np.zeros((answers.n_users, self.kept[0].utilities.shape[1]))
+        for draw, share in self.shares(answers):
+            total += share.T @ draw.utilities
+        return total / len(self.kept)
+
+    def prob(
+        self, answers: Answers, owner: IntArray, first: IntArray, second: IntArray
+    ) -> FloatArray:
+        """(k,) P(first preferred to second) for the user `owner`, one for each pair."""
+        total = np.zeros(len(first))
+        certain = np.zeros(len(first))
+        for draw, share in self.shares(answers):
+            for f, likelihood, its_share in zip(
+                draw.utilities, self._likelihoods(draw), share, strict=True
+            ):
+                total += its_share[owner] * likelihood.prob(f[first] - f[second], certain)
+        return total / len(self.kept)
+
+    def counts(self) -> dict[int, float]:
+        """Posterior over the number of communities."""
+        numbers, times = np.unique([d.n_communities for d in self.kept], return_counts=True)
+        return {int(k): float(t) / len(self.kept) for k, t in zip(numbers, times, strict=True)}
+
+    def of_chain(self, chain: int) -> "Draws":
+        """The draws of one chain."""
+        return replace(self, kept=tuple(draw for draw in self.kept if draw.chain == chain))
+
+
+def align(draws: Draws, answers: Answers) -> Draws:
+    """Recognise the same communities in all draws.
+
+    The reference is the draw that agrees best with others among those with the likeliest number
+    of communities; theirs are the reported ones, largest first. Every other draw's communities
+    are matched with them one to one by their common users; what is left over goes to where most
+    of its users are.
+    """
+    some = np.unique(np.linspace(0, answers.n_users - 1, ALIGNMENT_USERS).astype(np.intp))
+    shares = [share for _, share in draws.shares(answers.take(some))]
+    counts = draws.counts()
+    n_communities = max(counts, key=lambda k: counts[k])
+    reference = _most_typical(draws, shares, n_communities)
+    largest = np.argsort(-draws.kept[reference].sizes, kind="stable")[:n_communities]
+    known = shares[reference][largest]
+    aligned = tuple(
+        replace(draw, labels=_match(known @ share.T))
+        for draw, share in zip(draws.kept, shares, strict=True)
+    )
+    return replace(draws, kept=aligned, n_communities=n_communities)
+
+
+def _most_typical(draws: Draws, shares: list[SingleArray], n_communities: int) -> int:
+    """The draw with n_communities whose partition agrees most with the others', on average."""
+    fitting = [i for i, draw in enumerate(draws.kept) if draw.n_communities == n_communities]
+    spread = np.unique(np.linspace(0, len(fitting) - 1, REFERENCE_CANDIDATES).astype(np.intp))
+    candidates = [fitting[i] for i in spread]
+    partitions = [shares[i].argmax(axis=0) for i in candidates]
+    agreement = [sum(adjusted_rand_score(a, b) for b in partitions) for a in partitions]
+    return candidates[int(np.argmax(agreement))]
+
+
+def _match(overlap: SingleArray) -> IntArray:
+    """(K,) a reported community for each of a draw's, given the (C, K) users in common."""
+    labels = overlap.argmax(axis=0)
+    reported, matched = linear_sum_assignment(overlap, maximize=True)
+    labels[matched] = reported
+    return labels

@@ -1,0 +1,40 @@
+"""The page about data says what is true: its snippets run and show what it claims."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from penchant.data.columns import SPELLINGS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "data.md"
+BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
+
+
+def test_every_snippet_runs_and_shows_what_it_claims(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, object] = {}
+    n_claims = 0
+    for language, block in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        if language == "text":
+            assert capsys.readouterr().out == block
+            continue
+        pending = ""
+        for line in block.splitlines():
+            code, arrow, claim = line.partition("  # → ")
+            if not arrow:
+                pending += line + "\n"
+                continue
+            exec(pending, scope)
+            pending = ""
+            assert repr(eval(code, scope)) == claim, line
+            n_claims += 1
+        exec(pending, scope)
+    assert n_claims > 20
+
+
+def test_the_page_lists_the_spellings_that_are_recognised():
+    page = PAGE.read_text(encoding="utf-8")
+    for role, words in SPELLINGS.items():
+        assert f"| {role} | {', '.join(words)}" in page
