@@ -12,6 +12,10 @@ _NAMES = {
     "Comparisons": "penchant.data",
     "read_comparisons": "penchant.data",
     "PreferenceGP": "penchant.models.preference_gp",
+    "RankRLS": "penchant.models.rank_rls",
+    "KPCRank": "penchant.models.kpc_rank",
+    "RankSVM": "penchant.models.rank_svm",
+    "PreferencePerceptron": "penchant.models.preference_perceptron",
     "load": "penchant.models.storage",
     "PenchantError": "penchant.errors",
     "DataError": "penchant.errors",
@@ -19,13 +23,15 @@ _NAMES = {
     "ConvergenceWarning": "penchant.errors",
     "DataWarning": "penchant.errors",
 }
-_MODULES = ("data", "kernels", "likelihoods", "metrics", "plots")
+_MODULES = ("ask", "data", "kernels", "likelihoods", "metrics", "online", "plots")
 
 if TYPE_CHECKING:
+    from penchant import ask as ask
     from penchant import data as data
     from penchant import kernels as kernels
     from penchant import likelihoods as likelihoods
     from penchant import metrics as metrics
+    from penchant import online as online
     from penchant import plots as plots
     from penchant.data import Comparisons as Comparisons
     from penchant.data import read_comparisons as read_comparisons
@@ -34,7 +40,11 @@ if TYPE_CHECKING:
     from penchant.errors import DataWarning as DataWarning
     from penchant.errors import NumericalError as NumericalError
     from penchant.errors import PenchantError as PenchantError
+    from penchant.models.kpc_rank import KPCRank as KPCRank
     from penchant.models.preference_gp import PreferenceGP as PreferenceGP
+    from penchant.models.preference_perceptron import PreferencePerceptron as PreferencePerceptron
+    from penchant.models.rank_rls import RankRLS as RankRLS
+    from penchant.models.rank_svm import RankSVM as RankSVM
     from penchant.models.storage import load as load
 
 __all__ = ["__version__", *_NAMES, *_MODULES]

@@ -69,6 +69,13 @@ def test_two_alternatives_of_one_name(tmp_path):
         read_comparisons(path)
 
 
+def test_text_that_is_not_utf8(tmp_path):
+    path = tmp_path / "latin.soc"
+    path.write_bytes("# ALTERNATIVE NAME 1: Zoë\n1: 1\n".encode("latin-1"))
+    with pytest.raises(DataError, match="save it as UTF-8"):
+        read_comparisons(path)
+
+
 def test_published_files_hold_what_their_header_says(data_folder):
     files = sorted((data_folder / "preflib").glob("*/*.[st]o[ci]"))
     assert files

@@ -38,7 +38,7 @@ def _parse(path: Path) -> tuple[dict[int, str], list[list[list[int]]], list[int]
     names: dict[int, str] = {}
     orders: list[list[list[int]]] = []
     votes: list[int] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+    for number, line in enumerate(_lines(path), start=1):
         if name := _NAME.match(line):
             names[int(name[1])] = name[2]
         elif line.strip() and not line.startswith("#"):
@@ -58,6 +58,13 @@ def _parse(path: Path) -> tuple[dict[int, str], list[list[list[int]]], list[int]
     if len(set(names.values())) < len(names):
         raise DataError(f"{path} gives two alternatives the same name: every name must be unique")
     return names, orders, votes
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not text in UTF-8 ({error}): save it as UTF-8") from None
 
 
 def _places(order: str) -> list[list[int]]:

@@ -70,14 +70,15 @@ def _check_file(path: Path) -> Path:
 
 
 def _suffix(path: Path) -> str:
-    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
-    known = (*_TEXT, *_JSON, *_PARQUET, *PREFLIB)
-    if suffix not in known:
-        raise DataError(
-            f"{path.name} ends in {suffix or 'nothing'!r}, which says no known format: it must be "
-            f"one of {' '.join(known)} (text and JSON may also end in .gz); rename or convert it"
-        )
-    return suffix
+    zipped = path.suffix.lower() == ".gz"
+    suffix = Path(path.stem).suffix.lower() if zipped else path.suffix.lower()
+    if suffix in (*_TEXT, *_JSON) or (suffix in (*_PARQUET, *PREFLIB) and not zipped):
+        return suffix
+    raise DataError(
+        f"{path.name} does not say its format: it must end in one of "
+        f"{' '.join((*_TEXT, *_JSON, *_PARQUET, *PREFLIB))} (.gz may follow text and JSON); "
+        "rename or convert it"
+    )
 
 
 def _source(path: Path, suffix: str, skip_bad: bool) -> Source:
@@ -118,7 +119,7 @@ def _header(path: Path) -> tuple[list[str], str]:
 
 
 def _open(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
+    if path.suffix.lower() == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig")
     return path.open(encoding="utf-8-sig")
 

@@ -11,7 +11,11 @@ from penchant.likelihoods import Likelihood
 from penchant.models.defaults import Scaling
 
 ESTIMATORS = {
+    "KPCRank": "penchant.models.kpc_rank",
     "PreferenceGP": "penchant.models.preference_gp",
+    "PreferencePerceptron": "penchant.models.preference_perceptron",
+    "RankRLS": "penchant.models.rank_rls",
+    "RankSVM": "penchant.models.rank_svm",
 }
 """Every estimator and the module that defines it; a module is imported when first needed."""
 
