@@ -66,6 +66,8 @@ def test_names_in_a_universe_must_be_distinct_and_say_something(kind):
         Comparisons.from_pairs(**columns, **{kind: ["a", None]})
     with pytest.raises(DataError, match=f"{kind} is the single text 'ab'"):
         Comparisons.from_pairs(**columns, **{kind: "ab"})
+    with pytest.raises(DataError, match=rf"{kind} is 3: .* give range\(n\)"):
+        Comparisons.from_pairs(**columns, **{kind: 3})
 
 
 def test_users_without_a_user_column():

@@ -192,6 +192,15 @@ def test_skip_bad_leaves_rows_out_and_says_so(tmp_path):
         data = read_comparisons(path, skip_bad=True)
     assert "column 'loser' row 2" in str(caught[0].message)
     assert len(data) == 1
+    assert data.items == ("a", "b")
+
+
+def test_names_that_only_bad_rows_mention_are_left_out_too(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text("winner,loser,user\na,a,u\nb,d,v\nc,,w\nd,e,x\n")
+    with pytest.warns(DataWarning, match="2 of 4"):
+        data = read_comparisons(path, skip_bad=True)
+    assert data == Comparisons.from_pairs(["b", "d"], ["d", "e"], user=["v", "x"])
 
 
 def test_skip_bad_with_nothing_left(tmp_path):

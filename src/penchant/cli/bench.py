@@ -40,8 +40,8 @@ def command(
     rows = []
     for kind in kinds or MODELS:
         begin = perf_counter()
-        with output.progress(f"fitting {kind}") as advance:
-            models.fit(kind, study, seed, advance)
+        with output.progress(f"fitting {kind}"):
+            models.fit(kind, study, seed)
         seconds = perf_counter() - begin
         votes = study.data.n_comparisons
         rows.append({"model": kind, "seconds": seconds, "comparisons_per_second": votes / seconds})

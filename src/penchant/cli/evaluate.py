@@ -1,5 +1,7 @@
 """`penchant evaluate`: models side by side on held-out comparisons."""
 
+from dataclasses import replace
+
 import click
 
 from penchant.cli import models
@@ -54,7 +56,7 @@ def command(source: Source, kinds: tuple[str, ...], folds: int, output: Output) 
     if best == BASELINE:
         output.suggest("the baseline is enough here; more comparisons or features may change that")
     else:
-        output.suggest(f"penchant fit {source.files.comparisons} --model {best}")
+        output.suggest(f"penchant fit {replace(source, model=best).spelled}")
 
 
 def _kinds(study: Study, asked: tuple[str, ...], model: str) -> list[str]:

@@ -70,10 +70,10 @@ def hold_out(kind: str, study: Study, test: pc.Comparisons, seed: int) -> HeldOu
         strength = _bradley_terry(study.data)
         prob = 1.0 / (1.0 + np.exp(strength[loser] - strength[winner]))
     elif kind in models.BY_FEATURES:
-        scores = models.fit(kind, study, seed, _silent).model.predict(study.X)
+        scores = models.fit(kind, study, seed).model.predict(study.X)
         prob = 0.5 + 0.5 * np.sign(scores[winner] - scores[loser])
     else:
-        fitted = models.fit(kind, study, seed, _silent)
+        fitted = models.fit(kind, study, seed)
         who = None if test.user is None else test.user[decided]
         prob = models.probabilities(fitted, np.column_stack([winner, loser]), who)
     seconds = perf_counter() - begin
@@ -124,7 +124,3 @@ def _bradley_terry(data: pc.Comparisons) -> FloatArray:
     )
     strength: FloatArray = model.coef_[0]
     return strength
-
-
-def _silent(done: int, total: int) -> None:
-    """Progress within one fit is not told here."""

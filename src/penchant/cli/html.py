@@ -2,9 +2,13 @@
 
 import base64
 import io
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any
+
+_NUMBER = r"[+-]?[\d,]+(\.\d+)?( ?%)?"
+_NUMERIC = re.compile(rf"–|{_NUMBER}(( to | ± ){_NUMBER}| \(\d+%\))?")
 
 STYLE = """
 :root { color-scheme: light; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --band: #f6f8fa; }
@@ -21,13 +25,15 @@ nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .25r
 figure { margin: 1rem 0; }
 figure img { display: block; width: 100%; height: auto; }
 .scroll { overflow-x: auto; }
+.dense img { min-width: 30rem; }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; margin: .75rem 0;
   font-variant-numeric: tabular-nums; overflow-wrap: normal; }
 caption { text-align: left; padding-bottom: .4rem; }
 th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
 th { font-weight: 600; }
-.number { text-align: right; white-space: nowrap; }
+.number { text-align: right; }
+td.number { white-space: nowrap; }
 .warning { background: #fff8c5; border-left: .25rem solid #9a6700; padding: .5rem .75rem; }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: .75rem; }
 @media print {
@@ -92,10 +98,11 @@ def table(caption: str, rows: Sequence[Sequence[Any]], header: Sequence[str]) ->
     )
 
 
-def figure(axes: Any, alt: str, caption: str, width: str) -> str:
+def figure(axes: Any, alt: str, caption: str, width: str, dense: bool = False) -> str:
     """A drawing of matplotlib's, as a picture inside the page.
 
-    An image of its own, not inline: the parts of two drawings would share their names.
+    An image of its own, not inline: the parts of two drawings would share their names. A dense
+    one scrolls on a narrow screen rather than shrink until nothing can be read.
     """
     from matplotlib import rc_context
 
@@ -103,9 +110,12 @@ def figure(axes: Any, alt: str, caption: str, width: str) -> str:
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "penchant"}):
         axes.figure.savefig(buffer, format="svg", metadata={"Date": None})
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    image = f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}">'
+    if dense:
+        region = f'role="region" aria-label="{escape(caption)}" tabindex="0"'
+        image = f'<div class="scroll dense" {region}>{image}</div>'
     return (
-        f'<figure style="max-width:{width}"><img alt="{escape(alt)}" '
-        f'src="data:image/svg+xml;base64,{data}">'
+        f'<figure style="max-width:{width}">{image}'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 
@@ -117,8 +127,7 @@ def _cells(row: Sequence[Any], kinds: Sequence[str]) -> str:
 
 
 def _is_numeric(cell: Any) -> bool:
-    text = str(cell).replace(",", "").removesuffix("%").strip()
-    return bool(text) and text.lstrip("+-−–").replace(".", "", 1).replace(" to ", "").isdigit()
+    return _NUMERIC.fullmatch(str(cell)) is not None
 
 
 def _class(kind: str) -> str:

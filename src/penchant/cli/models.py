@@ -1,6 +1,5 @@
 """Which model, why, and what it says: one face for all models of the command line."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,8 @@ FOR_PEOPLE = ("multi-user", "community")
 BY_FEATURES = ("rank-rls", "kpc-rank")
 FEW_PEOPLE = 10
 """Fewer people cannot be told to fall into communities."""
+CROWD = 200
+"""So many people, evenly picked, stand for everybody where probabilities are averaged."""
 
 
 @dataclass(frozen=True)
@@ -74,68 +75,71 @@ def _choose_by_data(study: Study) -> tuple[str, str]:
     return "community", f"{data.n_users:,} people made the comparisons, and they may differ"
 
 
-def fit(kind: str, study: Study, seed: int, advance: Callable[[int, int], None]) -> Fitted:
-    """Fit a model of that kind to the study."""
-    estimator = getattr(pc, MODELS[kind])
+def fit(kind: str, study: Study, seed: int, progress: bool = False) -> Fitted:
+    """Fit a model of that kind; with progress, models that can show a bar on a terminal do."""
     data, X = study.data, study.X
+    settings: dict[str, Any] = {"random_state": seed}
+    if kind not in BY_FEATURES:
+        settings["likelihood"] = "ties" if data.tie.any() else "probit"
+    if kind in FOR_PEOPLE:
+        settings["progress"] = progress
+    model = getattr(pc, MODELS[kind])(**settings)
     if kind == "gp":
-        likelihood = "ties" if data.tie.any() else "probit"
-        model = estimator(likelihood=likelihood, random_state=seed)
         model.fit(X, data.pooled() if data.users else data, study.relations)
-    elif kind in BY_FEATURES:
-        model = estimator(random_state=seed).fit(X, data)
     elif kind == "multi-user":
-        model = estimator(random_state=seed).fit(X, data, study.user_features)
+        model.fit(X, data, study.user_features)
     else:
-        model = estimator(random_state=seed).fit(X, data)
+        model.fit(X, data)
     return Fitted(kind, model, data.items, data.users, X, study.item_encoding)
 
 
 def probabilities(
-    fitted: Fitted,
-    pairs: Any,
-    users: Any | None = None,
-    X: FloatArray | None = None,
+    fitted: Fitted, pairs: Any, users: Any | None = None, X: FloatArray | None = None
 ) -> FloatArray:
     """P(first preferred to second), (k,), given that one is: ties are shared out.
 
     pairs : (k, 2) names or indices of items, or with X its rows.
-    users : who is asked, one a pair, for models of people.
+    users : who is asked, one a pair; None for somebody picked at random.
     """
     if fitted.kind in BY_FEATURES:
         raise pc.DataError(
             f"a {fitted.kind} model gives scores and no probabilities: fit --model gp for them"
         )
     turned = pairs[:, ::-1] if isinstance(pairs, np.ndarray) else [(b, a) for a, b in pairs]
-    context = users if fitted.kind in FOR_PEOPLE else X
-    wins = fitted.model.predict_proba(pairs, context)
-    losses = fitted.model.predict_proba(turned, context)
-    result: FloatArray = wins / (wins + losses)
-    return result
+    wins, losses = (_proba(fitted, oriented, users, X) for oriented in (pairs, turned))
+    return wins / (wins + losses)
+
+
+def _proba(fitted: Fitted, pairs: Any, users: Any | None, X: FloatArray | None) -> FloatArray:
+    if fitted.kind == "gp":
+        return np.asarray(fitted.model.predict_proba(pairs, X))
+    context = {} if X is None else {"X": X}
+    if users is not None:
+        return np.asarray(fitted.model.predict_proba(pairs, users, **context))
+    step = max(1, len(fitted.users) // CROWD)
+    crowd = range(0, len(fitted.users), step)
+    return np.mean([fitted.model.predict_proba(pairs, u, **context) for u in crowd], axis=0)
 
 
 def ranking(fitted: Fitted, level: float, user: Any | None = None) -> list[dict[str, Any]]:
     """Rows from best to worst; what a model cannot tell is None."""
-    if fitted.kind == "gp":
-        if user is not None:
-            raise pc.DataError(
-                "this model takes everybody together: fit --model multi-user or community to "
-                "rank for one user"
-            )
-        rows: list[dict[str, Any]] = fitted.model.rank(level=level).to_dicts()
-        return rows
+    if user is not None and fitted.kind not in FOR_PEOPLE:
+        raise pc.DataError(
+            "this model takes everybody together: fit --model multi-user or community to rank for "
+            "one user"
+        )
+    if fitted.kind in BY_FEATURES:
+        return _rank_scores(fitted)
+    who = {} if user is None else {"user": user}
+    rows: list[dict[str, Any]] = fitted.model.rank(**who, level=level).to_dicts()
+    return rows
+
+
+def _rank_scores(fitted: Fitted) -> list[dict[str, Any]]:
     scores = fitted.model.predict(fitted.X)
+    unknown = dict.fromkeys(("low", "high", "prob_best", "rank_low", "rank_high"))
     return [
-        {
-            "rank": place,
-            "item": fitted.items[i],
-            "utility": float(scores[i]),
-            "low": None,
-            "high": None,
-            "prob_best": None,
-            "rank_low": None,
-            "rank_high": None,
-        }
+        {"rank": place, "item": fitted.items[i], "utility": float(scores[i]), **unknown}
         for place, i in enumerate(np.argsort(-scores, kind="stable"), start=1)
     ]
 

@@ -1,5 +1,6 @@
 """Options that commands share: where the data are, and which model learns from them."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -32,6 +33,21 @@ class Source:
         """Whether the file is a model that was fitted before."""
         return Path(self.files.comparisons).suffix == SUFFIX
 
+    @property
+    def spelled(self) -> str:
+        """The source and the options about data, to be typed again."""
+        files = self.files
+        words = ["votes.csv" if files.comparisons == "-" else files.comparisons]
+        words += ["--items", files.items] if files.items else []
+        words += ["--users", files.users] if files.users else []
+        for name, kind, path in files.relations:
+            label = name if kind == RELATION_KINDS[0] else f"{name}:{kind}"
+            words += ["--relation", f"{label}={path}"]
+        for role, column in (files.columns or {}).items():
+            words += ["--column", f"{role}={column}"]
+        words += ["--skip-bad"] if files.skip_bad else []
+        return shlex.join(words + (["--model", self.model] if self.model != "auto" else []))
+
     def study(self, output: Output) -> Study:
         """Read the data, and say what is there."""
         if self.is_model:
@@ -61,8 +77,11 @@ def fit_and_tell(study: Study, asked: str, seed: int, output: Output) -> Fitted:
     kind, why = models.choose(study, asked)
     output.note(f"model: {kind} ({why})")
     begin = perf_counter()
-    with output.progress(f"fitting {kind}") as advance:
-        fitted = models.fit(kind, study, seed, advance)
+    if kind in models.FOR_PEOPLE:  # these show a bar of their own
+        fitted = models.fit(kind, study, seed, progress=not output.quiet)
+    else:
+        with output.progress(f"fitting {kind}"):
+            fitted = models.fit(kind, study, seed)
     output.note(f"fitted in {perf_counter() - begin:.1f} s")
     return replace(fitted, why=why)
 

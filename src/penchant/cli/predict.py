@@ -64,7 +64,7 @@ def command(
         if not any(who for *_, who in questions):
             shown = {name: form for name, form in PAIR_FORMATS.items() if name != "user"}
         output.rows(rows, shown, model=fitted.kind)
-    output.suggest(f"penchant ask {source.files.comparisons}")
+    output.suggest(f"penchant ask {source.spelled}")
 
 
 def _questions(
@@ -88,10 +88,10 @@ def _new_items(fitted: Fitted, path: str | None) -> tuple[list[Any], FloatArray]
     """Names and features of the items in a table."""
     if path is None:
         return None
-    if fitted.item_encoding is None or fitted.kind in models.FOR_PEOPLE:
+    if fitted.item_encoding is None:
         raise pc.DataError(
-            "--new-items: this model places items by no features, so nothing connects new items to "
-            "the old ones; fit --model gp with --items FILE"
+            "--new-items: the model was fitted without features, so nothing connects new items to "
+            "the old ones; fit with --items FILE"
         )
     table = read_table(path)
     features = fitted.item_encoding.encode(table)
@@ -115,8 +115,9 @@ def _probabilities(
     new: tuple[list[Any], FloatArray] | None,
 ) -> FloatArray:
     pairs = [(first, second) for first, second, _ in questions]
+    who = [user for *_, user in questions]
+    who = None if all(user is None for user in who) else who
     if new is None:
-        who = [user for *_, user in questions]
         return models.probabilities(fitted, pairs, who)
     names, X = [*fitted.items, *new[0]], np.concatenate([fitted.X, new[1]])
     row = {name: k for k, name in enumerate(names)}  # of a name in both, the new row counts
@@ -126,4 +127,4 @@ def _probabilities(
             f"unknown item {unknown[0]!r}: it is neither among the {len(fitted.items)} items of "
             f"the model nor among the {len(new[0])} new ones"
         )
-    return models.probabilities(fitted, [(row[a], row[b]) for a, b in pairs], X=X)
+    return models.probabilities(fitted, [(row[a], row[b]) for a, b in pairs], who, X)

@@ -49,4 +49,4 @@ def command(
     name = None if user is None else as_names([user], fitted.users)[0]
     rows = models.ranking(fitted, level, name)[:top]
     output.rows(rows, FORMATS, model=fitted.kind, level=level, user=name)
-    output.suggest(f"penchant ask {source.files.comparisons}")
+    output.suggest(f"penchant ask {source.spelled}")

@@ -126,7 +126,7 @@ def _wins(fitted: Fitted, rows: list[dict[str, Any]]) -> Iterator[Section]:
         "items: purple where the row wins, orange where the column does."
     )
     axes = pc.plots.plot_win_matrix(matrix, items)
-    yield "Who beats whom", html.figure(axes, alt, caption, "40rem")
+    yield "Who beats whom", html.figure(axes, alt, caption, "40rem", dense=True)
 
 
 def _calibration(findings: Findings) -> Iterator[Section]:

@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from penchant.data.coding import MISSING, CodedRows
-from penchant.data.names import closest
+from penchant.data.names import Names, closest
 from penchant.data.table import Table
 from penchant.errors import DataError, DataWarning
 from penchant.numerics.types import BoolArray, IntArray
@@ -22,11 +23,11 @@ class Problem(NamedTuple):
     say: Callable[[int], str]
 
 
-def build(rows: CodedRows, *, skip_bad: bool = False) -> Table:
-    """Check every row, then merge equal rows into one with a count.
+def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Names]:
+    """Check every row, merge equal rows into one with a count; return them, items and users.
 
     All bad rows are collected before anything is said. They raise a DataError, or are left out
-    with a DataWarning when `skip_bad` is true.
+    with a DataWarning when `skip_bad` is true, together with names that only they mentioned.
     """
     if not len(rows.winner):
         raise DataError(_EMPTY)
@@ -49,7 +50,20 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> Table:
         rows.tie.astype(bool),
         rows.margin,
     )
-    return table.take(keep).merge()
+    table = table.take(keep).merge()
+    return _forget_unused(table, rows) if problems else (table, rows.items, rows.users)
+
+
+def _forget_unused(table: Table, rows: CodedRows) -> tuple[Table, Names, Names]:
+    """Renumber the items and users so that only those that occur are left."""
+    used, code = np.unique(np.concatenate([table.winner, table.loser]), return_inverse=True)
+    winner, loser = np.split(code, 2)
+    items = tuple(rows.items[i] for i in used)
+    if table.user is None:
+        return replace(table, winner=winner, loser=loser), items, ()
+    active, user = np.unique(table.user, return_inverse=True)
+    users = tuple(rows.users[u] for u in active)
+    return replace(table, winner=winner, loser=loser, user=user), items, users
 
 
 def find_problems(rows: CodedRows) -> list[Problem]:

@@ -96,7 +96,7 @@ class Comparisons:
             "margin": margin,
         }
         rows = code_columns(columns, items=items, users=users)
-        return cls.from_table(build(rows), rows.items, rows.users)
+        return cls.from_table(*build(rows))
 
     @classmethod
     def from_rankings(
@@ -156,7 +156,7 @@ class Comparisons:
         """
         asked = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
         rows = fetch_frame(frame, asked)
-        return cls.from_table(build(rows, skip_bad=skip_bad), rows.items, rows.users)
+        return cls.from_table(*build(rows, skip_bad=skip_bad))
 
     @classmethod
     def from_table(cls, table: Table, items: Names, users: Names) -> Self:

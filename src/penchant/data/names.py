@@ -3,7 +3,7 @@
 import difflib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import count
+from itertools import count, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ Names = tuple[Name, ...]
 T = TypeVar("T")
 
 _CHUNK = 1_000_000  # rows turned into Python objects at a time; bounds the memory of encoding
+_SUGGEST_AMONG = 20_000  # names that are looked through for a similar one; more would take seconds
 
 
 def as_column(values: Any, column: str) -> Sequence[Any] | np.ndarray[Any, Any]:
@@ -62,6 +63,11 @@ def universe(names: Iterable[Any], column: str) -> Names:
     """Return `names` as a tuple of Python values, after checking that they can serve as names."""
     if isinstance(names, str | bytes):
         raise DataError(f"{column} is the single text {names!r}: it must be a sequence of names")
+    if not isinstance(names, Iterable):
+        raise DataError(
+            f"{column} is {names!r}: it must be a sequence of names; where the names are the "
+            "indices 0 … n−1, give range(n)"
+        )
     names = tuple(map(python_scalar, names))
     if any(map(is_missing, names)):
         where = next(i for i, name in enumerate(names) if is_missing(name))
@@ -150,7 +156,7 @@ def closest(name: object, known: Iterable[object]) -> str:
     >>> closest("aple", ["apple", "pear"])
     " (did you mean 'apple'?)"
     """
-    by_text = {str(other).casefold(): other for other in known}
+    by_text = {str(other).casefold(): other for other in islice(known, _SUGGEST_AMONG)}
     near = difflib.get_close_matches(str(name).casefold(), by_text, n=3)
     return f" (did you mean {' or '.join(repr(by_text[text]) for text in near)}?)" if near else ""
 

@@ -56,7 +56,7 @@ def read_comparisons(
         rows = fetch_rows(con, source, asked, guess=True)
         if skip_bad and suffix in _TEXT:
             _warn_of_broken_lines(con, path)
-    return Comparisons.from_table(build(rows, skip_bad=skip_bad), rows.items, rows.users)
+    return Comparisons.from_table(*build(rows, skip_bad=skip_bad))
 
 
 def _check_file(path: Path) -> Path:

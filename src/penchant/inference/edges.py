@@ -120,7 +120,7 @@ class ItemDifferences:
             return var
         rows = np.ascontiguousarray(half.T)
         var = np.empty(m)
-        block = max(1, 2**21 // max(rows.shape[1], 1))
+        block = max(1, 2**18 // max(rows.shape[1], 1))
         for start in range(0, m, block):
             part = slice(start, start + block)
             difference = rows[self.winner[part]] - rows[self.loser[part]]

@@ -91,6 +91,7 @@ def infer(
         turning = n_sweeps > 0 and moves @ previous < -0.5 * (previous @ previous)
         step = max(0.5 * step, SMALLEST_STEP) if turning else min(1.0, 1.5 * step)
         previous = moves
+        del state  # its matrices make room for those of the next
         state, sites, step = _move(refresh, count, sites, proposal, step)
         smallest = min(smallest, step)
         n_sweeps += 1

@@ -44,10 +44,10 @@ class Basis:
 
     def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
         """φ of the target items, (len(target), r), by one triangular solve."""
-        cross = kernel(universe.take(self.first), target)
+        cross = kernel(target, universe.take(self.first))
         if self.second is not None:
-            cross = cross - kernel(universe.take(self.second), target)
-        return solve_lower(self.lower, cross).T
+            cross -= kernel(target, universe.take(self.second))
+        return solve_lower(self.lower, cross.T, overwrite=True).T
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,8 @@ class Prior:
         laplacian_factor = self.design.laplacian(weight) @ self.factor
         B = trapezoid_product(self.factor, laplacian_factor)
         B[np.diag_indices_from(B)] += 1.0
-        lower, jitter = cholesky(B)
+        # B ⪰ I unless sites have negative precision, and then a jitter would hide it
+        lower, jitter = cholesky(B, overwrite=True)
         projected = multiply(self.factor.T, self.design.adjoint(shift))
         coefficients = solve_lower(lower, solve_lower(lower, projected), transposed=True)
         half = solve_lower(lower, self.factor.T)
@@ -150,7 +151,7 @@ def factor_prior(
         winners, losers = edges.items[edges.winner], edges.items[edges.loser]
         basis = Basis(winners[chosen.pivots], losers[chosen.pivots], chosen.lower)
         return Prior(chosen, basis, EdgePoints(chosen.order))
-    return _item_prior(edges, pivoted_cholesky(K, tolerance))
+    return _item_prior(edges, pivoted_cholesky(K, tolerance, overwrite=True))
 
 
 def _item_prior(edges: Edges, chosen: PivotedCholesky, is_bounded: bool = False) -> Prior:
@@ -173,8 +174,8 @@ def _bounded_prior(
     rows = np.empty((p, len(pivots)))
     rows[: len(pivots)] = found.lower
     rest = rows[len(pivots) :]
-    cross = np.asfortranarray(kernel(compared.take(pivots), compared.take(others)))
-    rest[:] = solve_lower(found.lower, cross).T
+    cross = kernel(compared.take(others), compared.take(pivots))
+    rest[:] = solve_lower(found.lower, cross.T, overwrite=True).T
     left = kernel.diag(compared.take(others)) - np.einsum("ij,ij->i", rest, rest)
     chosen = PivotedCholesky(rows, np.append(pivots, others), float(left.max(initial=0.0)))
     return _item_prior(edges, chosen, is_bounded=True)

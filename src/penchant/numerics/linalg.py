@@ -54,31 +54,38 @@ class Cholesky(NamedTuple):
 
 
 def pivoted_cholesky(
-    K: FloatArray, tolerance: float = FACTOR_TOLERANCE, max_rank: int | None = None
+    K: FloatArray,
+    tolerance: float = FACTOR_TOLERANCE,
+    max_rank: int | None = None,
+    overwrite: bool = False,
 ) -> PivotedCholesky:
     """Rank-revealing Cholesky factor of a positive semidefinite matrix (LAPACK dpstrf).
 
     Cost n·r² flops for rank r. With the default tolerance it is the exact path; `max_rank`
-    makes it the bounded one.
+    makes it the bounded one. With `overwrite` a C-ordered K is worked on in place.
 
     >>> K = np.ones((3, 3))
     >>> pivoted_cholesky(K).rows.shape
     (3, 1)
     """
-    largest = float(np.max(np.diagonal(K)))
+    variance = np.diagonal(K).copy()
+    largest = float(variance.max())
     if not np.isfinite(largest) or largest <= 0.0:
         raise NumericalError(
             f"the prior covariance has a largest variance of {largest}: it must be positive and "
             "finite; check the kernel's parameters and the features"
         )
     factor, order, rank, _ = lapack.dpstrf(
-        np.array(K, order="F"), tol=tolerance * largest, lower=1, overwrite_a=1
+        K.T if overwrite else np.array(K, order="F"),
+        tol=tolerance * largest,
+        lower=1,
+        overwrite_a=1,
     )
     rank = int(rank if max_rank is None else min(rank, max_rank))
     rows = np.ascontiguousarray(factor[:, :rank])
     rows[:rank] = np.tril(rows[:rank])
     order = (order - 1).astype(np.intp)
-    left = np.diagonal(K)[order[rank:]] - np.einsum("ij,ij->i", rows[rank:], rows[rank:])
+    left = variance[order[rank:]] - np.einsum("ij,ij->i", rows[rank:], rows[rank:])
     return PivotedCholesky(rows, order, float(left.max(initial=0.0)))
 
 
@@ -91,18 +98,21 @@ def rank_at(rows: FloatArray, tolerance: float) -> int:
     return int(np.count_nonzero(left > tolerance * left[0]))
 
 
-def cholesky(A: FloatArray, max_jitter: float = 1e-6) -> Cholesky:
+def cholesky(A: FloatArray, max_jitter: float = 1e-6, overwrite: bool = False) -> Cholesky:
     """Lower Cholesky factor; adds the least power-of-ten jitter that makes it succeed.
 
     Only the lower triangle of A is read. The jitter is relative to the mean diagonal, and
-    returned so that callers can report it.
+    returned so that callers can report it. With `overwrite` a Fortran-ordered A is worked on in
+    place, and there is no second try.
 
     >>> cholesky(np.eye(2)).jitter
     0.0
     """
-    lower, info = lapack.dpotrf(A, lower=1, clean=1)
+    lower, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=int(overwrite))
     if info == 0:
         return Cholesky(lower, 0.0)
+    if overwrite:
+        raise NumericalError(f"a {len(A)}×{len(A)} matrix is not positive definite")
     scale = float(np.mean(np.diagonal(A)))
     relative = 1e-14
     while np.isfinite(scale) and scale > 0 and relative <= max_jitter:
@@ -117,9 +127,16 @@ def cholesky(A: FloatArray, max_jitter: float = 1e-6) -> Cholesky:
     )
 
 
-def solve_lower(lower: FloatArray, b: FloatArray, transposed: bool = False) -> FloatArray:
-    """Solve L x = b, or Lᵀ x = b with `transposed`; b is (n,) or (n, k), best Fortran-ordered."""
-    x, info = lapack.dtrtrs(lower, b, lower=1, trans=1 if transposed else 0)
+def solve_lower(
+    lower: FloatArray, b: FloatArray, transposed: bool = False, overwrite: bool = False
+) -> FloatArray:
+    """Solve L x = b, or Lᵀ x = b with `transposed`; b is (n,) or (n, k), best Fortran-ordered.
+
+    With `overwrite` a Fortran-ordered b is worked on in place.
+    """
+    x, info = lapack.dtrtrs(
+        lower, b, lower=1, trans=1 if transposed else 0, overwrite_b=int(overwrite)
+    )
     if info:
         raise NumericalError(f"a triangular factor has a zero on its diagonal, in row {info}")
     solution: FloatArray = x

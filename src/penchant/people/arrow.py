@@ -62,9 +62,10 @@ def local_factor(factor: FloatArray, block: Block) -> FloatArray:
     With fewer items than columns the rows are turned into a triangle: F Fᵀ stays the same.
     """
     F = factor[block.items[:1] if block.same_items else block.items]
-    if F.shape[1] < F.shape[2]:
-        F = np.linalg.qr(F.transpose(0, 2, 1), mode="r").transpose(0, 2, 1)
-    return F
+    if F.shape[1] >= F.shape[2]:
+        return F
+    triangle: FloatArray = np.asarray(np.linalg.qr(F.transpose(0, 2, 1), mode="r"))
+    return triangle.transpose(0, 2, 1)
 
 
 def outer_products(phi: FloatArray) -> FloatArray:
@@ -87,7 +88,8 @@ class ArrowPrior:
     @cached_property
     def shared_factor(self) -> FloatArray:
         """√ρ Φ, (n, r)."""
-        return np.sqrt(self.sharing) * self.item_factor
+        root: float = np.sqrt(self.sharing)
+        return root * self.item_factor
 
     @cached_property
     def local_factors(self) -> tuple[FloatArray, ...]:

@@ -51,7 +51,7 @@ class Block:
         k, p = self.items.shape
         cell = (self.row * p + self.winner) * p + self.loser
         directed = np.bincount(cell, weight[self.edges], k * p * p).reshape(k, p, p)
-        L = -directed
+        L: FloatArray = -directed.astype(np.float64, copy=False)
         L -= directed.transpose(0, 2, 1)
         diagonal = np.arange(p)
         L[:, diagonal, diagonal] = -L.sum(axis=2)
@@ -61,8 +61,9 @@ class Block:
         """(k, p) sums of ±y over each user's comparisons, + for winners; y is (m,) over all."""
         k, p = self.items.shape
         mine, start = y[self.edges], self.row * p
-        total = np.bincount(start + self.winner, mine, k * p)
-        total -= np.bincount(start + self.loser, mine, k * p)
+        won = np.bincount(start + self.winner, mine, k * p)
+        lost = np.bincount(start + self.loser, mine, k * p)
+        total: FloatArray = np.subtract(won, lost, dtype=np.float64)
         return total.reshape(k, p)
 
     def differences(

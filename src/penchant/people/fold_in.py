@@ -15,7 +15,7 @@ from penchant.numerics.types import FloatArray
 from penchant.people.arrow import Eliminated, apply, eliminate
 from penchant.people.blocks import Block, arrange
 from penchant.people.posterior import UserPosteriors, square_root
-from penchant.people.votes import Votes
+from penchant.people.votes import Votes, VoteSites
 
 
 @dataclass(frozen=True)
@@ -85,16 +85,14 @@ class NewcomerState:
 
 
 def fold_in(
-    posteriors: UserPosteriors, newcomers: Inputs, votes: Votes | None, settings: Settings
-) -> tuple[UserPosteriors, Report | None]:
+    posteriors: UserPosteriors, newcomers: Inputs, votes: Votes, settings: Settings
+) -> tuple[UserPosteriors, Report]:
     """The posteriors with the newcomers after the known users.
 
     newcomers: their features, if users have any. votes: what they compared, `user` counting from
-    the first known user; None where nothing is known but their features.
+    the first known user.
     """
     extended = posteriors.with_users(newcomers)
-    if votes is None:
-        return extended, None
     blocks = arrange(votes.user, votes.winner, votes.loser, len(extended.items))
     factors, means = [], []
     for block in blocks:
@@ -104,12 +102,5 @@ def fold_in(
         means.append(apply(factor, weights.mean))
     prior = NewcomerPrior(blocks, tuple(factors), tuple(means))
     inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
-    own = {
-        "user": votes.user,
-        "winner": votes.winner,
-        "loser": votes.loser,
-        "weight": votes.count * inference.sites.tau,
-        "shift": votes.count * inference.sites.nu,
-    }
-    joined = {name: np.concatenate([getattr(extended, name), own[name]]) for name in own}
-    return replace(extended, **joined), inference.report
+    sites = extended.sites.join(VoteSites.of(votes, inference.sites))
+    return replace(extended, sites=sites), inference.report

@@ -77,15 +77,19 @@ class FreeCovariance(Kernel):
 
     @cached_property
     def _centred(self) -> FloatArray:
-        return self.factor - self.factor.mean(axis=0)
+        centred: FloatArray = self.factor - self.factor.mean(axis=0)
+        return centred
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
         left = self._centred[self._place(A)]
-        return left @ (left if B is None else self._centred[self._place(B)]).T
+        right = left if B is None else self._centred[self._place(B)]
+        K: FloatArray = left @ right.T
+        return K
 
     def _diag(self, A: Inputs) -> FloatArray:
         left = self._centred[self._place(A)]
-        return np.einsum("ij,ij->i", left, left)
+        variances: FloatArray = np.einsum("ij,ij->i", left, left)
+        return variances
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         rows, columns = self._place(A), self._place(A if B is None else B)

@@ -19,6 +19,7 @@ from penchant.numerics.linalg import cholesky, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.people.arrow import apply, eliminate, outer_products
 from penchant.people.blocks import BLOCK_SIZE, Block, arrange
+from penchant.people.votes import VoteSites
 
 
 class Weights(NamedTuple):
@@ -34,9 +35,8 @@ class UserPosteriors:
     """The posterior over all users' utilities, each user a `Posterior` of their own.
 
     items, users: Inputs of the universe; target: the items looked at, by default the same.
-    shared_mean: (r_u, r) and shared_lower: the posterior of W. user, winner, loser, weight,
-    shift: (m,) the sites cτ, cν of every comparison. Users from `n_fitted` on came later: W does
-    not know them yet, they are conditioned on it.
+    shared_mean: (r_u, r) and shared_lower: the posterior of W. Users from `n_fitted` on came
+    later: W does not know their sites, they are conditioned on it.
     """
 
     item_kernel: Kernel
@@ -50,11 +50,7 @@ class UserPosteriors:
     user_basis: Basis
     shared_mean: FloatArray
     shared_lower: FloatArray
-    user: IntArray
-    winner: IntArray
-    loser: IntArray
-    weight: FloatArray
-    shift: FloatArray
+    sites: VoteSites
     n_fitted: int
 
     def at(self, target: Inputs) -> "UserPosteriors":
@@ -190,9 +186,10 @@ class UserPosteriors:
         """The comparisons of these users in blocks, with the rows of `users` that each is about."""
         row_of = np.full(len(self), -1, dtype=np.intp)
         row_of[users] = np.arange(len(users))
-        mine = np.flatnonzero(row_of[self.user] >= 0)
-        rows = row_of[self.user[mine]]
-        for block in arrange(rows, self.winner[mine], self.loser[mine], len(self.items)):
+        mine = np.flatnonzero(row_of[self.sites.user] >= 0)
+        rows = row_of[self.sites.user[mine]]
+        winner, loser = self.sites.winner[mine], self.sites.loser[mine]
+        for block in arrange(rows, winner, loser, len(self.items)):
             yield block.users, replace(block, edges=mine[block.edges])
 
     def _condition(
@@ -204,8 +201,8 @@ class UserPosteriors:
         """
         factor = self.known_factor[block.items]
         into = prior @ factor.transpose(0, 2, 1)
-        own = eliminate(block.laplacian(self.weight), square_root(factor @ into))
-        alpha = apply(own.T.transpose(0, 2, 1), block.adjoint(self.shift))
+        own = eliminate(block.laplacian(self.sites.weight), square_root(factor @ into))
+        alpha = apply(own.T.transpose(0, 2, 1), block.adjoint(self.sites.shift))
         alpha -= apply(own.R, apply(factor, mean))
         return into @ own.R @ factor, mean + apply(into, alpha)
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from penchant.people.multi_user import Watch
+from penchant.people.learning import Watch
 
 
 @contextmanager

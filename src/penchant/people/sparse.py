@@ -39,9 +39,11 @@ def select(problem: Problem, solution: Solution, n_users: int, n_items: int) -> 
     nothing = np.zeros(len(votes))
     before = state.prior.refresh(nothing, nothing).var
     removed = 0.5 * np.log(before / state.var)
-    user_entropy = np.bincount(votes.user, removed, len(problem.users))
-    item_entropy = np.bincount(votes.winner, removed, len(problem.items))
-    item_entropy += np.bincount(votes.loser, removed, len(problem.items))
+    user_entropy: FloatArray = np.zeros(len(problem.users))
+    item_entropy: FloatArray = np.zeros(len(problem.items))
+    np.add.at(user_entropy, votes.user, removed)
+    np.add.at(item_entropy, votes.winner, removed)
+    np.add.at(item_entropy, votes.loser, removed)
     users = np.argsort(-user_entropy, kind="stable")[:n_users]
     items = np.argsort(-item_entropy, kind="stable")[:n_items]
     rows = _rows(votes, users, items)
@@ -57,13 +59,7 @@ def restrict(problem: Problem, solution: Solution, kept: Kept) -> tuple[Problem,
     """The posterior given the kept users' sites on the kept items, and nothing else."""
     votes, inference = problem.votes, solution.inference
     rows = _rows(votes, kept.users, kept.items)
-    few = Votes(
-        votes.user[rows],
-        votes.winner[rows],
-        votes.loser[rows],
-        votes.count[rows],
-        votes.outcomes.part(rows),
-    )
+    few = votes.part(rows)
     sites = replace(inference.sites, tau=inference.sites.tau[rows], nu=inference.sites.nu[rows])
     prior = inference.state.prior
     blocks = arrange(few.user, few.winner, few.loser, len(problem.items))

@@ -1,0 +1,90 @@
+"""What every figure promises, and what is particular to each."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import penchant as pc
+from penchant import plots
+from penchant.metrics import calibration
+from penchant.models.ranking import RankedItem
+from penchant.online import Regret
+
+HOSTILE = "$x_{broken <b>"
+
+
+def ranking():
+    return [RankedItem(k, f"{HOSTILE}{k}", -k, -k - 1.0, -k + 1.0, 1 / k, 1, 3) for k in (1, 2, 3)]
+
+
+def regret():
+    ones = np.ones((2, 5))
+    return Regret(ones / np.arange(1, 6), ones, None, ones, 1.0, 1.0)
+
+
+DRAW = {
+    "plot_ranking": lambda ax: plots.plot_ranking(ranking(), ax=ax),
+    "plot_win_matrix": lambda ax: plots.plot_win_matrix(np.eye(3), [HOSTILE, "b", "c"], ax=ax),
+    "plot_calibration": lambda ax: plots.plot_calibration(calibration([0.7, 0.6, 0.2]), ax=ax),
+    "plot_utilities": lambda ax: plots.plot_utilities([2, 0, 1], [1, 0, 2], [1, 1, 1], ax=ax),
+    "plot_regret": lambda ax: plots.plot_regret({"a": regret(), "b": regret()}, ax=ax, alpha=1.0),
+    "plot_evidence": lambda ax: plots.plot_evidence({"a": [1, 2], "b": [0, 2]}, ax=ax),
+}
+
+
+def test_every_public_figure_is_drawn_here():
+    assert set(DRAW) == set(plots.__all__)
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_a_figure_draws_on_given_axes_or_new_ones_and_leaves_no_trace(name, tmp_path):
+    import matplotlib.pyplot as plt
+
+    given = Figure().subplots()
+    assert DRAW[name](given) is given
+    fresh = DRAW[name](None)
+    assert fresh.get_xlabel() or fresh.get_xticklabels()
+    assert fresh.figure.get_figwidth() <= 7.0
+    fresh.figure.savefig(tmp_path / "figure.svg")
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_text_is_legible_at_the_size_of_a_column(name):
+    ax = DRAW[name](None)
+    texts = [t for t in ax.findobj(lambda o: hasattr(o, "get_fontsize")) if t.get_text()]
+    assert min(text.get_fontsize() for text in texts) >= 6
+
+
+def test_the_matrix_shows_rows_against_columns():
+    ax = plots.plot_win_matrix([[0.5, 0.9], [0.1, 0.5]], ["tea", "milk"])
+    shown = ax.images[0].get_array()
+    assert shown[0, 1] == 0.9
+    assert np.isnan(shown[0, 0])
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["tea", "milk"]
+
+
+def test_utilities_are_drawn_in_the_order_of_the_feature():
+    ax = plots.plot_utilities([2, 0, 1], [20, 0, 10], [1, 1, 1], marks=[0.5])
+    assert ax.lines[0].get_xdata().tolist() == [0, 1, 2]
+    assert ax.lines[0].get_ydata().tolist() == [0, 10, 20]
+
+
+def test_calibration_intervals_cover_a_calibrated_forecaster(rng):
+    """Two standard errors hold about 95 of 100 bins when the probabilities are right."""
+    inside = total = 0
+    for _ in range(40):
+        p = rng.uniform(0.05, 0.95, 400)
+        outcome = (rng.random(400) < p).astype(float)
+        ax = plots.plot_calibration(calibration(p, outcome))
+        points = ax.collections[1].get_offsets()
+        for segment, (x, _) in zip(ax.collections[0].get_segments(), points, strict=True):
+            inside += segment[0, 1] <= x <= segment[1, 1]
+            total += 1
+    assert abs(inside / total - 0.95) < 4 * np.sqrt(0.05 * 0.95 / total)
+
+
+def test_plots_load_on_demand():
+    assert "plot_ranking" in pc.plots.__all__
+    with pytest.raises(AttributeError, match="plot_pie"):
+        _ = pc.plots.plot_pie
