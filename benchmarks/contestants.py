@@ -29,6 +29,17 @@ def penchant_fit(task):
     return penchant_posterior(task, optimize="evidence")
 
 
+def penchant_default(task):
+    """What a user gets who chooses nothing."""
+    import penchant as pc
+
+    data = pc.Comparisons.from_pairs(task["winner"], task["loser"], items=range(len(task["X"])))
+    model = pc.PreferenceGP()
+    pairs = np.column_stack([task["test_winner"], task["test_loser"]])
+    yield lambda: model.fit(task["X"], data)
+    yield lambda: np.log(model.predict_proba(pairs))
+
+
 def penchant_laplace(task):
     return penchant_posterior(task, inference="laplace")
 
@@ -125,6 +136,7 @@ CONTESTANTS = {
     "penchant ep": penchant_posterior,
     "penchant laplace": penchant_laplace,
     "penchant evidence": penchant_fit,
+    "penchant default": penchant_default,
     "penchant ep, no kernel": penchant_independent,
     "botorch laplace": botorch_posterior,
     "botorch evidence": botorch_fit,
@@ -149,6 +161,7 @@ def main():
             "predict": seconds[1],
             "peak_mb": peak,
             "log_lik": float(np.mean(values)),
+            "error": float(np.mean(values < np.log(0.5)) + 0.5 * np.mean(values == np.log(0.5))),
         },
         sys.stdout,
     )

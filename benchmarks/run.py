@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 
 HERE = Path(__file__).parent
-PARTS = ("gp", "small_data", "sweep", "scale")
+PARTS = ("gp", "small_data", "regression", "sweep", "scale")
 PEERS = ("botorch", "choix")
 PEER_PYTHON = HERE.parent / ".venv-bench" / "bin" / "python"
 

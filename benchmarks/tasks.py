@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.special import ndtr
 
+from penchant.data.datasets import load_regression
+
 
 def gp_task(n, m, seed, n_test=5000):
     """x ~ U[0,1]⁵, f ~ GP(0, 4·RBF(ℓ = 0.5)), P(a ≻ b) = Φ(Δf/√2); held-out pairs of items."""
@@ -29,4 +31,32 @@ def gp_task(n, m, seed, n_test=5000):
         "test_winner": test_winner,
         "test_loser": test_loser,
         "ceiling": ceiling,
+    }
+
+
+def regression_task(name, n_items, m, seed, n_test=20_000):
+    """Pairs from a regression set (Chu & Ghahramani 2005): the larger target is preferred."""
+    whole = load_regression(name)
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(len(whole.y))[:n_items]
+    X, y = whole.X[rows], whole.y[rows]
+    spread = X.std(axis=0)
+    X = (X - X.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+
+    def pairs(k):
+        a, b = rng.integers(len(y), size=(2, 3 * k))
+        keep = np.flatnonzero(y[a] != y[b])[:k]
+        a, b = a[keep], b[keep]
+        first = y[a] > y[b]
+        return np.where(first, a, b), np.where(first, b, a)
+
+    winner, loser = pairs(m)
+    test_winner, test_loser = pairs(n_test)
+    return {
+        "X": X,
+        "winner": winner,
+        "loser": loser,
+        "test_winner": test_winner,
+        "test_loser": test_loser,
+        "ceiling": 0.0,
     }

@@ -60,7 +60,7 @@ def test_the_matrix_shows_rows_against_columns():
     ax = plots.plot_win_matrix([[0.5, 0.9], [0.1, 0.5]], ["tea", "milk"])
     shown = ax.images[0].get_array()
     assert shown[0, 1] == 0.9
-    assert np.isnan(shown[0, 0])
+    assert shown.mask[0, 0]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["tea", "milk"]
 
 

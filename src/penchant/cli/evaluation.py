@@ -74,8 +74,9 @@ def hold_out(kind: str, study: Study, test: pc.Comparisons, seed: int) -> HeldOu
         prob = 0.5 + 0.5 * np.sign(scores[winner] - scores[loser])
     else:
         fitted = models.fit(kind, study, seed)
-        who = None if test.user is None else test.user[decided]
-        prob = models.probabilities(fitted, np.column_stack([winner, loser]), who)
+        pairs = zip(_names(test.items, winner), _names(test.items, loser), strict=True)
+        who = None if test.user is None else _names(test.users, test.user[decided])
+        prob = models.probabilities(fitted, pairs, who)
     seconds = perf_counter() - begin
     return HeldOut(prob, count, kind not in models.BY_FEATURES, seconds)
 
@@ -105,6 +106,11 @@ def _summary(kind: str, per_fold: list[dict[str, float | None]]) -> dict[str, An
         row[name] = float(known.mean()) if len(known) else None
         row[f"{name}_se"] = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) else None
     return row
+
+
+def _names(names: tuple[Any, ...], index: Any) -> list[Any]:
+    """Names, because a model would take the index 3 for an item that is called 3."""
+    return [names[i] for i in index.tolist()]
 
 
 def _bradley_terry(data: pc.Comparisons) -> FloatArray:

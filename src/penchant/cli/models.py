@@ -7,7 +7,7 @@ import numpy as np
 
 import penchant as pc
 from penchant.cli.features import Encoding, FloatArray
-from penchant.cli.study import Study
+from penchant.cli.study import Study, as_names
 
 MODELS = {
     "gp": "PreferenceGP",
@@ -98,36 +98,54 @@ def probabilities(
 ) -> FloatArray:
     """P(first preferred to second), (k,), given that one is: ties are shared out.
 
-    pairs : (k, 2) names or indices of items, or with X its rows.
+    pairs : (k, 2) names of items, or with X its rows.
     users : who is asked, one a pair; None for somebody picked at random.
     """
     if fitted.kind in BY_FEATURES:
         raise pc.DataError(
             f"a {fitted.kind} model gives scores and no probabilities: fit --model gp for them"
         )
-    turned = pairs[:, ::-1] if isinstance(pairs, np.ndarray) else [(b, a) for a, b in pairs]
+    pairs = [(first, second) for first, second in pairs]
+    turned = [(second, first) for first, second in pairs]
     wins, losses = (_proba(fitted, oriented, users, X) for oriented in (pairs, turned))
     return wins / (wins + losses)
 
 
-def _proba(fitted: Fitted, pairs: Any, users: Any | None, X: FloatArray | None) -> FloatArray:
+def _proba(
+    fitted: Fitted, pairs: list[tuple[Any, Any]], users: Any | None, X: FloatArray | None
+) -> FloatArray:
+    predict = fitted.model.predict_proba
+    features = {} if X is None else {"X": X}
     if fitted.kind == "gp":
-        return np.asarray(fitted.model.predict_proba(pairs, X))
-    context = {} if X is None else {"X": X}
+        return np.asarray(predict(pairs, **features))
     if users is not None:
-        return np.asarray(fitted.model.predict_proba(pairs, users, **context))
-    step = max(1, len(fitted.users) // CROWD)
-    crowd = range(0, len(fitted.users), step)
-    return np.mean([fitted.model.predict_proba(pairs, u, **context) for u in crowd], axis=0)
+        return np.asarray(predict(pairs, users, **features))
+    crowd = fitted.users[:: max(1, len(fitted.users) // CROWD)]
+    everyone = [user for user in crowd for _ in pairs]
+    each = predict(pairs * len(crowd), everyone, **features)
+    return np.asarray(each.reshape(len(crowd), len(pairs)).mean(axis=0))
+
+
+def find_user(fitted: Fitted, name: str | None) -> Any | None:
+    """The user whom a text on the command line names."""
+    if name is None:
+        return None
+    if fitted.kind not in FOR_PEOPLE:
+        raise pc.DataError(
+            "--user: this model takes everybody together; fit --model multi-user or community to "
+            "look at one person"
+        )
+    (user,) = as_names([name], fitted.users)
+    if user not in fitted.users:
+        raise pc.DataError(
+            f"--user {name}: nobody of that name made a comparison; the {len(fitted.users)} users "
+            f"are {', '.join(map(str, fitted.users[:3]))} …"
+        )
+    return user
 
 
 def ranking(fitted: Fitted, level: float, user: Any | None = None) -> list[dict[str, Any]]:
     """Rows from best to worst; what a model cannot tell is None."""
-    if user is not None and fitted.kind not in FOR_PEOPLE:
-        raise pc.DataError(
-            "this model takes everybody together: fit --model multi-user or community to rank for "
-            "one user"
-        )
     if fitted.kind in BY_FEATURES:
         return _rank_scores(fitted)
     who = {} if user is None else {"user": user}

@@ -47,14 +47,15 @@ def command(
     has never seen are placed by their features, and without pairs their utilities are written.
     """
     fitted = source.fitted(output)
+    who = models.find_user(fitted, user)
     new = _new_items(fitted, new_items)
     if pairs_file is None and not pairs:
         if new is None:
             raise click.UsageError("nothing to predict: give PAIRS, --pair A B or --new-items FILE")
         names, X = new
-        output.rows(_utilities(fitted, names, X), ITEM_FORMATS, model=fitted.kind)
+        output.rows(_utilities(fitted, names, X, who), ITEM_FORMATS, model=fitted.kind)
     else:
-        questions = _questions(fitted, pairs_file, pairs, user)
+        questions = _questions(fitted, pairs_file, pairs, who)
         probability = _probabilities(fitted, questions, new)
         rows = [
             {"first": a, "second": b, "user": who, "probability": float(p)}
@@ -68,7 +69,7 @@ def command(
 
 
 def _questions(
-    fitted: Fitted, path: str | None, pairs: tuple[tuple[str, str], ...], user: str | None
+    fitted: Fitted, path: str | None, pairs: tuple[tuple[str, str], ...], user: Any | None
 ) -> list[tuple[Any, Any, Any]]:
     """(first, second, who) of every question, by name."""
     questions: list[tuple[Any, Any, Any]] = [(a, b, user) for a, b in pairs]
@@ -98,11 +99,19 @@ def _new_items(fitted: Fitted, path: str | None) -> tuple[list[Any], FloatArray]
     return as_names(table.columns[fitted.item_encoding.id_column], fitted.items), features
 
 
-def _utilities(fitted: Fitted, names: list[Any], X: FloatArray) -> list[dict[str, Any]]:
+def _utilities(
+    fitted: Fitted, names: list[Any], X: FloatArray, user: Any | None
+) -> list[dict[str, Any]]:
+    """What new items are worth to one person, or to everybody on average."""
+    sd: Any = [None] * len(names)
     if fitted.kind in models.BY_FEATURES:
-        utility, sd = fitted.model.predict(X), [None] * len(names)
-    else:
+        utility = fitted.model.predict(X)
+    elif fitted.kind == "gp":
         utility, sd = fitted.model.predict(X, return_std=True)
+    elif user is None:
+        utility = fitted.model.predict(X=X).mean(axis=0)
+    else:
+        (utility,), (sd,) = fitted.model.predict([user], X=X, return_std=True)
     return [
         {"item": name, "utility": float(u), "sd": s}
         for name, u, s in zip(names, utility, sd, strict=True)
@@ -115,8 +124,8 @@ def _probabilities(
     new: tuple[list[Any], FloatArray] | None,
 ) -> FloatArray:
     pairs = [(first, second) for first, second, _ in questions]
-    who = [user for *_, user in questions]
-    who = None if all(user is None for user in who) else who
+    asked = [user for *_, user in questions]
+    who = None if all(user is None for user in asked) else asked
     if new is None:
         return models.probabilities(fitted, pairs, who)
     names, X = [*fitted.items, *new[0]], np.concatenate([fitted.X, new[1]])

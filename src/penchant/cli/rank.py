@@ -5,7 +5,6 @@ import click
 from penchant.cli import models
 from penchant.cli.options import Source, source_argument
 from penchant.cli.output import Output, output_options
-from penchant.cli.study import as_names
 
 FORMATS = {
     "rank": "d",
@@ -46,7 +45,7 @@ def command(
     the chance of being the best of all, and rank_low to rank_high the interval of the rank.
     """
     fitted = source.fitted(output)
-    name = None if user is None else as_names([user], fitted.users)[0]
-    rows = models.ranking(fitted, level, name)[:top]
-    output.rows(rows, FORMATS, model=fitted.kind, level=level, user=name)
+    who = models.find_user(fitted, user)
+    rows = models.ranking(fitted, level, who)[:top]
+    output.rows(rows, FORMATS, model=fitted.kind, level=level, user=who)
     output.suggest(f"penchant ask {source.spelled}")

@@ -40,7 +40,7 @@ def plot_regret(
             bound = f"Theorem 1, {label}"
             ax.plot(rounds, run.bound(alpha), "--", color=colour, linewidth=0.8, label=bound)
     what = "utility" if of == "utility" else "DCG*"
-    ax.set(xscale="log", xlabel="rounds", ylabel=f"average {what} regret")
+    ax.set(xscale="log", yscale="log", xlabel="rounds", ylabel=f"average {what} regret")
     ax.legend(fontsize=6, frameon=False)
     return tidy(ax)
 

@@ -1,0 +1,301 @@
+"""The estimator: names in and out, shapes, newcomers, saving, real data."""
+
+import copy
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from penchant.data import Comparisons, load_cars, load_sushi_a
+from penchant.errors import DataError
+from penchant.kernels import RBF, Constant
+from penchant.likelihoods import Lapse, Probit
+from penchant.metrics import calibration, log_loss, pair_error
+from penchant.models.multi_user_gp import MultiUserGP
+from penchant.models.storage import load
+
+ITEMS = ("tea", "milk", "water", "juice")
+USERS = ("ann", "bob", "cem", "dee")
+
+
+@pytest.fixture
+def data():
+    rows = [
+        ("ann", "tea", "milk"),
+        ("ann", "tea", "water"),
+        ("ann", "milk", "water"),
+        ("bob", "milk", "tea"),
+        ("bob", "juice", "tea"),
+        ("cem", "tea", "juice"),
+        ("cem", "water", "juice"),
+    ]
+    user, winner, loser = zip(*rows, strict=True)
+    return Comparisons.from_pairs(winner, loser, user=user, items=ITEMS, users=USERS)
+
+
+@pytest.fixture
+def X():
+    return np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.0], [3.0, 2.0]])
+
+
+@pytest.fixture
+def F():
+    return np.array([[20.0], [60.0], [25.0], [55.0]])
+
+
+@pytest.fixture
+def fitted(X, data, F):
+    return MultiUserGP(optimize=None, random_state=0).fit(X, data, F)
+
+
+def test_predict_by_name_and_by_index(fitted):
+    every = fitted.predict()
+    assert every.shape == (4, 4)
+    mean, std = fitted.predict(["cem", "ann"], return_std=True)
+    np.testing.assert_array_equal(mean, every[[2, 0]])
+    np.testing.assert_array_equal(mean, fitted.predict([2, 0]))
+    assert (std > 0).all()
+    np.testing.assert_array_equal(fitted.predict("ann"), every[:1])
+
+
+def test_probabilities_of_both_orders_sum_to_one(fitted):
+    pairs = [("tea", "milk"), ("juice", "water"), (0, 3)]
+    forward = fitted.predict_proba(pairs, ["ann", "bob", "dee"])
+    backward = fitted.predict_proba([p[::-1] for p in pairs], ["ann", "bob", "dee"])
+    np.testing.assert_allclose(forward + backward, 1.0)
+    assert forward[0] > 0.5
+    one = fitted.predict_proba(pairs, "bob")
+    assert one.shape == (3,)
+    assert one[1] == pytest.approx(forward[1])
+
+
+def test_users_differ_from_each_other_and_from_the_population(fitted):
+    ann, bob = fitted.predict_proba([("tea", "milk")] * 2, ["ann", "bob"])
+    population = fitted.posterior_for().prob(np.array([0]), np.array([1]))[0]
+    assert bob < 0.5 < ann
+    assert bob < population < ann
+
+
+def test_rank_is_the_users_own_table(fitted):
+    table = fitted.rank("ann", n_samples=500)
+    assert table[0].item == "tea"
+    assert {row.item for row in table} == set(ITEMS)
+    assert fitted.rank("ann", n_samples=500).rows == table.rows
+    assert {row.item for row in fitted.rank(n_samples=100)} == set(ITEMS)
+
+
+def test_posterior_has_the_protocol_of_one_item_space(fitted):
+    one = fitted.posterior_.for_user(1)
+    a, b = np.array([0]), np.array([1])
+    assert len(one) == 4
+    assert one.sample(7, np.random.default_rng(0)).shape == (7, 4)
+    assert one.covariance(np.array([0, 2])).shape == (2, 2)
+    np.testing.assert_allclose(one.prob(a, b), fitted.predict_proba([(0, 1)], 1))
+    np.testing.assert_allclose(one.var, np.diagonal(one.covariance()))
+
+
+def test_cold_users_follow_their_features(X, data, F):
+    user_kernel = RBF(10.0, variance=20.0)
+    gp = MultiUserGP(RBF(), user_kernel, optimize=None).fit(X, data, F)
+    like_ann, like_bob = gp.predict_proba(
+        [("tea", "milk")] * 2, users=[0, 1], user_features=[[20.0], [60.0]]
+    )
+    assert like_bob < like_ann
+    assert gp.predict(user_features=[[30.0], [31.0], [32.0]]).shape == (3, 4)
+
+
+def test_newcomers_without_features_get_what_is_shared(data):
+    gp = MultiUserGP(optimize=None).fit(None, data)
+    cold = gp.predict(user_features=np.empty((2, 0)))
+    np.testing.assert_allclose(cold[0], gp.predict("dee")[0], atol=1e-12)  # dee never answered
+    np.testing.assert_allclose(cold[0], gp.posterior_for().mean, atol=1e-10)
+
+
+def test_new_items_by_features(fitted, X):
+    assert fitted.predict(X=X[:2] + 0.1).shape == (4, 2)
+    near = fitted.predict_proba([(0, 1)], "ann", X=X[:2])
+    assert near.shape == (1,)
+    assert near[0] > 0.5
+
+
+def test_folding_in_a_user(fitted):
+    new = Comparisons.from_pairs(["juice", "water"], ["tea", "tea"], user=["eva", "eva"])
+    with pytest.raises(DataError, match="none were given"):
+        fitted.fold_in(new)
+    bigger = fitted.fold_in(new, [[40.0]])
+    assert bigger.predict_proba([("tea", "juice")], "eva")[0] < 0.5
+    assert bigger.comparisons_.users == (*USERS, "eva")
+    np.testing.assert_array_equal(bigger.predict(list(USERS)), fitted.predict())
+    assert bigger.predict().shape == (5, 4)
+    assert fitted.predict().shape == (4, 4)
+    twice = bigger.fold_in(Comparisons.from_pairs(["tea"], ["milk"], user=["fay"]), [[21.0]])
+    assert twice.predict().shape == (6, 4)
+
+
+def test_folding_in_refuses_known_users_and_unknown_items(fitted):
+    with pytest.raises(DataError, match="'ann'"):
+        fitted.fold_in(Comparisons.from_pairs(["tea"], ["milk"], user=["ann"]), [[20.0]])
+    with pytest.raises(DataError, match="unknown item 'wine'"):
+        fitted.fold_in(Comparisons.from_pairs(["tea"], ["wine"], user=["eva"]), [[20.0]])
+
+
+def test_sparse_reports_what_it_kept(X, data):
+    whole = MultiUserGP(optimize=None).fit(X, data)
+    gp = MultiUserGP(optimize=None, sparse=(2, 3)).fit(X, data)
+    assert whole.kept_ is None
+    assert len(gp.kept_.users) == 2
+    assert len(gp.kept_.items) == 3
+    assert gp.kept_.n_comparisons < len(data)
+    assert gp.log_evidence_ == whole.log_evidence_
+    assert gp.predict().shape == (4, 4)
+    assert np.abs(gp.predict() - whole.predict()).max() > 1e-3
+
+
+@pytest.mark.parametrize("inference", ["ep", "laplace", "variational"])
+def test_learning_raises_the_evidence(data, inference):
+    start = MultiUserGP(inference=inference, optimize=None).fit(None, data)
+    learned = MultiUserGP(inference=inference).fit(None, data)
+    assert learned.log_evidence_ > start.log_evidence_
+    assert learned.report_.n_evaluations > 1
+    assert 0.0 < learned.sharing_ < 1.0
+
+
+def test_em_learns_a_free_covariance(data):
+    start = MultiUserGP(optimize=None).fit(None, data)
+    assert MultiUserGP(optimize="em").fit(None, data).log_evidence_ > start.log_evidence_
+
+
+def test_likelihoods_with_parameters(data):
+    gp = MultiUserGP(likelihood=Lapse(Probit(), 0.05)).fit(None, data)
+    assert gp.likelihood_.rate != 0.05
+    assert gp.predict_proba([("tea", "milk")], "ann")[0] < 1 - gp.likelihood_.rate / 2
+
+
+def test_fit_changes_nothing_that_it_was_given(X, data, F):
+    before = copy.deepcopy((X, F, data.winner))
+    gp = MultiUserGP(RBF((1.0, 1.0)))
+    params = gp.get_params()
+    gp.fit(X, data, F)
+    assert gp.get_params() == params
+    for old, new in zip(before, (X, F, data.winner), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert clone(gp).get_params() == params
+
+
+def test_the_same_fit_twice_gives_the_same_bits(X, data, F):
+    first, second = (MultiUserGP(random_state=3).fit(X, data, F) for _ in range(2))
+    np.testing.assert_array_equal(first.predict(), second.predict())
+    assert first.rank("bob").rows == second.rank("bob").rows
+
+
+@pytest.mark.parametrize("sparse", [None, (2, 3)])
+@pytest.mark.parametrize("with_features", [False, True])
+def test_save_and_load(X, data, F, tmp_path, sparse, with_features):
+    gp = MultiUserGP(optimize=None, sparse=sparse, random_state=0)
+    gp.fit(*((X, data, F) if with_features else (None, data)))
+    gp.save(tmp_path / "model.penchant")
+    again = load(tmp_path / "model.penchant")
+    np.testing.assert_array_equal(again.predict(), gp.predict())
+    np.testing.assert_array_equal(
+        again.predict_proba([("tea", "milk")], "dee"), gp.predict_proba([("tea", "milk")], "dee")
+    )
+    assert again.report_ == gp.report_
+    assert again.rank("ann").rows == gp.rank("ann").rows
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"inference": "guess"}, "inference"),
+        ({"optimize": "luck"}, "optimize"),
+        ({"sharing": 1.0}, "sharing"),
+        ({"sparse": (0, 3)}, "sparse"),
+        ({"item_kernel": "rbf"}, "item_kernel"),
+    ],
+)
+def test_bad_parameters(data, parameters, message):
+    with pytest.raises(DataError, match=message):
+        MultiUserGP(**parameters).fit(None, data)
+
+
+def test_bad_requests(fitted, data, X, F):
+    with pytest.raises(DataError, match="who made them"):
+        MultiUserGP().fit(X, data.pooled())
+    with pytest.raises(DataError, match="4 users"):
+        MultiUserGP().fit(X, data, F[:3])
+    with pytest.raises(DataError, match="unknown user"):
+        fitted.predict("zoe")
+    with pytest.raises(DataError, match="one user for all pairs"):
+        fitted.predict_proba([(0, 1)] * 3, ["ann", "bob"])
+    with pytest.raises(DataError, match="one kind at a time"):
+        fitted.predict("ann", user_features=[[1.0]])
+    with pytest.raises(DataError, match="fitted on 1"):
+        fitted.predict(user_features=[[1.0, 2.0]])
+    with pytest.raises(DataError, match="row 5 of the 2 new users"):
+        fitted.predict_proba([(0, 1)], users=5, user_features=[[1.0], [2.0]])
+    with pytest.raises(DataError, match="features X"):
+        MultiUserGP("free", optimize=None).fit(X, data).predict(X=X)
+
+
+def test_ties_need_a_likelihood_that_knows_them(data):
+    tied = Comparisons.from_pairs(["a"], ["b"], user=["u"], tie=[True])
+    with pytest.raises(DataError, match="ties"):
+        MultiUserGP().fit(None, tied)
+
+
+def sushi_split(n_users, k, seed):
+    """k of the 45 pairs of each user for training, the rest for testing."""
+    rng = np.random.default_rng(seed)
+    rankings = load_sushi_a().rankings[rng.choice(5000, n_users, replace=False)]
+    better, worse = np.triu_indices(10, 1)
+    chosen = rng.permuted(np.tile(np.arange(45), (n_users, 1)), axis=1)
+    parts = []
+    for columns in (chosen[:, :k], chosen[:, k:]):
+        user = np.repeat(np.arange(n_users), columns.shape[1])
+        rows = rankings[user]
+        place = np.arange(len(user))
+        winner, loser = rows[place, better[columns.ravel()]], rows[place, worse[columns.ravel()]]
+        parts.append((winner, loser, user))
+    train = Comparisons.from_pairs(
+        *parts[0][:2], user=parts[0][2], items=range(10), users=range(n_users)
+    )
+    return train, parts[1]
+
+
+def test_sushi_is_learned_from_five_pairs_a_user(data_folder):
+    train, (winner, loser, user) = sushi_split(300, 5, seed=0)
+    gp = MultiUserGP(random_state=0).fit(None, train)
+    p = gp.predict_proba(np.column_stack([winner, loser]), user)
+    assert pair_error(p) < 0.29  # a population ranking alone errs in 0.34
+    assert log_loss(p) < 0.55
+    assert calibration(p).error < 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("k", "accuracy", "log_lik"), [(5, 0.74, -0.52), (10, 0.79, -0.43), (27, 0.875, -0.25)]
+)
+def test_sushi_of_a_thousand_users(data_folder, k, accuracy, log_lik):
+    errors, losses, gaps = [], [], []
+    for seed in range(3):
+        train, (winner, loser, user) = sushi_split(1000, k, seed)
+        p = MultiUserGP().fit(None, train).predict_proba(np.column_stack([winner, loser]), user)
+        errors.append(pair_error(p))
+        losses.append(log_loss(p))
+        gaps.append(calibration(p).error)
+    assert 1 - np.mean(errors) >= accuracy
+    assert -np.mean(losses) >= log_lik
+    assert np.mean(gaps) <= 0.02
+
+
+@pytest.mark.slow
+def test_cars(data_folder):
+    cars = load_cars().comparisons
+    errors = []
+    for seed in range(10):
+        train, test = cars.split(0.4, random_state=seed)
+        p = MultiUserGP().fit(None, train).predict_proba(
+            np.column_stack([test.winner, test.loser]), test.user
+        )
+        errors.append(pair_error(p, test.count))
+    assert 1 - np.mean(errors) >= 0.84
