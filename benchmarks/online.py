@@ -15,7 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-REPEATS = 7
+REPEATS = 15
 TIMEOUT = 900
 N_DOCS, N_FEATURES = 24, 700
 PAIR_FEATURES = 100

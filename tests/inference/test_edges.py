@@ -55,3 +55,13 @@ def test_edges_pool_users_and_keep_only_compared_items():
         (0, 1, 2.0),
         (1, 0, 1.0),
     ]
+
+
+def test_taking_some_edges_keeps_their_items_and_outcomes():
+    data = Comparisons.from_pairs([4, 1, 3], [1, 2, 0], tie=[False, True, False], items=range(5))
+    edges = Edges.of(data)
+    some = edges.take(np.array([2, 0]))
+    for part, row in enumerate((2, 0)):
+        assert some.items[some.winner[part]] == edges.items[edges.winner[row]]
+        assert some.items[some.loser[part]] == edges.items[edges.loser[row]]
+        assert some.outcomes.tie[part] == edges.outcomes.tie[row]

@@ -145,3 +145,22 @@ def test_climbing_reaches_a_stationary_point_and_em_agrees(universe, rng):
     np.testing.assert_allclose(gradient(problem, climbed), drag, atol=0.05)
     em = expectation_maximize(problem, start)
     assert em.inference.log_evidence == pytest.approx(climbed.inference.log_evidence, abs=0.5)
+
+
+def test_a_bounded_problem_is_learned_from_some_of_its_comparisons(rng, monkeypatch):
+    from penchant.inference import learning
+
+    monkeypatch.setattr(learning, "LEARNING_EDGES", 150)
+    n = 60
+    X = rng.random((n, 1))
+    f = 4.0 * np.sin(5 * X[:, 0])
+    a = rng.integers(n, size=600)
+    b = (a + 1 + rng.integers(n - 1, size=600)) % n
+    wins = f[a] - f[b] + rng.standard_normal(600) > 0
+    data = Comparisons.from_pairs(np.where(wins, a, b), np.where(wins, b, a), items=range(n))
+    items = Inputs(X, index=np.arange(n))
+    problem = Problem(items, Edges.of(data), Settings(), rank=15)
+    start = Hyperparameters(RBF(1.0, 0.1), Probit())
+    learned = maximize(problem, start)
+    assert len(learned.inference.sites.tau) == len(problem.edges) > 150
+    assert learned.inference.log_evidence > solve(problem, start).inference.log_evidence + 10

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from penchant.data import Comparisons, load_cars, load_sushi_a
 from penchant.errors import DataError
-from penchant.kernels import RBF, Constant
+from penchant.kernels import RBF
 from penchant.likelihoods import Lapse, Probit
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models.multi_user_gp import MultiUserGP
@@ -52,10 +52,10 @@ def test_predict_by_name_and_by_index(fitted):
     every = fitted.predict()
     assert every.shape == (4, 4)
     mean, std = fitted.predict(["cem", "ann"], return_std=True)
-    np.testing.assert_array_equal(mean, every[[2, 0]])
+    np.testing.assert_allclose(mean, every[[2, 0]], atol=1e-12)
     np.testing.assert_array_equal(mean, fitted.predict([2, 0]))
     assert (std > 0).all()
-    np.testing.assert_array_equal(fitted.predict("ann"), every[:1])
+    np.testing.assert_allclose(fitted.predict("ann"), every[:1], atol=1e-12)
 
 
 def test_probabilities_of_both_orders_sum_to_one(fitted):
@@ -125,7 +125,7 @@ def test_folding_in_a_user(fitted):
     bigger = fitted.fold_in(new, [[40.0]])
     assert bigger.predict_proba([("tea", "juice")], "eva")[0] < 0.5
     assert bigger.comparisons_.users == (*USERS, "eva")
-    np.testing.assert_array_equal(bigger.predict(list(USERS)), fitted.predict())
+    np.testing.assert_allclose(bigger.predict(list(USERS)), fitted.predict(), atol=1e-12)
     assert bigger.predict().shape == (5, 4)
     assert fitted.predict().shape == (4, 4)
     twice = bigger.fold_in(Comparisons.from_pairs(["tea"], ["milk"], user=["fay"]), [[21.0]])
@@ -227,11 +227,9 @@ def test_bad_requests(fitted, data, X, F):
         fitted.predict("zoe")
     with pytest.raises(DataError, match="one user for all pairs"):
         fitted.predict_proba([(0, 1)] * 3, ["ann", "bob"])
-    with pytest.raises(DataError, match="one kind at a time"):
-        fitted.predict("ann", user_features=[[1.0]])
     with pytest.raises(DataError, match="fitted on 1"):
         fitted.predict(user_features=[[1.0, 2.0]])
-    with pytest.raises(DataError, match="row 5 of the 2 new users"):
+    with pytest.raises(DataError, match="unknown row of user_features 5"):
         fitted.predict_proba([(0, 1)], users=5, user_features=[[1.0], [2.0]])
     with pytest.raises(DataError, match="features X"):
         MultiUserGP("free", optimize=None).fit(X, data).predict(X=X)
@@ -294,8 +292,10 @@ def test_cars(data_folder):
     errors = []
     for seed in range(10):
         train, test = cars.split(0.4, random_state=seed)
-        p = MultiUserGP().fit(None, train).predict_proba(
-            np.column_stack([test.winner, test.loser]), test.user
+        p = (
+            MultiUserGP()
+            .fit(None, train)
+            .predict_proba(np.column_stack([test.winner, test.loser]), test.user)
         )
         errors.append(pair_error(p, test.count))
     assert 1 - np.mean(errors) >= 0.84

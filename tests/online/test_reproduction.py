@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
+from penchant.data.svmrank import GradedDocuments
 from penchant.online import Round
-from penchant.reproduce.perceptron import RetrainedSVM, decay
+from penchant.reproduce.perceptron import (
+    RetrainedSVM,
+    curves,
+    decay,
+    draw,
+    prepare,
+    table,
+    verdict,
+)
 
 
 def test_the_svm_is_trained_when_examples_have_grown_by_a_tenth():
@@ -38,3 +47,21 @@ def test_a_round_without_improvement_teaches_the_svm_nothing():
     round_ = Round(np.eye(3))
     svm.learn(round_.docs, np.arange(3), np.arange(3))
     assert svm.weights is None
+
+
+def test_the_report_of_a_small_collection(tmp_path):
+    rng = np.random.default_rng(1)
+    qid = np.repeat(np.arange(15), 8)
+    X = rng.standard_normal((qid.size, 3))
+    taste = np.array([1.0, -0.5, 0.0])
+    y = np.clip(np.round(X @ taste + 0.3 * rng.standard_normal(qid.size) + 1), 0, 4)
+    collection = prepare("toy", GradedDocuments(X, y, qid), X, n_passes=2)
+    assert len(collection.rounds) == 30
+    assert np.corrcoef(collection.weights, taste)[0, 1] > 0.95
+    lines = list(curves(collection, n_permutations=2))
+    rows = table(lines).splitlines()
+    assert len(rows) == 2 + 5
+    assert all(row.count("|") == 10 for row in rows)
+    assert verdict(collection, lines).startswith("- toy: α = 1 ends at ")
+    draw(lines, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000

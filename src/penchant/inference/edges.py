@@ -52,6 +52,15 @@ class Edges:
     def __len__(self) -> int:
         return len(self.winner)
 
+    def take(self, rows: IntArray) -> "Edges":
+        """Some of the comparisons, over the items that occur in them."""
+        used, ends = np.unique(
+            np.concatenate([self.winner[rows], self.loser[rows]]), return_inverse=True
+        )
+        outcomes = Outcomes(*(None if part is None else part[rows] for part in self.outcomes))
+        winner, loser = np.split(ends, 2)
+        return Edges(winner, loser, self.count[rows], self.items[used], outcomes)
+
 
 class ItemDifferences:
     """A with rows e_winner − e_loser over `n_points` items (item space)."""

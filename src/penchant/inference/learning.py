@@ -15,6 +15,9 @@ from penchant.numerics.types import FloatArray
 SITE_TOLERANCE = 1e-3
 """Of sites while climbing: the evidence is stationary in them, so it errs by the order of 1e-6."""
 LEARNING_FACTOR_TOLERANCE = 1e-7
+LEARNING_EDGES = 50_000
+"""With a bounded rank, most comparisons that hyperparameters are learned from: a handful of
+numbers is settled long before."""
 MAX_STEPS = 60
 EM_ROUNDS = 30
 PRIOR_SPREAD = 1.7
@@ -41,7 +44,8 @@ def maximize(
         messages.append(str(outcome.message))
         if climb.best[0] > best[0]:
             best = climb.best
-    solution = solve(problem, start.at(best[1]), best[2])
+    sites = best[2] if rough.edges is problem.edges else None
+    solution = solve(problem, start.at(best[1]), sites)
     return _annotated(solution, messages[0], n_evaluations)
 
 
@@ -53,9 +57,14 @@ def _annotated(solution: Solution, optimizer: str, n_evaluations: int) -> Soluti
 
 
 def _while_learning(problem: Problem) -> Problem:
-    settings = problem.settings
+    """The problem with tolerances, and at a bounded rank a size, that suffice for climbing."""
+    settings, edges = problem.settings, problem.edges
+    if problem.rank is not None and len(edges) > LEARNING_EDGES:
+        rng = np.random.default_rng(0)
+        edges = edges.take(rng.choice(len(edges), LEARNING_EDGES, replace=False))
     return replace(
         problem,
+        edges=edges,
         settings=replace(settings, tolerance=max(SITE_TOLERANCE, settings.tolerance)),
         factor_tolerance=max(LEARNING_FACTOR_TOLERANCE, problem.factor_tolerance),
     )
@@ -151,7 +160,7 @@ def expectation_maximize(problem: Problem, start: Hyperparameters) -> Solution:
         gain, previous = value - previous, value
         rounds += 1
         hyper = _m_step(rough, solution, start.kernel.theta)
-    final = solve(problem, hyper, sites)
+    final = solve(problem, hyper, sites if rough.edges is problem.edges else None)
     return _annotated(final, f"EM: {rounds} rounds", rounds)
 
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from penchant.data import Comparisons, check_connected
+from penchant.data.names import Lookup
 from penchant.errors import ConvergenceWarning, DataError, DataWarning
 from penchant.inference import RULES, Posterior, Settings
 from penchant.kernels import Constant, Independent, Inputs, Kernel
@@ -196,7 +197,8 @@ class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
 
         users : a user or a sequence of them, names or indices; None for all, in order.
         X : None for the training items, or (k, d) features of new ones.
-        user_features : (k, d) for new users of whom only features are known; then leave `users`.
+        user_features : (k, d) for new users of whom only features are known; `users` are then
+            rows of it, all by default.
         """
         posterior, index = self._look(users, X, user_features)
         mean, var = posterior.utilities(index)
@@ -214,11 +216,7 @@ class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         pairs : (k, 2) item names or indices; with X given, rows of X.
         users : one user for all pairs, or one for each; with user_features, rows of those.
         """
-        if user_features is None:
-            posterior, who = self._look(users, X, None)
-        else:
-            posterior, new = self._look(None, X, user_features)
-            who = new[np.atleast_1d(np.asarray(users, dtype=np.intp))]
+        posterior, who = self._look(users, X, user_features)
         if X is None:
             index = self.comparisons_.pair_index(pairs)
         else:
@@ -297,14 +295,14 @@ class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         if X is not None:
             new = self.item_columns_.rows(X, len(X), "items")
             posterior = posterior.at(replace(new, index=None))
-        if user_features is None:
-            known = self.comparisons_.users if users is None else users
-            return posterior, np.atleast_1d(self.comparisons_.user_index(known))
-        if users is not None:
-            raise DataError(
-                "predict got both users and user_features: known users are named, new ones "
-                "described; ask for one kind at a time"
-            )
-        newcomers = self.user_columns_.rows(user_features, len(user_features), "users")
-        extended = posterior.with_users(newcomers)
-        return extended, np.arange(len(posterior), len(extended))
+        if user_features is not None:
+            first, k = len(posterior), len(user_features)
+            newcomers = self.user_columns_.rows(user_features, k, "users")
+            posterior = posterior.with_users(newcomers)
+            rows = Lookup(tuple(range(k)), "row of user_features")
+            asked = np.arange(k) if users is None else rows.index(users)
+            return posterior, first + np.atleast_1d(asked)
+        everybody = np.arange(len(posterior))
+        return posterior, (
+            everybody if users is None else np.atleast_1d(self.comparisons_.user_index(users))
+        )

@@ -8,11 +8,13 @@ per community; a new draw of the utilities. All of a sweep's randomness comes fr
 seed and the number of the sweep, so a chain continues exactly from any state.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penchant.numerics.types import IntArray
+from penchant.numerics.types import FloatArray, IntArray
+from penchant.people.community_draws import Draw
 from penchant.people.community_utility import (
     Groups,
     Mixture,
@@ -25,6 +27,8 @@ from penchant.people.samplers import SAMPLERS, Allocation, ChainState, draw_conc
 
 GROWTH_ATTEMPTS = 8
 """Communities that a sweep tries to split while a chain grows."""
+DRAWS_PER_CHAIN = 50
+"""Draws kept of a chain's sweeps after the warm-up."""
 MOVES = 3
 """Split or merge moves of a sweep."""
 
@@ -171,4 +175,69 @@ def _settle(
         thetas=thetas,
         theta=theta,
         log_joint=log_evidence + log_prior_of_sizes(partition.sizes, state.concentration),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A chain so far: where it is, its traces from the start on, and the draws that were kept.
+
+    n_communities, log_joint: (sweeps + 1,), the first entry with everybody in one community.
+    """
+
+    state: ChainState
+    n_communities: IntArray
+    log_joint: FloatArray
+    draws: tuple[Draw, ...]
+
+    @classmethod
+    def of(cls, state: ChainState) -> "Chain":
+        """A chain that is yet to run."""
+        return cls(state, np.array([len(state.utilities)]), np.array([state.log_joint]), ())
+
+
+Watch = Callable[[ChainState], None]
+"""Told the state after each sweep."""
+
+
+def run_chain(
+    mixture: Mixture, plan: Plan, chain: Chain, n_sweeps: int, watch: Watch
+) -> tuple[Chain, bool]:
+    """Sweep on; also says whether all sweeps were made.
+
+    An interrupt from the keyboard ends the chain early, with what it has by then.
+    """
+    state, states, completed = chain.state, [], True
+    n_kept = max(1, state.sweep + n_sweeps - max(plan.n_warmup, state.sweep))
+    thin = -(-n_kept // DRAWS_PER_CHAIN)
+    draws = []
+    try:
+        for _ in range(n_sweeps):
+            state = sweep(mixture, plan, state)
+            states.append((len(state.utilities), state.log_joint))
+            if state.sweep > plan.n_warmup and state.sweep % thin == 0:
+                draws.append(_draw_of(mixture, state))
+            watch(state)
+    except KeyboardInterrupt:
+        completed = False
+    if not (draws or chain.draws):
+        draws = [_draw_of(mixture, state)]
+    numbers, values = zip(*states, strict=True) if states else ((), ())
+    extended = Chain(
+        state,
+        np.append(chain.n_communities, np.array(numbers, dtype=np.intp)),
+        np.append(chain.log_joint, values),
+        (*chain.draws, *draws),
+    )
+    return extended, completed
+
+
+def _draw_of(mixture: Mixture, state: ChainState) -> Draw:
+    n_kernel = len(mixture.hyper.kernel.theta)
+    return Draw(
+        sizes=state.sizes,
+        utilities=state.utilities,
+        likelihood_thetas=state.thetas[:, n_kernel:],
+        chain=state.seed[-1],
+        labels=np.arange(len(state.utilities)),
     )

@@ -1,0 +1,98 @@
+"""What sets communities apart: their items, the items' attributes, and who their members are."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from penchant.numerics.types import FloatArray, IntArray
+
+RIDGE = 1e-3
+"""Keeps slopes finite where attributes repeat each other; relative to one unit of variance."""
+
+
+class ItemAgreement(NamedTuple):
+    """Per item, (n,): how much communities like it on average, and how far they differ."""
+
+    liking: FloatArray
+    spread: FloatArray
+
+
+def standardised(utilities: FloatArray) -> FloatArray:
+    """(C, n) utilities with mean 0 and deviation 1 in each community: scales differ, taste counts.
+
+    >>> standardised(np.array([[1.0, 3.0]]))
+    array([[-1., 1.]])
+    """
+    centred = utilities - utilities.mean(axis=1, keepdims=True)
+    scale = centred.std(axis=1, keepdims=True)
+    return centred / np.where(scale > 0.0, scale, 1.0)
+
+
+def item_agreement(utilities: FloatArray, weight: FloatArray) -> ItemAgreement:
+    """Consensus and division over items: utilities (C, n), weight (C,) summing to one.
+
+    >>> item_agreement(np.array([[2.0, 0.0, 1.0], [2.0, 1.0, 0.0]]), np.array([0.5, 0.5])).spread.round(2)
+    array([0. , 0.61, 0.61])
+    """
+    liking = standardised(utilities)
+    mean = weight @ liking
+    return ItemAgreement(mean, np.sqrt(weight @ (liking - mean) ** 2))
+
+
+def distinctiveness(utilities: FloatArray, weight: FloatArray) -> FloatArray:
+    """(C, n): how much more each community likes an item than the others do on average."""
+    return _against_others(standardised(utilities), weight)
+
+
+def attribute_slopes(utilities: FloatArray, X: FloatArray, weight: FloatArray) -> FloatArray:
+    """(C, d): how much more each attribute draws a community than it draws the others.
+
+    Slopes of the standardised utilities on the standardised attributes (n, d), all at once.
+    """
+    Z = X - X.mean(axis=0)
+    scale = Z.std(axis=0)
+    Z /= np.where(scale > 0.0, scale, 1.0)
+    gram = Z.T @ Z / len(Z) + RIDGE * np.eye(Z.shape[1])
+    slopes = np.linalg.solve(gram, Z.T @ standardised(utilities).T / len(Z)).T
+    return _against_others(slopes, weight)
+
+
+def feature_contrasts(membership: FloatArray, features: FloatArray) -> FloatArray:
+    """(C, q): how unusual a community's mean user feature is, in standard errors.
+
+    membership (U, C) weighs the users; the comparison is with the users outside.
+    """
+    inside = membership.sum(axis=0)
+    outside = len(membership) - inside
+    total = features.sum(axis=0)
+    own = membership.T @ features
+    tiny = np.finfo(np.float64).tiny
+    gap = own / np.maximum(inside, tiny)[:, None]
+    gap -= (total - own) / np.maximum(outside, tiny)[:, None]
+    variance = features.var(axis=0)
+    inverse_sizes = 1.0 / np.maximum(inside, 1.0) + 1.0 / np.maximum(outside, 1.0)
+    return gap / np.sqrt(np.maximum(inverse_sizes[:, None] * variance, tiny))
+
+
+def value_win_rates(
+    pair_counts: FloatArray, winner: IntArray, loser: IntArray, values: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """How often items with each value of one attribute win, by community (paper 004, Table 2).
+
+    pair_counts: (C, m) answers by community; values: (n,) the attribute of each item. Only
+    answers between items that differ in it count. Returns the values (v,) and rates (C, v).
+    """
+    levels, level_of = np.unique(values, return_inverse=True)
+    won, lost = level_of[winner], level_of[loser]
+    differ = won != lost
+    wins = np.stack([np.bincount(won[differ], c[differ], len(levels)) for c in pair_counts])
+    losses = np.stack([np.bincount(lost[differ], c[differ], len(levels)) for c in pair_counts])
+    return levels, wins / np.maximum(wins + losses, 1.0)
+
+
+def _against_others(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """(C, k) values less the weighted mean of the other communities' values."""
+    if len(values) == 1:
+        return np.zeros_like(values)
+    others = (weight @ values - weight[:, None] * values) / (1.0 - weight)[:, None]
+    return values - others
