@@ -57,9 +57,9 @@ class Edges:
         used, ends = np.unique(
             np.concatenate([self.winner[rows], self.loser[rows]]), return_inverse=True
         )
-        outcomes = Outcomes(*(None if part is None else part[rows] for part in self.outcomes))
         winner, loser = np.split(ends, 2)
-        return Edges(winner, loser, self.count[rows], self.items[used], outcomes)
+        items, outcomes = self.items[used], self.outcomes.part(rows)
+        return Edges(winner, loser, self.count[rows], items, outcomes)
 
 
 class ItemDifferences:

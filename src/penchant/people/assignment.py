@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from penchant.data import Comparisons
+from penchant.errors import DataError
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -44,7 +45,12 @@ class Answers:
 
     @classmethod
     def of(cls, data: Comparisons) -> "Answers":
-        """Index the distinct answers; the rows of `data` must tell users apart."""
+        """Index the distinct answers of all users."""
+        if data.user is None:
+            raise DataError(
+                "these comparisons do not say who made them: communities are groups of users; "
+                "give a user for each comparison, or use PreferenceGP for everybody together"
+            )
         key = data.winner * data.n_items + data.loser
         key += data.tie * data.n_items**2
         if data.margin is not None:
@@ -155,4 +161,5 @@ def count_pairs(shard: sparse.csr_array, assignment: LabelArray, n_groups: int) 
     m = shard.shape[1]
     cell = np.repeat(assignment.astype(np.intp) * m, np.diff(shard.indptr))
     cell += shard.indices
-    return np.bincount(cell, shard.data, n_groups * m).reshape(n_groups, m)
+    counts: FloatArray = np.bincount(cell, shard.data, n_groups * m).reshape(n_groups, m)
+    return counts

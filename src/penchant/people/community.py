@@ -160,8 +160,8 @@ def _settle(
         if plan.own:
             thetas = learn_own(mixture, groups, theta)
     fits = [
-        fit_community(mixture, counts, own, sites)
-        for counts, own, *sites in zip(
+        fit_community(mixture, counts, own, (tau, nu))
+        for counts, own, tau, nu in zip(
             partition.pair_counts, thetas, partition.tau, partition.nu, strict=True
         )
     ]

@@ -137,12 +137,12 @@ def _most_typical(draws: Draws, shares: list[SingleArray], n_communities: int) -
     candidates = [fitting[i] for i in spread]
     partitions = [shares[i].argmax(axis=0) for i in candidates]
     agreement = [sum(adjusted_rand_score(a, b) for b in partitions) for a in partitions]
-    return candidates[int(np.argmax(agreement))]
+    return int(candidates[int(np.argmax(agreement))])
 
 
 def _match(overlap: SingleArray) -> IntArray:
     """(K,) a reported community for each of a draw's, given the (C, K) users in common."""
-    labels = overlap.argmax(axis=0)
+    labels: IntArray = overlap.argmax(axis=0)
     reported, matched = linear_sum_assignment(overlap, maximize=True)
     labels[matched] = reported
     return labels

@@ -77,9 +77,10 @@ def _shared(population: Hyperparameters, s: float) -> Hyperparameters:
 
 def _loss(problem: Problem, solution: Solution, held_out: Comparisons) -> float:
     """Total log loss of the held-out answers, ties left out."""
-    decided = ~held_out.tie
+    votes = Votes.of(held_out)
+    decided = np.flatnonzero(~held_out.tie)
     difference = posteriors_of(problem, solution).differences(
-        *(column[decided] for column in (held_out.user, held_out.winner, held_out.loser))
+        votes.user[decided], votes.winner[decided], votes.loser[decided]
     )
     prob = solution.hyper.likelihood.prob(*difference)
-    return -float(held_out.count[decided] @ np.log(np.maximum(prob, np.finfo(float).tiny)))
+    return -float(votes.count[decided] @ np.log(np.maximum(prob, np.finfo(float).tiny)))

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 import numba
 import numpy as np
 
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import IntArray
 from penchant.people.assignment import LabelArray, SingleArray
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -36,7 +36,7 @@ class Scan(NamedTuple):
     assignment: LabelArray
     size: IntArray
     empty: IntArray
-    uniform: FloatArray
+    uniform: SingleArray
 
 
 @_compiled

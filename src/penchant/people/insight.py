@@ -25,13 +25,15 @@ def standardised(utilities: FloatArray) -> FloatArray:
     """
     centred = utilities - utilities.mean(axis=1, keepdims=True)
     scale = centred.std(axis=1, keepdims=True)
-    return centred / np.where(scale > 0.0, scale, 1.0)
+    unit: FloatArray = centred / np.where(scale > 0.0, scale, 1.0)
+    return unit
 
 
 def item_agreement(utilities: FloatArray, weight: FloatArray) -> ItemAgreement:
     """Consensus and division over items: utilities (C, n), weight (C,) summing to one.
 
-    >>> item_agreement(np.array([[2.0, 0.0, 1.0], [2.0, 1.0, 0.0]]), np.array([0.5, 0.5])).spread.round(2)
+    >>> utilities = np.array([[2.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+    >>> item_agreement(utilities, np.array([0.5, 0.5])).spread.round(2)
     array([0. , 0.61, 0.61])
     """
     liking = standardised(utilities)
@@ -71,7 +73,8 @@ def feature_contrasts(membership: FloatArray, features: FloatArray) -> FloatArra
     gap -= (total - own) / np.maximum(outside, tiny)[:, None]
     variance = features.var(axis=0)
     inverse_sizes = 1.0 / np.maximum(inside, 1.0) + 1.0 / np.maximum(outside, 1.0)
-    return gap / np.sqrt(np.maximum(inverse_sizes[:, None] * variance, tiny))
+    contrasts: FloatArray = gap / np.sqrt(np.maximum(inverse_sizes[:, None] * variance, tiny))
+    return contrasts
 
 
 def value_win_rates(

@@ -147,7 +147,7 @@ def _split(target: Target, partition: Partition, users: IntArray, rng: np.random
 
 
 def _merge(target: Target, partition: Partition, users: IntArray, rng: np.random.Generator) -> Move:
-    pair = partition.assignment[users]
+    pair = partition.assignment[users].astype(np.intp)
     sites = list(zip(partition.tau[pair], partition.nu[pair], strict=True))
     counts = partition.pair_counts[pair]
     parts = [target.fit(*given) for given in zip(counts, sites, strict=True)]
@@ -213,13 +213,14 @@ class Launch:
 
     def draw(self, rng: np.random.Generator) -> LabelArray:
         """(k,) a side for each user, independently."""
-        side = (np.log(rng.random(self.log_side.shape[1])) >= self.log_side[0]).astype(np.int32)
+        log_uniform = np.log(rng.random(self.log_side.shape[1]))
+        side: LabelArray = (log_uniform >= self.log_side[0]).astype(np.int32)
         side[self.anchors] = [0, 1]
         return side
 
     def log_prob(self, side: LabelArray) -> float:
         """Log probability that `draw` gives these sides."""
-        chosen = np.where(side == 0, *self.log_side)
+        chosen = np.where(side == 0, self.log_side[0], self.log_side[1])
         chosen[self.anchors] = 0.0
         return float(chosen.sum())
 
@@ -252,7 +253,8 @@ def _first_division(
     if along[anchors[0]] < along[anchors[1]]:
         along = -along
     cut = np.quantile(along, rng.uniform(EDGE_SHARE, 1.0 - EDGE_SHARE))
-    return (along < cut).astype(np.int32)
+    below: LabelArray = (along < cut).astype(np.int32)
+    return below
 
 
 def difference_matrix(
