@@ -292,10 +292,8 @@ def test_cars(data_folder):
     errors = []
     for seed in range(10):
         train, test = cars.split(0.4, random_state=seed)
-        p = (
-            MultiUserGP()
-            .fit(None, train)
-            .predict_proba(np.column_stack([test.winner, test.loser]), test.user)
-        )
+        pairs = np.array(test.items)[np.column_stack([test.winner, test.loser])]
+        users = np.array(test.users)[test.user]
+        p = MultiUserGP().fit(None, train).predict_proba(pairs, users)
         errors.append(pair_error(p, test.count))
     assert 1 - np.mean(errors) >= 0.84

@@ -145,3 +145,14 @@ def test_what_cannot_be_saved_says_so(tmp_path):
     with pytest.raises(pc.DataError, match="cannot be saved"):
         gp.save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_names_of_features_are_kept(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame({"sweet": [0.0, 1.0, 2.0, 3.0], "hot": [1.0, 0.0, 1.0, 0.0]})
+    model = pc.RankRLS("linear", alpha=1.0).fit(frame, [0, 1, 2, 3])
+    model.save(tmp_path / "m")
+    again = pc.load(tmp_path / "m")
+    assert again.feature_names_in_.tolist() == ["sweet", "hot"]
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))

@@ -13,6 +13,8 @@ from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.types import FloatArray
 
 SMALLEST_STEP = 1.0 / 64.0
+PATIENCE = 10
+"""Sweeps in which the largest move should at least halve."""
 
 
 class GaussianState(Protocol):
@@ -74,12 +76,13 @@ def infer(
 
     `refresh(cτ, cν)` conditions a Gaussian model on the sites, each counted c times. The step
     is halved when the sites turn back on themselves, or when a proposal leaves the posterior
-    without a positive definite precision; it grows again while they move straight on.
+    without a positive definite precision; it grows again while they move straight on, up to a
+    limit that is halved whenever ten sweeps have not halved the largest move.
     """
     rule = RULES[settings.rule]
     state, sites = _begin(refresh, count, sites)
     step = smallest = 1.0 if likelihood.log_concave else 0.5
-    n_sweeps, previous = 0, np.zeros(0)
+    n_sweeps, previous, longest, milestone = 0, np.zeros(0), 1.0, np.inf
     while True:
         proposal, skipped = _hold_invalid(
             rule(state.mean, state.var, sites, likelihood, outcomes), sites
@@ -88,8 +91,11 @@ def infer(
         change = float(np.abs(moves).max(initial=0.0))
         if change < settings.tolerance or n_sweeps >= settings.max_sweeps:
             break
+        if n_sweeps % PATIENCE == 0:
+            stalled, milestone = change > 0.5 * milestone, change
+            longest = max(0.5 * longest, SMALLEST_STEP) if stalled else longest
         turning = n_sweeps > 0 and moves @ previous < -0.5 * (previous @ previous)
-        step = max(0.5 * step, SMALLEST_STEP) if turning else min(1.0, 1.5 * step)
+        step = max(0.5 * step, SMALLEST_STEP) if turning else min(longest, 1.5 * step)
         previous = moves
         del state  # its matrices make room for those of the next
         state, sites, step = _move(refresh, count, sites, proposal, step)

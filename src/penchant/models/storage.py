@@ -120,6 +120,8 @@ def _encode(value: Any, shelf: _Shelf) -> Any:
         return value if math.isfinite(value) else {"$float": repr(value)}
     if isinstance(value, np.generic):
         return _encode(value.item(), shelf)
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return {"$objects": _encode(value.tolist(), shelf)}
     if isinstance(value, np.ndarray):
         return {"$array": shelf.place(value)}
     if sparse.issparse(value):
@@ -177,6 +179,8 @@ def _decode(tree: Any, reader: _Reader) -> Any:
         return float(tree["$float"])
     if "$array" in tree:
         return reader.array(int(tree["$array"]))
+    if "$objects" in tree:
+        return np.array(_decode(tree["$objects"], reader), dtype=object)
     if "$sparse" in tree:
         parts = tuple(_decode(part, reader) for part in tree["$sparse"])
         return sparse.csr_array(parts, shape=tuple(tree["shape"]))

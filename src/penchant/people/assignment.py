@@ -161,5 +161,5 @@ def count_pairs(shard: sparse.csr_array, assignment: LabelArray, n_groups: int) 
     m = shard.shape[1]
     cell = np.repeat(assignment.astype(np.intp) * m, np.diff(shard.indptr))
     cell += shard.indices
-    counts: FloatArray = np.bincount(cell, shard.data, n_groups * m).reshape(n_groups, m)
-    return counts
+    counts = np.bincount(cell, shard.data, n_groups * m)
+    return np.asarray(counts, dtype=np.float64).reshape(n_groups, m)

@@ -1,0 +1,237 @@
+"""CommunityGP: communities of taste, found by a Dirichlet-process mixture (paper 004)."""
+
+import copy
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from penchant.data import Comparisons, check_connected
+from penchant.errors import ConvergenceWarning, DataError, DataWarning
+from penchant.inference import Hyperparameters, Settings
+from penchant.kernels import Inputs, Kernel
+from penchant.likelihoods import Likelihood, get
+from penchant.models.community_report import (
+    Community,
+    ItemView,
+    Names,
+    feature_names,
+    introduce,
+    view_items,
+)
+from penchant.models.defaults import default_kernel
+from penchant.models.features import FeatureColumns
+from penchant.models.storage import save
+from penchant.models.validation import check_choice, check_features
+from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.types import FloatArray, IntArray
+from penchant.people.assignment import Answers
+from penchant.people.community import Chain, Plan, run_chain, start_chain
+from penchant.people.community_diagnostics import diagnose
+from penchant.people.community_draws import Draws, align
+from penchant.people.community_personal import PersonalModel, fit_personal, personal_kernel
+from penchant.people.community_utility import Mixture, fit_reported
+from penchant.people.fold_in import fold_in
+from penchant.people.insight import feature_contrasts
+from penchant.people.samplers import SAMPLERS, ChainState
+from penchant.people.votes import Votes
+
+SITE_TOLERANCE = 1e-3
+"""Of expectation propagation within a chain: far finer than what a draw varies by."""
+
+
+class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Groups of users with a common taste, their number included, and what each prefers.
+
+    A Dirichlet-process mixture: every user belongs to a community, every community has its own
+    utilities with a Gaussian process prior over the items. Memberships are sampled, so whatever
+    is uncertain (who belongs where, how many communities there are) comes with probabilities.
+
+    Parameters
+    ----------
+    concentration : float or (shape, rate)
+        λ: the larger, the more communities are expected. A pair has it learned under a Gamma
+        prior.
+    kernel : Kernel or None
+        Prior covariance over items. None: an RBF on the standardised features, or independent
+        items without X.
+    likelihood : str or Likelihood
+        "probit", "logit", "ties", "gaussian" or an instance.
+    sampler : {"collapsed", "blocked"}
+        "collapsed" reassigns users one after another; "blocked" all at once given weights, for
+        very many users.
+    personal : bool
+        Also learn how each user deviates from their community: better predictions where users
+        answered much.
+    n_sweeps : int
+        Sweeps of each chain; the first half warms it up and is not used.
+    n_chains : int
+        Independent chains, compared in `diagnostics_`.
+    hyperparameters : {"shared", "community"}
+        One set for all communities, or each its own, held near the shared ones.
+    optimize : {"evidence", None}
+        Learn hyperparameters while warming up, or keep them as given.
+    rank : int or None
+        Bound on the rank of the prior's factor, for very many items.
+    progress : bool
+        Show a progress bar, on a terminal only.
+    random_state : None, int or Generator
+        The same seed gives the same result.
+
+    Attributes
+    ----------
+    n_communities_ : int, the likeliest number; groups of one user or under 1 % do not count
+    community_counts_ : dict, posterior over the number
+    membership_ : (n_users, n_communities_), rows sum to one
+    communities_ : list of `Community`, largest first
+    posteriors_ : tuple of `Posterior`, one a community
+    diagnostics_ : `Diagnostics`: traces, effective sample size, agreement of chains
+    kernel_, likelihood_ : with learned parameters
+    personal_ : `UserPosteriors` with personal=True, else None
+    communal_share_ : how much of taste communities explain, with personal=True
+    chains_, draws_ : what was sampled; `resume` goes on from there
+    comparisons_ : the data that were fitted
+
+    Examples
+    --------
+    >>> from penchant.data import Comparisons
+    >>> tea = ["tea", "milk", "water"]
+    >>> users = range(12)
+    >>> data = Comparisons.from_rankings([tea] * 6 + [tea[::-1]] * 6, users=users)
+    >>> model = CommunityGP(n_sweeps=20, n_chains=1, random_state=0).fit(None, data)
+    >>> model.n_communities_
+    2
+    >>> bool(model.predict_proba([("tea", "water")], users=0)[0] > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        concentration: float | tuple[float, float] = 1.0,
+        *,
+        kernel: Kernel | None = None,
+        likelihood: str | Likelihood = "probit",
+        sampler: str = "collapsed",
+        personal: bool = False,
+        n_sweeps: int = 100,
+        n_chains: int = 2,
+        hyperparameters: str = "shared",
+        optimize: str | None = "evidence",
+        rank: int | None = None,
+        progress: bool = True,
+        random_state: RandomState = None,
+    ) -> None:
+        self.concentration = concentration
+        self.kernel = kernel
+        self.likelihood = likelihood
+        self.sampler = sampler
+        self.personal = personal
+        self.n_sweeps = n_sweeps
+        self.n_chains = n_chains
+        self.hyperparameters = hyperparameters
+        self.optimize = optimize
+        self.rank = rank
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, data: Comparisons, user_features: Any = None) -> Self:
+        """Find the communities.
+
+        X : (n_items, d) features in the order of `data.items`, or None.
+        data : Comparisons with users.
+        user_features : (n_users, q) in the order of `data.users`, or None: not used to find
+            communities, but to tell afterwards who their members are.
+
+        An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
+        """
+        self._check_parameters()
+        likelihood = get(self.likelihood)
+        self.item_columns_, items = FeatureColumns.of(
+            X, data.n_items, "items", scale=self.kernel is None
+        )
+        features = check_features(user_features, data.n_users, "users")
+        if (message := check_connected(data)) is not None:
+            warnings.warn(message, DataWarning, stacklevel=2)
+        self.item_feature_names_ = feature_names(X, "feature")
+        self.user_feature_names_ = feature_names(user_features, "user feature")
+        hyper = Hyperparameters(self.kernel or default_kernel(items), likelihood)
+        mixture = self._mixture(data, items, hyper)
+        likelihood.check(mixture.answers.outcomes)
+        plan = self._plan()
+        seed = int(as_rng(self.random_state).integers(2**32))
+        chains = [
+            Chain.of(start_chain(mixture, plan, (seed, number))) for number in range(self.n_chains)
+        ]
+        self.comparisons_ = data
+        self._store(mixture, *self._run(mixture, plan, chains, self.n_sweeps))
+        self.user_contrasts_ = np.zeros((self.n_communities_, 0))
+        if features is not None:
+            self.user_contrasts_ = feature_contrasts(self.membership_, features)
+        return self
+
+    def resume(self, n_sweeps: int) -> Self:
+        """Let every chain go on from where it is, exactly as if it had never stopped."""
+        check_is_fitted(self, "chains_")
+        hyper = Hyperparameters(self.kernel_, self.likelihood_)
+        mixture = self._mixture(self.comparisons_, self.posteriors_[0].universe, hyper)
+        self._store(mixture, *self._run(mixture, self._plan(), self.chains_, n_sweeps))
+        return self
+
+    def _check_parameters(self) -> None:
+        check_choice(self, "sampler", SAMPLERS)
+        check_choice(self, "optimize", ("evidence", None))
+        check_choice(self, "hyperparameters", ("shared", "community"))
+        for name, least in (("n_sweeps", 2), ("n_chains", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise DataError(f"CommunityGP: {name}={value!r}: it must be at least {least}")
+        numbers = np.atleast_1d(np.asarray(self.concentration, dtype=float))
+        if len(numbers) > 2 or not (np.isfinite(numbers) & (numbers > 0)).all():
+            raise DataError(
+                f"CommunityGP: concentration={self.concentration!r}: it must be a positive number, "
+                "or (shape, rate) of a Gamma prior, both positive"
+            )
+
+    def _plan(self) -> Plan:
+        prior = self.concentration if isinstance(self.concentration, tuple) else None
+        start = self.concentration if prior is None else prior[0] / prior[1]
+        return Plan(
+            sampler=self.sampler,
+            n_warmup=self.n_sweeps // 2,
+            concentration=float(start),
+            concentration_prior=prior,
+            learn=self.optimize is not None,
+            own=self.hyperparameters == "community",
+        )
+
+    def _mixture(self, data: Comparisons, items: Inputs, hyper: Hyperparameters) -> Mixture:
+        """Over the users who answered anything: the others belong anywhere."""
+        answers = Answers.of(data)
+        active = np.flatnonzero(np.diff(answers.counts.indptr))
+        if len(active) < answers.n_users:
+            answers = answers.take(active)
+        return Mixture(answers, items, hyper, Settings(tolerance=SITE_TOLERANCE), self.rank)
+
+    def _run(
+        self, mixture: Mixture, plan: Plan, chains: Sequence[Chain], n_sweeps: int
+    ) -> tuple[tuple[Chain, ...], bool]:
+        """The chains after more sweeps; those that an interrupt left without any are dropped."""
+        done: list[Chain] = []
+        with self._progress(len(chains), n_sweeps) as watch:
+            for number, chain in enumerate(chains):
+                after, completed = run_chain(
+                    mixture, plan, chain, n_sweeps, partial(watch, number)
+                )
+                done.append(after)
+                if not completed:
+                    return (*done, *(c for c in chains[len(done) :] if c.draws)), False
+        return tuple(done), True

@@ -1,0 +1,136 @@
+"""Communities as users of the library meet them: who they are and what sets them apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penchant.inference import Posterior
+from penchant.models.ranking import Ranking, ranking_of
+from penchant.numerics.types import FloatArray, IntArray
+from penchant.people.insight import attribute_slopes, distinctiveness, item_agreement
+
+SHOWN = 5
+"""Items and features that a community is introduced with."""
+
+
+class Trait(NamedTuple):
+    """A feature by which a community differs from the others: more of it if positive."""
+
+    name: str
+    strength: float
+
+
+class ItemView(NamedTuple):
+    """How communities see an item: average standardised liking, and how far they differ."""
+
+    item: Any
+    liking: float
+    spread: float
+
+
+@dataclass(frozen=True)
+class Community:
+    """One community of taste.
+
+    number: its column in `membership_`, from 0; size: expected number of users; share of all.
+    ranking: its items from best to worst with intervals. representative: items that it likes
+    more than other communities do, most distinctive first. attributes: item features that draw it
+    more (or less) than others, in standardised slopes. user_features: features that its members
+    have more (or less) of, in standard errors.
+    """
+
+    number: int
+    size: float
+    share: float
+    ranking: Ranking
+    representative: tuple[Any, ...]
+    attributes: tuple[Trait, ...]
+    user_features: tuple[Trait, ...]
+
+    def __str__(self) -> str:
+        lines = [f"community {self.number}: {self.size:.0f} users ({self.share:.0%})"]
+        best = ", ".join(str(row.item) for row in self.ranking[:SHOWN])
+        lines.append(f"  likes best: {best}")
+        if self.representative:
+            lines.append(f"  more than others: {', '.join(map(str, self.representative))}")
+        for title, traits in (("drawn to", self.attributes), ("members", self.user_features)):
+            if traits:
+                told = ", ".join(f"{trait.name} {trait.strength:+.1f}" for trait in traits)
+                lines.append(f"  {title}: {told}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What items, their features and the users' features are called."""
+
+    items: Sequence[Any]
+    attributes: tuple[str, ...]
+    user_features: tuple[str, ...]
+
+
+def feature_names(X: Any, what: str) -> tuple[str, ...]:
+    """Column names of a data frame, or numbered ones.
+
+    >>> feature_names(np.zeros((2, 2)), "feature")
+    ('feature 0', 'feature 1')
+    """
+    if X is None:
+        return ()
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        columns = [f"{what} {i}" for i in range(np.shape(X)[1])]
+    return tuple(str(column) for column in columns)
+
+
+def introduce(
+    posteriors: Sequence[Posterior],
+    sizes: FloatArray,
+    contrasts: FloatArray,
+    names: Names,
+    rng: np.random.Generator,
+) -> list[Community]:
+    """Make each community's acquaintance.
+
+    sizes: (C,) expected users; contrasts: (C, q) of their features.
+    """
+    weight = sizes / sizes.sum()
+    utilities = np.stack([posterior.mean for posterior in posteriors])
+    apart = distinctiveness(utilities, weight)
+    X = posteriors[0].universe.X
+    slopes = np.zeros((len(sizes), 0)) if X is None else attribute_slopes(utilities, X, weight)
+    return [
+        Community(
+            number=c,
+            size=float(sizes[c]),
+            share=float(weight[c]),
+            ranking=ranking_of(posterior, names.items, 0.95, 2000, rng),
+            representative=tuple(names.items[i] for i in _largest(apart[c])),
+            attributes=_traits(slopes[c], names.attributes),
+            user_features=_traits(contrasts[c], names.user_features),
+        )
+        for c, posterior in enumerate(posteriors)
+    ]
+
+
+def _largest(values: FloatArray) -> IntArray:
+    """Positions of the largest positive values."""
+    order = np.argsort(-values, kind="stable")[:SHOWN]
+    return order[values[order] > 0.0]
+
+
+def _traits(strengths: FloatArray, names: tuple[str, ...]) -> tuple[Trait, ...]:
+    order = np.argsort(-np.abs(strengths), kind="stable")[:SHOWN]
+    return tuple(Trait(names[i], float(strengths[i])) for i in order if strengths[i] != 0.0)
+
+
+def view_items(
+    posteriors: Sequence[Posterior], sizes: FloatArray, items: Sequence[Any]
+) -> list[ItemView]:
+    """All items, those that communities agree on most first."""
+    utilities = np.stack([posterior.mean for posterior in posteriors])
+    liking, spread = item_agreement(utilities, sizes / sizes.sum())
+    order = np.argsort(spread, kind="stable")
+    return [ItemView(items[i], float(liking[i]), float(spread[i])) for i in order]

@@ -1,0 +1,179 @@
+"""The group: help, speed, exit codes, warnings, completion."""
+
+import os
+import re
+import subprocess
+import sys
+from time import perf_counter
+
+import pytest
+
+from penchant.cli import COMMANDS, LazyCommands, main
+
+
+def test_help_lists_every_command_without_importing_any():
+    code = (
+        "import sys; from penchant.cli import main; main(['--help'], standalone_mode=False); "
+        "print([m for m in sys.modules if m in ('numpy', 'rich', 'scipy', 'duckdb') "
+        "or m.startswith('penchant.cli.')])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[-1] == "[]"
+    for name, what in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(what)}$", shown.stdout, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_help_starts_within_three_times_an_import_of_click():
+    def seconds(code):
+        times = []
+        for _ in range(7):
+            begin = perf_counter()
+            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+            times.append(perf_counter() - begin)
+        return min(times)
+
+    help_ = "from penchant.cli import main; main(['--help'])"
+    assert seconds(help_) < 3 * seconds("import click")
+
+
+def test_every_command_says_in_one_line_what_the_group_says():
+    for name in COMMANDS:
+        command = LazyCommands().get_command(None, name)
+        assert command.help
+
+
+def test_version(run):
+    import penchant
+
+    assert run("--version").stdout.strip().endswith(penchant.__version__)
+
+
+def test_a_mistyped_command_gets_a_suggestion(run):
+    assert "did you mean rank?" in run("rnak", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rank"], "Missing argument 'SOURCE'"),
+        (["rank", "votes.csv", "--column", "winer=x"], "must look like winner=chosen"),
+        (["rank", "votes.csv", "--relation", "links.csv"], "must look like cites=links.csv"),
+        (["rank", "votes.csv", "--relation", "a:round=links.csv"], "undirected, directed"),
+        (["rank", "votes.csv", "--level", "1.5"], "--level"),
+        (["rank", "model.penchant", "--items", "items.csv"], "belong to `penchant fit`"),
+        (["fit", "model.penchant"], "needs the comparisons"),
+        (["fit", "votes.csv", "-o", "model.txt"], "ends in .penchant"),
+        (["predict", "model.penchant"], "nothing to predict"),
+        (["reproduce", "nothing"], "there is no experiment"),
+    ],
+)
+def test_wrong_usage_is_code_two(run, arguments, message):
+    result = run(*arguments, code=2)
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def write(name, text):
+    with open(name, "w", encoding="utf-8") as file:
+        file.write(text)
+    return name
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("typo.csv", "winer,loser\na,b\n", "no column is recognised as the winner"),
+        ("empty.csv", "", "is empty"),
+        ("header.csv", "winner,loser\n", "empty"),
+        ("self.csv", "winner,loser\na,a\n", "with itself"),
+        ("note.docx", "winner,loser\na,b\n", "no known format"),
+    ],
+)
+def test_bad_data_is_code_three_and_one_clear_message(run, name, text, message):
+    result = run("rank", write(name, text), code=3)
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_missing_file_is_bad_data(run):
+    assert "there is no file nowhere.csv" in run("rank", "nowhere.csv", code=3).stderr
+
+
+def test_two_rows_are_enough(run):
+    result = run("rank", write("two.csv", "winner,loser\na,b\nb,c\n"), "--csv")
+    assert [line.split(",")[1] for line in result.stdout.splitlines()[1:]] == ["a", "b", "c"]
+
+
+def test_three_bad_rows_in_ten_thousand_are_all_named_and_can_be_skipped(run):
+    rows = [f"i{k % 20},i{(k + 1 + k % 7) % 20}" for k in range(10_000)]
+    rows[17], rows[4999], rows[9876] = "i3,", "i4,i4", ",i2"
+    name = write("bad.csv", "winner,loser\n" + "\n".join(rows) + "\n")
+    refused = run("rank", name, code=3).stderr
+    assert "3 of 10000 rows" in refused
+    for row in (18, 5000, 9877):
+        assert f"row {row} " in refused
+    skipped = run("rank", name, "--skip-bad", "--top", "1")
+    assert skipped.stderr.startswith("warning: 3 of 10000 rows")
+    assert "9997 comparisons" in skipped.stderr
+    assert len(skipped.stdout.splitlines()) == 2
+
+
+def test_interruption_is_130(run, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("penchant.cli.rank.models.ranking", interrupt)
+    assert "interrupted" in run("rank", "model.penchant", code=130).stderr
+
+
+def test_a_numerical_failure_is_one(run, monkeypatch):
+    import penchant as pc
+
+    def fail(*_, **__):
+        raise pc.NumericalError("not positive definite")
+
+    monkeypatch.setattr("penchant.cli.rank.models.ranking", fail)
+    assert "not positive definite" in run("rank", "model.penchant", code=1).stderr
+
+
+def test_warnings_are_one_line_without_code(run):
+    name = write("apart.csv", "winner,loser\na,b\nx,y\n")
+    lines = run("rank", name).stderr.splitlines()
+    assert (
+        sum(line.startswith("warning: the comparisons fall into 2 groups") for line in lines) == 1
+    )
+    assert not any(".py" in line for line in lines)
+
+
+def test_colour_only_where_wanted(run):
+    coloured = run("rank", "nowhere.csv", code=3, color=True)
+    assert "\x1b[31m" in coloured.stderr
+    plain = run("rank", "nowhere.csv", code=3, color=True, env={"NO_COLOR": "1"})
+    assert "\x1b" not in plain.stderr
+
+
+def test_shell_completion():
+    environment = {**os.environ, "_PENCHANT_COMPLETE": "bash_complete", "COMP_CWORD": "1"}
+    environment["COMP_WORDS"] = "penchant ra"
+    code = "from penchant.cli import main; main(prog_name='penchant')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["plain,rank"]
+
+
+def test_standard_input_in_every_format(run):
+    import gzip
+
+    text = b"\xef\xbb\xbfwinner;loser\r\ntea;milk\r\n"
+    lines = b'{"winner": "tea", "loser": "milk"}\n'
+    for content in (text, gzip.compress(text), lines):
+        assert '"tea"' in run("rank", "-", "--json", "-q", input=content).stdout
+    assert "standard input is empty" in run("rank", "-", code=3, input=b"").stderr
+
+
+def test_main_is_the_entry_point():
+    assert main.name == "main"
