@@ -12,7 +12,7 @@ HOSTILE = '<script>alert("x")</script>&\''
 class Outline(HTMLParser):
     """Tags, attributes and text of a document; complains about tags that do not match."""
 
-    VOID = {"meta", "img", "br", "link"}
+    VOID = ("meta", "img", "br", "link")
 
     def __init__(self, text):
         super().__init__()

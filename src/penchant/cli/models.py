@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import penchant as pc
+from penchant.cli.crowd import rank_communities
 from penchant.cli.features import Encoding, FloatArray
 from penchant.cli.study import Study, as_names
 
@@ -86,7 +87,7 @@ def fit(kind: str, study: Study, seed: int, progress: bool = False) -> Fitted:
     model = getattr(pc, MODELS[kind])(**settings)
     if kind == "gp":
         model.fit(X, data.pooled() if data.users else data, study.relations)
-    elif kind == "multi-user":
+    elif kind in FOR_PEOPLE:
         model.fit(X, data, study.user_features)
     else:
         model.fit(X, data)
@@ -148,6 +149,9 @@ def ranking(fitted: Fitted, level: float, user: Any | None = None) -> list[dict[
     """Rows from best to worst; what a model cannot tell is None."""
     if fitted.kind in BY_FEATURES:
         return _rank_scores(fitted)
+    if fitted.kind == "community":
+        index = None if user is None else fitted.users.index(user)
+        return rank_communities(fitted.model, fitted.items, level, index)
     who = {} if user is None else {"user": user}
     rows: list[dict[str, Any]] = fitted.model.rank(**who, level=level).to_dicts()
     return rows

@@ -89,10 +89,10 @@ def _new_items(fitted: Fitted, path: str | None) -> tuple[list[Any], FloatArray]
     """Names and features of the items in a table."""
     if path is None:
         return None
-    if fitted.item_encoding is None:
+    if fitted.item_encoding is None or fitted.kind == "community":
         raise pc.DataError(
-            "--new-items: the model was fitted without features, so nothing connects new items to "
-            "the old ones; fit with --items FILE"
+            "--new-items: this model does not place items by features, so nothing connects new "
+            "items to the old ones; fit --model gp or multi-user with --items FILE"
         )
     table = read_table(path)
     features = fitted.item_encoding.encode(table)

@@ -20,7 +20,9 @@ from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import FACTOR_TOLERANCE, gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray
 
-COARSE_TOLERANCE = 1e-3
+COARSE_TOLERANCE = 3e-4
+ROUGH_TOLERANCE = 1e-3
+"""Of the factor, and of the sites, when a first guess at the sites is made."""
 COARSE_SHARE = 0.7
 """A coarse factor with more than this share of the full rank is not worth the detour."""
 
@@ -92,7 +94,7 @@ def _rough_sites(problem: Problem, hyper: Hyperparameters, prior: Prior) -> Site
     if coarse.factor.shape[1] > COARSE_SHARE * prior.factor.shape[1]:
         return None
     edges, settings = problem.edges, problem.settings
-    settings = replace(settings, tolerance=max(COARSE_TOLERANCE, settings.tolerance))
+    settings = replace(settings, tolerance=max(ROUGH_TOLERANCE, settings.tolerance))
     return infer(coarse.refresh, hyper.likelihood, edges.outcomes, edges.count, settings).sites
 
 

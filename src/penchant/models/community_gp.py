@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from penchant.data import Comparisons, check_connected
 from penchant.errors import ConvergenceWarning, DataError, DataWarning
 from penchant.inference import Hyperparameters, Settings
-from penchant.kernels import Inputs, Kernel
+from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.community_report import (
     Community,
@@ -38,10 +38,12 @@ from penchant.people.assignment import Answers
 from penchant.people.community import Chain, Plan, run_chain, start_chain
 from penchant.people.community_diagnostics import diagnose
 from penchant.people.community_draws import Draws, align
-from penchant.people.community_personal import PersonalModel, fit_personal, personal_kernel
+from penchant.people.community_personal import PersonalModel, fit_personal
 from penchant.people.community_utility import Mixture, fit_reported
 from penchant.people.fold_in import fold_in
+from penchant.people.free import FreeCovariance
 from penchant.people.insight import feature_contrasts
+from penchant.people.posterior import UserPosteriors
 from penchant.people.samplers import SAMPLERS, ChainState
 from penchant.people.votes import Votes
 
@@ -164,6 +166,7 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         self.item_feature_names_ = feature_names(X, "feature")
         self.user_feature_names_ = feature_names(user_features, "user feature")
         hyper = Hyperparameters(self.kernel or default_kernel(items), likelihood)
+        self.start_theta_ = hyper.theta
         mixture = self._mixture(data, items, hyper)
         likelihood.check(mixture.answers.outcomes)
         plan = self._plan()
@@ -181,7 +184,7 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
     def resume(self, n_sweeps: int) -> Self:
         """Let every chain go on from where it is, exactly as if it had never stopped."""
         check_is_fitted(self, "chains_")
-        hyper = Hyperparameters(self.kernel_, self.likelihood_)
+        hyper = Hyperparameters(self.kernel_, self.likelihood_).at(self.start_theta_)
         mixture = self._mixture(self.comparisons_, self.posteriors_[0].universe, hyper)
         self._store(mixture, *self._run(mixture, self._plan(), self.chains_, n_sweeps))
         return self
@@ -202,12 +205,12 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
             )
 
     def _plan(self) -> Plan:
-        prior = self.concentration if isinstance(self.concentration, tuple) else None
-        start = self.concentration if prior is None else prior[0] / prior[1]
+        *rest, last = np.ravel(self.concentration).tolist()
+        prior = (rest[0], last) if rest else None
         return Plan(
             sampler=self.sampler,
             n_warmup=self.n_sweeps // 2,
-            concentration=float(start),
+            concentration=rest[0] / last if rest else last,
             concentration_prior=prior,
             learn=self.optimize is not None,
             own=self.hyperparameters == "community",
@@ -228,10 +231,186 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         done: list[Chain] = []
         with self._progress(len(chains), n_sweeps) as watch:
             for number, chain in enumerate(chains):
-                after, completed = run_chain(
-                    mixture, plan, chain, n_sweeps, partial(watch, number)
-                )
+                after, completed = run_chain(mixture, plan, chain, n_sweeps, partial(watch, number))
                 done.append(after)
                 if not completed:
                     return (*done, *(c for c in chains[len(done) :] if c.draws)), False
         return tuple(done), True
+
+    @contextmanager
+    def _progress(self, n_chains: int, n_sweeps: int) -> Iterator[Any]:
+        """What to tell of each sweep: drawn as a bar on a terminal, dropped elsewhere."""
+        console = Console(stderr=True)
+        with Progress(
+            console=console, transient=True, disable=not (self.progress and console.is_terminal)
+        ) as bar:
+            task = bar.add_task("sampling communities", total=n_chains * n_sweeps)
+
+            def watch(number: int, state: ChainState) -> None:
+                told = f"chain {number + 1} of {n_chains}: {len(state.utilities)} communities"
+                bar.update(task, advance=1, description=told)
+
+            yield watch
+
+    def _store(self, mixture: Mixture, chains: tuple[Chain, ...], completed: bool) -> None:
+        """Everything that the chains say."""
+        answers = mixture.answers
+        kept = tuple(draw for chain in chains for draw in chain.draws)
+        draws = align(Draws(kept, mixture.hyper.likelihood, 1), answers)
+        theta = np.mean([chain.state.theta for chain in chains], axis=0)
+        hyper = mixture.hyper.at(theta)
+        self.chains_, self.draws_ = chains, draws
+        self.kernel_, self.likelihood_ = hyper
+        self.n_communities_, self.community_counts_ = draws.n_communities, draws.counts()
+        active = draws.membership(answers)
+        own = self.hyperparameters == "community"
+        fits = fit_reported(mixture, active, theta, own)
+        self.posteriors_ = tuple(fit.posterior for fit in fits)
+        self.membership_ = draws.membership(self._answers())
+        plan = self._plan()
+        self.diagnostics_ = diagnose(chains, draws, answers, plan.n_warmup, completed)
+        if (message := self.diagnostics_.advice()) is not None:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        self.personal_: UserPosteriors | None = None
+        self.communal_share_ = 1.0
+        if self.personal and completed:
+            self._fit_personal(mixture.items)
+
+    def _fit_personal(self, items: Inputs) -> None:
+        kernel = self.kernel or _personal_kernel(items)
+        model = PersonalModel(items, kernel, get(self.likelihood), self.draws_, Settings())
+        rng = np.random.default_rng(self.chains_[0].state.seed)
+        self.personal_, self.communal_share_ = fit_personal(model, self.comparisons_, rng)
+
+    def _answers(self) -> Answers:
+        """All users' answers, indexed once for each set of comparisons."""
+        indexed = getattr(self, "_indexed", None)
+        if indexed is None or indexed[0] is not self.comparisons_:
+            self._indexed = indexed = (self.comparisons_, Answers.of(self.comparisons_))
+        answers: Answers = indexed[1]
+        return answers
+
+    @property
+    def has_communities_(self) -> bool:
+        """Whether more than one community is likelier than one."""
+        check_is_fitted(self, "draws_")
+        return bool(self.n_communities_ > 1)
+
+    @property
+    def communities_(self) -> list[Community]:
+        """Who the communities are, largest first."""
+        check_is_fitted(self, "draws_")
+        names = Names(self.comparisons_.items, self.item_feature_names_, self.user_feature_names_)
+        rng = np.random.default_rng(self.chains_[0].state.seed)
+        return introduce(self.posteriors_, self._sizes(), self.user_contrasts_, names, rng)
+
+    def _sizes(self) -> FloatArray:
+        sizes: FloatArray = self.membership_.sum(axis=0)
+        return sizes
+
+    def consensus(self, k: int = 5) -> list[ItemView]:
+        """The k items that communities agree on most, liked or not."""
+        check_is_fitted(self, "draws_")
+        return view_items(self.posteriors_, self._sizes(), self.comparisons_.items)[:k]
+
+    def divisive(self, k: int = 5) -> list[ItemView]:
+        """The k items that divide communities most."""
+        check_is_fitted(self, "draws_")
+        return view_items(self.posteriors_, self._sizes(), self.comparisons_.items)[::-1][:k]
+
+    def describe(self) -> str:
+        """What was found, in a few lines; says so when there is no evidence of communities."""
+        check_is_fitted(self, "draws_")
+        counts = ", ".join(f"{k}: {p:.0%}" for k, p in self.community_counts_.items())
+        if not self.has_communities_:
+            return (
+                "no evidence of communities: one taste for everybody explains the comparisons "
+                f"best (number of communities, by probability: {counts})"
+            )
+        lines = [f"{self.n_communities_} communities (by probability: {counts})"]
+        lines += [str(community) for community in self.communities_]
+        for title, items in (("agree on", self.consensus()), ("divide over", self.divisive())):
+            lines.append(f"communities {title}: {', '.join(str(view.item) for view in items)}")
+        return "\n".join(lines)
+
+    def predict(self, users: Any = None) -> FloatArray:
+        """Expected utilities (n_users, n_items).
+
+        users : a user or a sequence of them, names or indices; None for all, in order.
+        """
+        who = self._users(users)
+        if self.personal_ is not None:
+            mean: FloatArray = self.personal_.utilities(who).mean
+            return mean
+        utilities: FloatArray = self.draws_.utilities(self._answers().take(who))
+        return utilities
+
+    def predict_proba(self, pairs: Any, users: Any) -> FloatArray:
+        """P(first preferred to second), (k,), by each user's posterior over communities.
+
+        pairs : (k, 2) item names or indices. users : one for all pairs, or one for each.
+        """
+        who = self._users(users)
+        index = self.comparisons_.pair_index(pairs)
+        if len(who) not in (1, len(index)):
+            raise DataError(
+                f"there are {len(index)} pairs and {len(who)} users: give one user for all pairs, "
+                "or one for each"
+            )
+        who = np.broadcast_to(who, len(index))
+        first, second = index[:, 0], index[:, 1]
+        if self.personal_ is not None:
+            difference = self.personal_.differences(who, first, second)
+            prob: FloatArray = self.personal_.likelihood.prob(*difference)
+            return prob
+        distinct, owner = np.unique(who, return_inverse=True)
+        prob = self.draws_.prob(self._answers().take(distinct), owner, first, second)
+        return prob
+
+    def _users(self, users: Any) -> IntArray:
+        check_is_fitted(self, "draws_")
+        if users is None:
+            return np.arange(self.comparisons_.n_users)
+        return np.atleast_1d(self.comparisons_.user_index(users))
+
+    def fold_in(self, data: Comparisons) -> Self:
+        """A copy of this model that knows new users too, without sampling again.
+
+        data : comparisons by users who were not in the fit, between items that were. Their rows
+        of `membership_` come after the others.
+        """
+        check_is_fitted(self, "draws_")
+        known: Comparisons = self.comparisons_
+        if again := set(data.users) & set(known.users):
+            raise DataError(
+                f"{len(again)} of the users to fold in were fitted already, such as "
+                f"{min(again, key=str)!r}: fold in new users only, and fit again for the others"
+            )
+        items = known.item_index(data.items)
+        model = copy.copy(self)
+        model.comparisons_ = known.extend(data)
+        newcomers = np.arange(known.n_users, model.comparisons_.n_users)
+        added = self.draws_.membership(model._answers().take(newcomers))
+        model.membership_ = np.concatenate([self.membership_, added])
+        if self.personal_ is not None:
+            votes = Votes.of(data)
+            votes = replace(
+                votes,
+                user=votes.user + known.n_users,
+                winner=items[votes.winner],
+                loser=items[votes.loser],
+            )
+            features = Inputs(added, index=np.arange(len(added)))
+            model.personal_, _ = fold_in(self.personal_, features, votes, Settings())
+        return model
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to one file; `penchant.load(path)` reads it back."""
+        save(self, path)
+
+
+def _personal_kernel(items: Inputs) -> Kernel:
+    """How deviations of taste go together: learned entry by entry where items have no features."""
+    if items.X is None:
+        return FreeCovariance.of(np.eye(len(items)))
+    return default_kernel(items) + Independent()

@@ -40,12 +40,18 @@ _OPTIONS = {"fastmath": _FASTMATH, "error_model": "numpy", "nogil": True}
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def _compiled(function: F) -> F:
+def _compiled(function: F, inline: str = "never") -> F:
+    options = {"inline": inline, **_OPTIONS}
     try:
-        compiled: F = numba.njit(cache=True, **_OPTIONS)(function)
+        compiled: F = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # a read-only installation and no folder for the cache elsewhere
-        compiled = numba.njit(**_OPTIONS)(function)
+        compiled = numba.njit(**options)(function)
     return compiled
+
+
+def _inlined(function: F) -> F:
+    """Handing a whole state to a function takes as long as a small round: paste it instead."""
+    return _compiled(function, inline="always")
 
 
 @_compiled
@@ -91,7 +97,7 @@ def _exponentiate(weights: Real, log_weights: FloatArray, delta: Real, size: flo
         weights[f] /= total
 
 
-@_compiled
+@_inlined
 def _step(rule: Rule, state: State, delta: Real, margin: float) -> None:
     """Move by Δ = φ(x, ȳ) − φ(x, y), whose utility wᵀΔ is the margin."""
     slope = _slope(rule.loss, margin)

@@ -48,10 +48,15 @@ class Plan:
     learn: bool
     own: bool
 
-    def is_learning(self, sweep: int) -> bool:
-        """Often at first, when communities appear, then rarely; never after the warm-up."""
-        is_power = sweep & (sweep - 1) == 0
-        return self.learn and sweep < self.n_warmup and (is_power or sweep == self.n_warmup - 1)
+    def is_learning(self, sweep: int, n_communities: int) -> bool:
+        """Often at first, when communities appear, then rarely; never after the warm-up.
+
+        While there is one community only, its pooled tastes would teach too small a scale.
+        """
+        if not self.learn or sweep >= self.n_warmup:
+            return False
+        is_power_of_two = sweep & (sweep - 1) == 0
+        return sweep == self.n_warmup - 1 or (is_power_of_two and n_communities > 1)
 
 
 def start_chain(mixture: Mixture, plan: Plan, seed: tuple[int, ...]) -> ChainState:
@@ -153,7 +158,7 @@ def _settle(
 ) -> ChainState:
     """Infer each community's utilities, with new hyperparameters when it is time, and draw them."""
     theta, thetas = state.theta, partition.thetas
-    if plan.is_learning(state.sweep):
+    if plan.is_learning(state.sweep, len(thetas)):
         groups = Groups(partition.pair_counts, partition.tau, partition.nu)
         theta = learn_shared(mixture, groups, theta)
         thetas = np.tile(theta, (len(thetas), 1))

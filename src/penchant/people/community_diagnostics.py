@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
+from penchant.metrics import adjusted_rand
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.people.assignment import Answers
 from penchant.people.community import Chain
@@ -75,7 +75,7 @@ def diagnose(
     partitions = [
         draws.of_chain(chain.state.seed[-1]).membership(answers).argmax(axis=1) for chain in chains
     ]
-    pairs = [adjusted_rand_score(a, b) for a, b in combinations(partitions, 2)]
+    pairs = [adjusted_rand(a, b) for a, b in combinations(partitions, 2)]
     splits, made_splits, merges, made_merges = np.sum(
         [chain.state.n_moves for chain in chains], axis=0
     )

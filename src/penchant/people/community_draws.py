@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score
 
 from penchant.likelihoods import Likelihood
+from penchant.metrics import adjusted_rand
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.people.assignment import Answers, SingleArray, responsibilities
 
@@ -136,7 +136,7 @@ def _most_typical(draws: Draws, shares: list[SingleArray], n_communities: int) -
     spread = np.unique(np.linspace(0, len(fitting) - 1, REFERENCE_CANDIDATES).astype(np.intp))
     candidates = [fitting[i] for i in spread]
     partitions = [shares[i].argmax(axis=0) for i in candidates]
-    agreement = [sum(adjusted_rand_score(a, b) for b in partitions) for a in partitions]
+    agreement = [sum(adjusted_rand(a, b) for b in partitions) for a in partitions]
     return int(candidates[int(np.argmax(agreement))])
 
 

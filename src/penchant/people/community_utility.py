@@ -25,6 +25,7 @@ from penchant.inference import (
     posterior_of,
     solve,
 )
+from penchant.inference.learning import PRIOR_SPREAD
 from penchant.kernels import Inputs
 from penchant.numerics.linalg import pivoted_cholesky
 from penchant.numerics.types import FloatArray
@@ -121,11 +122,15 @@ class Groups(NamedTuple):
 
 
 def learn_shared(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatArray:
-    """Climb the sum of the communities' evidences: small communities lean on large ones."""
+    """Climb the sum of the communities' evidences: small communities lean on large ones.
+
+    A weak normal prior around where learning started keeps the scale of utilities from vanishing
+    while opposite tastes still share a community.
+    """
     evidence = _Evidence(mixture, groups)
 
     def objective(candidate: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = 0.0, np.zeros_like(candidate)
+        value, slope = _log_normal(candidate, mixture.hyper.theta, PRIOR_SPREAD)
         for c in range(len(groups.pair_counts)):
             its_value, its_slope = evidence(c, candidate)
             value += its_value
@@ -145,8 +150,8 @@ def learn_own(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatArray
 
     def penalised(c: int, candidate: FloatArray) -> tuple[float, FloatArray]:
         value, slope = evidence(c, candidate)
-        away = (candidate - theta) / OWN_SPREAD
-        return value - 0.5 * float(away @ away), slope - away / OWN_SPREAD
+        pooled, pull = _log_normal(candidate, theta, OWN_SPREAD)
+        return value + pooled, slope + pull
 
     return np.stack(
         [
@@ -154,6 +159,27 @@ def learn_own(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatArray
             for c in range(len(groups.pair_counts))
         ]
     )
+
+
+def fit_reported(
+    mixture: Mixture, membership: FloatArray, theta: FloatArray, own: bool
+) -> list[Fit]:
+    """Utilities of communities with soft members (U, C): answers count by membership."""
+    pair_counts = np.ascontiguousarray((mixture.answers.counts.T @ membership).T)
+    thetas = np.tile(theta, (len(pair_counts), 1))
+    if own:
+        blank = np.zeros_like(pair_counts)
+        thetas = learn_own(mixture, Groups(pair_counts, blank, blank), theta)
+    return [
+        fit_community(mixture, counts, its_theta)
+        for counts, its_theta in zip(pair_counts, thetas, strict=True)
+    ]
+
+
+def _log_normal(x: FloatArray, centre: FloatArray, spread: float) -> tuple[float, FloatArray]:
+    """Log density up to a constant, and its slope."""
+    away = (x - centre) / spread
+    return -0.5 * float(away @ away), -away / spread
 
 
 class _Evidence:

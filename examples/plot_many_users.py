@@ -1,0 +1,76 @@
+"""
+Many users, a few answers each
+==============================
+
+Sixty people each compare a handful of the same dozen drinks. `MultiUserGP` learns what they share
+and which tastes go together, and from there what each of them would say to the pairs that they
+never saw.
+
+What to see: with five answers a person, pooling everybody misses that people differ, and fitting
+everybody alone has next to nothing to go by; learning together is ahead of both, and stays ahead
+when there are more answers. On the right, the user who differs most from the population: items
+above the diagonal are liked better by this user than by people at large, and the bars say how sure
+that is.
+
+Where the method is weak: a deviation is Gaussian, so that a population which falls into a few
+sharply different camps is described by a wide cloud between them (see `CommunityGP` for camps).
+And the covariance between items is learned from the users: with ten of them it would be mostly
+its prior.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import penchant as pc
+from penchant.metrics import pair_error
+from penchant.models.multi_user_gp import MultiUserGP
+from penchant.plots.users import plot_user_against_population
+
+rng = np.random.default_rng(0)
+items = ("espresso", "latte", "mocha", "green tea", "black tea", "chai", "cola", "lemonade",
+         "orange juice", "beer", "wine", "water")  # fmt: skip
+n_users, n_items = 60, len(items)
+
+# Three tastes (bitter, sweet, strong) decide; people weigh them differently.
+traits = rng.standard_normal((n_items, 3))
+weights = np.array([1.2, 0.6, -1.0]) + rng.standard_normal((n_users, 3))
+utility = weights @ traits.T
+
+
+def answers(n_each):
+    """Each user's probit answers to random pairs: columns user, winner, loser."""
+    user = np.repeat(np.arange(n_users), n_each)
+    a = rng.integers(n_items, size=len(user))
+    b = (a + rng.integers(1, n_items, size=len(user))) % n_items
+    first = utility[user, a] - utility[user, b] + rng.standard_normal(len(user)) > 0
+    return user, np.where(first, a, b), np.where(first, b, a)
+
+
+test_user, test_winner, test_loser = answers(60)
+test_pairs = np.column_stack([test_winner, test_loser])
+errors = {"everybody pooled": [], "each alone": [], "together": []}
+amounts = (3, 5, 10, 20)
+for n_each in amounts:
+    user, winner, loser = answers(n_each)
+    data = pc.Comparisons.from_pairs(
+        winner, loser, user=user, items=range(n_items), users=range(n_users)
+    )
+    pooled = pc.PreferenceGP().fit(None, data)
+    alone = MultiUserGP(pc.kernels.Independent(), sharing=1e-3, optimize=None).fit(None, data)
+    together = MultiUserGP().fit(None, data)
+    errors["everybody pooled"].append(pair_error(pooled.predict_proba(test_pairs)))
+    errors["each alone"].append(pair_error(alone.predict_proba(test_pairs, test_user)))
+    errors["together"].append(pair_error(together.predict_proba(test_pairs, test_user)))
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+for label, values in errors.items():
+    left.plot(amounts, values, "o-", label=label)
+    print(f"{label}: error {', '.join(f'{value:.3f}' for value in values)} at {amounts} answers")
+left.set(xlabel="answers a user", ylabel="error on unseen pairs", xscale="log", ylim=(0.1, 0.4))
+left.set_xticks(amounts, amounts)
+left.minorticks_off()
+left.legend()
+population = together.posterior_for()
+oddest = int(np.argmax(np.abs(together.predict() - population.mean).sum(axis=1)))
+plot_user_against_population(together.posterior_for(oddest), population, items, right)
+plt.show()

@@ -1,0 +1,115 @@
+"""Communities of taste: who is near whom, how many there are, what each prefers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from penchant.numerics.types import FloatArray
+from penchant.plots.style import BLUE, COLOURS, COLUMN_WIDTH, GREY, axes, tidy
+
+MAP_USERS = 5_000
+"""Users drawn on a map: more would only cover each other."""
+
+
+def plot_membership_map(
+    utilities: FloatArray, membership: FloatArray, ax: Any | None = None
+) -> Any:
+    """Users as points: near each other when they like the same, coloured by community.
+
+    utilities : (n_users, n_items), what `model.predict()` returns; drawn along their two widest
+    directions. membership : `model.membership_`; the paler a point, the less sure where it is.
+
+    >>> rng = np.random.default_rng(0)
+    >>> ax = plot_membership_map(rng.standard_normal((20, 5)), np.full((20, 2), 0.5))
+    >>> len(ax.collections)
+    1
+    """
+    some = np.unique(np.linspace(0, len(utilities) - 1, MAP_USERS).astype(np.intp))
+    centred = utilities[some] - utilities[some].mean(axis=0)
+    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
+    # one user or one item has a single direction, or none: the other axis is zero then
+    place = np.zeros((len(some), 2))
+    n_axes = min(2, len(scale))
+    place[:, :n_axes] = left[:, :n_axes] * scale[:n_axes]
+    ax = axes(ax)
+    number = membership[some].argmax(axis=1)
+    for c in np.unique(number):
+        mine = number == c
+        ax.scatter(
+            *place[mine].T,
+            s=8,
+            color=COLOURS[c % len(COLOURS)],
+            alpha=np.clip(membership[some][mine, c], 0.1, 1.0),
+            linewidths=0,
+            label=f"community {c}",
+        )
+    ax.legend(fontsize=6, frameon=False)
+    share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)
+    names = [f"direction {k + 1} ({share[k]:.0%})" for k in range(n_axes)]
+    ax.set_xlabel(names[0] if names else "")
+    ax.set_ylabel(names[1] if n_axes > 1 else "")
+    return tidy(ax)
+
+
+def plot_community_counts(counts: Mapping[int, float], ax: Any | None = None) -> Any:
+    """Posterior over the number of communities (paper 004, Figure 3).
+
+    counts : `model.community_counts_`.
+
+    >>> ax = plot_community_counts({3: 0.2, 4: 0.8})
+    >>> [bar.get_height() for bar in ax.patches]
+    [0.2, 0.8]
+    """
+    ax = axes(ax)
+    ax.bar(list(counts), list(counts.values()), color=BLUE)
+    ax.set_xticks(list(counts) if len(counts) <= 12 else [min(counts), max(counts)])
+    ax.set_ylim(0.0, 1.0)
+    ax.set_xlabel("number of communities")
+    ax.set_ylabel("posterior probability")
+    return tidy(ax)
+
+
+def plot_community_utilities(
+    communities: Sequence[Any], axs: Sequence[Any] | None = None, top: int = 30
+) -> list[Any]:
+    """Each community's utilities with intervals, side by side (paper 004, Figure 2).
+
+    communities : `model.communities_`. Items stand in the same order in every panel: by their
+    average over communities. top : how many of them to draw.
+
+    >>> from types import SimpleNamespace as Some
+    >>> row = Some(item="tea", utility=1.0, low=0.0, high=2.0)
+    >>> len(plot_community_utilities([Some(ranking=[row], share=0.5)] * 2))
+    2
+    """
+    rows = [{row.item: row for row in community.ranking} for community in communities]
+    share = [community.share for community in communities]
+    average = {
+        item: sum(w * panel[item].utility for w, panel in zip(share, rows, strict=True))
+        for item in rows[0]
+    }
+    items = sorted(average, key=lambda item: -average[item])[:top]
+    panels = _side_by_side(len(rows), len(items)) if axs is None else list(axs)
+    places = range(len(items))
+    for c, (ax, panel) in enumerate(zip(panels, rows, strict=True)):
+        shown = [panel[item] for item in items]
+        ax.hlines(places, [r.low for r in shown], [r.high for r in shown], color=GREY, linewidth=1)
+        colour = COLOURS[c % len(COLOURS)]
+        ax.scatter([r.utility for r in shown], places, color=colour, s=14, zorder=3)
+        ax.set_yticks(places, [str(item) for item in items])
+        ax.tick_params(labelleft=c == 0)
+        ax.set_xlabel("utility")
+        ax.set_title(f"community {c} ({communities[c].share:.0%})")
+        tidy(ax)
+    panels[0].invert_yaxis()
+    return panels
+
+
+def _side_by_side(n_panels: int, n_rows: int) -> list[Any]:
+    from matplotlib.figure import Figure
+
+    width = COLUMN_WIDTH * (0.4 + 0.5 * n_panels)
+    figure = Figure(figsize=(width, 1.0 + 0.17 * n_rows), layout="constrained", dpi=200)
+    panels = figure.subplots(1, n_panels, sharey=True, squeeze=False)
+    return list(panels[0])
