@@ -12,6 +12,8 @@ _NAMES = {
     "Comparisons": "penchant.data",
     "read_comparisons": "penchant.data",
     "PreferenceGP": "penchant.models.preference_gp",
+    "MultiUserGP": "penchant.models.multi_user_gp",
+    "CommunityGP": "penchant.models.community_gp",
     "RankRLS": "penchant.models.rank_rls",
     "KPCRank": "penchant.models.kpc_rank",
     "RankSVM": "penchant.models.rank_svm",
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
     from penchant.errors import DataWarning as DataWarning
     from penchant.errors import NumericalError as NumericalError
     from penchant.errors import PenchantError as PenchantError
+    from penchant.models.community_gp import CommunityGP as CommunityGP
     from penchant.models.kpc_rank import KPCRank as KPCRank
+    from penchant.models.multi_user_gp import MultiUserGP as MultiUserGP
     from penchant.models.preference_gp import PreferenceGP as PreferenceGP
     from penchant.models.preference_perceptron import PreferencePerceptron as PreferencePerceptron
     from penchant.models.rank_rls import RankRLS as RankRLS

@@ -21,8 +21,8 @@ Score = Callable[[Belief, IntArray, np.random.Generator], FloatArray]
 BLOCK = 1 << 14
 """Pairs scored together: their temporaries stay in cache."""
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
-_WIDTHS = np.geomspace(0.1, 1e3, 14)
-_GRID = np.concatenate([np.linspace(0.0, 6.0, 241), np.geomspace(6.05, 60.0, 120)])
+_WIDTHS = np.geomspace(0.1, 30.0, 16)
+_GRID = np.concatenate([np.linspace(0.0, 10.0, 1001), np.geomspace(10.05, 200.0, 400)])
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,8 @@ def random(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> FloatAr
 def _entropy(likelihood: Likelihood, mean: FloatArray, var: FloatArray) -> FloatArray:
     """Entropy of the answer, in nats, where the difference is N(mean, var)."""
     win = likelihood.prob(mean, var)
-    if likelihood.n_answers == 2:
-        return np.asarray(entr(win) + entr(1.0 - win))
-    tie = likelihood.prob_tie(mean, var)
+    tie = likelihood.prob_tie(mean, var) if likelihood.n_answers == 3 else 0.0
+    # rounding may lift a sum of probabilities above one
     return np.asarray(entr(win) + entr(tie) + entr(np.maximum(1.0 - win - tie, 0.0)))
 
 
@@ -143,20 +142,32 @@ def _entropy(likelihood: Likelihood, mean: FloatArray, var: FloatArray) -> Float
 def _expected_entropy(likelihood: Likelihood) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """E[H] over N(mean, var) of the answer's entropy H(g), where g itself is known.
 
-    H is even in g. It is fitted once by a constant and a sum of Gaussian bumps, a exp(−g²/2c),
-    whose expectations are known: a √(c/(c + var)) exp(−mean²/2(c + var)).
+    H is even in g. It is fitted once, within 1e-6 (ties with a wide threshold: 1e-4), by a
+    constant and Gaussian bumps at plus and minus its peak, whose expectations are known:
+    exp(−(g − p)²/2c) has √(c/(c + var)) exp(−(mean − p)²/2(c + var)).
     """
-    shapes = np.exp(-0.5 * _GRID[:, None] ** 2 / _WIDTHS)
-    shapes = np.column_stack([np.ones(len(_GRID)), shapes])
     entropy = _entropy(likelihood, _GRID, np.zeros(len(_GRID)))
-    constant, *heights = np.linalg.lstsq(shapes, entropy, rcond=1e-11)[0].tolist()
+    floor = float(entropy[-1])
+    bump, step = entropy - floor, np.gradient(_GRID)
+    peak = float(_GRID[bump.argmax()])
+    scale = (step * bump) @ (_GRID - peak) ** 2 / (step @ bump)
+    widths = scale * _WIDTHS
+    shapes = _bumps(_GRID[:, None], peak, widths)
+    heights = np.linalg.lstsq(shapes, bump, rcond=1e-13)[0] * np.sqrt(widths)
+    terms = list(zip(heights.tolist(), widths.tolist(), strict=True))
 
     def expected(mean: FloatArray, var: FloatArray) -> FloatArray:
-        total = np.full(mean.shape, constant)
-        square = -0.5 * mean * mean
-        for height, width in zip(heights, _WIDTHS.tolist(), strict=True):
+        total = np.full(mean.shape, floor)
+        for height, width in terms:
             spread = var + width
-            total += (height * np.sqrt(width)) * np.exp(square / spread) / np.sqrt(spread)
+            total += height * _bumps(mean, peak, spread) / np.sqrt(spread)
         return total
 
     return expected
+
+
+def _bumps(g: FloatArray, peak: float, width: FloatArray) -> FloatArray:
+    if peak == 0.0:
+        return np.asarray(2.0 * np.exp(-0.5 * g * g / width))
+    right, left = g - peak, g + peak
+    return np.asarray(np.exp(-0.5 * right * right / width) + np.exp(-0.5 * left * left / width))

@@ -41,7 +41,7 @@ def command(
     for kind in kinds or MODELS:
         begin = perf_counter()
         with output.progress(f"fitting {kind}"):
-            models.fit(kind, study, seed)
+            models.fit(kind, study, {"random_state": seed})
         seconds = perf_counter() - begin
         votes = study.data.n_comparisons
         rows.append({"model": kind, "seconds": seconds, "comparisons_per_second": votes / seconds})

@@ -10,6 +10,7 @@ import numpy as np
 
 import penchant as pc
 from penchant.cli import groups, model_file, models
+from penchant.cli.ask import FORMATS as ASK_FORMATS
 from penchant.cli.options import fit_and_tell
 from penchant.cli.output import Output, output_options
 from penchant.cli.rank import FORMATS as RANK_FORMATS
@@ -19,6 +20,8 @@ from penchant.cli.study import Files, read_study
 N_USERS, N_ITEMS, N_TASTES = 40, 30, 3
 SHOWN = 10
 N_QUESTIONS = 5
+QUICK = {"n_sweeps": 40, "n_chains": 1}
+"""Enough for a study with clear tastes; a fit by `penchant fit` takes more care."""
 
 
 @click.command(
@@ -40,47 +43,51 @@ def command(folder: str, seed: int, output: Output) -> None:
     features and links, each person, and communities of taste. The truth is known, so what was
     found is held against it.
     """
-    place = Path(folder)
+    place, settings = Path(folder), {"random_state": seed}
     truth = pc.data.simulate_study(N_USERS, N_ITEMS, N_TASTES, random_state=seed)
     files = write_study(truth, place)
     output.note(f"wrote a simulated study to {place}: votes.csv, items.csv, links.csv")
 
     everybody = read_study(files, output.note)
-    together = fit_and_tell(everybody, "gp", seed, output)
-    ranking = models.ranking(together, level=0.95)
-    questions = models.questions(together, N_QUESTIONS)
-
-    people = read_study(Files(files.comparisons, files.items), output.note)
-    personal = fit_and_tell(people, "multi-user", seed, output)
-    agreement = _agreement(personal.model.predict(), truth)
-    communal = fit_and_tell(people, "community", seed, output)
-    found = groups.memberships(communal)
-    rand = pc.metrics.adjusted_rand([row["group"] for row in found], truth.tastes)
-
+    together = fit_and_tell(everybody, "gp", output, settings)
     model_file.save(together, str(place / "model.penchant"))
+    people = read_study(Files(files.comparisons, files.items), output.note)
+    personal = fit_and_tell(people, "multi-user", output, settings)
+    communal = fit_and_tell(people, "community", output, settings | QUICK)
     report = place / "report.html"
-    write_report(people, communal, report, "A simulated study", seed, output)
-    tastes = _cross_table(found, truth.tastes)
+    write_report(people, communal, report, "A simulated study", output)
+
+    members = groups.memberships(communal)
+    results = {
+        "ranking": models.ranking(together, level=0.95),
+        "person_agreement": _agreement(personal.model.predict(), truth),
+        "communities": _cross_table(members, truth.tastes),
+        "adjusted_rand": pc.metrics.adjusted_rand([m["group"] for m in members], truth.tastes),
+        "questions": models.questions(together, N_QUESTIONS),
+    }
     if output.form == "json":
-        output.json(
-            folder=folder,
-            ranking=ranking,
-            questions=questions,
-            person_agreement=agreement,
-            communities=tastes,
-            adjusted_rand=rand,
-            report=str(report),
-        )
+        output.json(folder=folder, report=str(report), **results)
     else:
-        click.echo("\nThe ranking of everybody together, from features, links and votes:\n")
-        output.rows(ranking[:SHOWN], RANK_FORMATS)
-        click.echo(f"\nEach person's own ranking agrees with the truth by tau {agreement:.2f}.")
-        click.echo(f"\nCommunities found against the truth (adjusted Rand index {rand:.2f}):\n")
-        output.rows(tastes, {name: "" if name == "group" else "d" for name in tastes[0]})
-        click.echo("\nWhat to ask next:\n")
-        output.rows(questions, {"first": "", "second": "", "probability": ".2f"})
-        click.echo()
+        _show(results, output)
     output.suggest(f"open {report} in a browser; then: penchant rank {files.comparisons}")
+
+
+def _show(results: dict[str, Any], output: Output) -> None:
+    click.echo("\nThe ranking of everybody together, from features, links and votes:\n")
+    output.rows(results["ranking"][:SHOWN], RANK_FORMATS)
+    click.echo(
+        f"\nEach person's own ranking agrees with the truth: Kendall's tau is "
+        f"{results['person_agreement']:.2f} on average."
+    )
+    click.echo(
+        "\nCommunities found, against the true tastes (adjusted Rand index "
+        f"{results['adjusted_rand']:.2f}; 1 is perfect):\n"
+    )
+    tastes = results["communities"]
+    output.rows(tastes, {name: "" if name == "group" else "d" for name in tastes[0]})
+    click.echo("\nWhat to ask next:\n")
+    output.rows(results["questions"], ASK_FORMATS)
+    click.echo()
 
 
 def write_study(truth: Any, folder: Path) -> Files:

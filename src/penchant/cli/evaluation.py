@@ -1,6 +1,6 @@
 """How well models predict comparisons that they have not seen."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -60,7 +60,7 @@ def folds(
         yield reduce(add, parts[:k] + parts[k + 1 :]), test
 
 
-def hold_out(kind: str, study: Study, test: pc.Comparisons, seed: int) -> HeldOut:
+def hold_out(kind: str, study: Study, test: pc.Comparisons, settings: Mapping[str, Any]) -> HeldOut:
     """Fit to the study and predict the comparisons of `test` that are not ties."""
     begin = perf_counter()
     decided = ~test.tie
@@ -70,10 +70,10 @@ def hold_out(kind: str, study: Study, test: pc.Comparisons, seed: int) -> HeldOu
         strength = _bradley_terry(study.data)
         prob = 1.0 / (1.0 + np.exp(strength[loser] - strength[winner]))
     elif kind in models.BY_FEATURES:
-        scores = models.fit(kind, study, seed).model.predict(study.X)
+        scores = models.fit(kind, study, settings).model.predict(study.X)
         prob = 0.5 + 0.5 * np.sign(scores[winner] - scores[loser])
     else:
-        fitted = models.fit(kind, study, seed)
+        fitted = models.fit(kind, study, settings)
         pairs = zip(_names(test.items, winner), _names(test.items, loser), strict=True)
         who = None if test.user is None else _names(test.users, test.user[decided])
         prob = models.probabilities(fitted, pairs, who)
@@ -90,7 +90,7 @@ def cross_validate(
     done = 0
     for train, test in folds(study.data, n_folds, seed):
         for kind in kinds:
-            held_out = hold_out(kind, replace(study, data=train), test, seed)
+            held_out = hold_out(kind, replace(study, data=train), test, {"random_state": seed})
             scores[kind].append(held_out.scores())
             seconds[kind] += held_out.seconds
             done += 1

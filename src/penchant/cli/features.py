@@ -60,6 +60,17 @@ class Column:
 
 
 @dataclass(frozen=True)
+class NamedMatrix:
+    """A matrix that knows what its columns are called, as estimators expect of a data frame."""
+
+    values: FloatArray
+    columns: tuple[str, ...]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+
+@dataclass(frozen=True)
 class Encoding:
     """How a table becomes a matrix; learned once, applied to new rows."""
 
@@ -67,9 +78,9 @@ class Encoding:
     columns: tuple[Column, ...]
 
     @property
-    def labels(self) -> list[str]:
+    def labels(self) -> tuple[str, ...]:
         """Names of the matrix columns."""
-        return [label for column in self.columns for label in column.labels]
+        return tuple(label for column in self.columns for label in column.labels)
 
     def encode(self, table: Table) -> FloatArray:
         """(n, d) features of the rows of a table with the same columns."""
@@ -87,6 +98,13 @@ class Encoding:
         """From what `dataclasses.asdict` made of one, after a journey through JSON."""
         columns = (Column(**{**c, "levels": tuple(c["levels"])}) for c in fields["columns"])
         return cls(fields["id_column"], tuple(columns))
+
+
+def named(matrix: FloatArray | None, encoding: Encoding | None) -> Any:
+    """The matrix with the names of its columns, where they are known."""
+    if matrix is None or encoding is None:
+        return matrix
+    return NamedMatrix(matrix, encoding.labels)
 
 
 def learn_encoding(table: Table, id_column: str) -> tuple[Encoding, list[str]]:

@@ -37,7 +37,7 @@ def command(source: Source, target: str, output: Output) -> None:
         raise click.UsageError(f"-o {target}: the name of a model file ends in {SUFFIX}")
     study = source.study(output)
     begin = perf_counter()
-    fitted = fit_and_tell(study, source.model, source.seed, output)
+    fitted = fit_and_tell(study, source.model, output, source.settings)
     seconds = perf_counter() - begin
     save(fitted, target)
     output.note(f"wrote {target}")

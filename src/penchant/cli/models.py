@@ -1,13 +1,14 @@
 """Which model, why, and what it says: one face for all models of the command line."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import penchant as pc
 from penchant.cli.crowd import rank_communities
-from penchant.cli.features import Encoding, FloatArray
+from penchant.cli.features import Encoding, FloatArray, named
 from penchant.cli.study import Study, as_names
 
 MODELS = {
@@ -22,6 +23,8 @@ FOR_PEOPLE = ("multi-user", "community")
 BY_FEATURES = ("rank-rls", "kpc-rank")
 FEW_PEOPLE = 10
 """Fewer people cannot be told to fall into communities."""
+MANY_PEOPLE = 5_000
+"""With more, reassigning them one after another takes longer than it is worth."""
 CROWD = 200
 """So many people, evenly picked, stand for everybody where probabilities are averaged."""
 
@@ -37,6 +40,7 @@ class Fitted:
     X: FloatArray | None
     item_encoding: Encoding | None
     why: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)  # to fit the same again
 
 
 def choose(study: Study, asked: str) -> tuple[str, str]:
@@ -76,22 +80,33 @@ def _choose_by_data(study: Study) -> tuple[str, str]:
     return "community", f"{data.n_users:,} people made the comparisons, and they may differ"
 
 
-def fit(kind: str, study: Study, seed: int, progress: bool = False) -> Fitted:
-    """Fit a model of that kind; with progress, models that can show a bar on a terminal do."""
-    data, X = study.data, study.X
-    settings: dict[str, Any] = {"random_state": seed}
+def fit(kind: str, study: Study, settings: Mapping[str, Any]) -> Fitted:
+    """Fit a model of that kind; settings of the estimator go beyond those that suit the data."""
+    data = study.data
+    chosen = {**suited(kind, data), **settings}
+    model = getattr(pc, MODELS[kind])(**chosen)
+    if kind == "gp":
+        model.fit(study.X, data.pooled() if data.users else data, study.relations)
+    elif kind in FOR_PEOPLE:
+        items = named(study.X, study.item_encoding)
+        model.fit(items, data, named(study.user_features, study.user_encoding))
+    else:
+        model.fit(study.X, data)
+    return Fitted(
+        kind, model, data.items, data.users, study.X, study.item_encoding, settings=chosen
+    )
+
+
+def suited(kind: str, data: pc.Comparisons) -> dict[str, Any]:
+    """Settings of the estimator that follow from the data."""
+    settings: dict[str, Any] = {}
     if kind not in BY_FEATURES:
         settings["likelihood"] = "ties" if data.tie.any() else "probit"
+    if kind == "community" and data.n_users > MANY_PEOPLE:
+        settings["sampler"] = "blocked"
     if kind in FOR_PEOPLE:
-        settings["progress"] = progress
-    model = getattr(pc, MODELS[kind])(**settings)
-    if kind == "gp":
-        model.fit(X, data.pooled() if data.users else data, study.relations)
-    elif kind in FOR_PEOPLE:
-        model.fit(X, data, study.user_features)
-    else:
-        model.fit(X, data)
-    return Fitted(kind, model, data.items, data.users, X, study.item_encoding)
+        settings["progress"] = False
+    return settings
 
 
 def probabilities(

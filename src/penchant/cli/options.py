@@ -1,7 +1,7 @@
 """Options that commands share: where the data are, and which model learns from them."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -27,6 +27,11 @@ class Source:
     model: str
     seed: int
     was_changed: bool  # whether any option about data was given
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """For the estimator."""
+        return {"random_state": self.seed}
 
     @property
     def is_model(self) -> bool:
@@ -63,7 +68,7 @@ class Source:
         """The model in the file, or a new one fitted to the data in it."""
         if not self.is_model:
             study = self.study(output)
-            return fit_and_tell(study, self.model, self.seed, output)
+            return fit_and_tell(study, self.model, output, self.settings)
         if self.was_changed:
             raise click.UsageError(
                 f"{self.files.comparisons} is a fitted model: options about data belong to "
@@ -72,16 +77,16 @@ class Source:
         return load(self.files.comparisons)
 
 
-def fit_and_tell(study: Study, asked: str, seed: int, output: Output) -> Fitted:
+def fit_and_tell(study: Study, asked: str, output: Output, settings: Mapping[str, Any]) -> Fitted:
     """Choose and fit a model, saying which and why."""
     kind, why = models.choose(study, asked)
     output.note(f"model: {kind} ({why})")
     begin = perf_counter()
     if kind in models.FOR_PEOPLE:  # these show a bar of their own
-        fitted = models.fit(kind, study, seed, progress=not output.quiet)
+        fitted = models.fit(kind, study, {"progress": not output.quiet, **settings})
     else:
         with output.progress(f"fitting {kind}"):
-            fitted = models.fit(kind, study, seed)
+            fitted = models.fit(kind, study, settings)
     output.note(f"fitted in {perf_counter() - begin:.1f} s")
     return replace(fitted, why=why)
 

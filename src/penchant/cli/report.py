@@ -41,27 +41,30 @@ def command(source: Source, target: str, title: str, output: Output) -> None:
     holding out a fifth), communities of taste, the state of the data, and what to ask next.
     """
     study = source.study(output)
-    fitted = fit_and_tell(study, source.model, source.seed, output)
-    write_report(study, fitted, Path(target), title, source.seed, output)
+    fitted = fit_and_tell(study, source.model, output, source.settings)
+    write_report(study, fitted, Path(target), title, output)
     output.record({"file": target, "comparisons": study.data.n_comparisons})
     output.suggest(f"open {target} in a browser")
 
 
-def write_report(
-    study: Study, fitted: Fitted, target: Path, title: str, seed: int, output: Output
-) -> None:
+def write_report(study: Study, fitted: Fitted, target: Path, title: str, output: Output) -> None:
     """Check the model on held-out comparisons, and write the page."""
     with output.progress("checking on held-out comparisons"):
-        held_out = _held_out(study, fitted.kind, seed)
+        held_out = _held_out(study, fitted)
     page = build_page(Findings(title, study.data, fitted, held_out))
     target.write_text(page, encoding="utf-8")
     output.note(f"wrote {target}")
 
 
-def _held_out(study: Study, kind: str, seed: int) -> dict[str, HeldOut]:
+def _held_out(study: Study, fitted: Fitted) -> dict[str, HeldOut]:
+    """What the model and the baseline, fitted to four fifths, say about the last."""
     if study.data.n_comparisons < FEWEST or study.data.tie.all():
         return {}
-    train, test = study.data.split(0.2, random_state=seed)
+    settings = fitted.settings
+    if "progress" in settings:  # one bar at a time
+        settings = {**settings, "progress": False}
+    train, test = study.data.split(0.2, random_state=0)
     return {
-        name: hold_out(name, replace(study, data=train), test, seed) for name in (kind, BASELINE)
+        name: hold_out(name, replace(study, data=train), test, settings)
+        for name in (fitted.kind, BASELINE)
     }

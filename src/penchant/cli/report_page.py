@@ -198,8 +198,8 @@ def _questions(fitted: Fitted) -> Iterator[Section]:
     yield (
         "What to ask next",
         html.paragraph(
-            "These comparisons would teach the model most. A chance near one half means that it cannot "
-            "tell yet."
+            "These comparisons would teach the model most. A chance near one half means that it "
+            "cannot tell yet."
         )
         + html.table("Next questions", listed, ("question", "chance of the first")),
     )

@@ -32,7 +32,7 @@ class Study:
     """Everything that a model can learn from.
 
     X : (n_items, d) and user_features : (n_users, e), in the order of the data, or None.
-    item_encoding : how X came from a table, where it did.
+    item_encoding, user_encoding : how they came from tables, where they did.
     """
 
     data: pc.Comparisons
@@ -40,6 +40,7 @@ class Study:
     user_features: FloatArray | None = None
     relations: Mapping[str, Any] | None = None
     item_encoding: Encoding | None = None
+    user_encoding: Encoding | None = None
 
 
 def read_study(files: Files, note: Callable[[str], None]) -> Study:
@@ -75,8 +76,9 @@ def _with_users(study: Study, table: Table, note: Callable[[str], None]) -> Stud
             f"{table.source} describes users, but no column of the comparisons says who made "
             "them: name it with --column user=NAME, or leave out --users"
         )
-    names, _, features = _features(table, study.data.users, "user", note)
-    return replace(study, data=replace(study.data, users=names), user_features=features)
+    names, encoding, features = _features(table, study.data.users, "user", note)
+    data = replace(study.data, users=names)
+    return replace(study, data=data, user_features=features, user_encoding=encoding)
 
 
 def _with_relations(study: Study, relations: Sequence[tuple[str, str, str]]) -> Study:

@@ -200,11 +200,17 @@ def draw(sizes: Sequence[int], curves: Mapping[bool, Curves], path: Path) -> Non
                     "o-" if learned else "o--",
                     color=colour,
                     markersize=3,
-                    label=f"{method}, {_NAMES[learned]}",
+                    label=f"{method}, hyperparameters {_NAMES[learned]}",
                 )
         ax.set(xlabel="users", ylabel=label, xscale="log", yscale="log" if column else "linear")
         tidy(ax)
-    panels[0, 0].legend(fontsize=6, frameon=False)
+    figure.legend(
+        *panels[0, 0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=2,
+        fontsize=7,
+        frameon=False,
+    )
     train, test = split_rankings(load_sushi_a().rankings[:1000], 27, np.random.default_rng(0))
     model = MultiUserGP().fit(None, train.comparisons(10, 1000))
     plot_calibration(calibration(model.predict_proba(test.pairs, test.user)), panels[1, 1])
