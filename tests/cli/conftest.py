@@ -1,6 +1,7 @@
 """A small study on disk, and a way to run commands in its folder."""
 
 import csv
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from penchant.cli.demo import write_study
 def folder(tmp_path_factory):
     """votes.csv, items.csv, users.csv, links.csv, pairs.csv and model.penchant."""
     place = tmp_path_factory.mktemp("study")
-    truth = pc.data.simulate_study(n_users=12, n_items=6, n_tastes=2, n_answers=12)
+    truth = pc.data.simulate_study(n_users=12, n_items=10, n_tastes=2, n_answers=12)
     write_study(truth, place)
     rng = np.random.default_rng(0)
     with (place / "users.csv").open("w", newline="") as file:
@@ -23,7 +24,7 @@ def folder(tmp_path_factory):
             (user, rng.integers(18, 80), "ab"[k % 2]) for k, user in enumerate(truth.user_names)
         ]
         csv.writer(file).writerows([("user", "age", "region"), *rows])
-    (place / "pairs.csv").write_text("first,second\nitem 1,item 2\nitem 3,item 1\n")
+    (place / "pairs.csv").write_text("first,second\nitem 01,item 02\nitem 03,item 01\n")
     data = truth.comparisons
     pc.PreferenceGP(random_state=0).fit(None, data.pooled()).save(place / "model.penchant")
     return place
@@ -42,3 +43,35 @@ def run(folder, monkeypatch):
         return result
 
     return invoke
+
+
+class Outline(HTMLParser):
+    """Tags, attributes and text of a document; complains about tags that do not match."""
+
+    VOID = ("meta", "img", "br", "link")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def find(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture
+def outline_of():
+    """Parse a page."""
+    return Outline

@@ -23,7 +23,7 @@ def test_numbers_categories_and_missing_values():
         colour=["red", "blue", "red", "?"],
         new=["yes", "no", "no", "yes"],
     )
-    assert encoding.labels == [
+    assert list(encoding.labels) == [
         "price",
         "price is missing",
         "colour = blue",
@@ -43,7 +43,7 @@ def test_numbers_categories_and_missing_values():
 def test_columns_that_say_nothing_are_left_out_and_named():
     names = [f"name {k}" for k in range(8)]
     encoding, left_out, _ = encoded(id=names, title=names, same=["x"] * 8, size=list(range(8)))
-    assert encoding.labels == ["size"]
+    assert encoding.labels == ("size",)
     assert len(left_out) == 2
     assert "'title'" in left_out[0]
     assert "'same'" in left_out[1]

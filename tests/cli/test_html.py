@@ -1,38 +1,10 @@
 """The page holds what it was given, escaped, in a structure that assistive software reads."""
 
-from html.parser import HTMLParser
-
 import pytest
 
 from penchant.cli import html
 
 HOSTILE = '<script>alert("x")</script>&\''
-
-
-class Outline(HTMLParser):
-    """Tags, attributes and text of a document; complains about tags that do not match."""
-
-    VOID = ("meta", "img", "br", "link")
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.text = [], [], []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-    def find(self, tag):
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 @pytest.fixture(scope="module")
@@ -45,22 +17,22 @@ def page():
     return html.page(HOSTILE, html.paragraph("lead"), [("First", body), (HOSTILE, "")], "foot")
 
 
-def test_nothing_given_becomes_markup(page):
-    outline = Outline(page)
+def test_nothing_given_becomes_markup(page, outline_of):
+    outline = outline_of(page)
     assert outline.find("script") == []
     assert "".join(outline.text).count(HOSTILE) == 10
 
 
-def test_the_page_stands_alone(page):
-    outline = Outline(page)
+def test_the_page_stands_alone(page, outline_of):
+    outline = outline_of(page)
     sources = [a.get("src") or a.get("href") for _, a in outline.tags]
     assert all(s.startswith(("data:", "#")) for s in sources if s)
     assert "@import" not in page
     assert "url(" not in page
 
 
-def test_structure_for_assistive_software(page):
-    outline = Outline(page)
+def test_structure_for_assistive_software(page, outline_of):
+    outline = outline_of(page)
     assert outline.find("html")[0]["lang"] == "en"
     for landmark in ("title", "header", "nav", "main", "footer", "h1"):
         assert len(outline.find(landmark)) == 1
@@ -71,9 +43,9 @@ def test_structure_for_assistive_software(page):
     assert {a["scope"] for a in outline.find("th")} == {"row", "col"}
 
 
-def test_numbers_stand_to_the_right():
+def test_numbers_stand_to_the_right(outline_of):
     text = html.table("t", [("a", "1,200", "x"), ("b", "–", "2")], ("n", "m", "o"))
-    cells = Outline(text).find("td")
+    cells = outline_of(text).find("td")
     assert [cell.get("class") for cell in cells] == ["number", None] * 2
 
 

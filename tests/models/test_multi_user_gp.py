@@ -13,6 +13,7 @@ from penchant.likelihoods import Lapse, Probit
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models.multi_user_gp import MultiUserGP
 from penchant.models.storage import load
+from penchant.reproduce.sushi_splits import split_rankings
 
 ITEMS = ("tea", "milk", "water", "juice")
 USERS = ("ann", "bob", "cem", "dee")
@@ -56,6 +57,7 @@ def test_predict_by_name_and_by_index(fitted):
     np.testing.assert_array_equal(mean, fitted.predict([2, 0]))
     assert (std > 0).all()
     np.testing.assert_allclose(fitted.predict("ann"), every[:1], atol=1e-12)
+    np.testing.assert_allclose(fitted.predict(["bob", "ann", "bob"]), every[[1, 0, 1]], atol=1e-12)
 
 
 def test_probabilities_of_both_orders_sum_to_one(fitted):
@@ -142,9 +144,11 @@ def test_folding_in_refuses_known_users_and_unknown_items(fitted):
 def test_sparse_reports_what_it_kept(X, data):
     whole = MultiUserGP(optimize=None).fit(X, data)
     gp = MultiUserGP(optimize=None, sparse=(2, 3)).fit(X, data)
-    assert whole.kept_ is None
-    assert len(gp.kept_.users) == 2
-    assert len(gp.kept_.items) == 3
+    assert not hasattr(whole, "kept_")
+    assert len(gp.kept_users_) == 2
+    assert len(gp.kept_items_) == 3
+    assert set(gp.kept_users_) < set(USERS)
+    assert gp.kept_items_[0] == ITEMS[np.argmax(gp.kept_.item_entropy)]
     assert gp.kept_.n_comparisons < len(data)
     assert gp.log_evidence_ == whole.log_evidence_
     assert gp.predict().shape == (4, 4)
@@ -245,25 +249,13 @@ def sushi_split(n_users, k, seed):
     """k of the 45 pairs of each user for training, the rest for testing."""
     rng = np.random.default_rng(seed)
     rankings = load_sushi_a().rankings[rng.choice(5000, n_users, replace=False)]
-    better, worse = np.triu_indices(10, 1)
-    chosen = rng.permuted(np.tile(np.arange(45), (n_users, 1)), axis=1)
-    parts = []
-    for columns in (chosen[:, :k], chosen[:, k:]):
-        user = np.repeat(np.arange(n_users), columns.shape[1])
-        rows = rankings[user]
-        place = np.arange(len(user))
-        winner, loser = rows[place, better[columns.ravel()]], rows[place, worse[columns.ravel()]]
-        parts.append((winner, loser, user))
-    train = Comparisons.from_pairs(
-        *parts[0][:2], user=parts[0][2], items=range(10), users=range(n_users)
-    )
-    return train, parts[1]
+    train, test = split_rankings(rankings, k, rng)
+    return train.comparisons(10, n_users), test
 
 
 def test_sushi_is_learned_from_five_pairs_a_user(data_folder):
-    train, (winner, loser, user) = sushi_split(300, 5, seed=0)
-    gp = MultiUserGP(random_state=0).fit(None, train)
-    p = gp.predict_proba(np.column_stack([winner, loser]), user)
+    train, test = sushi_split(300, 5, seed=0)
+    p = MultiUserGP().fit(None, train).predict_proba(test.pairs, test.user)
     assert pair_error(p) < 0.29  # a population ranking alone errs in 0.34
     assert log_loss(p) < 0.55
     assert calibration(p).error < 0.03
@@ -276,8 +268,8 @@ def test_sushi_is_learned_from_five_pairs_a_user(data_folder):
 def test_sushi_of_a_thousand_users(data_folder, k, accuracy, log_lik):
     errors, losses, gaps = [], [], []
     for seed in range(3):
-        train, (winner, loser, user) = sushi_split(1000, k, seed)
-        p = MultiUserGP().fit(None, train).predict_proba(np.column_stack([winner, loser]), user)
+        train, test = sushi_split(1000, k, seed)
+        p = MultiUserGP().fit(None, train).predict_proba(test.pairs, test.user)
         errors.append(pair_error(p))
         losses.append(log_loss(p))
         gaps.append(calibration(p).error)

@@ -21,7 +21,7 @@ Score = Callable[[Belief, IntArray, np.random.Generator], FloatArray]
 BLOCK = 1 << 14
 """Pairs scored together: their temporaries stay in cache."""
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
-_WIDTHS = np.geomspace(0.1, 30.0, 16)
+_WIDTHS = np.geomspace(0.3, 3.0, 8)
 _GRID = np.concatenate([np.linspace(0.0, 10.0, 1001), np.geomspace(10.05, 200.0, 400)])
 
 
@@ -142,9 +142,9 @@ def _entropy(likelihood: Likelihood, mean: FloatArray, var: FloatArray) -> Float
 def _expected_entropy(likelihood: Likelihood) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """E[H] over N(mean, var) of the answer's entropy H(g), where g itself is known.
 
-    H is even in g. It is fitted once, within 1e-6 (ties with a wide threshold: 1e-4), by a
-    constant and Gaussian bumps at plus and minus its peak, whose expectations are known:
-    exp(−(g − p)²/2c) has √(c/(c + var)) exp(−(mean − p)²/2(c + var)).
+    H is even in g. It is fitted once by a constant and Gaussian bumps at plus and minus its
+    peak, whose expectations are known: exp(−(g − p)²/2c) has √(c/(c + var)) exp(−(mean −
+    p)²/2(c + var)). The fit, and so every expectation, is within 1e-5 (probit) to 2e-4 nats.
     """
     entropy = _entropy(likelihood, _GRID, np.zeros(len(_GRID)))
     floor = float(entropy[-1])
@@ -160,14 +160,21 @@ def _expected_entropy(likelihood: Likelihood) -> Callable[[FloatArray, FloatArra
         total = np.full(mean.shape, floor)
         for height, width in terms:
             spread = var + width
-            total += height * _bumps(mean, peak, spread) / np.sqrt(spread)
+            part = _bumps(mean, peak, spread)
+            part /= np.sqrt(spread, out=spread)
+            part *= height
+            total += part
         return total
 
     return expected
 
 
 def _bumps(g: FloatArray, peak: float, width: FloatArray) -> FloatArray:
+    """exp(−(g − peak)²/2 width) + exp(−(g + peak)²/2 width)."""
     if peak == 0.0:
-        return np.asarray(2.0 * np.exp(-0.5 * g * g / width))
+        bump = -0.5 * g * g / width
+        np.exp(bump, out=bump)
+        bump *= 2.0
+        return bump
     right, left = g - peak, g + peak
     return np.asarray(np.exp(-0.5 * right * right / width) + np.exp(-0.5 * left * left / width))

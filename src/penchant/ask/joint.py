@@ -96,9 +96,10 @@ class Joint:
         shrink = likelihood.prob(mean, var) * likelihood.tilted(mean, var, _outcomes()).d2
         shrink += likelihood.prob(-mean, var) * likelihood.tilted(-mean, var, _outcomes()).d2
         if likelihood.n_answers == 3:
-            shrink += likelihood.prob_tie(mean, var) * likelihood.tilted(
-                mean, var, _outcomes(tie=True)
-            ).d2
+            shrink += (
+                likelihood.prob_tie(mean, var)
+                * likelihood.tilted(mean, var, _outcomes(tie=True)).d2
+            )
         return Joint(self.mean, self.cov - np.outer(shrink[0] * s, s), likelihood)
 
     def _with_difference(self, first: int, second: int) -> FloatArray:

@@ -11,6 +11,7 @@ import numpy as np
 import penchant as pc
 from penchant.cli import groups, model_file, models
 from penchant.cli.ask import FORMATS as ASK_FORMATS
+from penchant.cli.models import Choice
 from penchant.cli.options import fit_and_tell
 from penchant.cli.output import Output, output_options
 from penchant.cli.rank import FORMATS as RANK_FORMATS
@@ -20,6 +21,9 @@ from penchant.cli.study import Files, read_study
 N_USERS, N_ITEMS, N_TASTES = 40, 30, 3
 SHOWN = 10
 N_QUESTIONS = 5
+EVERYBODY = Choice("gp", "everybody together, with features and links")
+PERSONS = Choice("multi-user", "every person, learned together")
+COMMUNITIES = Choice("community", "groups of people who judge alike")
 QUICK = {"n_sweeps": 40, "n_chains": 1}
 """Enough for a study with clear tastes; a fit by `penchant fit` takes more care."""
 
@@ -49,11 +53,11 @@ def command(folder: str, seed: int, output: Output) -> None:
     output.note(f"wrote a simulated study to {place}: votes.csv, items.csv, links.csv")
 
     everybody = read_study(files, output.note)
-    together = fit_and_tell(everybody, "gp", output, settings)
+    together = fit_and_tell(everybody, EVERYBODY, output, settings)
     model_file.save(together, str(place / "model.penchant"))
     people = read_study(Files(files.comparisons, files.items), output.note)
-    personal = fit_and_tell(people, "multi-user", output, settings)
-    communal = fit_and_tell(people, "community", output, settings | QUICK)
+    personal = fit_and_tell(people, PERSONS, output, settings)
+    communal = fit_and_tell(people, COMMUNITIES, output, settings | QUICK)
     report = place / "report.html"
     write_report(people, communal, report, "A simulated study", output)
 

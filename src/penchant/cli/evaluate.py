@@ -1,6 +1,7 @@
 """`penchant evaluate`: models side by side on held-out comparisons."""
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -48,9 +49,9 @@ def command(source: Source, kinds: tuple[str, ...], folds: int, output: Output) 
     Bradley-Terry model of everybody together. Ties are learned from but not predicted.
     """
     study = source.study(output)
-    chosen = _kinds(study, kinds, source.model)
+    settings = _settings(_kinds(study, kinds, source.model), source.settings)
     with output.progress("evaluating") as advance:
-        rows = cross_validate(study, [BASELINE, *chosen], folds, source.seed, advance)
+        rows = cross_validate(study, settings, folds, source.settings["random_state"], advance)
     output.rows(rows, FORMATS, folds=folds, comparisons=study.data.n_comparisons)
     best = min(rows, key=lambda row: (row["log_loss"] is None, row["log_loss"]))["model"]
     if best == BASELINE:
@@ -61,5 +62,17 @@ def command(source: Source, kinds: tuple[str, ...], folds: int, output: Output) 
 
 def _kinds(study: Study, asked: tuple[str, ...], model: str) -> list[str]:
     """Those asked for, else a model of everybody and the one that fits the data."""
-    wanted = asked or ("gp", models.choose(study, model)[0])
-    return [models.choose(study, kind)[0] for kind in dict.fromkeys(wanted)]
+    wanted = asked or ("gp", models.choose(study, model).kind)
+    return [models.choose(study, kind).kind for kind in dict.fromkeys(wanted)]
+
+
+def _settings(kinds: list[str], given: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Each setting goes to the models that have it."""
+    has = {kind: models.parameters(kind) for kind in kinds}
+    for name in given:
+        if not any(name in names for names in has.values()):
+            raise click.UsageError(f"--set {name}: none of {', '.join(kinds)} has such a setting")
+    own = {
+        kind: {name: value for name, value in given.items() if name in has[kind]} for kind in kinds
+    }
+    return {BASELINE: {}, **own}

@@ -82,20 +82,27 @@ def hold_out(kind: str, study: Study, test: pc.Comparisons, settings: Mapping[st
 
 
 def cross_validate(
-    study: Study, kinds: list[str], n_folds: int, seed: int, advance: Callable[[int, int], None]
+    study: Study,
+    settings: Mapping[str, Mapping[str, Any]],
+    n_folds: int,
+    seed: int,
+    advance: Callable[[int, int], None],
 ) -> list[dict[str, Any]]:
-    """One row a model: mean and standard error over folds of every score."""
-    scores: dict[str, list[dict[str, float | None]]] = {kind: [] for kind in kinds}
-    seconds = dict.fromkeys(kinds, 0.0)
+    """One row a model: mean and standard error over folds of every score.
+
+    settings : kind of model → settings of its estimator.
+    """
+    scores: dict[str, list[dict[str, float | None]]] = {kind: [] for kind in settings}
+    seconds = dict.fromkeys(settings, 0.0)
     done = 0
     for train, test in folds(study.data, n_folds, seed):
-        for kind in kinds:
-            held_out = hold_out(kind, replace(study, data=train), test, {"random_state": seed})
+        for kind, own in settings.items():
+            held_out = hold_out(kind, replace(study, data=train), test, own)
             scores[kind].append(held_out.scores())
             seconds[kind] += held_out.seconds
             done += 1
-            advance(done, n_folds * len(kinds))
-    return [_summary(kind, scores[kind]) | {"seconds": seconds[kind]} for kind in kinds]
+            advance(done, n_folds * len(settings))
+    return [_summary(kind, scores[kind]) | {"seconds": seconds[kind]} for kind in settings]
 
 
 def _summary(kind: str, per_fold: list[dict[str, float | None]]) -> dict[str, Any]:

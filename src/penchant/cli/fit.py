@@ -5,7 +5,7 @@ from time import perf_counter
 import click
 
 from penchant.cli.model_file import SUFFIX, save
-from penchant.cli.options import Source, fit_and_tell, source_argument
+from penchant.cli.options import Source, source_argument
 from penchant.cli.output import Output, output_options
 
 
@@ -37,7 +37,7 @@ def command(source: Source, target: str, output: Output) -> None:
         raise click.UsageError(f"-o {target}: the name of a model file ends in {SUFFIX}")
     study = source.study(output)
     begin = perf_counter()
-    fitted = fit_and_tell(study, source.model, output, source.settings)
+    fitted = source.fit(study, output)
     seconds = perf_counter() - begin
     save(fitted, target)
     output.note(f"wrote {target}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,14 @@ class Fitted:
     settings: Mapping[str, Any] = field(default_factory=dict)  # to fit the same again
 
 
-def choose(study: Study, asked: str) -> tuple[str, str]:
+class Choice(NamedTuple):
+    """A model and the reason for it."""
+
+    kind: str
+    why: str
+
+
+def choose(study: Study, asked: str) -> Choice:
     """The model to use and the reason; checks that one that was asked for can be used."""
     data = study.data
     if asked == "auto":
@@ -62,28 +69,35 @@ def choose(study: Study, asked: str) -> tuple[str, str]:
         raise pc.DataError(
             f"--model {asked} does not use relations: leave out --relation, or use --model gp"
         )
-    return asked, "as you asked"
+    return Choice(asked, "as you asked")
 
 
-def _choose_by_data(study: Study) -> tuple[str, str]:
+def _choose_by_data(study: Study) -> Choice:
     data = study.data
     if study.relations:
-        return "gp", "there are relations between items, and this model uses them"
+        return Choice("gp", "there are relations between items, and this model uses them")
     if data.user is None:
-        return "gp", "nothing says who made which comparison, so everybody is taken together"
+        why = "nothing says who made which comparison, so everybody is taken together"
+        return Choice("gp", why)
     if data.n_users == 1:
-        return "gp", "there is one person"
+        return Choice("gp", "there is one person")
     if study.user_features is not None:
-        return "multi-user", "people are described by features"
+        return Choice("multi-user", "people are described by features")
     if data.n_users < FEW_PEOPLE:
-        return "multi-user", f"{data.n_users} people are too few to fall into communities"
-    return "community", f"{data.n_users:,} people made the comparisons, and they may differ"
+        why = f"{data.n_users} people are too few to fall into communities"
+        return Choice("multi-user", why)
+    return Choice("community", f"{data.n_users:,} people made the comparisons, and may differ")
 
 
 def fit(kind: str, study: Study, settings: Mapping[str, Any]) -> Fitted:
     """Fit a model of that kind; settings of the estimator go beyond those that suit the data."""
     data = study.data
     chosen = {**suited(kind, data), **settings}
+    known = parameters(kind)
+    if unknown := set(chosen) - set(known):
+        raise pc.DataError(
+            f"--set {min(unknown)}: a {kind} model has no such setting; it has {', '.join(known)}"
+        )
     model = getattr(pc, MODELS[kind])(**chosen)
     if kind == "gp":
         model.fit(study.X, data.pooled() if data.users else data, study.relations)
@@ -95,6 +109,11 @@ def fit(kind: str, study: Study, settings: Mapping[str, Any]) -> Fitted:
     return Fitted(
         kind, model, data.items, data.users, study.X, study.item_encoding, settings=chosen
     )
+
+
+def parameters(kind: str) -> list[str]:
+    """Names of the settings that the estimator has."""
+    return list(getattr(pc, MODELS[kind])().get_params(deep=False))
 
 
 def suited(kind: str, data: pc.Comparisons) -> dict[str, Any]:

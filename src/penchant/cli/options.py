@@ -1,5 +1,6 @@
 """Options that commands share: where the data are, and which model learns from them."""
 
+import json
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import click
 
 from penchant.cli import models
 from penchant.cli.model_file import SUFFIX, load
-from penchant.cli.models import MODELS, Fitted
+from penchant.cli.models import MODELS, Choice, Fitted
 from penchant.cli.output import Output
 from penchant.cli.study import RELATION_KINDS, Files, Study, read_study
 
@@ -25,13 +26,8 @@ class Source:
 
     files: Files
     model: str
-    seed: int
+    settings: dict[str, Any]  # of the estimator
     was_changed: bool  # whether any option about data was given
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """For the estimator."""
-        return {"random_state": self.seed}
 
     @property
     def is_model(self) -> bool:
@@ -51,7 +47,14 @@ class Source:
         for role, column in (files.columns or {}).items():
             words += ["--column", f"{role}={column}"]
         words += ["--skip-bad"] if files.skip_bad else []
-        return shlex.join(words + (["--model", self.model] if self.model != "auto" else []))
+        words += ["--model", self.model] if self.model != "auto" else []
+        for name, value in self.settings.items():
+            if name != "random_state":
+                words += [
+                    "--set",
+                    f"{name}={value if isinstance(value, str) else json.dumps(value)}",
+                ]
+        return shlex.join(words)
 
     def study(self, output: Output) -> Study:
         """Read the data, and say what is there."""
@@ -64,11 +67,14 @@ class Source:
         output.note(study.data.describe().splitlines()[0])
         return study
 
+    def fit(self, study: Study, output: Output) -> Fitted:
+        """Choose and fit a model."""
+        return fit_and_tell(study, models.choose(study, self.model), output, self.settings)
+
     def fitted(self, output: Output) -> Fitted:
         """The model in the file, or a new one fitted to the data in it."""
         if not self.is_model:
-            study = self.study(output)
-            return fit_and_tell(study, self.model, output, self.settings)
+            return self.fit(self.study(output), output)
         if self.was_changed:
             raise click.UsageError(
                 f"{self.files.comparisons} is a fitted model: options about data belong to "
@@ -77,9 +83,11 @@ class Source:
         return load(self.files.comparisons)
 
 
-def fit_and_tell(study: Study, asked: str, output: Output, settings: Mapping[str, Any]) -> Fitted:
-    """Choose and fit a model, saying which and why."""
-    kind, why = models.choose(study, asked)
+def fit_and_tell(
+    study: Study, choice: Choice, output: Output, settings: Mapping[str, Any]
+) -> Fitted:
+    """Fit a model, saying which and why."""
+    kind, why = choice
     output.note(f"model: {kind} ({why})")
     begin = perf_counter()
     if kind in models.FOR_PEOPLE:  # these show a bar of their own
@@ -121,6 +129,14 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="What to fit; auto chooses by the data.",
     )
+    @click.option(
+        "--set",
+        "settings",
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=_settings,
+        help="A setting of the model, such as n_sweeps=400. Repeatable.",
+    )
     @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
     @wraps(function)
     def command(
@@ -131,12 +147,14 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         columns: dict[str, str],
         skip_bad: bool,
         model: str,
+        settings: dict[str, Any],
         seed: int,
         **arguments: Any,
     ) -> Any:
         files = Files(path, items, users, relations, columns, skip_bad)
-        changed = files != Files(path, columns={}) or model != "auto"
-        return function(source=Source(files, model, seed, changed), **arguments)
+        changed = files != Files(path, columns={}) or model != "auto" or bool(settings)
+        source = Source(files, model, {"random_state": seed, **settings}, changed)
+        return function(source=source, **arguments)
 
     return command
 
@@ -162,12 +180,26 @@ def _relation(value: str) -> tuple[str, str, str]:
 def _columns(
     ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, str]:
-    columns = {}
-    for value in values:
-        role, equals, name = value.partition("=")
-        if not (equals and name) or role not in ROLES:
+    columns = dict(value.partition("=")[::2] for value in values)
+    for role, name in columns.items():
+        if not name or role not in ROLES:
             raise click.BadParameter(
-                f"{value!r} must look like winner=chosen, with one of {', '.join(ROLES)} before ="
+                f"'{role}={name}' must look like winner=chosen, with one of {', '.join(ROLES)} "
+                "before ="
             )
-        columns[role] = name
     return columns
+
+
+def _settings(
+    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> dict[str, Any]:
+    """Values are read as JSON where they are JSON, as text otherwise."""
+    settings: dict[str, Any] = {}
+    for name, value in (pair.partition("=")[::2] for pair in values):
+        if not name or not value:
+            raise click.BadParameter(f"'{name}' must look like n_sweeps=400")
+        try:
+            settings[name] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[name] = value
+    return settings

@@ -23,7 +23,7 @@ ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
     Examples:
       penchant predict votes.csv --pair "item 01" "item 02"
       penchant predict model.penchant pairs.csv --csv
-      penchant predict votes.csv --items items.csv --new-items items.csv
+      penchant predict votes.csv --model gp --items items.csv --new-items items.csv
     """
 )
 @source_argument

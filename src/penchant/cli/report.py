@@ -7,7 +7,7 @@ import click
 
 from penchant.cli.evaluation import BASELINE, HeldOut, hold_out
 from penchant.cli.models import Fitted
-from penchant.cli.options import Source, fit_and_tell, source_argument
+from penchant.cli.options import Source, source_argument
 from penchant.cli.output import Output, output_options
 from penchant.cli.report_page import Findings, build_page
 from penchant.cli.study import Study
@@ -41,7 +41,7 @@ def command(source: Source, target: str, title: str, output: Output) -> None:
     holding out a fifth), communities of taste, the state of the data, and what to ask next.
     """
     study = source.study(output)
-    fitted = fit_and_tell(study, source.model, output, source.settings)
+    fitted = source.fit(study, output)
     write_report(study, fitted, Path(target), title, output)
     output.record({"file": target, "comparisons": study.data.n_comparisons})
     output.suggest(f"open {target} in a browser")

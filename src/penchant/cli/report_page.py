@@ -193,6 +193,8 @@ def _data(data: pc.Comparisons) -> str:
 
 
 def _questions(fitted: Fitted) -> Iterator[Section]:
+    if fitted.kind in models.BY_FEATURES:
+        return
     rows = models.questions(fitted, N_QUESTIONS)
     listed = [(f"{row['first']} or {row['second']}?", f"{row['probability']:.0%}") for row in rows]
     yield (

@@ -1,15 +1,14 @@
 """Learning hyperparameters: climbing the evidence, or the paper's EM."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
 
 from penchant.errors import NumericalError
 from penchant.inference.evidence import Hyperparameters, Problem, Solution, gradient, solve
 from penchant.inference.sites import Sites
 from penchant.numerics.linalg import cholesky, gram, log_det_lower, multiply, solve_lower
+from penchant.numerics.optimize import minimize_in_box
 from penchant.numerics.types import FloatArray
 
 SITE_TOLERANCE = 1e-3
@@ -39,17 +38,17 @@ def maximize(
     n_evaluations, messages = 0, []
     for theta0 in _starts(start, n_restarts, rng):
         climb = _Climb(rough, start)
-        outcome = _lbfgs(climb, theta0, start.bounds, MAX_STEPS)
+        outcome = minimize_in_box(climb, theta0, start.bounds, MAX_STEPS)
         n_evaluations += climb.n_evaluations
         messages.append(str(outcome.message))
         if climb.best[0] > best[0]:
             best = climb.best
     sites = best[2] if rough.edges is problem.edges else None
     solution = solve(problem, start.at(best[1]), sites)
-    return _annotated(solution, messages[0], n_evaluations)
+    return annotated(solution, messages[0], n_evaluations)
 
 
-def _annotated(solution: Solution, optimizer: str, n_evaluations: int) -> Solution:
+def annotated(solution: Solution, optimizer: str, n_evaluations: int) -> Solution:
     """The solution with a word in its report on how its hyperparameters were found."""
     inference = solution.inference
     report = replace(inference.report, optimizer=optimizer, n_evaluations=n_evaluations)
@@ -116,35 +115,6 @@ def _log_prior(theta: FloatArray, centre: FloatArray) -> tuple[float, FloatArray
     return -0.5 * float(z @ z), -z / PRIOR_SPREAD
 
 
-def _lbfgs(
-    objective: Callable[[FloatArray], tuple[float, FloatArray]],
-    theta0: FloatArray,
-    bounds: FloatArray,
-    max_steps: int,
-) -> OptimizeResult:
-    """Minimise within the box; the first step is at most one unit of log-parameter long.
-
-    L-BFGS-B's first step is the raw gradient, which for thousands of comparisons leaps to a
-    corner of the box: hence the objective is divided by the length of its first gradient.
-    """
-    scale = 0.0
-
-    def scaled(theta: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal scale
-        value, slope = objective(theta)
-        scale = scale or max(1.0, float(np.linalg.norm(slope)))
-        return value / scale, slope / scale
-
-    return minimize(
-        scaled,
-        np.clip(theta0, bounds[:, 0], bounds[:, 1]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": max_steps, "ftol": 1e-6, "gtol": 1e-5},
-    )
-
-
 def expectation_maximize(problem: Problem, start: Hyperparameters) -> Solution:
     """The paper's EM (000 section 4.3): EP for q, then maximise E_q[log p(f|θ)] over θ (Eq. 15).
 
@@ -161,7 +131,7 @@ def expectation_maximize(problem: Problem, start: Hyperparameters) -> Solution:
         rounds += 1
         hyper = _m_step(rough, solution, start.kernel.theta)
     final = solve(problem, hyper, sites if rough.edges is problem.edges else None)
-    return _annotated(final, f"EM: {rounds} rounds", rounds)
+    return annotated(final, f"EM: {rounds} rounds", rounds)
 
 
 def _m_step(problem: Problem, solution: Solution, centre: FloatArray) -> Hyperparameters:
@@ -186,5 +156,5 @@ def _m_step(problem: Problem, solution: Solution, centre: FloatArray) -> Hyperpa
         penalty, drag = _log_prior(theta, centre)
         return value - penalty, kernel.pullback(compared, G) - drag
 
-    outcome = _lbfgs(objective, hyper.kernel.theta, hyper.kernel.bounds, 10)
+    outcome = minimize_in_box(objective, hyper.kernel.theta, hyper.kernel.bounds, 10)
     return hyper.at(np.concatenate([outcome.x, hyper.likelihood.theta]))

@@ -71,7 +71,7 @@ class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
     item_kernel_, user_kernel_, sharing_, likelihood_ : with learned parameters
     log_evidence_ : float
     report_ : Report, how inference went
-    kept_ : what Sparse-EP kept, or None
+    kept_users_, kept_items_, kept_ : with `sparse`, whom and what it kept, and by what measure
     comparisons_ : the data that were fitted
 
     Examples
@@ -179,10 +179,12 @@ class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         self.log_evidence_, self.report_ = inference.log_evidence, inference.report
         if not self.report_.converged:
             warnings.warn(self.report_.advice(), ConvergenceWarning, stacklevel=3)
-        self.kept_ = None
         if self.sparse is not None:
-            self.kept_ = select(problem, solution, *self.sparse)
-            problem, solution = restrict(problem, solution, self.kept_)
+            kept = select(problem, solution, *self.sparse)
+            problem, solution = restrict(problem, solution, kept)
+            self.kept_ = kept
+            self.kept_users_ = tuple(self.comparisons_.users[i] for i in kept.users)
+            self.kept_items_ = tuple(self.comparisons_.items[i] for i in kept.items)
         self.posterior_ = posteriors_of(problem, solution)
         return self
 

@@ -140,8 +140,8 @@ def _encode(value: Any, shelf: _Shelf) -> Any:
 
 
 def _encode_object(value: Any, shelf: _Shelf) -> Any:
-    name = type(value).__name__
-    if estimator_classes().get(name) is type(value):
+    name, kind = type(value).__name__, type(value)
+    if estimator_classes().get(name) is kind:
         state = {key: v for key, v in vars(value).items() if key.endswith("_")}
         params = value.get_params(deep=False)
         return {
@@ -149,7 +149,7 @@ def _encode_object(value: Any, shelf: _Shelf) -> Any:
             "params": {key: _encode(v, shelf) for key, v in params.items()},
             "state": {key: _encode(v, shelf) for key, v in state.items()},
         }
-    if value_classes().get(name) is type(value):
+    if value_classes().get(name) is kind:
         if id(value) in shelf.objects:
             return {"$same": shelf.objects[id(value)]}
         number = shelf.objects[id(value)] = len(shelf.objects)

@@ -7,7 +7,7 @@ system of the size of W; no matrix over users × items exists.
 
 For one user, on the p items that they compared: L the Laplacian of their sites, b its shift,
 C = F (I + FᵀLF)⁻¹ Fᵀ the covariance of their deviation when W is known (F Fᵀ = (1−ρ) K_x there),
-T = I − C L, R = L T. Then S = I + Σ_u (φ_u φ_uᵀ) ⊗ (ρ Φᵀ R_u Φ) is the precision of W.
+J = I − C L, R = L J. Then S = I + Σ_u (φ_u φ_uᵀ) ⊗ (ρ Φᵀ R_u Φ) is the precision of W.
 """
 
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ from penchant.people.blocks import Block
 class Eliminated(NamedTuple):
     """A block's users with their deviations integrated out: see the module's head.
 
-    C, T, R: (k, p, p); log_det: Σ log|I + FᵀLF|.
+    C, J, R: (k, p, p); log_det: Σ log|I + FᵀLF|.
     """
 
     C: FloatArray
-    T: FloatArray
+    J: FloatArray
     R: FloatArray
     log_det: float
 
@@ -48,12 +48,12 @@ def eliminate(L: FloatArray, F: FloatArray) -> Eliminated:
         ) from None
     half = np.linalg.solve(lower, np.broadcast_to(F.transpose(0, 2, 1), (len(L), *F.shape[:0:-1])))
     C = half.transpose(0, 2, 1) @ half
-    T = -C @ L
+    J = -C @ L
     diagonal = np.arange(L.shape[1])
-    T[:, diagonal, diagonal] += 1.0
-    R = L @ T
+    J[:, diagonal, diagonal] += 1.0
+    R = L @ J
     log_det = 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum()
-    return Eliminated(C, T, 0.5 * (R + R.transpose(0, 2, 1)), float(log_det))
+    return Eliminated(C, J, 0.5 * (R + R.transpose(0, 2, 1)), float(log_det))
 
 
 def local_factor(factor: FloatArray, block: Block) -> FloatArray:
@@ -202,7 +202,7 @@ class ArrowState:
     def respond(self, shifts: tuple[FloatArray, ...]) -> Response:
         """Apply the posterior covariance to a shift given per block as (k, p)."""
         forced = tuple(
-            apply(part.T.transpose(0, 2, 1), x)
+            apply(part.J.transpose(0, 2, 1), x)
             for x, part in zip(shifts, self.eliminated, strict=True)
         )
         pull = self.collect(forced) @ self.prior.shared_factor
@@ -223,7 +223,7 @@ class ArrowState:
         """(k, p) posterior mean utilities of a block's users at their own items."""
         part = self.eliminated[number]
         shared = self._shared_utility(self.response.shared, self.prior.blocks[number])
-        return apply(part.T, shared) + apply(part.C, self.shifts[number])
+        return apply(part.J, shared) + apply(part.C, self.shifts[number])
 
     @cached_property
     def _edges(self) -> tuple[FloatArray, FloatArray]:
@@ -231,7 +231,7 @@ class ArrowState:
         for number, (block, part) in enumerate(
             zip(self.prior.blocks, self.eliminated, strict=True)
         ):
-            covariance = part.C + part.T @ self.shared_at(number) @ part.T.transpose(0, 2, 1)
+            covariance = part.C + part.J @ self.shared_at(number) @ part.J.transpose(0, 2, 1)
             utility = self._utility(number)
             mean[block.edges], var[block.edges] = block.differences(utility, covariance)
         return mean, var

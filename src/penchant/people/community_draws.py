@@ -96,7 +96,7 @@ class Draws:
                 draw.utilities, self._likelihoods(draw), share, strict=True
             ):
                 total += its_share[owner] * likelihood.prob(f[first] - f[second], certain)
-        return total / len(self.kept)
+        return np.minimum(total / len(self.kept), 1.0)  # shares are rounded to single precision
 
     def counts(self) -> dict[int, float]:
         """Posterior over the number of communities."""

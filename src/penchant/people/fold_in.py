@@ -67,7 +67,7 @@ class NewcomerState:
     def quadratic(self) -> float:
         """μᵀΣ⁻¹μ − gᵀK⁻¹g for prior means g: bᵀΣb where they are zero."""
         return sum(
-            float(np.vdot(b, apply(part.C, b)) + np.vdot(2.0 * b, apply(part.T, g)))
+            float(np.vdot(b, apply(part.C, b)) + np.vdot(2.0 * b, apply(part.J, g)))
             - float(np.vdot(g, apply(part.R, g)))
             for part, b, g in zip(self.eliminated, self.shifts, self.prior.means, strict=True)
         )
@@ -79,7 +79,7 @@ class NewcomerState:
         for block, part, b, g in zip(
             blocks, self.eliminated, self.shifts, self.prior.means, strict=True
         ):
-            utility = apply(part.T, g) + apply(part.C, b)
+            utility = apply(part.J, g) + apply(part.C, b)
             mean[block.edges], var[block.edges] = block.differences(utility, part.C)
         return mean, var
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import cast
 
 import numpy as np
-from scipy.optimize import minimize
 
 from penchant.errors import DataError, NumericalError
 from penchant.inference import Sites
 from penchant.kernels import Kernel
+from penchant.numerics.optimize import minimize_in_box
 from penchant.numerics.types import FloatArray
 from penchant.people.free import FreeCovariance
 from penchant.people.gradient import item_slopes, outer_vectors
@@ -29,31 +29,18 @@ Watch = Callable[[int, float], None]
 def maximize(problem: Problem, start: Hyperparameters, watch: Watch | None = None) -> Solution:
     """Climb the evidence (times the prior of a free covariance) by L-BFGS, sites warm-started."""
     climb = _Climb(_while_learning(problem), start, watch)
-    low, high = start.bounds.T
-    outcome = minimize(
-        climb,
-        np.clip(start.theta, low, high),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=start.bounds,
-        options={"maxiter": MAX_STEPS, "ftol": 1e-6, "gtol": 1e-5, "maxcor": 20},
-    )
+    outcome = minimize_in_box(climb, start.theta, start.bounds, MAX_STEPS)
     solution = solve(problem, start.at(climb.best_theta), climb.sites)
     return _annotated(solution, str(outcome.message), climb.n_evaluations)
 
 
 class _Climb:
-    """Negative penalised log evidence and gradient, remembering sites and the best.
-
-    Both are divided by the length of the first gradient, so that the optimiser's first step is
-    one unit of log-parameter long and not a leap to a corner of the box.
-    """
+    """Negative penalised log evidence and gradient, remembering sites and the best."""
 
     def __init__(self, problem: Problem, start: Hyperparameters, watch: Watch | None) -> None:
         self.problem, self.start, self.watch = problem, start, watch
         self.sites: Sites | None = None
         self.best_value, self.best_theta = -np.inf, start.theta
-        self.scale = 0.0
         self.n_evaluations = 0
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
@@ -72,8 +59,7 @@ class _Climb:
             self.best_value, self.best_theta = value, theta.copy()
         if self.watch is not None:
             self.watch(self.n_evaluations, self.best_value)
-        self.scale = self.scale or max(1.0, float(np.linalg.norm(slope)))
-        return -value / self.scale, -slope / self.scale
+        return -value, -slope
 
 
 def _log_prior(kernel: Kernel) -> tuple[float, FloatArray]:
@@ -103,11 +89,13 @@ def expectation_maximize(
         if watch is not None:
             watch(rounds, value)
         if value - previous < EM_TOLERANCE * max(1.0, abs(value)):
+            outcome = f"EM: settled after {rounds} rounds"
             break
         previous = value
         hyper = _m_step(rough, solution)
-    final = solve(problem, hyper, sites)
-    return _annotated(final, f"EM: {rounds} rounds", rounds)
+    else:
+        outcome = f"EM: still climbing after {rounds} rounds; optimize='evidence' is faster"
+    return _annotated(solve(problem, hyper, sites), outcome, rounds)
 
 
 def _m_step(problem: Problem, solution: Solution) -> Hyperparameters:

@@ -94,13 +94,14 @@ class UserPosteriors:
 
     def utilities(self, users: IntArray) -> Normal:
         """Means and variances of the target items' utilities, (k, n) each."""
-        mean, var = np.empty((2, len(users), len(self.target)))
-        for rows in self._chunks(len(users)):
-            weights = self.weights(users[rows])
+        distinct, owner = np.unique(users, return_inverse=True)
+        mean, var = np.empty((2, len(distinct), len(self.target)))
+        for rows in self._chunks(len(distinct)):
+            weights = self.weights(distinct[rows])
             mean[rows] = weights.mean @ self._features.T
             spread = np.einsum("knr,nr->kn", self._features @ weights.cov, self._features)
             var[rows] = spread + weights.scale[:, None] * np.diagonal(self._rest)
-        return Normal(mean, var)
+        return Normal(mean[owner], var[owner])
 
     def differences(self, users: IntArray, first: IntArray, second: IntArray) -> Normal:
         """Marginals of f_u[first] − f_u[second], one user a pair, each (k,)."""
@@ -202,7 +203,7 @@ class UserPosteriors:
         factor = self.known_factor[block.items]
         into = prior @ factor.transpose(0, 2, 1)
         own = eliminate(block.laplacian(self.sites.weight), square_root(factor @ into))
-        alpha = apply(own.T.transpose(0, 2, 1), block.adjoint(self.sites.shift))
+        alpha = apply(own.J.transpose(0, 2, 1), block.adjoint(self.sites.shift))
         alpha -= apply(own.R, apply(factor, mean))
         return into @ own.R @ factor, mean + apply(into, alpha)
 

@@ -59,20 +59,20 @@ class Score(NamedTuple):
 def draw_synthetic(seed: int) -> Trial:
     """The paper's synthetic set: each of 10 items is liked by one of 4 communities of 15 users.
 
-    Answers are free of noise; two items that a user likes equally are not compared.
+    Liked items have high utility and all others low; within high and low the order is random, and
+    the same for all users of a community. Answers to all 45 pairs are free of noise.
     """
     rng = np.random.default_rng(seed)
     likers = rng.permutation(np.concatenate([np.arange(4), rng.integers(4, size=6)]))
+    utilities = 10.0 * (likers == np.arange(4)[:, None]) + rng.random((4, 10))
     communities = rng.permutation(np.repeat(np.arange(4), 15))
-    a, b = np.triu_indices(10, 1)
-    user, pair = (index.ravel() for index in np.indices((60, len(a))))
-    lead = (likers[a[pair]] == communities[user]) * 1 - (likers[b[pair]] == communities[user])
-    decided = lead != 0
-    winner = np.where(lead > 0, a[pair], b[pair])[decided]
-    loser = np.where(lead > 0, b[pair], a[pair])[decided]
-    return _split(None, np.column_stack([user[decided], winner, loser]), 60, 10, rng)._replace(
-        communities=communities, oracle=1.0
-    )
+    first, second = np.triu_indices(10, 1)
+    own = utilities[communities]
+    wins = own[:, first] > own[:, second]
+    user = np.indices(wins.shape)[0]
+    votes = np.stack([user, np.where(wins, first, second), np.where(wins, second, first)], axis=2)
+    trial = _split(None, votes.reshape(-1, 3), 60, 10, rng)
+    return trial._replace(communities=communities, oracle=1.0)
 
 
 def draw_votes(n_votes: int, seed: int, n_users: int = 2000, n_test: int = 20) -> Trial:

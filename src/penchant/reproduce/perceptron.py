@@ -5,9 +5,7 @@ Utilities are those of the least-squares fit of the labels, as in the paper. The
 ranking SVM that is trained again whenever its examples have grown by a tenth.
 """
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -21,7 +19,7 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import QuantileTransformer
 
 from penchant.data import load_mq2008, load_mslr_sample
-from penchant.data.folder import VARIABLE
+from penchant.data.folder import data_at
 from penchant.models.preference_perceptron import PreferencePerceptron
 from penchant.models.rank_svm import RankSVM
 from penchant.numerics.types import FloatArray, IntArray
@@ -233,22 +231,6 @@ def verdict(collection: Collection, lines: Sequence[Curve]) -> str:
     )
 
 
-@contextmanager
-def _data_at(folder: str | PathLike[str] | None) -> Iterator[None]:
-    """Let the loaders look in this folder for a while."""
-    if folder is None:
-        yield
-        return
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = os.fspath(folder)
-    try:
-        yield
-    finally:
-        del os.environ[VARIABLE]
-        if before is not None:
-            os.environ[VARIABLE] = before
-
-
 def run(
     quick: bool = False,
     out: str | PathLike[str] | None = None,
@@ -259,7 +241,7 @@ def run(
     `quick` runs 2 permutations in place of the paper's 20. `data` is the folder of data sets.
     """
     PreferencePerceptron().learn(np.eye(2), [0, 1], [1, 0])  # compile before time is taken
-    with _data_at(data):
+    with data_at(data):
         collections = load_collections()
     n_permutations = 2 if quick else 20
     lines = [line for each in collections for line in curves(each, n_permutations)]

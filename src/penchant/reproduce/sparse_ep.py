@@ -4,9 +4,7 @@ The paper fixes its hyperparameters and leaves learning them to the future; here
 Its figure is drawn with both. Time is that of inference alone, hyperparameters given.
 """
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from time import process_time
@@ -16,7 +14,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from penchant.data import load_cars, load_sushi_a, load_sushi_b
-from penchant.data.folder import VARIABLE
+from penchant.data.folder import data_at
 from penchant.kernels import RBF, Independent
 from penchant.metrics import calibration, pair_error
 from penchant.models.multi_user_gp import MultiUserGP
@@ -261,21 +259,6 @@ def tables(quick: bool) -> list[str]:
     ]
 
 
-@contextmanager
-def _data_at(folder: str | PathLike[str] | None) -> Iterator[None]:
-    """Look for data sets in `folder` for a while."""
-    before = os.environ.get(VARIABLE)
-    if folder is not None:
-        os.environ[VARIABLE] = os.fspath(folder)
-    try:
-        yield
-    finally:
-        if folder is not None:
-            os.environ.pop(VARIABLE)
-            if before is not None:
-                os.environ[VARIABLE] = before
-
-
 def run(
     quick: bool = False,
     out: str | PathLike[str] | None = None,
@@ -286,7 +269,7 @@ def run(
     `quick` takes one seed, fewer users and fewer points. `data` is the folder of data sets.
     """
     sizes = (10, 60, 210) if quick else (10, 30, 60, 120, 210, 500, 1000, 2000)
-    with _data_at(data):
+    with data_at(data):
         curves = {learned: figure_points(sizes, learned) for learned in (True, False)}
         rest = tables(quick)
         if out is not None:

@@ -7,6 +7,7 @@ all others are to be predicted (paper 000, section 6 and figure 3).
 
 import warnings
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.stats import wilcoxon
 
 from penchant.data import Comparisons
 from penchant.data.datasets import Cora, load_cora
+from penchant.data.folder import data_at
 from penchant.errors import DataWarning
 from penchant.kernels import RBF, CommonCause, directed, undirected
 from penchant.metrics import auc
@@ -25,17 +27,22 @@ from penchant.plots.style import COLOURS, axes, tidy
 Model = Callable[[Comparisons], PreferenceGP]
 
 
-def run(quick: bool = False, out: Path | None = None, data: Path | None = None) -> str:
+def run(
+    quick: bool = False,
+    out: str | PathLike[str] | None = None,
+    data: str | PathLike[str] | None = None,
+) -> str:
     """The table of figure 3 on Cora, as Markdown; `quick` takes fewer repeats and one size."""
-    cora = load_cora()
+    with data_at(data):
+        cora = load_cora()
     sizes, repeats = ((10,), 2) if quick else ((5, 10, 15, 20), 20)
     errors = {size: cora_errors(cora, size, repeats) for size in sizes}
     names = list(next(iter(errors.values())))
     lines = [
         "## Relations between items (paper 000)",
         "",
-        f"Cora instead of TREC: {len(cora.labels):,} papers, 7 topics as queries, {repeats} repeats "
-        "each; error = share of all relevant–irrelevant pairs ordered wrongly (1 − AUC), mean ± "
+        f"Cora instead of TREC: {len(cora.labels):,} papers, 7 topics as queries, {repeats} "
+        "repeats each; error = share of all relevant–irrelevant pairs ordered wrongly (1 − AUC), mean ± "
         "standard error. Hyperparameters learned in every fit.",
         "",
         "| known pairs | " + " | ".join(names) + " |",
@@ -48,7 +55,9 @@ def run(quick: bool = False, out: Path | None = None, data: Path | None = None) 
         lines.append(f"| {size} | " + " | ".join(cells) + " |")
     lines += ["", *(_verdict(size, by_model) for size, by_model in errors.items())]
     if out is not None:
-        draw(errors, out / "xpgp.png")
+        folder = Path(out)
+        folder.mkdir(parents=True, exist_ok=True)
+        draw(errors, folder / "xpgp.png")
     return "\n".join(lines)
 
 

@@ -1,0 +1,75 @@
+"""A Gaussian over weights that one more site changes: O(r²) by rank-one algebra."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from penchant.numerics.linalg import solve_lower
+from penchant.numerics.types import FloatArray
+
+
+class Growth(NamedTuple):
+    """The Cholesky factor M of I + z zᵀ, known in closed form; B + (Lz)(Lz)ᵀ = (LM)(LM)ᵀ.
+
+    With t_k = 1 + Σ_{i≤k} z_i²: M_kk = √(t_k/t_{k−1}) and M_ik = z_i z_k/√(t_k t_{k−1}), i > k.
+    Products and solves with it are cumulative sums, so nothing loops in Python.
+
+    >>> L = np.array([[2.0, 0.0], [1.0, 1.0]])
+    >>> d = np.array([1.0, 3.0])
+    >>> grown = Growth.by(np.linalg.solve(L, d)).lower(L)
+    >>> np.allclose(grown @ grown.T, L @ L.T + np.outer(d, d))
+    True
+    """
+
+    z: FloatArray
+    before: FloatArray
+    after: FloatArray
+
+    @classmethod
+    def by(cls, z: FloatArray) -> "Growth":
+        """From z = L⁻¹ d for the change d dᵀ."""
+        after = 1.0 + np.cumsum(z * z)
+        return cls(z, np.append(1.0, after[:-1]), after)
+
+    def lower(self, lower: FloatArray) -> FloatArray:
+        """L M."""
+        columns = lower.T  # a row of this is a column of L
+        later = np.cumsum((columns * self.z[:, None])[::-1], axis=0)[::-1]
+        grown = columns * np.sqrt(self.after / self.before)[:, None]
+        share = self.z / np.sqrt(self.after * self.before)
+        grown[:-1] += share[:-1, None] * later[1:]
+        product: FloatArray = grown.T
+        return product
+
+    def half(self, half: FloatArray) -> FloatArray:
+        """M⁻¹ half, for half (r, n)."""
+        earlier = np.cumsum(half * self.z[:, None], axis=0)
+        shrunk = half * np.sqrt(self.before / self.after)[:, None]
+        share = self.z / np.sqrt(self.after * self.before)
+        shrunk[1:] -= share[1:, None] * earlier[:-1]
+        return shrunk
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights w ~ N(mean, (lower lowerᵀ)⁻¹); half: (r, n) lower⁻¹ Φᵀ where it is at hand."""
+
+    mean: FloatArray
+    lower: FloatArray
+    half: FloatArray | None = None
+
+    def along(self, direction: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """z = lower⁻¹ d, and mean and variance, each (1,), of dᵀ w."""
+        z = solve_lower(self.lower, direction)
+        return z, np.array([direction @ self.mean]), np.array([z @ z])
+
+    def with_site(self, z: FloatArray, tau: float, pull: float) -> "Weights":
+        """After a site of precision `tau` along d that pulls by ν − τ dᵀ mean."""
+        growth = Growth.by(np.sqrt(tau) * z)
+        gain = pull / (1.0 + tau * float(z @ z))
+        return Weights(
+            self.mean + gain * solve_lower(self.lower, z, transposed=True),
+            growth.lower(self.lower),
+            None if self.half is None else growth.half(self.half),
+        )

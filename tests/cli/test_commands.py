@@ -1,0 +1,210 @@
+"""Each command on a small study: what it writes, and that the library says the same."""
+
+import csv
+import io
+import json
+import shlex
+import shutil
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+
+import penchant as pc
+from penchant.cli import COMMANDS, main
+
+QUICK = ("--set", "n_sweeps=8", "--set", "n_chains=1")
+
+
+@pytest.fixture(autouse=True)
+def quick_chains(monkeypatch):
+    """The default number of sweeps takes care; here it only costs time."""
+    from penchant.models.community_gp import CommunityGP
+
+    defaults = {**CommunityGP.__init__.__kwdefaults__, "n_sweeps": 8, "n_chains": 1}
+    monkeypatch.setattr(CommunityGP.__init__, "__kwdefaults__", defaults)
+
+
+def rows(result):
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+def examples(name):
+    """The command lines in the help of a command."""
+    command = main.get_command(click.Context(main), name)
+    lines = (command.epilog or "").splitlines()
+    return [line.strip() for line in lines if line.strip().startswith("penchant ")]
+
+
+@pytest.mark.parametrize("line", [line for name in COMMANDS for line in examples(name)])
+def test_every_example_in_a_help_text_runs(run, folder, line, tmp_path, monkeypatch):
+    for file in folder.glob("*.*"):
+        shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    result = run(*shlex.split(line)[1:])
+    assert result.stderr.splitlines()[-1].startswith("next: ")
+
+
+def test_every_command_has_an_example():
+    assert all(examples(name) for name in COMMANDS)
+
+
+def test_fit_saves_what_rank_reads(run, folder):
+    run("fit", "votes.csv", "--model", "gp", "-o", "a.penchant", "--items", "items.csv")
+    from_file = run("rank", "a.penchant", "--json").stdout
+    at_once = run("rank", "votes.csv", "--model", "gp", "--items", "items.csv", "--json").stdout
+    assert json.loads(from_file) == json.loads(at_once)
+    assert type(pc.load(folder / "a.penchant")) is pc.PreferenceGP
+
+
+def test_rank_says_what_the_library_says(run, folder):
+    ranking = pc.load(folder / "model.penchant").rank(level=0.8)
+    shown = rows(run("rank", "model.penchant", "--csv", "--level", "0.8"))
+    assert [row["item"] for row in shown] == [row.item for row in ranking]
+    assert [float(row["low"]) for row in shown] == [row.low for row in ranking]
+
+
+def test_predict_says_what_the_library_says(run, folder):
+    model = pc.load(folder / "model.penchant")
+    shown = rows(run("predict", "model.penchant", "pairs.csv", "--csv"))
+    expected = model.predict_proba([("item 01", "item 02"), ("item 03", "item 01")])
+    assert [float(row["probability"]) for row in shown] == pytest.approx(expected)
+    (one,) = rows(run("predict", "model.penchant", "--pair", "item 01", "item 02", "--csv"))
+    assert float(one["probability"]) == pytest.approx(expected[0])
+
+
+def test_new_items_are_placed_by_their_features(run):
+    Path("new.csv").write_text(Path("items.csv").read_text().replace("item ", "new "))
+    source = ("votes.csv", "--items", "items.csv", "--model", "gp")
+    old = {row["item"]: row for row in rows(run("rank", *source, "--csv"))}
+    new = rows(run("predict", *source, "--new-items", "new.csv", "--csv"))
+    for row in new:
+        twin = old[row["item"].replace("new", "item")]
+        assert float(row["utility"]) == pytest.approx(float(twin["utility"]), abs=1e-6)
+    asked = ("--pair", "new 01", "item 01", "--pair", "new 01", "item 02")
+    mixed = rows(run("predict", *source, "--new-items", "new.csv", *asked, "--csv"))
+    assert float(mixed[0]["probability"]) == pytest.approx(0.5, abs=1e-3)
+    plain = rows(run("predict", *source, "--pair", "item 01", "item 02", "--csv"))
+    assert float(mixed[1]["probability"]) == pytest.approx(float(plain[0]["probability"]), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "model.penchant", "--pair", "item 01", "item 99"], "unknown item 'item 99'"),
+        (["predict", "model.penchant", "--new-items", "items.csv"], "does not place items"),
+        (["rank", "model.penchant", "--user", "user 01"], "takes everybody together"),
+        (["groups", "model.penchant"], "knows no groups"),
+        (["rank", "votes.csv", "--model", "rank-rls"], "give them with --items"),
+        (["rank", "votes.csv", "--model", "gp", "--set", "n_sweeps=3"], "has no such setting"),
+        (
+            ["rank", "votes.csv", "--model", "community", "--relation", "near=links.csv"],
+            "does not use relations",
+        ),
+        (["ask", "votes.csv", "--model", "rank-rls", "--items", "items.csv"], "how sure it is"),
+        (
+            ["predict", "votes.csv", "pairs.csv", "--model", "rank-rls", "--items", "items.csv"],
+            "no probabilities",
+        ),
+    ],
+)
+def test_what_a_model_cannot_do_is_said(run, arguments, message):
+    assert message in run(*arguments, code=3).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (["votes.csv", "--relation", "near=links.csv"], "gp"),
+        (["votes.csv", "--users", "users.csv"], "multi-user"),
+        (["votes.csv"], "community"),
+        (["pairs.csv", "--column", "winner=first", "--column", "loser=second"], "gp"),
+    ],
+)
+def test_auto_chooses_by_the_data_and_says_why(run, arguments, kind):
+    result = run("fit", *arguments, "-o", "auto.penchant", "--json")
+    facts = json.loads(result.stdout)
+    assert facts["model"] == kind
+    assert f"model: {kind} ({facts['why']})" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["multi-user", "community"])
+def test_models_of_people_rank_and_predict_for_one_person(run, kind):
+    run("fit", "votes.csv", "--model", kind, "-o", f"{kind}.penchant")
+    model = pc.load(f"{kind}.penchant")
+    shown = rows(run("rank", f"{kind}.penchant", "--user", "user 03", "--csv"))
+    utility = {row["item"]: float(row["utility"]) for row in shown}
+    expected = model.predict(["user 03"])[0]
+    found = np.array([utility[item] for item in model.comparisons_.items])
+    assert np.corrcoef(found, expected)[0, 1] > 0.95
+    ask = ("--pair", "item 01", "item 02", "--csv")
+    (mine,) = rows(run("predict", f"{kind}.penchant", *ask, "--user", "user 03"))
+    assert float(mine["probability"]) == pytest.approx(
+        model.predict_proba([("item 01", "item 02")], "user 03")[0]
+    )
+    (anybody,) = rows(run("predict", f"{kind}.penchant", *ask))
+    everyone = [
+        model.predict_proba([("item 01", "item 02")], u)[0] for u in model.comparisons_.users
+    ]
+    assert float(anybody["probability"]) == pytest.approx(np.mean(everyone), abs=1e-6)
+    assert "nobody of that name" in run("rank", f"{kind}.penchant", "--user", "x", code=3).stderr
+
+
+def test_groups_add_up(run):
+    groups = json.loads(run("groups", "votes.csv", "--json").stdout)
+    assert sum(group["size"] for group in groups["rows"]) == pytest.approx(12)
+    assert sum(groups["counts"].values()) == pytest.approx(1)
+    members = rows(run("groups", "votes.csv", "--members", "--csv"))
+    assert [m["user"] for m in members] == [f"user {k:02d}" for k in range(1, 13)]
+
+
+def test_groups_are_told_by_the_names_of_features(run):
+    files = ("--items", "items.csv", "--users", "users.csv")
+    groups = json.loads(run("groups", "votes.csv", *files, "--json").stdout)
+    told = [trait for group in groups["rows"] for trait in group["drawn_to"] + group["members"]]
+    assert all("feature" in t or "age" in t or "region" in t for t in told)
+
+
+def test_evaluate_beats_a_coin_and_knows_its_baseline(run):
+    result = run("evaluate", "votes.csv", "--folds", "3", "--with", "gp", "--csv")
+    names = [row["model"] for row in rows(result)]
+    assert names == ["bradley-terry", "gp"]
+    for row in rows(result):
+        assert 0 <= float(row["accuracy"]) <= 1
+        assert float(row["log_loss"]) < 2 * np.log(2)
+
+
+def test_ask_gives_different_pairs_of_known_items(run):
+    pairs = [
+        (row["first"], row["second"])
+        for row in rows(run("ask", "model.penchant", "-k", 4, "--csv"))
+    ]
+    assert len({frozenset(pair) for pair in pairs}) == 4
+
+
+def test_reproduce_lists_every_experiment_that_can_run(run):
+    from importlib import import_module
+
+    from penchant.cli.reproduce import find_experiments
+
+    found = find_experiments()
+    assert found
+    listed = run("reproduce").stdout
+    for name, what in found.items():
+        assert what
+        assert name in listed
+        assert callable(import_module(f"penchant.reproduce.{name}").run)
+
+
+def test_doctor_finds_what_is_broken(run, monkeypatch):
+    run("doctor")
+    monkeypatch.setattr("penchant.cli.doctor.pi", 3.0)
+    result = run("doctor", "--json", code=1)
+    failed = [check["check"] for check in json.loads(result.stdout)["checks"] if not check["ok"]]
+    assert failed == ["inference"]
+
+
+def test_output_is_the_same_with_the_same_seed(run):
+    first, second = (run("rank", "votes.csv", "--seed", "5", "--json").stdout for _ in range(2))
+    assert first == second

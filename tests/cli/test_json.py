@@ -1,0 +1,47 @@
+"""The output of --json is what docs/json.md says it is."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from penchant.cli import COMMANDS
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "json.md"
+SCHEMAS = {
+    name: json.loads(schema)
+    for name, schema in re.findall(
+        r"^## (\S+)\n.*?```json\n(.*?)```", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL
+    )
+}
+CALLS = [
+    "fit votes.csv --model gp -o json.penchant",
+    "fit votes.csv --model rank-rls --items items.csv -o json.penchant",
+    "rank model.penchant",
+    "rank votes.csv --model kpc-rank --items items.csv",
+    "predict model.penchant pairs.csv",
+    "predict votes.csv --model gp --items items.csv --new-items items.csv",
+    "predict votes.csv --model rank-rls --items items.csv --new-items items.csv",
+    "ask model.penchant",
+    "groups votes.csv --set n_sweeps=6 --set n_chains=1",
+    "groups votes.csv --set n_sweeps=6 --set n_chains=1 --members",
+    "evaluate votes.csv --with gp --with rank-rls --items items.csv --folds 2",
+    "report votes.csv --model gp",
+    "bench --items 6 --users 4 --answers 4 --with gp",
+    "doctor",
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_output_validates(run, call):
+    name, *arguments = call.split()
+    content = json.loads(run(name, *arguments, "--json").stdout)
+    jsonschema.validate(content, SCHEMAS[name], cls=jsonschema.Draft202012Validator)
+
+
+def test_every_command_with_json_has_a_schema():
+    assert set(SCHEMAS) == set(COMMANDS) - {"reproduce"}
+    for schema in SCHEMAS.values():
+        jsonschema.Draft202012Validator.check_schema(schema)

@@ -1,0 +1,94 @@
+"""The report: complete, escaped, and honest about what the data cannot tell."""
+
+import re
+
+import pytest
+
+import penchant as pc
+from penchant.cli import health
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return {}
+
+
+@pytest.fixture(params=["gp", "multi-user", "community"])
+def page(request, run, pages, folder):
+    """A report by each kind of model, made once."""
+    kind = request.param
+    if kind not in pages:
+        extra = ("--set", "n_sweeps=8", "--set", "n_chains=1") if kind == "community" else ()
+        run("report", "votes.csv", "--model", kind, "-o", "r.html", "--title", HOSTILE, *extra)
+        pages[kind] = (folder / "r.html").read_text(encoding="utf-8")
+    return kind, pages[kind]
+
+
+def test_the_page_has_every_section_and_needs_nothing_else(page, outline_of):
+    kind, text = page
+    outline = outline_of(text)
+    headings = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
+    expected = ["Ranking", "Who beats whom", "Can it be trusted?", "The data", "What to ask next"]
+    if kind == "community":
+        expected.insert(3, "Communities of taste")
+    assert headings == expected
+    assert outline.find("script") == outline.find("link") == []
+    assert all(image["src"].startswith("data:image/svg+xml") for image in outline.find("img"))
+    assert all(len(image["alt"]) > 20 for image in outline.find("img"))
+    assert "http://" not in re.sub(r"data:[^\"]+", "", text)
+    assert "item 01" in text
+
+
+def test_hostile_names_stay_text(run, outline_of, folder):
+    names = [HOSTILE, "$\\frac{", '"onload="alert(1)', "a & b"]
+    lines = [
+        f'"{a.replace(chr(34), chr(34) * 2)}","{b.replace(chr(34), chr(34) * 2)}"'
+        for a in names
+        for b in names
+        if a < b
+    ]
+    (folder / "hostile.csv").write_text("winner,loser\n" + "\n".join(lines * 9) + "\n")
+    run("report", "hostile.csv", "-o", "hostile.html")
+    text = (folder / "hostile.html").read_text(encoding="utf-8")
+    outline = outline_of(text)
+    assert outline.find("script") == []
+    assert not any("onload" in attributes for _, attributes in outline.tags)
+    shown = "".join(outline.text)
+    assert all(name in shown for name in names)
+
+
+def test_few_comparisons_are_not_held_out(run, folder):
+    (folder / "few.csv").write_text("winner,loser\na,b\nb,c\n")
+    run("report", "few.csv", "-o", "few.html")
+    assert "too few comparisons" in (folder / "few.html").read_text(encoding="utf-8")
+
+
+def test_scores_without_probabilities_make_a_shorter_page(run, folder):
+    run("report", "votes.csv", "--model", "rank-rls", "--items", "items.csv", "-o", "rls.html")
+    text = (folder / "rls.html").read_text(encoding="utf-8")
+    assert "scores highest" in text
+    assert "Who beats whom" not in text
+
+
+def test_health_counts_what_is_there():
+    data = pc.Comparisons.from_pairs(
+        ["a", "b", "a", "a", "x"],
+        ["b", "a", "b", "c", "y"],
+        user=["u", "u", "v", "v", "v"],
+        tie=[False, False, False, True, False],
+        items=["a", "b", "c", "x", "y", "z"],
+    )
+    facts = dict(health.facts(data))
+    assert facts["comparisons"] == "5"
+    assert facts["items never compared"] == "1"
+    assert facts["groups of items connected by comparisons"] == "2"
+    assert facts["ties"] == "1 (20%)"
+    assert facts["pairs of items judged more than once"] == "1"
+    assert facts["of these, judged both ways"] == "1"
+    assert facts["times a person contradicted their own answer"] == "1"
+    concerns = health.concerns(data)
+    assert len(concerns) == 2
+    assert "never compared" in concerns[0]
+    assert "2 groups" in concerns[1]
