@@ -38,7 +38,7 @@ def command(name: str | None, quick: bool, out: str | None, data: str | None, qu
     if name not in experiments:
         known = ", ".join(experiments)
         raise click.UsageError(f"there is no experiment {name!r}: the names are {known}")
-    import_module(f"{PACKAGE}.{name}").run(quick=quick, out=out, data=data)
+    click.echo(import_module(f"{PACKAGE}.{name}").run(quick=quick, out=out, data=data))
     if quick:
         output.suggest(f"penchant reproduce {name}   (in full)")
 

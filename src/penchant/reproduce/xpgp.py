@@ -42,8 +42,8 @@ def run(
         "## Relations between items (paper 000)",
         "",
         f"Cora instead of TREC: {len(cora.labels):,} papers, 7 topics as queries, {repeats} "
-        "repeats each; error = share of all relevant–irrelevant pairs ordered wrongly (1 − AUC), mean ± "
-        "standard error. Hyperparameters learned in every fit.",
+        "repeats each; error = share of all relevant–irrelevant pairs ordered wrongly (1 − AUC), "
+        "mean ± standard error. Hyperparameters learned in every fit.",
         "",
         "| known pairs | " + " | ".join(names) + " |",
         "|---" * (len(names) + 1) + "|",
