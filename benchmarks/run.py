@@ -16,8 +16,8 @@ import numpy as np
 import scipy
 
 HERE = Path(__file__).parent
-PARTS = ("gp", "small_data", "regression", "sweep", "scale")
-PEERS = ("botorch", "choix")
+PARTS = ("gp", "small_data", "regression", "sweep", "scale", "online")
+PEERS = ("botorch", "choix", "vowpalwabbit", "river")
 PEER_PYTHON = HERE.parent / ".venv-bench" / "bin" / "python"
 
 

@@ -14,10 +14,8 @@ in which the *rows* vary most; where the order depends on a direction of little 
 many components, and RankRLS is then the better choice.
 """
 
-import sys
-
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.figure import Figure
 
 from penchant.models.kpc_rank import KPCRank
 from penchant.models.rank_rls import RankRLS
@@ -49,8 +47,7 @@ numbers = np.unique(np.geomspace(1, len(by_components.cv_error_), 20).astype(int
 fresh_by_components = [fresh_error(KPCRank(n_components=int(p))) for p in numbers]
 fresh_by_ridge = [fresh_error(RankRLS(alpha=float(a))) for a in by_ridge.alphas_]
 
-figure = Figure(figsize=(10, 4), layout="constrained")
-left, right = figure.subplots(1, 2, sharey=True)
+_, (left, right) = plt.subplots(1, 2, sharey=True, figsize=(8, 3.5), layout="constrained")
 left.semilogx(np.arange(1, len(by_components.cv_error_) + 1), by_components.cv_error_)
 left.semilogx(numbers, fresh_by_components, "--")
 left.axvline(by_components.n_components_, color="grey", linewidth=0.8)
@@ -61,7 +58,5 @@ right.axvline(by_ridge.alpha_, color="grey", linewidth=0.8, label="chosen")
 right.set(xlabel="ridge", title="RankRLS")
 right.legend(fontsize="small")
 
-if __name__ == "__main__":
-    path = sys.argv[1] if len(sys.argv) > 1 else "kernel_ranking.png"
-    figure.savefig(path, dpi=120)
-    print(f"{by_components.n_components_} components, ridge {by_ridge.alpha_:.3g}: see {path}")
+print(f"{by_components.n_components_} components, ridge {by_ridge.alpha_:.3g}")
+plt.show()

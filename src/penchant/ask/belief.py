@@ -1,5 +1,6 @@
 """What asking needs to know about a posterior, whichever model it comes from."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -38,3 +39,41 @@ class Belief(Protocol):
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """(n_samples, n) joint draws."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A belief about some of its items only, by their positions in `items` (k,)."""
+
+    whole: Belief
+    items: IntArray
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """That of the whole."""
+        return self.whole.likelihood
+
+    @property
+    def mean(self) -> FloatArray:
+        """(k,) means."""
+        return self.whole.mean[self.items]
+
+    @property
+    def var(self) -> FloatArray:
+        """(k,) variances."""
+        return self.whole.var[self.items]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def difference(self, first: IntArray, second: IntArray) -> Normal:
+        """Marginals of f[first] − f[second]."""
+        return self.whole.difference(self.items[first], self.items[second])
+
+    def covariance(self, index: IntArray | None = None) -> FloatArray:
+        """Covariance of some of the part's items, or of all."""
+        return self.whole.covariance(self.items if index is None else self.items[index])
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
+        """(n_samples, k) joint draws."""
+        return self.whole.sample(n_samples, rng)[:, self.items]

@@ -111,7 +111,8 @@ def expected_best(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> 
         middle = 0.5 * (utility.take(part[:, 0]) + utility.take(part[:, 1]))
         size, sd = np.abs(mean), np.sqrt(var)
         z = size / np.maximum(sd, 1e-300)
-        return middle + size * (ndtr(z) - 0.5) + sd * np.exp(-0.5 * z * z) / _SQRT_2PI
+        gain = size * (ndtr(z) - 0.5) + sd * np.exp(-0.5 * z * z) / _SQRT_2PI
+        return np.asarray(middle + gain)
 
     return _in_blocks(belief, pairs, score)
 
@@ -121,7 +122,8 @@ def thompson(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> Float
     """The best item of one draw against the best of another: explores as far as it is unsure."""
     one, other = belief.sample(2, rng)
     first, second = pairs[:, 0], pairs[:, 1]
-    return np.maximum(one[first] + other[second], other[first] + one[second])
+    duel = np.maximum(one[first] + other[second], other[first] + one[second])
+    return np.asarray(duel)
 
 
 @criterion(reads_variances=False)

@@ -30,10 +30,11 @@ class Joint:
     likelihood: Likelihood
 
     @classmethod
-    def of(cls, belief: Belief, items: IntArray | None = None) -> "Joint":
-        """The same belief about some items, or about all."""
-        mean = belief.mean if items is None else belief.mean[items]
-        return cls(mean, belief.covariance(items), belief.likelihood)
+    def of(cls, belief: Belief) -> "Joint":
+        """The same belief, written out; one that is so already passes through."""
+        if isinstance(belief, cls):
+            return belief
+        return cls(belief.mean, belief.covariance(), belief.likelihood)
 
     @classmethod
     def prior(cls, kernel: Kernel, items: Inputs, likelihood: Likelihood) -> "Joint":

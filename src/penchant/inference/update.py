@@ -23,11 +23,15 @@ from penchant.numerics.linalg import multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 EXACT_RANK = 500
-"""Up to this rank a polished update is a matter of milliseconds, and the default."""
+"""Up to this rank settling every site is quick, and the default."""
+UNSETTLED_SHARE = 0.02
+"""Beyond it, answers are only absorbed until this share of all comparisons is unsettled."""
 MOST_ABSORBED = 50
 """More answers than this are cheaper to settle together than to add one by one."""
 UNEXPLAINED = 1e-8
 """Share of a difference's prior variance that a basis may miss and still carry its answer."""
+FINE = 0.1
+"""Of the engine's tolerance: a sweep leaves a twentieth of a move, so it costs one at most."""
 FROZEN_LIMIT = 0.5
 """Largest move, in an edge's own standard deviations, that the frozen steps are trusted with."""
 FROZEN_STEPS = 10
@@ -37,13 +41,17 @@ FROZEN_SHARE = 0.03
 
 @dataclass(frozen=True)
 class Learned:
-    """What the comparisons so far have taught, under fixed hyperparameters."""
+    """What the comparisons so far have taught, under fixed hyperparameters.
+
+    n_unsettled: how many of the answers were absorbed since the sites were last settled.
+    """
 
     data: Comparisons
     posterior: Posterior
     sites: Sites
     log_evidence: float
     report: Report
+    n_unsettled: int = 0
 
 
 def tell(
@@ -55,11 +63,15 @@ def tell(
 ) -> Learned:
     """Learn from more comparisons between known items.
 
-    rank: the bound that the prior's factor was made with. polish: settle every site, or only
-    add the new answers; by default it is settled where that is quick.
+    rank: the bound that the prior's factor was made with. polish: settle every site (True) or
+    only absorb the answers; by default what EXACT_RANK and UNSETTLED_SHARE say.
     """
     if polish is None:
-        polish = len(learned.posterior.coefficients) <= EXACT_RANK
+        unsettled = learned.n_unsettled + more.n_comparisons
+        polish = (
+            len(learned.posterior.coefficients) <= EXACT_RANK
+            or unsettled > UNSETTLED_SHARE * learned.data.n_comparisons
+        )
     if not polish and more.n_comparisons <= MOST_ABSORBED:
         absorbed = absorb(learned, more, settings, is_bounded=rank is not None)
         if absorbed is not None:
@@ -72,7 +84,8 @@ def settle(
 ) -> Learned:
     """Sweep until no site moves: what a refit with the same hyperparameters gives."""
     old, data = learned.posterior, learned.data.extend(more)
-    problem = Problem(old.universe, Edges.of(data), settings, rank)
+    fine = replace(settings, tolerance=FINE * settings.tolerance)
+    problem = Problem(old.universe, Edges.of(data), fine, rank)
     prior = factor_prior(old.kernel, old.universe, problem.edges, rank)
     inference = _sweep(prior, old.likelihood, problem, _carried(learned, problem.edges, settings))
     solution = Solution(Hyperparameters(old.kernel, old.likelihood), prior, inference)
@@ -220,7 +233,8 @@ def absorb(
         _reweighted(posterior, weights),
         _joined(learned, edges, added, Edges.of(data)),
         log_evidence,
-        replace(learned.report, converged=False, n_sweeps=0),
+        replace(learned.report, n_sweeps=0),
+        learned.n_unsettled + more.n_comparisons,
     )
 
 

@@ -123,12 +123,12 @@ def _split_and_merge(
 ) -> tuple[ChainState, Partition]:
     """Moves that concern two random users; at first also tries to split many communities.
 
-    The tries outweigh merges, so a chain grows fast; they end at half the warm-up, and what grew
-    too much has the other half to merge again.
+    The tries outweigh merges, so a chain grows fast; they end after a quarter of the warm-up, and
+    what grew too much has the rest of it to dissolve.
     """
     target = Target(mixture, state.theta, state.concentration)
     n_users = len(partition.assignment)
-    pairs = _pairs_within(partition, rng) if 2 * state.sweep < plan.n_warmup else []
+    pairs = _pairs_within(partition, rng) if 4 * state.sweep < plan.n_warmup else []
     if n_users > 1:
         pairs += [rng.choice(n_users, 2, replace=False) for _ in range(MOVES)]
     counted = np.reshape(state.n_moves, (2, 2))

@@ -58,7 +58,7 @@ def plot_community_counts(counts: Mapping[int, float], ax: Any | None = None) ->
     counts : `model.community_counts_`.
 
     >>> ax = plot_community_counts({3: 0.2, 4: 0.8})
-    >>> [bar.get_height() for bar in ax.patches]
+    >>> [float(bar.get_height()) for bar in ax.patches]
     [0.2, 0.8]
     """
     ax = axes(ax)
