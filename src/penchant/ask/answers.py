@@ -1,10 +1,16 @@
 """Answers as they come in, and a fitted estimator's way back to before them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from penchant.ask.rules import Rules
 from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.types import IntArray
 
 UNDO_DEPTH = 50
 """How many `tell`s can be taken back; each keeps its posterior in memory until then."""
@@ -58,3 +64,22 @@ def restore(estimator: Any) -> None:
     for name, value in told[-1].items():
         setattr(estimator, name, value)
     estimator._told = told[:-1]
+
+
+def rng_for(random_state: RandomState, data: Comparisons) -> np.random.Generator:
+    """A generator for the next question: with a seed, the same until an answer comes in.
+
+    >>> data = Comparisons.from_pairs([0], [1])
+    >>> bool(rng_for(3, data).random() == rng_for(3, data).random())
+    True
+    """
+    if isinstance(random_state, int | np.integer):
+        return np.random.default_rng([int(random_state), data.n_comparisons])
+    return as_rng(random_state)
+
+
+def without_last(rules: Rules | None, data: Comparisons, told: IntArray) -> Rules:
+    """The rules, with the pairs (k, 2) told last to be avoided too."""
+    rules = rules or Rules()
+    last = tuple((data.items[a], data.items[b]) for a, b in told)
+    return replace(rules, avoid=rules.avoid + last)

@@ -73,6 +73,18 @@ class Posterior:
         return explained + self._rest
 
     @cached_property
+    def contrast_var(self) -> FloatArray:
+        """(n,) variances of the utilities relative to the average item.
+
+        Comparisons say nothing about a shift of all utilities at once: this leaves it out. What
+        the pivots leave unexplained is taken as independent between items.
+        """
+        n = len(self)
+        contrast = self.half - self.half.mean(axis=1, keepdims=True)
+        explained: FloatArray = np.einsum("ij,ij->j", contrast, contrast)
+        return explained + self._rest * (1.0 - 2.0 / n) + self._rest.sum() / n**2
+
+    @cached_property
     def _rest(self) -> FloatArray:
         prior = self.kernel.diag(self.target)
         rest = prior - np.einsum("ij,ij->i", self.features, self.features)

@@ -1,7 +1,7 @@
 """PreferenceGP: a Gaussian-process preference model with relations between items (paper 000)."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any, Self
 
@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from penchant.ask import Rules, as_answers, ask, remember, restore, rng_for, without_last
 from penchant.data import Comparisons, check_connected
 from penchant.errors import ConvergenceWarning, DataError, DataWarning
 from penchant.inference import (
@@ -24,6 +25,7 @@ from penchant.inference import (
     posterior_of,
     solve,
 )
+from penchant.inference.update import Learned, tell
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, get
 from penchant.models.defaults import Scaling, default_kernel
@@ -37,7 +39,7 @@ from penchant.models.validation import (
     warn_constant_features,
 )
 from penchant.numerics.random import RandomState, as_rng
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 
 class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -76,7 +78,8 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
     kernel_, likelihood_ : with learned parameters
     log_evidence_ : float
     report_ : Report, how inference went
-    comparisons_ : the data that were fitted
+    comparisons_ : the data that were fitted, and told since
+    n_unsettled_ : how many answers were told but only absorbed, see `tell`
 
     Examples
     --------
@@ -140,13 +143,16 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
             warnings.warn(message, DataWarning, stacklevel=2)
         if X is not None:
             warn_constant_features(X)
-        universe = Inputs(self._scaled(X), graphs, np.arange(data.n_items))
-        kernel = self.kernel or default_kernel(universe)
-        problem = Problem(universe, edges, Settings(self.inference), self._rank_bound)
-        solution = self._solve(problem, Hyperparameters(kernel, likelihood))
+        self._told: tuple[dict[str, Any], ...] = ()
+        self.last_told_: IntArray = np.empty((0, 2), dtype=np.intp)
         self.comparisons_ = data
         self.n_features_in_ = 0 if X is None else X.shape[1]
-        return self._store(problem, solution)
+        return self._learn(Inputs(self._scaled(X), graphs, np.arange(data.n_items)), edges)
+
+    def _learn(self, universe: Inputs, edges: Edges) -> Self:
+        problem = Problem(universe, edges, Settings(self.inference), self._rank_bound)
+        start = Hyperparameters(self.kernel or default_kernel(universe), get(self.likelihood))
+        return self._store(problem, self._solve(problem, start))
 
     def _solve(self, problem: Problem, start: Hyperparameters) -> Solution:
         if self.optimize is None:
@@ -161,8 +167,9 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
         self.log_evidence_, self.report_ = inference.log_evidence, inference.report
         self.sites_ = inference.sites
         self.posterior_ = posterior_of(problem, solution)
+        self.n_learned_, self.n_unsettled_ = self.comparisons_.n_comparisons, 0
         if not self.report_.converged:
-            warnings.warn(self.report_.advice(), ConvergenceWarning, stacklevel=3)
+            warnings.warn(self.report_.advice(), ConvergenceWarning, stacklevel=4)
         return self
 
     def _scaled(self, X: FloatArray | None) -> FloatArray | None:
@@ -252,6 +259,69 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
         return ranking_of(
             self.posterior_, self.comparisons_.items, level, n_samples, as_rng(self.random_state)
         )
+
+    def ask(
+        self,
+        k: int = 1,
+        criterion: str = "variance_ratio",
+        *,
+        rules: Rules | None = None,
+        random_state: RandomState = None,
+    ) -> list[tuple[Any, Any]]:
+        """The k pairs of items, by name, that it is best to compare next.
+
+        criterion : "variance_ratio" (paper 000: close and uncertain), "information_gain" (for
+            the whole order), "expected_best" or "thompson" (for the best item), "random".
+        rules : what may be asked, a `penchant.ask.Rules`.
+        random_state : None to follow the estimator's, with other draws after every tell.
+        """
+        check_is_fitted(self, "posterior_")
+        data = self.comparisons_
+        rng = rng_for(self.random_state if random_state is None else random_state, data)
+        rules = without_last(rules, data, self.last_told_)
+        return ask(self.posterior_, data, k, criterion, rules, rng)
+
+    def tell(
+        self,
+        more: Comparisons | Iterable[tuple[Any, Any]],
+        *,
+        polish: bool | None = None,
+        relearn: float | None = None,
+    ) -> Self:
+        """Learn from more answers without a refit; `undo` takes them back.
+
+        more : comparisons, or (winner, loser) pairs, between known items.
+        polish : True settles everything, equal to a refit with the same hyperparameters; False
+            only absorbs the answers, in O(rank²) each. None: True up to rank 500, beyond it
+            when 2 % of the comparisons are not settled.
+        relearn : learn the hyperparameters again, as `fit` does, once the comparisons have
+            grown by this share since they were last learned; None: never.
+        """
+        check_is_fitted(self, "posterior_")
+        answers = as_answers(self.comparisons_, more)
+        self.likelihood_.check(Edges.of(answers).outcomes)
+        before = Learned(
+            self.comparisons_,
+            self.posterior_,
+            self.sites_,
+            self.log_evidence_,
+            self.report_,
+            self.n_unsettled_,
+        )
+        after = tell(before, answers, Settings(self.inference), self._rank_bound, polish)
+        remember(self)
+        self.comparisons_, self.posterior_, self.sites_ = after.data, after.posterior, after.sites
+        self.log_evidence_, self.report_ = after.log_evidence, after.report
+        self.n_unsettled_ = after.n_unsettled
+        self.last_told_ = np.column_stack([answers.winner, answers.loser])
+        if relearn is not None and after.data.n_comparisons >= (1.0 + relearn) * self.n_learned_:
+            self._learn(self.posterior_.universe, Edges.of(self.comparisons_))
+        return self
+
+    def undo(self) -> Self:
+        """Take the last `tell` back, exactly."""
+        restore(self)
+        return self
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file; `penchant.load(path)` reads it back."""

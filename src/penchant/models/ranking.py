@@ -13,7 +13,10 @@ from penchant.inference.summary import summarize_ranks
 
 
 class RankedItem(NamedTuple):
-    """One row of a ranking: an item, its utility with interval, and how sure its place is."""
+    """One row of a ranking: an item, its utility with interval, and how sure its place is.
+
+    low, high: interval of the utility, the open common level of all utilities left out.
+    """
 
     rank: int
     item: Any
@@ -90,9 +93,13 @@ def ranking_of(
     n_samples: int,
     rng: np.random.Generator,
 ) -> Ranking:
-    """Sort the posterior's items by mean utility and say how sure each place is."""
+    """Sort the posterior's items by mean utility and say how sure each place is.
+
+    Intervals are those of a utility relative to the average item: comparisons leave the common
+    level of all utilities open, and that uncertainty is nobody's question.
+    """
     ranks = summarize_ranks(posterior, level, n_samples, rng)
-    reach = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(posterior.var)
+    reach = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(posterior.contrast_var)
     mean = posterior.mean
     order = np.argsort(-mean, kind="stable")
     rows = tuple(
