@@ -4,8 +4,11 @@ from penchant.ask.answers import as_answers, remember, restore, rng_for, without
 from penchant.ask.belief import Belief, Part
 from penchant.ask.choose import ask, choose
 from penchant.ask.criteria import CRITERIA, Criterion, criterion
-from penchant.ask.joint import LOSS, TIE, WIN, Joint
+from penchant.ask.joint import LOSS, TIE, WIN, Joint, belief_of
+from penchant.ask.planner import Plan, Range, Study, answers_left, plan
 from penchant.ask.rules import Pool, Rules, all_pairs
+from penchant.ask.session import Session, Setup
+from penchant.ask.stopping import Budget, SmallGain, TopSettled, Verdict
 
 __all__ = [
     "CRITERIA",
@@ -13,16 +16,28 @@ __all__ = [
     "TIE",
     "WIN",
     "Belief",
+    "Budget",
     "Criterion",
     "Joint",
     "Part",
+    "Plan",
     "Pool",
+    "Range",
     "Rules",
+    "Session",
+    "Setup",
+    "SmallGain",
+    "Study",
+    "TopSettled",
+    "Verdict",
     "all_pairs",
+    "answers_left",
     "as_answers",
     "ask",
+    "belief_of",
     "choose",
     "criterion",
+    "plan",
     "remember",
     "restore",
     "rng_for",

@@ -1,6 +1,8 @@
 """A Gaussian over utilities written out in full, which an answer changes by rank one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -8,7 +10,7 @@ from penchant.ask.belief import Belief
 from penchant.inference import Normal
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Outcomes
-from penchant.numerics.linalg import multiply, pivoted_cholesky
+from penchant.numerics.linalg import gram, multiply, pivoted_cholesky
 from penchant.numerics.types import FloatArray, IntArray
 
 WIN, TIE, LOSS = 1, 0, -1
@@ -40,6 +42,20 @@ class Joint:
     def prior(cls, kernel: Kernel, items: Inputs, likelihood: Likelihood) -> "Joint":
         """What is believed before the first answer."""
         return cls(np.zeros(len(items)), kernel(items), likelihood)
+
+    @classmethod
+    def mixture(cls, beliefs: Sequence[Belief], weights: FloatArray) -> "Joint":
+        """The Gaussian with the moments of a mixture, such as of a user's possible communities.
+
+        weights: (k,) summing to one.
+        """
+        means = np.array([belief.mean for belief in beliefs])
+        mean = weights @ means
+        apart = np.sqrt(weights)[:, None] * (means - mean)
+        cov = gram(apart)
+        for weight, belief in zip(weights, beliefs, strict=True):
+            cov += weight * belief.covariance()
+        return cls(mean, cov, beliefs[0].likelihood)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -105,6 +121,28 @@ class Joint:
 
     def _with_difference(self, first: int, second: int) -> FloatArray:
         return self.cov[:, first] - self.cov[:, second]
+
+
+def belief_of(model: Any, user: Any = None) -> Belief:
+    """What a fitted model believes about the utilities of one user, or of everybody.
+
+    Of a model with communities it is the mixture of them, weighted by the user's membership;
+    without a user, by their sizes.
+    """
+    belief: Belief
+    personal = getattr(model, "personal_", None)
+    if personal is not None and user is not None:
+        belief = personal.for_user(int(model.comparisons_.user_index(user)))
+    elif hasattr(model, "membership_"):
+        shares = model.membership_
+        rows = slice(None) if user is None else [model.comparisons_.user_index(user)]
+        weights = shares[rows].mean(axis=0)
+        belief = Joint.mixture(model.posteriors_, weights / weights.sum())
+    elif hasattr(model, "posterior_for"):
+        belief = model.posterior_for(user)
+    else:
+        belief = model.posterior_
+    return belief
 
 
 def _outcomes(tie: bool = False) -> Outcomes:

@@ -28,8 +28,11 @@ CRITERIA = ("variance_ratio", "information_gain", "expected_best", "thompson", "
     show_default=True,
     help="What a question should be good for.",
 )
+@click.option("--user", metavar="NAME", help="What to ask this person.")
 @output_options()
-def command(source: Source, n_questions: int, criterion: str, output: Output) -> None:
+def command(
+    source: Source, n_questions: int, criterion: str, user: str | None, output: Output
+) -> None:
     """Say which comparisons would teach the model most, best first.
 
     SOURCE is a saved model, or comparisons to fit first. variance_ratio and information_gain learn
@@ -37,6 +40,6 @@ def command(source: Source, n_questions: int, criterion: str, output: Output) ->
     that the first would be preferred.
     """
     fitted = source.fitted(output)
-    rows = models.questions(fitted, n_questions, criterion)
+    rows = models.questions(fitted, n_questions, criterion, models.find_user(fitted, user))
     output.rows(rows, FORMATS, model=fitted.kind, criterion=criterion)
     output.suggest("add the answers to your file, then fit again")

@@ -1,12 +1,27 @@
-"""What communities together say: a ranking for everybody, or for one person among them."""
+"""What communities together say: about everybody, or about one person among them."""
 
 from typing import Any
 
 import numpy as np
 
+import penchant as pc
 from penchant.cli.features import FloatArray
 
 N_DRAWS = 4000
+
+
+def belief_about(model: Any, user: int | None) -> Any:
+    """The utilities of one person, or of somebody picked at random, as one joint Gaussian.
+
+    Whose utilities they are is uncertain too: by the law of total covariance, communities that
+    differ add the covariance of their means.
+    """
+    weights = _weights(model, user)
+    means = np.stack([posterior.mean for posterior in model.posteriors_])
+    mean = weights @ means
+    apart = means - mean
+    within = sum(w * p.covariance() for w, p in zip(weights, model.posteriors_, strict=True))
+    return pc.ask.Joint(mean, within + apart.T @ (weights[:, None] * apart), model.likelihood_)
 
 
 def rank_communities(
@@ -18,14 +33,19 @@ def rank_communities(
     person is in one community, only in which is uncertain: each draw picks one by membership.
     """
     rng = np.random.default_rng(0)
+    weights = _weights(model, user)
     draws = np.stack([posterior.sample(N_DRAWS, rng) for posterior in model.posteriors_])
     if user is None:
-        utilities = np.tensordot(model.membership_.mean(axis=0), draws, axes=1)
-    else:
-        weights = model.membership_[user] / model.membership_[user].sum()
-        picked = rng.choice(len(draws), size=N_DRAWS, p=weights)
-        utilities = draws[picked, np.arange(N_DRAWS)]
-    return rank_draws(utilities, items, level)
+        return rank_draws(np.tensordot(weights, draws, axes=1), items, level)
+    picked = rng.choice(len(draws), size=N_DRAWS, p=weights)
+    return rank_draws(draws[picked, np.arange(N_DRAWS)], items, level)
+
+
+def _weights(model: Any, user: int | None) -> FloatArray:
+    """(n_communities,) how much each counts: a person's membership, or the shares of all."""
+    membership = model.membership_.mean(axis=0) if user is None else model.membership_[user]
+    weights: FloatArray = membership / membership.sum()
+    return weights
 
 
 def rank_draws(draws: FloatArray, items: tuple[Any, ...], level: float) -> list[dict[str, Any]]:

@@ -24,8 +24,6 @@ N_QUESTIONS = 5
 EVERYBODY = Choice("gp", "everybody together, with features and links")
 PERSONS = Choice("multi-user", "every person, learned together")
 COMMUNITIES = Choice("community", "groups of people who judge alike")
-QUICK = {"n_sweeps": 40, "n_chains": 1}
-"""Enough for a study with clear tastes; a fit by `penchant fit` takes more care."""
 
 
 @click.command(
@@ -47,7 +45,8 @@ def command(folder: str, seed: int, output: Output) -> None:
     features and links, each person, and communities of taste. The truth is known, so what was
     found is held against it.
     """
-    place, settings = Path(folder), {"random_state": seed}
+    place = Path(folder)
+    settings = {"random_state": seed}
     truth = pc.data.simulate_study(N_USERS, N_ITEMS, N_TASTES, random_state=seed)
     files = write_study(truth, place)
     output.note(f"wrote a simulated study to {place}: votes.csv, items.csv, links.csv")
@@ -57,7 +56,7 @@ def command(folder: str, seed: int, output: Output) -> None:
     model_file.save(together, str(place / "model.penchant"))
     people = read_study(Files(files.comparisons, files.items), output.note)
     personal = fit_and_tell(people, PERSONS, output, settings)
-    communal = fit_and_tell(people, COMMUNITIES, output, settings | QUICK)
+    communal = fit_and_tell(people, COMMUNITIES, output, settings)
     report = place / "report.html"
     write_report(people, communal, report, "A simulated study", output)
 
@@ -129,7 +128,7 @@ def _cross_table(found: list[dict[str, Any]], tastes: Any) -> list[dict[str, Any
     """How many people of each true taste are in each group that was found."""
     members = np.array([row["group"] for row in found])
     return [
-        {"group": f"group {group}"}
+        {"group": f"community {group}"}
         | {f"taste {k + 1}": int(np.sum(tastes[members == group] == k)) for k in range(N_TASTES)}
         for group in np.unique(members)
     ]

@@ -64,7 +64,7 @@ def memberships(fitted: Fitted) -> list[dict[str, Any]]:
     membership = np.asarray(fitted.model.membership_)
     best = membership.argmax(axis=1)
     return [
-        {"user": user, "group": int(group) + 1, "probability": float(row[group])}
+        {"user": user, "group": int(group), "probability": float(row[group])}
         for user, group, row in zip(fitted.users, best, membership, strict=True)
     ]
 
@@ -73,7 +73,7 @@ def describe(fitted: Fitted) -> list[dict[str, Any]]:
     """What is particular to each group, the largest first."""
     return [
         {
-            "group": community.number + 1,
+            "group": community.number,
             "size": community.size,
             "share": community.share,
             "likes": [row.item for row in community.ranking[:SHOWN]],

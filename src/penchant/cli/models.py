@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import penchant as pc
-from penchant.cli.crowd import rank_communities
+from penchant.cli.crowd import belief_about, rank_communities
 from penchant.cli.features import Encoding, FloatArray, named
 from penchant.cli.study import Study, as_names
 
@@ -23,6 +24,8 @@ FOR_PEOPLE = ("multi-user", "community")
 BY_FEATURES = ("rank-rls", "kpc-rank")
 FEW_PEOPLE = 10
 """Fewer people cannot be told to fall into communities."""
+MANY_ITEMS = 300
+"""With fewer, threads of the linear algebra wait for each other longer than they work."""
 MANY_PEOPLE = 5_000
 """With more, reassigning them one after another takes longer than it is worth."""
 CROWD = 200
@@ -99,13 +102,15 @@ def fit(kind: str, study: Study, settings: Mapping[str, Any]) -> Fitted:
             f"--set {min(unknown)}: a {kind} model has no such setting; it has {', '.join(known)}"
         )
     model = getattr(pc, MODELS[kind])(**chosen)
-    if kind == "gp":
-        model.fit(study.X, data.pooled() if data.users else data, study.relations)
-    elif kind in FOR_PEOPLE:
-        items = named(study.X, study.item_encoding)
-        model.fit(items, data, named(study.user_features, study.user_encoding))
-    else:
-        model.fit(study.X, data)
+    threads = 1 if data.n_items < MANY_ITEMS else None
+    with threadpool_limits(threads, user_api="blas"):
+        if kind == "gp":
+            model.fit(study.X, data.pooled() if data.users else data, study.relations)
+        elif kind in FOR_PEOPLE:
+            items = named(study.X, study.item_encoding)
+            model.fit(items, data, named(study.user_features, study.user_encoding))
+        else:
+            model.fit(study.X, data)
     return Fitted(
         kind, model, data.items, data.users, study.X, study.item_encoding, settings=chosen
     )
@@ -201,15 +206,34 @@ def _rank_scores(fitted: Fitted) -> list[dict[str, Any]]:
 
 
 def questions(
-    fitted: Fitted, n_questions: int, criterion: str = "variance_ratio"
+    fitted: Fitted,
+    n_questions: int,
+    criterion: str = "variance_ratio",
+    user: Any | None = None,
 ) -> list[dict[str, Any]]:
-    """The pairs to compare next, and what is expected of each."""
+    """The pairs to compare next (fewer where there are not so many), and what is expected."""
     if fitted.kind in BY_FEATURES:
         raise pc.DataError(
             f"a {fitted.kind} model does not know how sure it is: fit --model gp to ask questions"
         )
-    pairs = fitted.model.ask(n_questions, criterion=criterion)
+    n = len(fitted.items)
+    k = min(n_questions, n * (n - 1) // 2)
+    if fitted.kind == "gp":
+        pairs = fitted.model.ask(k, criterion)
+    else:
+        data = fitted.model.comparisons_
+        seed = fitted.model.random_state
+        pairs = pc.ask.ask(_belief(fitted, user), data, k, criterion, random_state=seed)
+    people = None if user is None else [user] * k
     return [
         {"first": a, "second": b, "probability": float(p)}
-        for (a, b), p in zip(pairs, probabilities(fitted, pairs), strict=True)
+        for (a, b), p in zip(pairs, probabilities(fitted, pairs, people), strict=True)
     ]
+
+
+def _belief(fitted: Fitted, user: Any | None) -> Any:
+    """What is believed of one person's utilities, or of those of the people in general."""
+    if fitted.kind == "multi-user":
+        return fitted.model.posterior_for(user)
+    index = None if user is None else fitted.users.index(user)
+    return belief_about(fitted.model, index)

@@ -169,22 +169,39 @@ def _calibration(findings: Findings) -> Iterator[Section]:
 def _communities(fitted: Fitted) -> Iterator[Section]:
     if fitted.kind != "community":
         return
-    found = groups.describe(fitted)
-    rows = [
-        (
-            f"group {group['group']}",
-            f"{group['size']:,}",
-            "; ".join(map(str, group["likes"])),
-            "; ".join(map(str, group["dislikes"])),
-        )
-        for group in found
-    ]
-    yield (
-        "Communities of taste",
-        html.table(
-            "People who judge alike", rows, ("group", "people", "likes most", "likes least")
-        ),
+    model = fitted.model
+    numbers = ", ".join(f"{k} with {p:.0%}" for k, p in model.community_counts_.items())
+    body = html.paragraph(
+        "People who judge alike form a community. How many there are is learned from the answers: "
+        f"{numbers}."
     )
+    if not model.has_communities_:
+        body += html.paragraph("One taste for everybody explains the answers best.", "warning")
+    rows = [_community_row(group) for group in groups.describe(fitted)]
+    header = ("community", "people", "likes most", "likes least", "more than others")
+    body += html.table("Communities of taste", rows, header)
+    body += html.figure(
+        pc.plots.plot_membership_map(model.predict(), model.membership_),
+        f"Map of {len(fitted.users)} people, coloured by community; people near each other like "
+        "the same items.",
+        "Every point is a person; who is near likes the same. Paler points are less sure to belong "
+        "where they are.",
+        "30rem",
+    )
+    traces = {f"chain {k}": trace for k, trace in enumerate(model.diagnostics_.log_joint, start=1)}
+    body += html.figure(
+        pc.plots.plot_evidence(traces, xlabel="sweep"),
+        "Log probability of the sampled communities against sweeps of the sampler.",
+        "How the search for communities went: chains that level off at the same height have "
+        "settled.",
+        "30rem",
+    )
+    yield "Communities of taste", body
+
+
+def _community_row(group: dict[str, Any]) -> tuple[str, ...]:
+    listed = ("; ".join(map(str, group[key])) for key in ("likes", "dislikes", "more_than_others"))
+    return (f"community {group['group']}", f"{group['size']:,.0f}", *listed)
 
 
 def _data(data: pc.Comparisons) -> str:

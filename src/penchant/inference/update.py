@@ -22,8 +22,8 @@ from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
-EXACT_RANK = 500
-"""Up to this rank settling every site is quick, and the default."""
+EXACT_ITEMS = 500
+"""Up to this many items settling every site is quick, and the default."""
 UNSETTLED_SHARE = 0.02
 """Beyond it, answers are only absorbed until this share of all comparisons is unsettled."""
 MOST_ABSORBED = 50
@@ -64,16 +64,17 @@ def tell(
     """Learn from more comparisons between known items.
 
     rank: the bound that the prior's factor was made with. polish: settle every site (True) or
-    only absorb the answers; by default what EXACT_RANK and UNSETTLED_SHARE say.
+    only absorb the answers; by default what EXACT_ITEMS and UNSETTLED_SHARE say.
     """
     if polish is None:
         unsettled = learned.n_unsettled + more.n_comparisons
         polish = (
-            len(learned.posterior.coefficients) <= EXACT_RANK
+            learned.data.n_items <= EXACT_ITEMS
             or unsettled > UNSETTLED_SHARE * learned.data.n_comparisons
         )
     if not polish and more.n_comparisons <= MOST_ABSORBED:
-        absorbed = absorb(learned, more, settings, is_bounded=rank is not None)
+        is_bounded = rank is not None and len(learned.posterior.coefficients) >= rank
+        absorbed = absorb(learned, more, settings, is_bounded)
         if absorbed is not None:
             return absorbed
     return settle(learned, more, settings, rank)

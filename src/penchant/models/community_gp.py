@@ -91,7 +91,7 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
 
     Attributes
     ----------
-    n_communities_ : int, the likeliest number; groups of one user or under 1 % do not count
+    n_communities_ : int, the likeliest number of communities that their answers support
     community_counts_ : dict, posterior over the number
     membership_ : (n_users, n_communities_), rows sum to one
     communities_ : list of `Community`, largest first

@@ -292,8 +292,8 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
 
         more : comparisons, or (winner, loser) pairs, between known items.
         polish : True settles everything, equal to a refit with the same hyperparameters; False
-            only absorbs the answers, in O(rank²) each. None: True up to rank 500, beyond it
-            when 2 % of the comparisons are not settled.
+            only absorbs the answers, in O(rank²) each. None: True up to 500 items, beyond
+            that whenever 2 % of the comparisons are not settled.
         relearn : learn the hyperparameters again, as `fit` does, once the comparisons have
             grown by this share since they were last learned; None: never.
         """

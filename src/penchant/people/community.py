@@ -12,8 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import gammaln
 
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+from penchant.people.assignment import log_likelihoods
 from penchant.people.community_draws import Draw
 from penchant.people.community_utility import (
     Groups,
@@ -78,6 +80,7 @@ def start_chain(mixture: Mixture, plan: Plan, seed: tuple[int, ...]) -> ChainSta
         nu=together.nu,
         thetas=together.thetas,
         theta=theta,
+        log_evidence=np.zeros(1),
         concentration=plan.concentration,
         log_joint=-np.inf,
         seed=seed,
@@ -170,7 +173,8 @@ def _settle(
             partition.pair_counts, thetas, partition.tau, partition.nu, strict=True
         )
     ]
-    log_evidence = sum(fit.log_evidence for fit in fits)
+    log_evidence = np.array([fit.log_evidence for fit in fits])
+    log_prior = log_prior_of_sizes(partition.sizes, state.concentration)
     return replace(
         state,
         assignment=partition.assignment,
@@ -179,7 +183,8 @@ def _settle(
         nu=np.stack([fit.nu for fit in fits]),
         thetas=thetas,
         theta=theta,
-        log_joint=log_evidence + log_prior_of_sizes(partition.sizes, state.concentration),
+        log_evidence=log_evidence,
+        log_joint=float(log_evidence.sum()) + log_prior,
     )
 
 
@@ -243,6 +248,27 @@ def _draw_of(mixture: Mixture, state: ChainState) -> Draw:
         sizes=state.sizes,
         utilities=state.utilities,
         likelihood_thetas=state.thetas[:, n_kernel:],
+        is_supported=_supported(mixture, state),
         chain=state.seed[-1],
         labels=np.arange(len(state.utilities)),
     )
+
+
+def _supported(mixture: Mixture, state: ChainState) -> BoolArray:
+    """(K,) whether a community explains its members better than they could do without it.
+
+    With few answers a user, groups come and go that no one would miss: their utilities fit their
+    members by chance. A group counts if its members' answers, its utilities integrated out, are
+    likelier than with every member in the best of the other communities. Smallest first, and what
+    does not count is no alternative to the next.
+    """
+    table = mixture.table(state.utilities, state.thetas)
+    parts = [log_likelihoods(shard, table) for _, shard in mixture.answers.shards()]
+    log_weight = np.concatenate(parts, axis=1) + np.log(state.sizes)[:, None]
+    log_own = np.log(state.concentration) + gammaln(state.sizes) + state.log_evidence
+    counts = np.ones(len(state.sizes), dtype=bool)
+    for c in np.argsort(state.sizes, kind="stable")[:-1]:
+        counts[c] = False
+        elsewhere = log_weight[counts][:, state.assignment == c].max(axis=0).sum()
+        counts[c] = state.sizes[c] > 1 and log_own[c] > elsewhere
+    return counts

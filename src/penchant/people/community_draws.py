@@ -13,15 +13,13 @@ from scipy.optimize import linear_sum_assignment
 
 from penchant.likelihoods import Likelihood
 from penchant.metrics import adjusted_rand
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
 from penchant.people.assignment import Answers, SingleArray, responsibilities
 
 ALIGNMENT_USERS = 5_000
 """Users by whom the communities of different draws are recognised."""
 REFERENCE_CANDIDATES = 25
 """Draws among which the most typical is looked for."""
-SMALLEST_SHARE = 0.01
-"""A group of fewer users than this share, or of one user, does not count as a community."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,20 +27,21 @@ class Draw:
     """The communities at one sweep of one chain.
 
     sizes: (K,) users of each; utilities: (K, n); likelihood_thetas: (K, q) parameters of its
-    likelihood; labels: (K,) which of the reported communities each one counts towards.
+    likelihood; is_supported: (K,) whether its answers speak for it; labels: (K,) which of the
+    reported communities each one counts towards.
     """
 
     sizes: IntArray
     utilities: FloatArray
     likelihood_thetas: FloatArray
+    is_supported: BoolArray
     chain: int
     labels: IntArray
 
     @property
     def n_communities(self) -> int:
-        """How many groups are large enough to count."""
-        smallest = max(2.0, SMALLEST_SHARE * self.sizes.sum())
-        return max(1, int(np.count_nonzero(self.sizes >= smallest)))
+        """How many communities there is support for."""
+        return int(np.count_nonzero(self.is_supported))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +120,10 @@ def align(draws: Draws, answers: Answers) -> Draws:
     counts = draws.counts()
     n_communities = max(counts, key=lambda k: counts[k])
     reference = _most_typical(draws, shares, n_communities)
-    largest = np.argsort(-draws.kept[reference].sizes, kind="stable")[:n_communities]
-    known = shares[reference][largest]
+    chosen = draws.kept[reference]
+    reported = np.flatnonzero(chosen.is_supported)
+    reported = reported[np.argsort(-chosen.sizes[reported], kind="stable")]
+    known = shares[reference][reported]
     aligned = tuple(
         replace(draw, labels=_match(known @ share.T))
         for draw, share in zip(draws.kept, shares, strict=True)

@@ -4,7 +4,7 @@ A community's data are how often its members gave each distinct answer, so infer
 distinct answers and not the votes (paper 004 section 3.2), and sites carry over between sweeps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from penchant.inference import (
 )
 from penchant.inference.learning import PRIOR_SPREAD
 from penchant.kernels import Inputs
+from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import pivoted_cholesky
 from penchant.numerics.types import FloatArray
 from penchant.people.assignment import Answers, SingleArray
@@ -54,8 +55,12 @@ class Mixture:
 
     def table(self, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
         """(m, K) log probabilities of the answers, given utilities (K, n) and parameters (K, p)."""
-        likelihoods = [self.hyper.at(theta).likelihood for theta in thetas]
-        return self.answers.table(utilities, likelihoods)
+        return self.answers.table(utilities, self.likelihoods(thetas))
+
+    def likelihoods(self, thetas: Iterable[FloatArray]) -> list[Likelihood]:
+        """One for each vector of hyperparameters."""
+        n_kernel = len(self.hyper.kernel.theta)
+        return [self.hyper.likelihood.with_theta(theta[n_kernel:]) for theta in thetas]
 
 
 class Fit(NamedTuple):

@@ -39,7 +39,8 @@ class ChainState:
     """Where a chain is: the next sweep is a function of this and the data alone.
 
     assignment: (U,) community of each user; utilities: (K, n) a draw for each community;
-    tau, nu: (K, m) its sites; thetas: (K, p) its hyperparameters; theta: (p,) the shared ones.
+    tau, nu: (K, m) its sites; thetas: (K, p) its hyperparameters; theta: (p,) the shared ones;
+    log_evidence: (K,) of its answers, utilities integrated out.
     n_moves: splits proposed, splits made, merges proposed, merges made, so far.
     """
 
@@ -49,6 +50,7 @@ class ChainState:
     nu: FloatArray
     thetas: FloatArray
     theta: FloatArray
+    log_evidence: FloatArray
     concentration: float
     log_joint: float
     seed: tuple[int, ...]
@@ -77,8 +79,9 @@ Sampler = Callable[[Mixture, ChainState, np.random.Generator], Allocation]
 def blocked(mixture: Mixture, state: ChainState, rng: np.random.Generator) -> Allocation:
     """Draw weights by stick-breaking, then all users independently, shard by shard."""
     answers = mixture.answers
-    empty = _empty_table(mixture, state, N_EMPTY, rng)
-    table = np.concatenate([mixture.table(state.utilities, state.thetas), empty], axis=1)
+    empty = draw_prior(mixture, state.theta, N_EMPTY, rng)
+    utilities = np.concatenate([state.utilities, empty])
+    table = mixture.table(utilities, np.concatenate([state.thetas, [state.theta] * N_EMPTY]))
     log_weight = _draw_log_weights(state, rng)
     uniform = _positive_uniforms(answers.n_users, rng)
     assignment = np.empty(answers.n_users, dtype=np.int32)
@@ -113,11 +116,12 @@ def collapsed(mixture: Mixture, state: ChainState, rng: np.random.Generator) -> 
     log_new = float(np.log(state.concentration / N_EMPTY))
     assignment, size = state.assignment.copy(), state.sizes
     empty = np.arange(n_communities, n_communities + N_EMPTY)
-    log_likelihood = _of_all_users(mixture, mixture.table(state.utilities, state.thetas))
+    log_likelihood = _log_likelihoods(mixture, state.utilities, state.thetas)
     user, fresh, n_more = 0, n_communities + N_EMPTY, N_EMPTY + N_FRESH
     while user < answers.n_users:
-        more = _of_all_users(mixture, _empty_table(mixture, state, n_more, rng))
-        log_likelihood = np.concatenate([log_likelihood, more], axis=1)
+        more = draw_prior(mixture, state.theta, n_more, rng)
+        columns = _log_likelihoods(mixture, more, np.tile(state.theta, (n_more, 1)))
+        log_likelihood = np.concatenate([log_likelihood, columns], axis=1)
         size = np.append(size, np.zeros(n_more, dtype=np.intp))
         scan = Scan(log_likelihood, assignment, size, empty, uniform)
         user, fresh = reassign(scan, log_new, user, fresh)
@@ -128,16 +132,9 @@ def collapsed(mixture: Mixture, state: ChainState, rng: np.random.Generator) -> 
     return Allocation(assignment, pair_counts)
 
 
-def _empty_table(
-    mixture: Mixture, state: ChainState, n_draws: int, rng: np.random.Generator
-) -> SingleArray:
-    """(m, n_draws) log probabilities of the answers in communities drawn from the prior."""
-    utilities = draw_prior(mixture, state.theta, n_draws, rng)
-    return mixture.table(utilities, np.tile(state.theta, (n_draws, 1)))
-
-
-def _of_all_users(mixture: Mixture, table: SingleArray) -> SingleArray:
-    """(U, T) log-likelihoods."""
+def _log_likelihoods(mixture: Mixture, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
+    """(U, T) of all users under T utility functions."""
+    table = mixture.table(utilities, thetas)
     return np.concatenate([shard @ table for _, shard in mixture.answers.shards()])
 
 

@@ -9,24 +9,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penchant.plots.calibration import plot_calibration as plot_calibration
+    from penchant.plots.communities import plot_community_counts as plot_community_counts
+    from penchant.plots.communities import plot_community_utilities as plot_community_utilities
+    from penchant.plots.communities import plot_membership_map as plot_membership_map
     from penchant.plots.evidence import plot_evidence as plot_evidence
     from penchant.plots.ranking import plot_ranking as plot_ranking
     from penchant.plots.regret import plot_regret as plot_regret
+    from penchant.plots.users import plot_user as plot_user
+    from penchant.plots.users import plot_user_against_population as plot_user_against_population
     from penchant.plots.utilities import plot_utilities as plot_utilities
     from penchant.plots.win_matrix import plot_win_matrix as plot_win_matrix
 
-__all__ = [
-    "plot_calibration",
-    "plot_evidence",
-    "plot_ranking",
-    "plot_regret",
-    "plot_utilities",
-    "plot_win_matrix",
-]
+_MODULE = {
+    "plot_calibration": "calibration",
+    "plot_community_counts": "communities",
+    "plot_community_utilities": "communities",
+    "plot_evidence": "evidence",
+    "plot_membership_map": "communities",
+    "plot_ranking": "ranking",
+    "plot_regret": "regret",
+    "plot_user": "users",
+    "plot_user_against_population": "users",
+    "plot_utilities": "utilities",
+    "plot_win_matrix": "win_matrix",
+}
+
+__all__ = list(_MODULE)
 
 
 def __getattr__(name: str) -> Any:
-    module = name.removeprefix("plot_")
-    if name in __all__:
-        return getattr(import_module(f"penchant.plots.{module}"), name)
+    if name in _MODULE:
+        return getattr(import_module(f"penchant.plots.{_MODULE[name]}"), name)
     raise AttributeError(f"module 'penchant.plots' has no attribute {name!r}")

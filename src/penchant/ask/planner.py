@@ -1,0 +1,179 @@
+"""Looking ahead by simulation: how many answers a study will need, or still needs."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from penchant.ask.belief import Belief
+from penchant.ask.choose import choose
+from penchant.ask.joint import Joint
+from penchant.ask.rules import Pool, all_pairs
+from penchant.ask.stopping import StopRule
+from penchant.errors import DataError
+from penchant.likelihoods import Probit
+from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.types import FloatArray, IntArray
+
+QUANTILES = (0.1, 0.5, 0.9)
+
+
+class Range(NamedTuple):
+    """A number of answers in simulated futures: 10 %, median and 90 %; None: beyond the horizon."""
+
+    low: int | None
+    median: int | None
+    high: int | None
+
+
+def answers_left(
+    belief: Belief,
+    rule: StopRule,
+    criterion: str = "variance_ratio",
+    horizon: int = 500,
+    n_futures: int = 10,
+    random_state: RandomState = None,
+) -> Range:
+    """How many more answers until the rule says stop, in futures that the belief holds likely.
+
+    Each future draws the true utilities from the belief and answers from those. A future that
+    does not stop within the horizon counts as longer than it.
+
+    >>> from penchant.ask.stopping import TopSettled
+    >>> belief = Joint(np.array([1.0, 0.0, -1.0]), np.eye(3), Probit())
+    >>> answers_left(belief, TopSettled(k=1), random_state=0).median > 0
+    True
+    """
+    rng = as_rng(random_state)
+    start = Joint.of(belief)
+    counts = [_until_stop(start, rule, criterion, horizon, rng) for _ in range(n_futures)]
+    return _range(np.array(counts, dtype=np.float64))
+
+
+def _until_stop(
+    belief: Joint, rule: StopRule, criterion: str, horizon: int, rng: np.random.Generator
+) -> float:
+    truth = belief.sample(1, rng)[0]
+    pairs = all_pairs(len(belief))
+    for n_answers in range(horizon + 1):
+        if rule.check(belief, n_answers, rng).stop:
+            return n_answers
+        first, second = _next(belief, pairs, criterion, rng)
+        answer = belief.likelihood.draw(truth[[first]] - truth[[second]], rng)
+        belief = belief.answered(first, second, int(answer[0]))
+    return np.inf
+
+
+def _next(
+    belief: Joint, pairs: IntArray, criterion: str, rng: np.random.Generator
+) -> tuple[int, int]:
+    pool = Pool(pairs, np.zeros(len(belief)))
+    first, second = choose(belief, pool, 1, criterion, 0.0, rng)[0]
+    return int(first), int(second)
+
+
+def _range(counts: FloatArray) -> Range:
+    levels = np.quantile(counts, QUANTILES, method="nearest")
+    return Range(*(int(level) if np.isfinite(level) else None for level in levels))
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study to plan: probit answers about independent items.
+
+    Parameters
+    ----------
+    n_items : int
+    n_raters : int
+        They answer in turn.
+    spread : float
+        Standard deviation of the utilities, in units of the noise on a comparison: at 1 the
+        better of two items wins four times in five, at 2 nine times in ten.
+    disagreement : float
+        Standard deviation of what a rater adds of their own to an item's utility, same units.
+    """
+
+    n_items: int
+    n_raters: int = 1
+    spread: float = 1.0
+    disagreement: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.n_items < 3 or self.n_raters < 1:
+            raise DataError(
+                f"Study: {self.n_items} items and {self.n_raters} raters: there must be at least "
+                "three items and one rater"
+            )
+        if not self.spread > 0.0 or not self.disagreement >= 0.0:
+            raise DataError(
+                f"Study: spread is {self.spread} and disagreement {self.disagreement}: the one "
+                "must be positive, the other not negative"
+            )
+
+
+class Plan(NamedTuple):
+    """How many comparisons reach the target, if any do; the mean reliability after each one."""
+
+    comparisons: int | None
+    per_rater: int | None
+    reliability: FloatArray
+
+
+def plan(
+    study: Study,
+    reliability: float = 0.8,
+    criterion: str = "random",
+    n_simulations: int = 20,
+    longest: int | None = None,
+    random_state: RandomState = None,
+) -> Plan:
+    """How many comparisons a study needs, by simulating it from the prior.
+
+    Reliability is the squared correlation of the estimated utilities with the true ones (those
+    that raters share), averaged over simulations. longest: where to give up, by default at 50
+    comparisons an item.
+
+    >>> plan(Study(6, n_raters=2), 0.7, n_simulations=10, random_state=0).per_rater > 5
+    True
+    """
+    if not 0.0 < reliability < 1.0:
+        raise DataError(f"reliability is {reliability}: it must lie strictly between 0 and 1")
+    rng = as_rng(random_state)
+    simulations = [_Simulation(study, rng) for _ in range(n_simulations)]
+    curve: list[float] = []
+    for n_comparisons in range(1, (longest or 50 * study.n_items) + 1):
+        for simulation in simulations:
+            simulation.step(criterion, rng)
+        curve.append(float(np.mean([simulation.reliability() for simulation in simulations])))
+        if curve[-1] >= reliability:
+            per_rater = -(-n_comparisons // study.n_raters)
+            return Plan(n_comparisons, per_rater, np.array(curve))
+    return Plan(None, None, np.array(curve))
+
+
+class _Simulation:
+    """One imagined run of a study: true utilities, raters, and what is believed so far."""
+
+    def __init__(self, study: Study, rng: np.random.Generator) -> None:
+        n = study.n_items
+        self.truth = study.spread * rng.standard_normal(n)
+        personal = study.disagreement * rng.standard_normal((study.n_raters, n))
+        self.rater_utilities = self.truth + personal
+        # who pools raters takes their disagreement for noise, and sees utilities in units of it
+        noise = 1.0 + 2.0 * study.disagreement**2
+        self.belief = Joint(np.zeros(n), study.spread**2 / noise * np.eye(n), Probit())
+        self.pairs, self.n_answers = all_pairs(n), 0
+
+    def step(self, criterion: str, rng: np.random.Generator) -> None:
+        """The next rater answers the next question."""
+        first, second = _next(self.belief, self.pairs, criterion, rng)
+        utilities = self.rater_utilities[self.n_answers % len(self.rater_utilities)]
+        answer = Probit().draw(utilities[[first]] - utilities[[second]], rng)
+        self.belief = self.belief.answered(first, second, int(answer[0]))
+        self.n_answers += 1
+
+    def reliability(self) -> float:
+        """Squared correlation of what is believed with what is true."""
+        believed = self.belief.mean - self.belief.mean.mean()
+        true = self.truth - self.truth.mean()
+        return float((believed @ true) ** 2 / ((believed @ believed) * (true @ true)))

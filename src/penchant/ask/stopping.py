@@ -1,0 +1,100 @@
+"""When to stop asking: rules that look at the belief, and say how far it is from enough."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from penchant.ask.belief import Belief
+from penchant.ask.criteria import information_gain
+from penchant.ask.joint import Joint
+from penchant.ask.rules import all_pairs
+from penchant.errors import DataError
+
+DRAWS = 1_000
+"""Joint draws behind the probability that the top is settled: within 0.007 at 95 %."""
+
+
+class Verdict(NamedTuple):
+    """Whether to stop, the number that decided, and the one that it is held against."""
+
+    stop: bool
+    value: float
+    target: float
+    reason: str
+
+
+class StopRule(Protocol):
+    """A reason to stop."""
+
+    def check(self, belief: Belief, n_answers: int, rng: np.random.Generator) -> Verdict:
+        """The verdict after `n_answers` answers."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Stop after so many answers.
+
+    >>> Budget(20).check(None, 20, None).stop
+    True
+    """
+
+    answers: int
+
+    def check(self, belief: Belief, n_answers: int, rng: np.random.Generator) -> Verdict:
+        """Compare the number of answers."""
+        return Verdict(n_answers >= self.answers, n_answers, self.answers, "answers given")
+
+
+@dataclass(frozen=True)
+class SmallGain:
+    """Stop when no answer is expected to tell more than so many nats about the utilities.
+
+    The most informative question is a coin toss about which nothing is known: log 2 ≈ 0.69.
+    """
+
+    below: float = 0.02
+
+    def check(self, belief: Belief, n_answers: int, rng: np.random.Generator) -> Verdict:
+        """Compare the information gain of the best question."""
+        joint = Joint.of(belief)
+        gain = float(information_gain(joint, all_pairs(len(joint)), rng).max())
+        return Verdict(gain < self.below, gain, self.below, "nats that one answer may tell")
+
+
+@dataclass(frozen=True)
+class TopSettled:
+    """Stop when it is this probable that the k items on top now are the k best.
+
+    >>> import numpy as np
+    >>> from penchant.likelihoods import Probit
+    >>> sure = Joint(np.array([9.0, 0.0, 0.0]), np.eye(3), Probit())
+    >>> TopSettled(k=1).check(sure, 0, np.random.default_rng(0)).stop
+    True
+    """
+
+    k: int = 1
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.k < 1 or not 0.0 < self.level < 1.0:
+            raise DataError(
+                f"TopSettled(k={self.k!r}, level={self.level!r}): k must be at least 1 and the "
+                "level lie between 0 and 1"
+            )
+
+    def check(self, belief: Belief, n_answers: int, rng: np.random.Generator) -> Verdict:
+        """Compare the share of joint draws in which the same items are on top."""
+        if self.k >= len(belief):
+            return Verdict(True, 1.0, self.level, f"probability that the top {self.k} are settled")
+        top = np.argsort(-belief.mean, kind="stable")
+        draws = belief.sample(DRAWS, rng)
+        worst_in = draws[:, top[: self.k]].min(axis=1)
+        best_out = draws[:, top[self.k :]].max(axis=1)
+        settled = float(np.mean(worst_in > best_out))
+        reason = f"probability that the top {self.k} are settled"
+        return Verdict(settled >= self.level, settled, self.level, reason)
+
+
+STOP_RULES: dict[str, type] = {rule.__name__: rule for rule in (Budget, SmallGain, TopSettled)}
+"""Every stop rule by name."""
