@@ -8,10 +8,10 @@ kernel principal components, the right one RankRLS's leave-one-query-out error f
 Each curve comes from a single fit, and the error on fresh queries (dashed) has its valley at
 about the same place.
 
-Where the method is weak: both rankers fit differences of scores by least squares, so a few wild labels
-weigh a lot, and neither returns a probability (PreferenceGP does). KPCRank keeps the directions
-in which the *rows* vary most; where the order depends on a direction of little variance it needs
-many components, and RankRLS is then the better choice.
+Where the method is weak: both rankers fit differences of scores by least squares, so a few wild
+labels weigh a lot, and neither returns a probability (PreferenceGP does). KPCRank keeps the
+directions in which the *rows* vary most; where the order depends on a direction of little
+variance it needs many components, and RankRLS is then the better choice.
 """
 
 import matplotlib.pyplot as plt

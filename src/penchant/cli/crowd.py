@@ -49,8 +49,11 @@ def _weights(model: Any, user: int | None) -> FloatArray:
 
 
 def rank_draws(draws: FloatArray, items: tuple[Any, ...], level: float) -> list[dict[str, Any]]:
-    """Summarise joint draws (n_draws, n_items) of utilities, relative to the average item."""
-    centred = draws - draws.mean(axis=1, keepdims=True)
+    """Summarise joint draws (n_draws, n_items) of utilities.
+
+    As in `Ranking`, intervals leave out how high all utilities lie together: nobody compared that.
+    """
+    centred = draws - draws.mean(axis=1, keepdims=True) + draws.mean()
     tail = 0.5 * (1.0 - level)
     low, high = np.quantile(centred, [tail, 1.0 - tail], axis=0)
     places = 1 + np.argsort(np.argsort(-centred, axis=1), axis=1)

@@ -45,6 +45,11 @@ class HeldOut:
             result["calibration_error"] = pc.metrics.calibration(p, counts=count).error
         return result
 
+    def accuracy_error(self) -> float:
+        """Standard error of the accuracy, each comparison taken for independent."""
+        accuracy = 1.0 - pc.metrics.pair_error(self.prob, self.count)
+        return float(np.sqrt(accuracy * (1.0 - accuracy) / self.count.sum()))
+
 
 def folds(
     data: pc.Comparisons, n_folds: int, seed: int

@@ -63,9 +63,9 @@ def _lead(rows: list[dict[str, Any]], data: pc.Comparisons) -> str:
 
 def _ranking(rows: list[dict[str, Any]]) -> str:
     explanation = html.paragraph(
-        "Utilities say how much an item is liked, up to a common shift: at a difference of 1 the "
-        "better item wins 84 of 100 comparisons. Where intervals overlap much, the order is not "
-        "settled."
+        "Utilities say how much an item is liked: at a difference of 1 the better item wins 84 of "
+        "100 comparisons. Only differences mean anything, so intervals are those of the distance "
+        "to the average item. Where they overlap much, the order is not settled."
     )
     listed = [_ranking_row(row) for row in rows]
     header = ("rank", "item", "utility", f"{LEVEL:.0%} interval", "chance of best", "rank interval")
@@ -140,10 +140,7 @@ def _calibration(findings: Findings) -> Iterator[Section]:
         return
     held_out = findings.held_out[findings.fitted.kind]
     n_test = int(held_out.count.sum())
-    rows = [
-        (kind, *(_score(value) for value in result.scores().values()))
-        for kind, result in findings.held_out.items()
-    ]
+    rows = [(kind, *_scores(result)) for kind, result in findings.held_out.items()]
     body = html.paragraph(
         f"A fifth of the comparisons ({n_test:,}) was held out, predicted from the rest, and then "
         f"looked at. The baseline, {BASELINE}, takes everybody together and knows no features."
@@ -224,5 +221,8 @@ def _questions(fitted: Fitted) -> Iterator[Section]:
     )
 
 
-def _score(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _scores(held_out: HeldOut) -> Iterator[str]:
+    accuracy, *others = held_out.scores().values()
+    yield f"{accuracy:.3f} ± {held_out.accuracy_error():.3f}"
+    for value in others:
+        yield "–" if value is None else f"{value:.3f}"

@@ -81,8 +81,9 @@ class Posterior:
         """
         n = len(self)
         contrast = self.half - self.half.mean(axis=1, keepdims=True)
-        explained: FloatArray = np.einsum("ij,ij->j", contrast, contrast)
-        return explained + self._rest * (1.0 - 2.0 / n) + self._rest.sum() / n**2
+        variance: FloatArray = np.einsum("ij,ij->j", contrast, contrast)
+        variance += self._rest * (1.0 - 2.0 / n) + self._rest.sum() / n**2
+        return variance
 
     @cached_property
     def _rest(self) -> FloatArray:
