@@ -10,7 +10,7 @@ import numpy as np
 from tasks import gp_task
 
 SIZES = ((100, 1_000), (500, 5_000), (1_000, 20_000), (2_000, 50_000))
-REPEATS = 3
+REPEATS = 2
 TIMEOUT = 300
 ROWS = (
     ("penchant ep", None),

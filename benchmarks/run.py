@@ -17,7 +17,7 @@ import scipy
 
 HERE = Path(__file__).parent
 PARTS = ("gp", "small_data", "regression", "sweep", "scale", "online")
-PEERS = ("botorch", "choix", "vowpalwabbit", "river")
+PEERS = ("botorch", "choix")
 PEER_PYTHON = HERE.parent / ".venv-bench" / "bin" / "python"
 
 
@@ -71,9 +71,11 @@ def main():
         print(f"benchmark: {part}", file=sys.stderr)
         sections.append(importlib.import_module(part).run(arguments.quick, PEER_PYTHON))
         print(sections[-1])
-    text = "\n\n".join(sections) + "\n"
-    if not arguments.quick and set(arguments.parts) == set(PARTS):
-        (HERE.parent / "BENCHMARKS.md").write_text(text)
+    left_out = [part for part in PARTS if part not in arguments.parts]
+    if left_out:
+        sections.append(f"Not part of this run: {', '.join(left_out)}.")
+    if not arguments.quick:
+        (HERE.parent / "BENCHMARKS.md").write_text("\n\n".join(sections) + "\n")
 
 
 if __name__ == "__main__":

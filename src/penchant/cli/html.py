@@ -36,11 +36,13 @@ th { font-weight: 600; }
 td.number { white-space: nowrap; }
 .warning { background: #fff8c5; border-left: .25rem solid #9a6700; padding: .5rem .75rem; }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: .75rem; }
+@page { margin: 18mm 15mm; }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; }
   nav { display: none; }
   h2 { break-after: avoid; }
   figure, tr { break-inside: avoid; }
+  figure img { max-height: 150mm; width: auto; max-width: 100%; }
   .scroll { overflow: visible; }
 }
 """

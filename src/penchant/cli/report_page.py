@@ -176,7 +176,7 @@ def _communities(fitted: Fitted) -> Iterator[Section]:
         body += html.paragraph("One taste for everybody explains the answers best.", "warning")
     rows = [_community_row(group) for group in groups.describe(fitted)]
     header = ("community", "people", "likes most", "likes least", "more than others")
-    body += html.table("Communities of taste", rows, header)
+    body += html.table("Who they are", rows, header)
     body += html.figure(
         pc.plots.plot_membership_map(model.predict(), model.membership_),
         f"Map of {len(fitted.users)} people, coloured by community; people near each other like "

@@ -94,14 +94,14 @@ def infer(
         if n_sweeps % PATIENCE == 0:
             stalled, milestone = change > 0.5 * milestone, change
             longest = max(0.5 * longest, SMALLEST_STEP) if stalled else longest
-        turning = n_sweeps > 0 and moves @ previous < -0.5 * (previous @ previous)
+        turning = n_sweeps > 0 and _dot(moves, previous) < -0.5 * _dot(previous, previous)
         step = max(0.5 * step, SMALLEST_STEP) if turning else min(longest, 1.5 * step)
         previous = moves
         del state  # its matrices make room for those of the next
         state, sites, step = _move(refresh, count, sites, proposal, step)
         smallest = min(smallest, step)
         n_sweeps += 1
-    log_evidence = float(count @ proposal.log_scale) - 0.5 * state.log_det + 0.5 * state.quadratic
+    log_evidence = _dot(count, proposal.log_scale) - 0.5 * state.log_det + 0.5 * state.quadratic
     report = Report(
         converged=bool(change < settings.tolerance),
         n_sweeps=n_sweeps,
@@ -124,6 +124,11 @@ def _begin(refresh: Refresh[State], count: FloatArray, sites: Sites | None) -> t
             pass
     zeros = Sites.zeros(len(count))
     return refresh(zeros.tau, zeros.nu), zeros
+
+
+def _dot(x: FloatArray, y: FloatArray) -> float:
+    """xᵀ y without NumPy's threaded BLAS: see `numerics.linalg`."""
+    return float(np.einsum("i,i->", x, y))
 
 
 def _hold_invalid(proposal: Proposal, sites: Sites) -> tuple[Proposal, int]:

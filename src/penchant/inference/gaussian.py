@@ -81,6 +81,8 @@ class Prior:
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "LowRankState":
         """Condition on sites: O(p r² + r³), p points and rank r."""
+        if not weight.any() and not shift.any():
+            return self._unconditioned()
         laplacian_factor = self.design.laplacian(weight) @ self.factor
         B = trapezoid_product(self.factor, laplacian_factor)
         B[np.diag_indices_from(B)] += 1.0
@@ -100,6 +102,22 @@ class Prior:
             lower=lower,
             laplacian_factor=laplacian_factor,
             jitter=jitter,
+        )
+
+    def _unconditioned(self) -> "LowRankState":
+        """The prior itself, which needs no factor of B."""
+        p, rank = self.factor.shape
+        floor = SMALLEST_VARIANCE * self.factor[0, 0] ** 2
+        var = np.maximum(self.design.variances(self.factor.T), floor)
+        return LowRankState(
+            mean=np.zeros(len(var)),
+            var=var,
+            log_det=0.0,
+            quadratic=0.0,
+            coefficients=np.zeros(rank),
+            lower=np.eye(rank),
+            laplacian_factor=np.zeros((p, rank)),
+            jitter=0.0,
         )
 
 

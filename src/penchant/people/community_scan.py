@@ -74,7 +74,7 @@ def reassign(s: Scan, log_new: float, start: int, fresh: int) -> tuple[int, int]
         for c in range(n_functions):
             total += exp(log_prior[c] + s.log_likelihood[u, c] - top)
             cumulative[c] = total
-        joined = np.searchsorted(cumulative, s.uniform[u, 1] * total)
+        joined = np.searchsorted(cumulative, float(s.uniform[u, 1]) * total)
         if s.size[joined] == 0:
             for slot in range(len(s.empty)):
                 if s.empty[slot] == joined:

@@ -1,0 +1,41 @@
+"""docs/cli.md knows every command, model, kind of relation and role that there is."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+import penchant as pc
+from penchant.cli import COMMANDS, ask, main
+from penchant.cli.models import FEW_PEOPLE, MODELS
+from penchant.cli.options import ROLES
+from penchant.cli.study import RELATION_KINDS
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *MODELS, *RELATION_KINDS])
+def test_every_name_is_documented(name):
+    assert f"`{name}`" in TEXT
+
+
+def test_roles_and_thresholds_are_those_of_the_code():
+    assert all(role in TEXT for role in ROLES)
+    assert f"fewer than {FEW_PEOPLE} users" in TEXT
+
+
+def test_every_option_that_the_document_names_exists():
+    context = click.Context(main)
+    known = {
+        flag
+        for name in COMMANDS
+        for parameter in main.get_command(context, name).params
+        for flag in parameter.opts
+    }
+    known |= {"--help"}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TEXT)) <= known
+
+
+def test_criteria_are_those_of_the_library():
+    assert set(ask.CRITERIA) == set(pc.ask.CRITERIA)
