@@ -17,7 +17,7 @@ import scipy
 
 HERE = Path(__file__).parent
 PARTS = ("gp", "small_data", "regression", "sweep", "scale", "online")
-PEERS = ("botorch", "choix")
+PEERS = ("botorch", "choix", "vowpalwabbit", "river")
 PEER_PYTHON = HERE.parent / ".venv-bench" / "bin" / "python"
 
 
