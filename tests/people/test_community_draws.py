@@ -112,8 +112,8 @@ def test_effective_size_of_an_autoregression(rng):
     trace[0] = noise[0]
     for t in range(1, n):
         trace[t] = rho * trace[t - 1] + noise[t]
-    assert effective_size(trace) == pytest.approx(n * (1 - rho) / (1 + rho), rel=0.15)
-    assert effective_size(noise) == pytest.approx(n, rel=0.1)
+    assert effective_size(trace) == pytest.approx(n * (1 - rho) / (1 + rho), rel=0.25)
+    assert effective_size(noise) == pytest.approx(n, rel=0.25)
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])

@@ -61,5 +61,5 @@ def test_communities_explain_what_is_communal(rng):
 
 
 def test_what_is_personal_is_not_put_down_to_communities(rng):
-    model, data = simulate(rng, deviation=3.0)
+    model, data = simulate(rng, deviation=3.0, n_users=200)
     assert fit_personal(model, data, rng).communal_share <= 0.4

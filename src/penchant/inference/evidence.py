@@ -101,7 +101,7 @@ def _rough_sites(problem: Problem, hyper: Hyperparameters, prior: Prior) -> Site
 def posterior_of(problem: Problem, solution: Solution) -> Posterior:
     """The posterior over all items of the universe."""
     hyper, prior, inference = solution
-    posterior = Posterior(
+    return Posterior(
         kernel=hyper.kernel,
         likelihood=hyper.likelihood,
         universe=problem.universe,
@@ -110,10 +110,6 @@ def posterior_of(problem: Problem, solution: Solution) -> Posterior:
         coefficients=inference.state.coefficients,
         lower=inference.state.lower,
     )
-    if prior.space == "items" and len(problem.edges.items) == len(problem.universe):
-        # every item was compared: its features are rows of the factor that is at hand
-        vars(posterior)["features"] = prior.chosen.in_given_order()
-    return posterior
 
 
 def gradient(problem: Problem, solution: Solution) -> FloatArray:

@@ -298,10 +298,11 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
             grown by this share since they were last learned; None: never.
         """
         check_is_fitted(self, "posterior_")
-        answers = as_answers(self.comparisons_, more)
+        known = self.comparisons_ if self.comparisons_.user is None else self.comparisons_.pooled()
+        answers = as_answers(known, more)
         self.likelihood_.check(Edges.of(answers).outcomes)
         before = Learned(
-            self.comparisons_,
+            known,
             self.posterior_,
             self.sites_,
             self.log_evidence_,

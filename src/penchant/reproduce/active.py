@@ -18,6 +18,7 @@ from penchant.numerics.types import FloatArray
 from penchant.plots.learning import plot_learning
 from penchant.plots.style import BLUE, ORANGE, tidy
 from penchant.reproduce.active_tasks import (
+    Items,
     Query,
     Settled,
     Task,
@@ -28,8 +29,8 @@ from penchant.reproduce.active_tasks import (
 )
 
 Curves = dict[str, FloatArray]
-SPREADS = (1.0, 2.0, 3.0)
-"""Of made-up utilities, in units of the noise; the largest is the one drawn."""
+MADE_UP = (Items(2.0, n_features=2), Items(3.0), Items(2.0), Items(1.0))
+"""Made-up items; the first are the ones drawn."""
 
 _ABOUT_FIGURE_4 = (
     "Cora instead of TREC: a query is a topic and 1,000 random papers; 10 pairs of a relevant and "
@@ -117,13 +118,10 @@ def answers_to_match(curves: Curves) -> dict[str, int | None]:
     return {name: int(when[0]) + 1 if len(when) else None for name, when in reached.items()}
 
 
-def _needed(spread: float, order: Curves) -> str:
+def _needed(items: Items, order: Curves) -> str:
     needed = answers_to_match(order).items()
     listed = ", ".join(f"{name} {n or 'more than 200'}" for name, n in needed)
-    return (
-        "Answers until the pair error that random has after 200, 50 items of spread "
-        f"{spread:g}: {listed}."
-    )
+    return f"Answers until the pair error that random has after 200, {items}: {listed}."
 
 
 def draw_figure_4(active: FloatArray, by_chance: FloatArray, path: Path) -> None:
@@ -171,22 +169,22 @@ def run(
     chosen, by_chance = figure_4(queries, 10, 5 if quick else 20)
     seeds = range(5 if quick else 30)
     orders = {
-        spread: learning_curves([made_up_task(s, spread, find_best=False) for s in seeds], 200)
-        for spread in SPREADS
+        items: learning_curves([made_up_task(seed, items, find_best=False) for seed in seeds], 200)
+        for items in MADE_UP
     }
     curves = {
         "Cora, pair error": learning_curves([query.task for query in queries], 30),
         "sushi, pair error": learning_curves([sushi] * len(seeds), 100 if quick else 300),
         "best of 50 items, simple regret": learning_curves(
-            [made_up_task(s, SPREADS[-1], find_best=True) for s in seeds], 100
+            [made_up_task(seed, MADE_UP[0], find_best=True) for seed in seeds], 100
         ),
-        "order of 50 items, pair error": orders[SPREADS[-1]],
+        "order of 50 items, pair error": orders[MADE_UP[0]],
     }
     parts = ["## Choosing what to compare (paper 000, figure 4)", _ABOUT_FIGURE_4]
     parts += [figure_4_table(chosen, by_chance), _ABOUT_CURVES]
     for what, runs in curves.items():
         parts += [f"### {what}", curves_table(runs)]
-    parts += [_needed(spread, order) for spread, order in orders.items()]
+    parts += [_needed(items, order) for items, order in orders.items()]
     if out is not None:
         folder = Path(out)
         folder.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -156,15 +157,38 @@ def sushi_task() -> Task:
     return Task(Joint.prior(learned, Inputs(X), Probit()), pairs[met], answer, judge)
 
 
-def made_up_task(seed: int, spread: float, find_best: bool, n_items: int = 50) -> Task:
-    """Independent utilities of the given spread (in units of the noise); probit answers.
+class Items(NamedTuple):
+    """Made-up items: the spread of their utilities in units of the noise, and their features.
+
+    With features utilities are a smooth function of them, without they are independent.
+    """
+
+    spread: float
+    n_features: int = 0
+    n_items: int = 50
+
+    def __str__(self) -> str:
+        kind = f"{self.n_features} features" if self.n_features else "independent"
+        return f"{self.n_items} items ({kind}, spread {self.spread:g})"
+
+    def covariance(self, rng: np.random.Generator) -> FloatArray:
+        """(n, n) prior covariance, at random places in the cube of the features."""
+        if not self.n_features:
+            return self.spread**2 * np.eye(self.n_items)
+        X = rng.uniform(-1.0, 1.0, (self.n_items, self.n_features))
+        return RBF(0.5, self.spread**2)(X)
+
+
+def made_up_task(seed: int, items: Items, find_best: bool) -> Task:
+    """Probit answers about utilities drawn from the prior.
 
     Judged by simple regret (the best utility less that of the item believed best), or by the
     share of pairs in the wrong order.
     """
-    truth = spread * np.random.default_rng([3, seed]).standard_normal(n_items)
-    prior = Joint(np.zeros(n_items), spread**2 * np.eye(n_items), Probit())
-    pairs = all_pairs(n_items)
+    rng = np.random.default_rng([3, seed])
+    prior = Joint(np.zeros(items.n_items), items.covariance(rng), Probit())
+    truth = prior.sample(1, rng)[0]
+    pairs = all_pairs(len(prior))
     first_is_better = truth[pairs[:, 0]] > truth[pairs[:, 1]]
 
     def answer(first: int, second: int, rng: np.random.Generator) -> int:

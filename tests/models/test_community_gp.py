@@ -1,0 +1,340 @@
+"""CommunityGP: the estimator."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from penchant.data import Comparisons
+from penchant.errors import ConvergenceWarning, DataError
+from penchant.kernels import Independent
+from penchant.metrics import adjusted_rand
+from penchant.models import community_gp
+from penchant.models.community_gp import CommunityGP
+from penchant.models.storage import load
+from penchant.reproduce.communities import (
+    cars_trial,
+    draw_synthetic,
+    draw_votes,
+    score,
+    sushi_trial,
+)
+
+ITEMS = ("tea", "milk", "water", "juice", "wine")
+ORDERS = (ITEMS, ITEMS[::-1])
+QUICK = {"n_sweeps": 12, "n_chains": 1, "progress": False, "random_state": 0}
+
+pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
+
+
+def make_data(n_users=16, n_votes=10, seed=0):
+    """Half the users order the items one way, half the other, with a few mistakes."""
+    rng = np.random.default_rng(seed)
+    winner, loser, user = [], [], []
+    for u in range(n_users):
+        order = ORDERS[u % 2]
+        for _ in range(n_votes):
+            a, b = sorted(rng.choice(5, 2, replace=False))
+            if rng.random() < 0.05:
+                a, b = b, a
+            winner.append(order[a])
+            loser.append(order[b])
+            user.append(f"user {u:02d}")
+    return Comparisons.from_pairs(winner, loser, user=user, items=ITEMS)
+
+
+TRUTH = np.arange(16) % 2
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    features = np.column_stack([TRUTH, np.arange(16)]).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return CommunityGP(**{**QUICK, "n_sweeps": 30, "n_chains": 2}).fit(
+            np.arange(5.0)[:, None], make_data(), features
+        )
+
+
+def test_finds_two_communities(fitted):
+    assert fitted.n_communities_ == 2
+    assert fitted.has_communities_
+    assert adjusted_rand(TRUTH, fitted.membership_.argmax(axis=1)) == 1.0
+    np.testing.assert_allclose(fitted.membership_.sum(axis=1), 1.0, rtol=1e-5)
+    assert sum(fitted.community_counts_.values()) == pytest.approx(1.0)
+    assert fitted.diagnostics_.agreement == 1.0
+
+
+def test_communities_are_introduced(fitted):
+    first, second = fitted.communities_
+    assert first.size + second.size == pytest.approx(16)
+    tea = first if first.ranking[0].item == "tea" else second
+    wine = second if tea is first else first
+    assert tea.representative[0] in ("tea", "milk")
+    assert wine.ranking[0].item == "wine"
+    assert tea.attributes[0].strength < 0 < wine.attributes[0].strength  # X counts from tea to wine
+    assert tea.user_features[0].name == "user feature 0"
+    assert "community 0" in fitted.describe()
+
+
+def test_consensus_and_division(fitted):
+    assert fitted.consensus(1)[0].item == "water"
+    assert {view.item for view in fitted.divisive(2)} == {"tea", "wine"}
+
+
+def test_predicts_by_membership(fitted):
+    prob = fitted.predict_proba([("tea", "wine"), ("tea", "wine")], ["user 00", "user 01"])
+    assert prob[0] > 0.9
+    assert prob[1] < 0.1
+    back = fitted.predict_proba([("wine", "tea"), (4, 0)], [0, 1])
+    np.testing.assert_allclose(prob + back, 1.0, atol=1e-6)
+    one = fitted.predict_proba([("tea", "wine"), ("milk", "wine")], "user 00")
+    assert one.shape == (2,)
+    utilities = fitted.predict()
+    assert utilities.shape == (16, 5)
+    np.testing.assert_allclose(fitted.predict(["user 03", 5]), utilities[[3, 5]])
+    assert utilities[0].argmax() == 0
+
+
+def test_as_many_users_as_pairs_or_one(fitted):
+    with pytest.raises(DataError, match="2 pairs and 3 users"):
+        fitted.predict_proba([("tea", "wine")] * 2, [0, 1, 2])
+
+
+def test_the_same_seed_gives_the_same_bits():
+    data = make_data(8)
+    a, b = (CommunityGP(**QUICK).fit(None, data) for _ in range(2))
+    np.testing.assert_array_equal(a.membership_, b.membership_)
+    np.testing.assert_array_equal(a.predict(), b.predict())
+    other = CommunityGP(**{**QUICK, "random_state": 1}).fit(None, data)
+    assert not np.array_equal(a.predict(), other.predict())
+
+
+def test_clone_and_parameters():
+    model = CommunityGP((2.0, 1.0), kernel=Independent(2.0), personal=True)
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_concentration_can_be_learned():
+    model = CommunityGP((1.0, 1.0), **QUICK).fit(None, make_data(8))
+    assert model.chains_[0].state.concentration != 1.0
+
+
+def test_blocked_sampler_and_own_hyperparameters():
+    model = CommunityGP(sampler="blocked", hyperparameters="community", **QUICK)
+    model.fit(None, make_data())
+    assert adjusted_rand(TRUTH, model.membership_.argmax(axis=1)) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"sampler": "gibbs"}, "collapsed"),
+        ({"concentration": -1.0}, "positive"),
+        ({"concentration": (1.0, 0.0)}, "positive"),
+        ({"n_sweeps": 1}, "at least 2"),
+        ({"n_chains": 0}, "at least 1"),
+        ({"hyperparameters": "own"}, "shared"),
+        ({"optimize": "em"}, "evidence"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, message):
+    with pytest.raises(DataError, match=message):
+        CommunityGP(**{**QUICK, **parameters}).fit(None, make_data(4))
+
+
+def test_votes_need_users():
+    with pytest.raises(DataError, match="do not say who"):
+        CommunityGP(**QUICK).fit(None, Comparisons.from_pairs(["a"], ["b"]))
+
+
+def test_ties_need_a_likelihood_that_knows_them():
+    data = Comparisons.from_pairs(["a"], ["b"], user=[1], tie=[True])
+    with pytest.raises(DataError, match="ties"):
+        CommunityGP(**QUICK).fit(None, data)
+
+
+def test_one_taste_is_said_to_be_one():
+    rng = np.random.default_rng(3)
+    rankings = [rng.permutation(ITEMS).tolist() if u % 8 == 7 else list(ITEMS) for u in range(24)]
+    data = Comparisons.from_rankings(rankings, users=range(24))
+    model = CommunityGP(**{**QUICK, "n_sweeps": 30}).fit(None, data)
+    assert model.n_communities_ == 1
+    assert not model.has_communities_
+    assert "no evidence of communities" in model.describe()
+    assert len(model.communities_) == 1
+
+
+def test_users_without_votes_belong_anywhere():
+    data = make_data(8)
+    users = (*data.users, "silent")
+    data = Comparisons.from_pairs(
+        np.take(data.items, data.winner),
+        np.take(data.items, data.loser),
+        user=np.take(data.users, data.user),
+        count=data.count,
+        items=data.items,
+        users=users,
+    )
+    model = CommunityGP(**QUICK).fit(None, data)
+    silent = model.membership_[-1]
+    assert silent.sum() == pytest.approx(1.0)
+    assert silent.max() < 0.95
+    assert model.predict("silent").shape == (1, 5)
+
+
+def test_newcomers_are_folded_in(fitted):
+    new = Comparisons.from_pairs(
+        ["wine", "wine", "juice", "tea"],
+        ["tea", "milk", "tea", "wine"],
+        user=["eva", "eva", "eva", "sam"],
+    )
+    model = fitted.fold_in(new)
+    assert model.membership_.shape == (18, 2)
+    np.testing.assert_array_equal(model.membership_[:16], fitted.membership_)
+    eva = model.predict_proba([("wine", "tea")], "eva")[0]
+    sam = model.predict_proba([("wine", "tea")], "sam")[0]
+    assert eva > 0.8 > 0.5 > sam
+    with pytest.raises(DataError, match="fitted already"):
+        model.fold_in(new)
+    with pytest.raises(DataError, match="unknown item"):
+        fitted.fold_in(Comparisons.from_pairs(["beer"], ["tea"], user=["max"]))
+
+
+def test_folding_in_a_fitted_user_again_gives_the_same_membership(fitted):
+    data = make_data()
+    mine = data.user == 3
+    again = Comparisons.from_pairs(
+        np.take(data.items, data.winner[mine]),
+        np.take(data.items, data.loser[mine]),
+        count=data.count[mine],
+        user=["twin"] * int(mine.sum()),
+    )
+    twin = fitted.fold_in(again).membership_[-1]
+    np.testing.assert_allclose(twin, fitted.membership_[3], atol=1e-5)
+
+
+def test_personal_deviations():
+    model = CommunityGP(personal=True, **QUICK).fit(None, make_data())
+    assert 0.0 <= model.communal_share_ < 1.0
+    prob = model.predict_proba([("tea", "wine")] * 2, [0, 1])
+    assert prob[0] > 0.8
+    assert prob[1] < 0.2
+    assert model.predict().shape == (16, 5)
+    new = Comparisons.from_pairs(["wine", "juice"], ["tea", "milk"], user=["eva", "eva"])
+    folded = model.fold_in(new)
+    assert folded.predict_proba([("wine", "tea")], "eva")[0] > 0.5
+    np.testing.assert_allclose(folded.predict(range(16)), model.predict(), atol=1e-8)
+
+
+def test_chains_resume_exactly():
+    data = make_data(8)
+    longer = CommunityGP(**{**QUICK, "n_sweeps": 12}).fit(None, data)
+    shorter = CommunityGP(**{**QUICK, "n_sweeps": 12}).fit(None, data)
+    shorter.resume(5)
+    longer.resume(3).resume(2)
+    for a, b in zip(shorter.chains_, longer.chains_, strict=True):
+        np.testing.assert_array_equal(a.state.assignment, b.state.assignment)
+        np.testing.assert_array_equal(a.state.utilities, b.state.utilities)
+        assert a.state.log_joint == b.state.log_joint
+    assert len(shorter.diagnostics_.log_joint[0]) == 18
+
+
+def test_a_saved_model_predicts_and_resumes_alike(tmp_path):
+    model = CommunityGP(personal=True, **QUICK).fit(np.arange(5.0)[:, None], make_data(8))
+    model.save(tmp_path / "model.penchant")
+    loaded = load(tmp_path / "model.penchant")
+    np.testing.assert_array_equal(loaded.predict(), model.predict())
+    np.testing.assert_array_equal(loaded.membership_, model.membership_)
+    assert loaded.describe() == model.describe()
+    np.testing.assert_array_equal(
+        loaded.resume(3).chains_[0].state.utilities, model.resume(3).chains_[0].state.utilities
+    )
+
+
+def test_an_interrupt_leaves_a_usable_model(monkeypatch):
+    from penchant.people import community
+
+    sweep = community.sweep
+
+    def interrupted(mixture, plan, state):
+        if state.sweep == 9:
+            raise KeyboardInterrupt
+        return sweep(mixture, plan, state)
+
+    monkeypatch.setattr(community, "sweep", interrupted)
+    model = CommunityGP(**{**QUICK, "n_chains": 3})
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(None, make_data())
+    assert len(model.chains_) == 1
+    assert model.predict_proba([("tea", "wine")], 0)[0] > 0.5
+    monkeypatch.setattr(community, "sweep", sweep)
+    assert model.resume(3).diagnostics_.completed
+
+
+def test_disagreeing_chains_are_reported():
+    rng = np.random.default_rng(0)
+    data = Comparisons.from_rankings(
+        [rng.permutation(6).tolist() for _ in range(30)], users=range(30)
+    )
+    with pytest.warns(ConvergenceWarning):
+        CommunityGP(**{**QUICK, "n_chains": 2, "n_sweeps": 6}).fit(None, data)
+
+
+def test_no_progress_bar_off_a_terminal(capfd):
+    CommunityGP(**{**QUICK, "progress": True}).fit(None, make_data(4))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_feature_names_come_from_data_frames():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame({"strength": np.arange(5.0)})
+    model = CommunityGP(**QUICK).fit(X, make_data())
+    assert model.item_feature_names_ == ("strength",)
+
+
+def test_community_report_names(fitted):
+    assert community_gp.feature_names(None, "feature") == ()
+
+
+@pytest.mark.slow
+def test_the_synthetic_set_of_the_paper_is_solved():
+    for seed in range(5):
+        trial = draw_synthetic(seed)
+        model = CommunityGP(n_sweeps=40, random_state=seed, progress=False).fit(None, trial.train)
+        got = score(model, trial)
+        assert (got.n_communities, got.agreement, got.accuracy) == (4, 1.0, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n_votes", "agreement", "accuracy"), [(10, 0.75, 0.745), (30, 0.99, 0.775)]
+)
+def test_communities_in_noisy_votes(n_votes, agreement, accuracy):
+    trial = draw_votes(n_votes, seed=0)
+    got = score(
+        CommunityGP(n_sweeps=60, random_state=0, progress=False).fit(trial.X, trial.train), trial
+    )
+    assert 3 <= got.n_communities <= 5
+    assert got.agreement >= agreement
+    assert got.accuracy >= accuracy
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("personal", "n_pairs", "accuracy"),
+    [(False, None, 0.79), (True, None, 0.875), (False, 5, 0.705), (True, 5, 0.735)],
+)
+def test_sushi(data_folder, personal, n_pairs, accuracy):
+    trial = sushi_trial(0, n_pairs=n_pairs)
+    model = CommunityGP(n_sweeps=60, personal=personal, random_state=0, progress=False)
+    assert score(model.fit(None, trial.train), trial).accuracy >= accuracy
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("personal", "accuracy"), [(False, 0.68), (True, 0.84)])
+def test_cars(data_folder, personal, accuracy):
+    trial = cars_trial(0)
+    model = CommunityGP(n_sweeps=60, personal=personal, random_state=0, progress=False)
+    assert score(model.fit(trial.X, trial.train), trial).accuracy >= accuracy
