@@ -82,7 +82,9 @@ def test_a_mixture_has_the_moments_of_draws_from_it(correlated, rng):
     parts = [Joint(mean, cov, Probit()), Joint(-2.0 * mean + 1.0, 0.5 * cov, Probit())]
     weights = np.array([0.3, 0.7])
     mixed = Joint.mixture(parts, weights)
-    draws = np.concatenate([p.sample(int(w * 400_000), rng) for p, w in zip(parts, weights)])
+    draws = np.concatenate(
+        [p.sample(int(w * 400_000), rng) for p, w in zip(parts, weights, strict=True)]
+    )
     np.testing.assert_allclose(mixed.mean, draws.mean(axis=0), atol=0.01)
     np.testing.assert_allclose(mixed.cov, np.cov(draws.T), atol=0.03)
 
