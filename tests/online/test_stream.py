@@ -100,6 +100,7 @@ learn_stream(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.slow  # a real terminal with real seconds: a starved machine misses them
 def test_a_terminal_gets_a_bar_and_control_c_leaves_a_usable_state(tmp_path):
     leader, follower = os.openpty()
     file = tmp_path / "state.npz"
