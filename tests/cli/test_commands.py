@@ -166,6 +166,25 @@ def test_groups_are_told_by_the_names_of_features(run):
     assert all("feature" in t or "age" in t or "region" in t for t in told)
 
 
+def test_auto_takes_every_person_where_each_said_enough(run, folder):
+    votes = [f"u{u},{a},{b}" for u in range(12) for a, b in ("xy", "yz", "xz", "xy", "yz", "xz")]
+    Path("many.csv").write_text("user,winner,loser\n" + "\n".join(votes) + "\n")
+    result = run("fit", "many.csv", "-o", "auto.penchant")
+    why = "12 people made about 6 comparisons each between 3 items, enough to know every person"
+    assert f"model: multi-user ({why})" in result.stderr
+
+
+def test_evaluate_suggests_settings_that_the_best_model_has(run):
+    arguments = ("--with", "multi-user", "--with", "community", "--folds", "2", *QUICK)
+    last = run("evaluate", "votes.csv", *arguments).stderr.splitlines()[-1]
+    if "--model multi-user" in last:
+        assert "n_sweeps" not in last
+    elif "--model community" in last:
+        assert "--set n_sweeps=8" in last
+    else:
+        assert "baseline" in last
+
+
 def test_evaluate_beats_a_coin_and_knows_its_baseline(run):
     result = run("evaluate", "votes.csv", "--folds", "3", "--with", "gp", "--csv")
     names = [row["model"] for row in rows(result)]

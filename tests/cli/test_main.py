@@ -58,6 +58,10 @@ def test_a_mistyped_command_gets_a_suggestion(run):
         (["rank", "model.penchant", "--items", "items.csv"], "belong to `penchant fit`"),
         (["fit", "model.penchant"], "needs the comparisons"),
         (["fit", "votes.csv", "-o", "model.txt"], "ends in .penchant"),
+        (["fit", "votes.csv", "-o", "nowhere/model.penchant"], "there is no folder nowhere"),
+        (["report", "votes.csv", "-o", "nowhere/report.html"], "there is no folder nowhere"),
+        (["rank", "votes.csv", "--set", "n_sweeps"], "must look like n_sweeps=400"),
+        (["evaluate", "votes.csv", "--with", "gp", "--set", "n_sweeps=3"], "none of gp has such"),
         (["predict", "model.penchant"], "nothing to predict"),
         (["reproduce", "nothing"], "there is no experiment"),
     ],
@@ -131,6 +135,15 @@ def test_a_numerical_failure_is_one(run, monkeypatch):
 
     monkeypatch.setattr("penchant.cli.rank.models.ranking", fail)
     assert "not positive definite" in run("rank", "model.penchant", code=1).stderr
+
+
+def test_a_file_that_cannot_be_written_is_one(run, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", "report.html")
+
+    monkeypatch.setattr("penchant.cli.report.write_report", refuse)
+    result = run("report", "votes.csv", "--model", "gp", code=1)
+    assert "error: [Errno 13] Permission denied: 'report.html'" in result.stderr
 
 
 def test_warnings_are_one_line_without_code(run):

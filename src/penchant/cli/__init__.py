@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from errno import EPIPE
 from importlib import import_module
 from typing import Any, TextIO
 
@@ -73,6 +74,10 @@ class LazyCommands(click.Group):
             _fail(ctx, str(error), CHECK_FAILED)
         except KeyboardInterrupt:
             _fail(ctx, "interrupted", INTERRUPTED)
+        except OSError as error:
+            if error.errno == EPIPE:  # click ends quietly when nobody reads any more
+                raise
+            _fail(ctx, str(error), CHECK_FAILED)
 
 
 def _fail(ctx: click.Context, message: str, code: int) -> None:

@@ -57,7 +57,8 @@ def command(source: Source, kinds: tuple[str, ...], folds: int, output: Output) 
     if best == BASELINE:
         output.suggest("the baseline is enough here; more comparisons or features may change that")
     else:
-        output.suggest(f"penchant fit {replace(source, model=best).spelled}")
+        chosen = replace(source, model=best, settings=settings[best])
+        output.suggest(f"penchant fit {chosen.spelled}")
 
 
 def _kinds(study: Study, asked: tuple[str, ...], model: str) -> list[str]:

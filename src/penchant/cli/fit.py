@@ -5,7 +5,7 @@ from time import perf_counter
 import click
 
 from penchant.cli.model_file import SUFFIX, save
-from penchant.cli.options import Source, source_argument
+from penchant.cli.options import Source, source_argument, target_option
 from penchant.cli.output import Output, output_options
 
 
@@ -17,15 +17,7 @@ from penchant.cli.output import Output, output_options
     """
 )
 @source_argument
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    metavar="FILE",
-    default=f"model{SUFFIX}",
-    show_default=True,
-    help="Where to write the model.",
-)
+@target_option(f"model{SUFFIX}", "model")
 @output_options(csv=False)
 def command(source: Source, target: str, output: Output) -> None:
     """Learn a model from the comparisons in SOURCE and save it.

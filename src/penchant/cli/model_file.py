@@ -48,12 +48,21 @@ def save(fitted: Fitted, path: str) -> None:
 def load(path: str) -> Fitted:
     """Read what `save` wrote, or what a model's own `save` wrote."""
     model = pc.load(path)
-    with zipfile.ZipFile(path) as archive:
-        members = set(archive.namelist())
-        names = json.loads(archive.read(_NAMES)) if _NAMES in members else _names_of(model, path)
-        X = None
-        if _FEATURES in members:
-            X = np.load(io.BytesIO(archive.read(_FEATURES)), allow_pickle=False)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read(model, archive, path)
+    except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        if isinstance(error, pc.DataError):
+            raise
+        raise pc.DataError(f"{path} is damaged ({error}): fit the model again") from None
+
+
+def _read(model: Any, archive: zipfile.ZipFile, path: str) -> Fitted:
+    members = set(archive.namelist())
+    names = json.loads(archive.read(_NAMES)) if _NAMES in members else _names_of(model, path)
+    X = None
+    if _FEATURES in members:
+        X = np.load(io.BytesIO(archive.read(_FEATURES)), allow_pickle=False)
     encoding = names["item_encoding"]
     return Fitted(
         names["kind"],

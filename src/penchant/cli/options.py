@@ -99,6 +99,26 @@ def fit_and_tell(
     return replace(fitted, why=why)
 
 
+def target_option(default: str, what: str) -> Callable[..., Any]:
+    """Add -o for a file to write; its folder must be there before any work is done."""
+
+    def check(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+        if not Path(value).resolve().parent.is_dir():
+            raise click.BadParameter(f"{value}: there is no folder {Path(value).parent}")
+        return value
+
+    return click.option(
+        "-o",
+        "--output",
+        "target",
+        metavar="FILE",
+        default=default,
+        show_default=True,
+        callback=check,
+        help=f"Where to write the {what}.",
+    )
+
+
 def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add SOURCE and the options about data; the command receives them as `source`."""
 

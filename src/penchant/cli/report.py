@@ -7,7 +7,7 @@ import click
 
 from penchant.cli.evaluation import BASELINE, HeldOut, hold_out
 from penchant.cli.models import Fitted
-from penchant.cli.options import Source, source_argument
+from penchant.cli.options import Source, source_argument, target_option
 from penchant.cli.output import Output, output_options
 from penchant.cli.report_page import Findings, build_page
 from penchant.cli.study import Study
@@ -23,15 +23,7 @@ FEWEST = 50
     """
 )
 @source_argument
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    metavar="FILE",
-    default="report.html",
-    show_default=True,
-    help="Where to write the page.",
-)
+@target_option("report.html", "page")
 @click.option("--title", default="What is preferred", show_default=True, help="Of the page.")
 @output_options(csv=False)
 def command(source: Source, target: str, title: str, output: Output) -> None:

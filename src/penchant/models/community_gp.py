@@ -2,16 +2,12 @@
 
 import copy
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +22,7 @@ from penchant.models.community_report import (
     Names,
     feature_names,
     introduce,
+    summarize,
     view_items,
 )
 from penchant.models.defaults import default_kernel
@@ -35,16 +32,17 @@ from penchant.models.validation import check_choice, check_features
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.people.assignment import Answers
-from penchant.people.community import Chain, Plan, run_chain, start_chain
+from penchant.people.community import Chain, Plan, run_chains, start_chain
 from penchant.people.community_diagnostics import diagnose
 from penchant.people.community_draws import Draws, align
 from penchant.people.community_personal import PersonalModel, fit_personal
+from penchant.people.community_progress import sweep_progress
 from penchant.people.community_utility import Mixture, fit_reported
 from penchant.people.fold_in import fold_in
 from penchant.people.free import FreeCovariance
 from penchant.people.insight import feature_contrasts
 from penchant.people.posterior import UserPosteriors
-from penchant.people.samplers import SAMPLERS, ChainState
+from penchant.people.samplers import SAMPLERS
 from penchant.people.votes import Votes
 
 SITE_TOLERANCE = 1e-3
@@ -160,34 +158,28 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         self.item_columns_, items = FeatureColumns.of(
             X, data.n_items, "items", scale=self.kernel is None
         )
-        features = check_features(user_features, data.n_users, "users")
+        self.user_features_ = check_features(user_features, data.n_users, "users")
         if (message := check_connected(data)) is not None:
             warnings.warn(message, DataWarning, stacklevel=2)
         self.item_feature_names_ = feature_names(X, "feature")
         self.user_feature_names_ = feature_names(user_features, "user feature")
         hyper = Hyperparameters(self.kernel or default_kernel(items), likelihood)
-        self.start_theta_ = hyper.theta
-        mixture = self._mixture(data, items, hyper)
+        self.comparisons_, self.start_theta_ = data, hyper.theta
+        mixture = self._mixture(items, hyper)
         likelihood.check(mixture.answers.outcomes)
-        plan = self._plan()
         seed = int(as_rng(self.random_state).integers(2**32))
         chains = [
-            Chain.of(start_chain(mixture, plan, (seed, number))) for number in range(self.n_chains)
+            Chain.of(start_chain(mixture, self._plan(), (seed, number)))
+            for number in range(self.n_chains)
         ]
-        self.comparisons_ = data
-        self._store(mixture, *self._run(mixture, plan, chains, self.n_sweeps))
-        self.user_contrasts_ = np.zeros((self.n_communities_, 0))
-        if features is not None:
-            self.user_contrasts_ = feature_contrasts(self.membership_, features)
-        return self
+        return self._run(mixture, chains, self.n_sweeps)
 
     def resume(self, n_sweeps: int) -> Self:
         """Let every chain go on from where it is, exactly as if it had never stopped."""
         check_is_fitted(self, "chains_")
         hyper = Hyperparameters(self.kernel_, self.likelihood_).at(self.start_theta_)
-        mixture = self._mixture(self.comparisons_, self.posteriors_[0].universe, hyper)
-        self._store(mixture, *self._run(mixture, self._plan(), self.chains_, n_sweeps))
-        return self
+        mixture = self._mixture(self.posteriors_[0].universe, hyper)
+        return self._run(mixture, self.chains_, n_sweeps)
 
     def _check_parameters(self) -> None:
         check_choice(self, "sampler", SAMPLERS)
@@ -216,65 +208,41 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
             own=self.hyperparameters == "community",
         )
 
-    def _mixture(self, data: Comparisons, items: Inputs, hyper: Hyperparameters) -> Mixture:
+    def _mixture(self, items: Inputs, hyper: Hyperparameters) -> Mixture:
         """Over the users who answered anything: the others belong anywhere."""
-        answers = Answers.of(data)
+        answers = self._answers()
         active = np.flatnonzero(np.diff(answers.counts.indptr))
         if len(active) < answers.n_users:
             answers = answers.take(active)
         return Mixture(answers, items, hyper, Settings(tolerance=SITE_TOLERANCE), self.rank)
 
-    def _run(
-        self, mixture: Mixture, plan: Plan, chains: Sequence[Chain], n_sweeps: int
-    ) -> tuple[tuple[Chain, ...], bool]:
-        """The chains after more sweeps; those that an interrupt left without any are dropped."""
-        done: list[Chain] = []
-        with self._progress(len(chains), n_sweeps) as watch:
-            for number, chain in enumerate(chains):
-                after, completed = run_chain(mixture, plan, chain, n_sweeps, partial(watch, number))
-                done.append(after)
-                if not completed:
-                    return (*done, *(c for c in chains[len(done) :] if c.draws)), False
-        return tuple(done), True
-
-    @contextmanager
-    def _progress(self, n_chains: int, n_sweeps: int) -> Iterator[Any]:
-        """What to tell of each sweep: drawn as a bar on a terminal, dropped elsewhere."""
-        console = Console(stderr=True)
-        with Progress(
-            console=console, transient=True, disable=not (self.progress and console.is_terminal)
-        ) as bar:
-            task = bar.add_task("sampling communities", total=n_chains * n_sweeps)
-
-            def watch(number: int, state: ChainState) -> None:
-                told = f"chain {number + 1} of {n_chains}: {len(state.utilities)} communities"
-                bar.update(task, advance=1, description=told)
-
-            yield watch
+    def _run(self, mixture: Mixture, chains: Sequence[Chain], n_sweeps: int) -> Self:
+        with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
+            done, completed = run_chains(mixture, self._plan(), chains, n_sweeps, watch)
+        self._store(mixture, done, completed)
+        if self.personal and completed:
+            self._fit_personal(mixture.items)
+        return self
 
     def _store(self, mixture: Mixture, chains: tuple[Chain, ...], completed: bool) -> None:
         """Everything that the chains say."""
-        answers = mixture.answers
         kept = tuple(draw for chain in chains for draw in chain.draws)
-        draws = align(Draws(kept, mixture.hyper.likelihood, 1), answers)
+        draws = align(Draws(kept, mixture.hyper.likelihood, 1), mixture.answers)
         theta = np.mean([chain.state.theta for chain in chains], axis=0)
-        hyper = mixture.hyper.at(theta)
         self.chains_, self.draws_ = chains, draws
-        self.kernel_, self.likelihood_ = hyper
+        self.kernel_, self.likelihood_ = mixture.hyper.at(theta)
         self.n_communities_, self.community_counts_ = draws.n_communities, draws.counts()
-        active = draws.membership(answers)
-        own = self.hyperparameters == "community"
-        fits = fit_reported(mixture, active, theta, own)
+        answers = self._answers()
+        self.membership_ = draws.membership(answers)
+        pair_counts = np.ascontiguousarray((answers.counts.T @ self.membership_).T)
+        fits = fit_reported(mixture, pair_counts, theta, self.hyperparameters == "community")
         self.posteriors_ = tuple(fit.posterior for fit in fits)
-        self.membership_ = draws.membership(self._answers())
-        plan = self._plan()
-        self.diagnostics_ = diagnose(chains, draws, answers, plan.n_warmup, completed)
-        if (message := self.diagnostics_.advice()) is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
         self.personal_: UserPosteriors | None = None
         self.communal_share_ = 1.0
-        if self.personal and completed:
-            self._fit_personal(mixture.items)
+        n_warmup = self._plan().n_warmup
+        self.diagnostics_ = diagnose(chains, draws, mixture.answers, n_warmup, completed)
+        if (message := self.diagnostics_.advice()) is not None:
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _fit_personal(self, items: Inputs) -> None:
         kernel = self.kernel or _personal_kernel(items)
@@ -301,37 +269,29 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         """Who the communities are, largest first."""
         check_is_fitted(self, "draws_")
         names = Names(self.comparisons_.items, self.item_feature_names_, self.user_feature_names_)
+        contrasts = np.zeros((self.n_communities_, 0))
+        if self.user_features_ is not None:
+            fitted = self.membership_[: len(self.user_features_)]
+            contrasts = feature_contrasts(fitted, self.user_features_)
         rng = np.random.default_rng(self.chains_[0].state.seed)
-        return introduce(self.posteriors_, self._sizes(), self.user_contrasts_, names, rng)
-
-    def _sizes(self) -> FloatArray:
-        sizes: FloatArray = self.membership_.sum(axis=0)
-        return sizes
+        return introduce(self.posteriors_, self.membership_.sum(axis=0), contrasts, names, rng)
 
     def consensus(self, k: int = 5) -> list[ItemView]:
         """The k items that communities agree on most, liked or not."""
-        check_is_fitted(self, "draws_")
-        return view_items(self.posteriors_, self._sizes(), self.comparisons_.items)[:k]
+        return self._item_views()[:k]
 
     def divisive(self, k: int = 5) -> list[ItemView]:
         """The k items that divide communities most."""
+        return self._item_views()[::-1][:k]
+
+    def _item_views(self) -> list[ItemView]:
         check_is_fitted(self, "draws_")
-        return view_items(self.posteriors_, self._sizes(), self.comparisons_.items)[::-1][:k]
+        sizes = self.membership_.sum(axis=0)
+        return view_items(self.posteriors_, sizes, self.comparisons_.items)
 
     def describe(self) -> str:
         """What was found, in a few lines; says so when there is no evidence of communities."""
-        check_is_fitted(self, "draws_")
-        counts = ", ".join(f"{k}: {p:.0%}" for k, p in self.community_counts_.items())
-        if not self.has_communities_:
-            return (
-                "no evidence of communities: one taste for everybody explains the comparisons "
-                f"best (number of communities, by probability: {counts})"
-            )
-        lines = [f"{self.n_communities_} communities (by probability: {counts})"]
-        lines += [str(community) for community in self.communities_]
-        for title, items in (("agree on", self.consensus()), ("divide over", self.divisive())):
-            lines.append(f"communities {title}: {', '.join(str(view.item) for view in items)}")
-        return "\n".join(lines)
+        return summarize(self.community_counts_, self.communities_, self._item_views())
 
     def predict(self, users: Any = None) -> FloatArray:
         """Expected utilities (n_users, n_items).

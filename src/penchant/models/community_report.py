@@ -1,6 +1,6 @@
 """Communities as users of the library meet them: who they are and what sets them apart."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -113,6 +113,32 @@ def introduce(
         )
         for c, posterior in enumerate(posteriors)
     ]
+
+
+def summarize(
+    counts: Mapping[int, float], communities: list[Community], items: list[ItemView]
+) -> str:
+    """A few lines: how many communities, who they are, what they agree on and divide over.
+
+    counts: posterior over the number; items: those agreed on most first.
+    """
+    chances = ", ".join(f"{k}: {p:.0%}" for k, p in counts.items())
+    if len(communities) == 1:
+        return (
+            "no evidence of communities: one taste for everybody explains the comparisons best "
+            f"(number of communities, by probability: {chances})"
+        )
+    agreed, divided = (
+        ", ".join(str(view.item) for view in some) for some in (items[:SHOWN], items[::-1][:SHOWN])
+    )
+    return "\n".join(
+        [
+            f"{len(communities)} communities (by probability: {chances})",
+            *map(str, communities),
+            f"communities agree on: {agreed}",
+            f"communities divide over: {divided}",
+        ]
+    )
 
 
 def _largest(values: FloatArray) -> IntArray:

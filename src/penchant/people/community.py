@@ -8,7 +8,7 @@ per community; a new draw of the utilities. All of a sweep's randomness comes fr
 seed and the number of the sweep, so a chain continues exactly from any state.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -240,6 +240,19 @@ def run_chain(
         (*chain.draws, *draws),
     )
     return extended, completed
+
+
+def run_chains(
+    mixture: Mixture, plan: Plan, chains: Sequence[Chain], n_sweeps: int, watch: Watch
+) -> tuple[tuple[Chain, ...], bool]:
+    """All chains, one after another; after an interrupt, those that have anything."""
+    done: list[Chain] = []
+    for chain in chains:
+        after, completed = run_chain(mixture, plan, chain, n_sweeps, watch)
+        done.append(after)
+        if not completed:
+            return (*done, *(later for later in chains[len(done) :] if later.draws)), False
+    return tuple(done), True
 
 
 def _draw_of(mixture: Mixture, state: ChainState) -> Draw:

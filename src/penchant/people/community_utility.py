@@ -10,7 +10,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from penchant.errors import NumericalError
 from penchant.inference import (
@@ -29,6 +28,7 @@ from penchant.inference.learning import PRIOR_SPREAD
 from penchant.kernels import Inputs
 from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import pivoted_cholesky
+from penchant.numerics.optimize import minimize_in_box
 from penchant.numerics.types import FloatArray
 from penchant.people.assignment import Answers, SingleArray
 
@@ -167,10 +167,9 @@ def learn_own(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatArray
 
 
 def fit_reported(
-    mixture: Mixture, membership: FloatArray, theta: FloatArray, own: bool
+    mixture: Mixture, pair_counts: FloatArray, theta: FloatArray, own: bool
 ) -> list[Fit]:
-    """Utilities of communities with soft members (U, C): answers count by membership."""
-    pair_counts = np.ascontiguousarray((mixture.answers.counts.T @ membership).T)
+    """Utilities of communities with soft members: answers (C, m) count by membership."""
     thetas = np.tile(theta, (len(pair_counts), 1))
     if own:
         blank = np.zeros_like(pair_counts)
@@ -205,7 +204,7 @@ def _climb(
     theta: FloatArray,
     bounds: FloatArray,
 ) -> FloatArray:
-    """A few steps of L-BFGS upwards; the best point that was seen."""
+    """A few steps upwards; the best point that was seen."""
     best_value, best_theta = -np.inf, theta
 
     def descend(candidate: FloatArray) -> tuple[float, FloatArray]:
@@ -219,12 +218,5 @@ def _climb(
             best_value, best_theta = value, candidate.copy()
         return -value, -slope
 
-    minimize(
-        descend,
-        np.clip(theta, bounds[:, 0], bounds[:, 1]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": CLIMB_STEPS, "ftol": 1e-6},
-    )
+    minimize_in_box(descend, theta, bounds, CLIMB_STEPS)
     return best_theta

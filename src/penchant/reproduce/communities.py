@@ -4,10 +4,8 @@ The synthetic set, the sushi split and the car data are the paper's (sushi featu
 the ten kinds are told apart by their ids). Larger simulations show what was not affordable then.
 """
 
-import os
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from penchant.data import Comparisons, load_cars, load_sushi_a
-from penchant.data.folder import VARIABLE
+from penchant.data.folder import data_at
 from penchant.errors import ConvergenceWarning
 from penchant.metrics import adjusted_rand, pair_error
 from penchant.models.community_gp import CommunityGP
@@ -251,22 +249,6 @@ def attribute_table(model: CommunityGP) -> str:
     return "\n".join([head, "|---" * (2 + len(columns)) + "|", *rows])
 
 
-@contextmanager
-def _data_at(folder: str | PathLike[str] | None) -> Iterator[None]:
-    """Let the loaders look in this folder for a while."""
-    if folder is None:
-        yield
-        return
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = os.fspath(folder)
-    try:
-        yield
-    finally:
-        del os.environ[VARIABLE]
-        if before is not None:
-            os.environ[VARIABLE] = before
-
-
 def run(
     quick: bool = False,
     out: str | PathLike[str] | None = None,
@@ -283,7 +265,7 @@ def run(
     ]
     parts += ["2,000 users, 100 items with 10 features, communities of 40/30/20/10 %:"]
     parts += [votes_table(seeds, quick)]
-    with _data_at(data):
+    with data_at(data):
         parts += ["Test accuracy (the paper: sushi 0.62, cars 0.64):", real_table(seeds, quick)]
         model = car_communities(quick)
         counts = ", ".join(f"{k}: {p:.0%}" for k, p in model.community_counts_.items())
