@@ -8,6 +8,7 @@ are P @ table, and the answers of each community are sums of rows of P.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -96,13 +97,16 @@ class Answers:
 
 
 def _rows(counts: sparse.csr_array, part: slice) -> sparse.csr_array:
-    """Some rows as a view: scipy's own slicing copies."""
+    """Some rows as a view: scipy's own slicing copies, and so does its constructor."""
     ends = counts.indptr[part.start : part.stop + 1]
     inside = slice(ends[0], ends[-1])
-    return sparse.csr_array(
-        (counts.data[inside], counts.indices[inside], ends - ends[0]),
-        shape=(part.stop - part.start, counts.shape[1]),
+    rows = sparse.csr_array((part.stop - part.start, counts.shape[1]), dtype=counts.dtype)
+    rows.data, rows.indices, rows.indptr = (
+        counts.data[inside],
+        counts.indices[inside],
+        ends - ends[0],
     )
+    return rows
 
 
 class Assigned(NamedTuple):
@@ -133,11 +137,14 @@ def assign(
     >>> assign(P, table, np.zeros(2, np.float32), np.full(2, 0.5, np.float32)).pair_counts
     array([[9., 0.], [0., 9.]])
     """
-    cumulative = responsibilities(shard, table, log_weight)
-    np.cumsum(cumulative, axis=0, out=cumulative)
+    weight = responsibilities(shard, table, log_weight)
+    for previous, following in pairwise(weight):  # a running sum; numpy's own is slower here
+        following += previous
     # the first community whose share reaches the threshold: never one of probability zero
-    threshold = uniform * cumulative[-1]
-    assignment = (cumulative[:-1] < threshold).sum(axis=0, dtype=np.int32)
+    threshold = uniform * weight[-1]
+    assignment = np.zeros(len(uniform), dtype=np.int32)
+    for cumulative in weight[:-1]:
+        assignment += cumulative < threshold
     return Assigned(assignment, count_pairs(shard, assignment, table.shape[1]))
 
 
@@ -161,5 +168,6 @@ def count_pairs(shard: sparse.csr_array, assignment: LabelArray, n_groups: int) 
     m = shard.shape[1]
     cell = np.repeat(assignment.astype(np.intp) * m, np.diff(shard.indptr))
     cell += shard.indices
-    counts = np.bincount(cell, shard.data, n_groups * m)
+    once = bool((shard.data == 1.0).all())  # mostly so, and then counting takes half the time
+    counts = np.bincount(cell, None if once else shard.data, n_groups * m)
     return np.asarray(counts, dtype=np.float64).reshape(n_groups, m)
