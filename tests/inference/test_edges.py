@@ -3,6 +3,7 @@ import pytest
 
 from penchant.data import Comparisons
 from penchant.inference.edges import EdgePoints, Edges, ItemDifferences
+from penchant.numerics.linalg import multiply_symmetric
 
 
 @pytest.fixture
@@ -21,11 +22,22 @@ def dense_operator(design):
 
 def test_item_operator_equals_its_dense_matrix(design, rng):
     A = dense_operator(design)
-    x, y, w = rng.standard_normal(6), rng.standard_normal(20), rng.random(20)
+    x, y = rng.standard_normal(6), rng.standard_normal(20)
     np.testing.assert_allclose(design.forward(x), A @ x)
     np.testing.assert_array_equal(design.matrix().toarray(), A)
     np.testing.assert_allclose(design.adjoint(y), A.T @ y, atol=1e-14)
-    np.testing.assert_allclose(design.laplacian(w).toarray(), A.T @ np.diag(w) @ A, atol=1e-14)
+
+
+@pytest.mark.parametrize(("n_points", "is_dense"), [(6, True), (30, False)])
+def test_the_laplacian_is_dense_where_the_graph_is(rng, n_points, is_dense):
+    winner = rng.integers(n_points, size=20)
+    loser = (winner + 1 + rng.integers(n_points - 1, size=20)) % n_points
+    design, w = ItemDifferences(winner, loser, n_points), rng.random(20)
+    A, L = dense_operator(design), design.laplacian(w)
+    assert isinstance(L, np.ndarray) == is_dense
+    rows = rng.standard_normal((n_points, 3))
+    np.testing.assert_allclose(multiply_symmetric(L, rows), A.T @ np.diag(w) @ A @ rows, atol=1e-13)
+    assert multiply_symmetric(L, rows).flags.c_contiguous
 
 
 @pytest.mark.parametrize("n_points", [6, 600])  # few points: one dense product; many: gathers

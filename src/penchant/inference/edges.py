@@ -18,6 +18,8 @@ from penchant.numerics.types import FloatArray, IntArray
 
 GRAM_SHARE = 100
 """Form Σ when n² ≤ this × m: a gathered product costs 3 ns a number, a syrk 0.01–0.02 ns a flop."""
+DENSE_SHARE = 10
+"""Form L when n² ≤ this × m: a number of a sparse product costs as much as ten of a dense one."""
 
 
 @dataclass(frozen=True)
@@ -38,28 +40,28 @@ class Edges:
     def of(cls, data: Comparisons) -> "Edges":
         """Edges of all users' comparisons taken together."""
         pooled = data.pooled()
-        items = pooled.compared()
-        position = np.full(pooled.n_items, -1, dtype=np.intp)
+        outcomes = Outcomes(pooled.tie if pooled.tie.any() else None, pooled.margin)
+        return cls.between(pooled.winner, pooled.loser, pooled.count.astype(float), outcomes)
+
+    @classmethod
+    def between(
+        cls, winner: IntArray, loser: IntArray, count: FloatArray, outcomes: Outcomes
+    ) -> "Edges":
+        """Edges given by positions in the universe."""
+        n = 1 + max(winner.max(initial=-1), loser.max(initial=-1))
+        occurs, position = np.zeros(n, dtype=bool), np.empty(n, dtype=np.intp)
+        occurs[winner] = occurs[loser] = True
+        items = np.flatnonzero(occurs)
         position[items] = np.arange(len(items))
-        return cls(
-            winner=position[pooled.winner],
-            loser=position[pooled.loser],
-            count=pooled.count.astype(float),
-            items=items,
-            outcomes=Outcomes(pooled.tie if pooled.tie.any() else None, pooled.margin),
-        )
+        return cls(position[winner], position[loser], count, items, outcomes)
 
     def __len__(self) -> int:
         return len(self.winner)
 
     def take(self, rows: IntArray) -> "Edges":
         """Some of the comparisons, over the items that occur in them."""
-        used, ends = np.unique(
-            np.concatenate([self.winner[rows], self.loser[rows]]), return_inverse=True
-        )
-        winner, loser = np.split(ends, 2)
-        items, outcomes = self.items[used], self.outcomes.part(rows)
-        return Edges(winner, loser, self.count[rows], items, outcomes)
+        winner, loser = self.items[self.winner[rows]], self.items[self.loser[rows]]
+        return Edges.between(winner, loser, self.count[rows], self.outcomes.part(rows))
 
 
 class ItemDifferences:
@@ -108,13 +110,21 @@ class ItemDifferences:
             shape=(m, self.n_points),
         ).tocsr()
 
-    def laplacian(self, weight: FloatArray) -> sparse.csr_array:
-        """L = Aᵀ diag(weight) A, the comparison graph's weighted Laplacian."""
+    def laplacian(self, weight: FloatArray) -> sparse.csr_array | FloatArray:
+        """L = Aᵀ diag(weight) A, the comparison graph's weighted Laplacian; dense if the graph is.
+
+        >>> ItemDifferences(np.array([0, 0]), np.array([1, 1]), 2).laplacian(np.array([2.0, 3.0]))
+        array([[ 5., -5.], [-5.,  5.]])
+        """
         n = self.n_points
-        tagged, slot, order = self._pattern
-        n_pairs = (len(order) - n) // 2
-        off = -np.bincount(slot, weight, n_pairs)
         diagonal = np.bincount(self.winner, weight, n) + np.bincount(self.loser, weight, n)
+        if n * n <= DENSE_SHARE * len(weight):
+            won = np.bincount(self.winner * n + self.loser, weight, n * n).reshape(n, n)
+            L = np.asarray(-(won + won.T), dtype=np.float64)
+            L[np.diag_indices(n)] = diagonal
+            return L
+        tagged, slot, order = self._pattern
+        off = -np.bincount(slot, weight, (len(order) - n) // 2)
         data = np.concatenate([off, off, diagonal])[order]
         return sparse.csr_array((data, tagged.indices, tagged.indptr), shape=(n, n))
 

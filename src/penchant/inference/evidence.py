@@ -134,8 +134,8 @@ def _kernel_gradient(problem: Problem, solution: Solution) -> FloatArray:
     G = gram(half)
     for a, b in outer:
         G += np.outer(a, b)
-    L = prior.design.laplacian(weight).tocoo()
-    G[L.row, L.col] -= L.data
+    L = prior.design.laplacian(weight)
+    G -= L if isinstance(L, np.ndarray) else L.toarray()
     G *= 0.5
     compared, G = _over_items(problem, prior, G)
     return hyper.kernel.pullback(compared, G)

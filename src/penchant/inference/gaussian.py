@@ -17,6 +17,7 @@ from penchant.numerics.linalg import (
     cholesky,
     log_det_lower,
     multiply,
+    multiply_symmetric,
     pivoted_cholesky,
     rank_at,
     solve_lower,
@@ -83,7 +84,7 @@ class Prior:
         """Condition on sites: O(p r² + r³), p points and rank r."""
         if not weight.any() and not shift.any():
             return self._unconditioned()
-        laplacian_factor = self.design.laplacian(weight) @ self.factor
+        laplacian_factor = multiply_symmetric(self.design.laplacian(weight), self.factor)
         B = trapezoid_product(self.factor, laplacian_factor)
         B[np.diag_indices_from(B)] += 1.0
         # B ⪰ I unless sites have negative precision, and then a jitter would hide it

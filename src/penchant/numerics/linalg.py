@@ -11,6 +11,7 @@ a product and a factor of size 1,000 on two cores take 25 ms in one library, 50â
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import blas, lapack
 
 from penchant.errors import NumericalError
@@ -151,6 +152,14 @@ def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
         return product
     b, trans_b = (B, 0) if B.flags.f_contiguous else (B.T, 1)
     product = blas.dgemm(1.0, a, b, trans_a=trans_a, trans_b=trans_b)
+    return product
+
+
+def multiply_symmetric(S: sparse.csr_array | FloatArray, rows: FloatArray) -> FloatArray:
+    """S @ rows in C order, for a symmetric S and C-ordered rows (n, r)."""
+    product: FloatArray = (
+        multiply(rows.T, S).T if isinstance(S, np.ndarray) else S @ rows  # Sáµ€ = S
+    )
     return product
 
 

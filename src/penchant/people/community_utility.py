@@ -91,14 +91,11 @@ def fit_community(
     """Infer the utilities behind answer counts (m,), from the sites (tau, nu) of `start`."""
     answers = mixture.answers
     given = np.flatnonzero(pair_counts)
-    winner, loser = answers.winner[given], answers.loser[given]
-    items, place = np.unique(np.concatenate([winner, loser]), return_inverse=True)
-    edges = Edges(
-        winner=place[: len(given)],
-        loser=place[len(given) :],
-        count=pair_counts[given],
-        items=items,
-        outcomes=answers.outcomes.part(given),
+    edges = Edges.between(
+        answers.winner[given],
+        answers.loser[given],
+        pair_counts[given],
+        answers.outcomes.part(given),
     )
     problem = Problem(mixture.items, edges, mixture.settings, mixture.rank, FACTOR_TOLERANCE)
     sites = None if start is None else Sites(start[0][given], start[1][given])
