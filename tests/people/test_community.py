@@ -12,7 +12,7 @@ from penchant.likelihoods import Probit, Ties
 from penchant.metrics import adjusted_rand
 from penchant.people import community
 from penchant.people.assignment import Answers, count_pairs
-from penchant.people.community import Chain, Plan, run_chain, start_chain, sweep
+from penchant.people.community import Chain, Plan, run_chain, run_chains, start_chain, sweep
 from penchant.people.community_utility import (
     Groups,
     Mixture,
@@ -208,8 +208,24 @@ def test_an_interrupt_at_once_leaves_one_draw():
         raise KeyboardInterrupt
 
     chain = Chain.of(start_chain(mixture, plan(), (3, 0)))
-    after, _ = run_chain(mixture, plan(), chain, 9, interrupt)
+    (after,), completed = run_chains(mixture, plan(), [chain], 9, interrupt)
+    assert not completed
     assert len(after.draws) == 1
+
+
+def test_chains_agree_on_hyperparameters_when_they_are_warm():
+    mixture, _ = planted()
+    how = plan(n_warmup=6)
+    chains = [Chain.of(start_chain(mixture, how, (3, number))) for number in range(2)]
+    alone = [run_chain(mixture, how, chain, 6, lambda state: None)[0] for chain in chains]
+    together, _ = run_chains(mixture, how, chains, 8, lambda state: None)
+    learned = np.stack([chain.state.theta for chain in alone])
+    assert np.ptp(learned, axis=0).max() > 0.0
+    for chain in together:
+        np.testing.assert_allclose(chain.state.theta, learned.mean(axis=0), rtol=1e-14)
+        np.testing.assert_allclose(
+            chain.state.thetas, chain.state.theta + np.zeros_like(chain.state.thetas), atol=1e-14
+        )
 
 
 def test_long_chains_are_thinned(monkeypatch):

@@ -230,8 +230,6 @@ def run_chain(
             watch(state)
     except KeyboardInterrupt:
         completed = False
-    if not (draws or chain.draws):
-        draws = [_draw_of(mixture, state)]
     numbers, values = zip(*states, strict=True) if states else ((), ())
     extended = Chain(
         state,
@@ -245,14 +243,52 @@ def run_chain(
 def run_chains(
     mixture: Mixture, plan: Plan, chains: Sequence[Chain], n_sweeps: int, watch: Watch
 ) -> tuple[tuple[Chain, ...], bool]:
-    """All chains, one after another; after an interrupt, those that have anything."""
-    done: list[Chain] = []
-    for chain in chains:
-        after, completed = run_chain(mixture, plan, chain, n_sweeps, watch)
-        done.append(after)
+    """All chains, one after another; after an interrupt, those that have begun.
+
+    First all of them warm up and agree on hyperparameters, so that the draws kept afterwards are
+    draws from one posterior.
+    """
+    ends = [chain.state.sweep + n_sweeps for chain in chains]
+    warm_ends = [min(end, plan.n_warmup) for end in ends]
+    after, completed = _advance(mixture, plan, chains, warm_ends, watch)
+    if completed:
+        after, completed = _advance(mixture, plan, _agree(plan, after), ends, watch)
+    begun = [chain for chain in after if chain.state.sweep > 0] or after[:1]
+    return tuple(_with_a_draw(mixture, chain) for chain in begun), completed
+
+
+def _advance(
+    mixture: Mixture, plan: Plan, chains: Sequence[Chain], ends: Sequence[int], watch: Watch
+) -> tuple[list[Chain], bool]:
+    """Each chain up to a number of sweeps of its own; also says whether all got there."""
+    after = list(chains)
+    for number, end in enumerate(ends):
+        left = max(0, end - after[number].state.sweep)
+        after[number], completed = run_chain(mixture, plan, after[number], left, watch)
         if not completed:
-            return (*done, *(later for later in chains[len(done) :] if later.draws)), False
-    return tuple(done), True
+            return after, False
+    return after, True
+
+
+def _agree(plan: Plan, chains: list[Chain]) -> list[Chain]:
+    """The mean of what the chains learned of the hyperparameters, when all have just warmed up."""
+    if any(chain.state.sweep != plan.n_warmup for chain in chains):
+        return chains
+    theta = np.mean([chain.state.theta for chain in chains], axis=0)
+    return [
+        replace(
+            chain,
+            state=replace(
+                chain.state, theta=theta, thetas=chain.state.thetas + (theta - chain.state.theta)
+            ),
+        )
+        for chain in chains
+    ]
+
+
+def _with_a_draw(mixture: Mixture, chain: Chain) -> Chain:
+    """A chain that was stopped before its first draw is taken as it is."""
+    return chain if chain.draws else replace(chain, draws=(_draw_of(mixture, chain.state),))
 
 
 def _draw_of(mixture: Mixture, state: ChainState) -> Draw:
