@@ -1,6 +1,7 @@
-"""Split and merge moves."""
+"""Split and merge moves, and reunions."""
 
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,9 +12,18 @@ from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 from penchant.people.assignment import Answers, count_pairs
 from penchant.people.community_utility import Mixture
-from penchant.people.mixing import Launch, Partition, Target, difference_matrix, split_merge
+from penchant.people.mixing import (
+    Launch,
+    Partition,
+    Target,
+    difference_matrix,
+    log_prior_of_sizes,
+    split_merge,
+)
+from penchant.people.reunion import _divide, _place_of_pair, _unite, reunite
 
 ORDER = [0, 1, 2, 3]
+OTHER = [1, 0, 3, 2]
 
 
 def make_target(orders):
@@ -112,8 +122,6 @@ def test_a_launch_does_not_look_at_the_present_division(two_tastes):
 
 
 def test_gain_of_a_split_is_the_change_of_the_log_joint(two_tastes):
-    from penchant.people.mixing import log_prior_of_sizes
-
     parts = make_partition(two_tastes, [0] * 8 + [1] * 8)
     blank = np.zeros_like(parts.tau[0])
     fits = [two_tastes.fit(counts, (blank, blank)) for counts in parts.pair_counts]
@@ -135,3 +143,87 @@ def test_difference_matrix_takes_differences(rng):
     winner, loser, weight = np.array([0, 2]), np.array([3, 1]), np.array([1.0, 0.5])
     expected = weight * (f[winner] - f[loser])
     np.testing.assert_allclose(difference_matrix(winner, loser, weight, 4) @ f, expected)
+
+
+class Remembering(Target):
+    """Fits are asked for again and again: there are few groups of few users."""
+
+    known: ClassVar = {}
+
+    def fit(self, pair_counts, start):
+        key = pair_counts.tobytes()
+        if key not in self.known:
+            self.known[key] = super().fit(pair_counts, (0.0 * start[0], 0.0 * start[1]))
+        return self.known[key]
+
+
+def canonical(assignment):
+    names = {}
+    return tuple(names.setdefault(label, len(names)) for label in assignment.tolist())
+
+
+def test_moves_leave_the_posterior_over_partitions_as_it_is():
+    target = Remembering(*make_target([ORDER, ORDER, OTHER]))
+    partitions = [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (0, 1, 2)]
+    log_joint = []
+    for labels in partitions:
+        partition = make_partition(target, labels)
+        blank = np.zeros_like(partition.tau[0])
+        evidence = [
+            target.fit(counts, (blank, blank)).log_evidence for counts in partition.pair_counts
+        ]
+        log_joint.append(sum(evidence) + log_prior_of_sizes(partition.sizes, 1.0))
+    exact = np.exp(log_joint - np.logaddexp.reduce(log_joint))
+    rng = np.random.default_rng(0)
+    partition, seen = make_partition(target, (0, 0, 0)), []
+    for _ in range(12_000):
+        partition = reunite(target, partition, rng).partition
+        seen.append(partitions.index(canonical(partition.assignment)))
+    batches = np.eye(len(partitions))[seen].reshape(30, -1, len(partitions)).mean(axis=1)
+    error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+    np.testing.assert_array_less(np.abs(batches.mean(axis=0) - exact), 4.0 * error)
+    assert error.max() < 0.03
+
+
+def test_a_taste_that_two_communities_share_is_united_at_any_size(rng):
+    target = make_target([ORDER] * 30)
+    start = make_partition(target, [0] * 27 + [1] * 3)
+    moves = [_unite(target, start, rng) for _ in range(5)]
+    assert all(move.is_made for move in moves)
+    consistent(target, moves[0].partition)
+    assert moves[0].partition.sizes.tolist() == [30]
+
+
+def test_different_tastes_are_not_united(rng):
+    target = make_target([ORDER] * 8 + [ORDER[::-1]] * 8)
+    start = make_partition(target, [0] * 8 + [1] * 8)
+    assert not any(_unite(target, start, rng).is_made for _ in range(5))
+
+
+def test_the_alike_are_tried_first(rng):
+    target = make_target([ORDER] * 12 + [ORDER[::-1]] * 6)
+    start = make_partition(target, [0] * 6 + [1] * 6 + [2] * 6)
+    for _ in range(5):
+        united = _unite(target, start, rng).partition
+        assert sorted(united.sizes.tolist()) in ([6, 12], [6, 6, 6])
+        assert len(set(united.assignment[12:])) == 1
+
+
+def test_a_division_is_rare_but_consistent(rng):
+    target = make_target([ORDER, OTHER] * 4)
+    start = make_partition(target, [0] * 8)
+    made = [move for move in (_divide(target, start, rng) for _ in range(300)) if move.is_made]
+    assert made
+    consistent(target, made[0].partition)
+
+
+def test_one_community_has_nobody_to_unite_with(rng):
+    target = make_target([ORDER] * 3)
+    start = make_partition(target, [0] * 3)
+    assert _unite(target, start, rng).partition is start
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_pairs_are_numbered_as_numpy_does(n):
+    places = [_place_of_pair(i, j, n) for i, j in zip(*np.triu_indices(n, 1), strict=True)]
+    assert places == list(range(n * (n - 1) // 2))

@@ -10,6 +10,7 @@ seed and the number of the sweep, so a chain continues exactly from any state.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.special import gammaln
@@ -25,6 +26,7 @@ from penchant.people.community_utility import (
     learn_shared,
 )
 from penchant.people.mixing import Partition, Target, log_prior_of_sizes, split_merge
+from penchant.people.reunion import reunite
 from penchant.people.samplers import SAMPLERS, Allocation, ChainState, draw_concentration
 
 GROWTH_ATTEMPTS = 8
@@ -33,6 +35,8 @@ DRAWS_PER_CHAIN = 50
 """Draws kept of a chain's sweeps after the warm-up."""
 MOVES = 3
 """Split or merge moves of a sweep."""
+REUNIONS = 2
+"""Tries of a sweep to unite communities that are alike, or to divide one at random."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +139,10 @@ def _split_and_merge(
     if n_users > 1:
         pairs += [rng.choice(n_users, 2, replace=False) for _ in range(MOVES)]
     counted = np.reshape(state.n_moves, (2, 2))
-    for users in pairs:
-        move = split_merge(target, partition, users, rng)
+    moves = [partial(split_merge, target, users=users) for users in pairs]
+    moves += [partial(reunite, target)] * REUNIONS
+    for try_move in moves:
+        move = try_move(partition=partition, rng=rng)
         partition = move.partition
         counted[int(not move.is_split)] += [1, int(move.is_made)]
     return replace(state, n_moves=tuple(counted.ravel().tolist())), partition

@@ -9,6 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
+from penchant.data import Comparisons
+from penchant.errors import DataError
 from penchant.inference import Report, Settings, infer
 from penchant.kernels import Inputs
 from penchant.numerics.types import FloatArray
@@ -82,6 +84,22 @@ class NewcomerState:
             utility = apply(part.J, g) + apply(part.C, b)
             mean[block.edges], var[block.edges] = block.differences(utility, part.C)
         return mean, var
+
+
+def check_newcomers(known: Comparisons, data: Comparisons) -> None:
+    """Folding in is for users whom nothing is known of yet, and for items that are known."""
+    if again := set(data.users) & set(known.users):
+        raise DataError(
+            f"{len(again)} of the users to fold in were fitted already, such as "
+            f"{min(again, key=str)!r}: fold in new users only, and tell the others' answers"
+        )
+    known.item_index(data.items)
+
+
+def votes_of_newcomers(known: Comparisons, extended: Comparisons) -> Votes:
+    """What those users compared who came after the known ones."""
+    votes = Votes.of(extended)
+    return votes.part(np.flatnonzero(votes.user >= known.n_users))
 
 
 def fold_in(
