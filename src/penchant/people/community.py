@@ -26,7 +26,7 @@ from penchant.people.community_utility import (
     learn_shared,
 )
 from penchant.people.mixing import Partition, Target, log_prior_of_sizes, split_merge
-from penchant.people.reunion import reunite
+from penchant.people.reunion import reunite, unite_redundant
 from penchant.people.samplers import SAMPLERS, Allocation, ChainState, draw_concentration
 
 GROWTH_ATTEMPTS = 8
@@ -36,7 +36,7 @@ DRAWS_PER_CHAIN = 50
 MOVES = 3
 """Split or merge moves of a sweep."""
 REUNIONS = 2
-"""Tries of a sweep to unite communities that are alike, or to divide one at random."""
+"""Tries of a sweep to unite communities that are alike."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,8 @@ def _split_and_merge(
         pairs += [rng.choice(n_users, 2, replace=False) for _ in range(MOVES)]
     counted = np.reshape(state.n_moves, (2, 2))
     moves = [partial(split_merge, target, users=users) for users in pairs]
-    moves += [partial(reunite, target)] * REUNIONS
+    unite = unite_redundant if state.sweep < plan.n_warmup else reunite
+    moves += [partial(unite, target)] * REUNIONS
     for try_move in moves:
         move = try_move(partition=partition, rng=rng)
         partition = move.partition

@@ -6,11 +6,14 @@ refused. Here the division is proposed by tossing a coin of unknown bias for eve
 is how such users are divided. Alike communities are picked by what their members answered.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import gammaln, log_softmax
 
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.people.assignment import count_pairs
+from penchant.people.assignment import count_pairs, log_likelihoods
+from penchant.people.community_utility import Fit
 from penchant.people.mixing import Move, Partition, Target, difference_matrix
 
 SHARPNESS = 10.0
@@ -24,30 +27,87 @@ def reunite(target: Target, partition: Partition, rng: np.random.Generator) -> M
     return _unite(target, partition, rng)
 
 
-def _unite(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
-    n_communities = len(partition.pair_counts)
-    if n_communities == 1:
+def unite_redundant(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
+    """Unite two communities that are alike if one taste explains their members as well as two.
+
+    For the warm-up only, since it does not leave the posterior as it is: large communities of
+    one taste that found different parts of it come to each other too slowly by exact steps.
+    Memberships are averaged over; two tastes count as better if they gain more than their
+    effective number of parameters, twice what chance would.
+    """
+    union = _Union.tried(target, partition, rng)
+    if union is None:
         return Move(partition, False, False)
-    first, second = np.triu_indices(n_communities, 1)
-    log_chosen = _log_likeness(target, partition)
-    number = rng.choice(len(first), p=np.exp(log_chosen))
-    pair = np.array([first[number], second[number]])
-    counts, sites = (
-        partition.pair_counts[pair],
-        zip(partition.tau[pair], partition.nu[pair], strict=True),
+    mixture, fits = target.mixture, [*union.parts, union.whole]
+    members = np.isin(partition.assignment, union.pair)
+    table = mixture.table(
+        np.stack([fit.posterior.mean for fit in fits]), np.tile(target.theta, (3, 1))
     )
-    parts = [target.fit(*given) for given in zip(counts, sites, strict=True)]
-    total = counts.sum(axis=0, keepdims=True)
-    whole = target.fit(total[0], (parts[0].tau, parts[0].nu))
-    sizes = partition.sizes[pair]
-    log_back = _log_division(sizes) - np.log(n_communities - 1)
-    log_ratio = log_back - log_chosen[number] - target.log_gain(whole, parts, sizes)
+    sizes = partition.sizes[union.pair]
+    score = log_likelihoods(mixture.answers.counts[np.flatnonzero(members)], table)
+    score += np.log(np.append(sizes, sizes.sum()))[:, None].astype(np.float32)
+    gain = float((np.logaddexp(score[0], score[1]) - score[2]).sum(dtype=np.float64))
+    if gain > min(_n_parameters(fit) for fit in union.parts):
+        return Move(partition, False, False)
+    return Move(union.made(target, partition), False, True)
+
+
+def _n_parameters(fit: Fit) -> float:
+    """The effective number, trace(Σ L): how many directions the answers have settled."""
+    inference = fit.solution.inference
+    return float(fit.problem.edges.count @ (inference.sites.tau * inference.state.var))
+
+
+class _Union(NamedTuple):
+    """Two communities that are alike, and what they would be together.
+
+    pair: (2,) their labels; log_chosen: log probability that they were picked; counts: (1, m)
+    answers of both.
+    """
+
+    pair: IntArray
+    log_chosen: float
+    parts: list[Fit]
+    whole: Fit
+    counts: FloatArray
+
+    @classmethod
+    def tried(
+        cls, target: Target, partition: Partition, rng: np.random.Generator
+    ) -> "_Union | None":
+        """Pick two communities; None where there is only one."""
+        n_communities = len(partition.pair_counts)
+        if n_communities == 1:
+            return None
+        log_chosen = _log_likeness(target, partition)
+        number = rng.choice(len(log_chosen), p=np.exp(log_chosen))
+        pair = np.stack(np.triu_indices(n_communities, 1))[:, number]
+        counts = partition.pair_counts[pair]
+        sites = zip(partition.tau[pair], partition.nu[pair], strict=True)
+        parts = [target.fit(*given) for given in zip(counts, sites, strict=True)]
+        total = counts.sum(axis=0, keepdims=True)
+        whole = target.fit(total[0], (parts[0].tau, parts[0].nu))
+        return cls(pair, float(log_chosen[number]), parts, whole, total)
+
+    def made(self, target: Target, partition: Partition) -> Partition:
+        """The partition with the two united."""
+        kept, dropped = self.pair
+        assignment = partition.assignment.copy()
+        assignment[assignment == dropped] = kept
+        united = partition.put(assignment, self.pair[:1], self.counts, [self.whole], target.theta)
+        return united.occupied()
+
+
+def _unite(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
+    union = _Union.tried(target, partition, rng)
+    if union is None:
+        return Move(partition, False, False)
+    sizes = partition.sizes[union.pair]
+    log_back = _log_division(sizes) - np.log(len(partition.pair_counts) - 1)
+    log_ratio = log_back - union.log_chosen - target.log_gain(union.whole, union.parts, sizes)
     if np.log(rng.random()) >= log_ratio:
         return Move(partition, False, False)
-    assignment = partition.assignment.copy()
-    assignment[assignment == pair[1]] = pair[0]
-    united = partition.put(assignment, pair[:1], total, [whole], target.theta)
-    return Move(united.occupied(), False, True)
+    return Move(union.made(target, partition), False, True)
 
 
 def _divide(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
