@@ -1,6 +1,5 @@
 """Split and merge moves, and reunions."""
 
-from dataclasses import replace
 from itertools import product
 from typing import ClassVar
 
@@ -23,11 +22,9 @@ from penchant.people.mixing import (
 )
 from penchant.people.reunion import (
     _divide,
-    _n_parameters,
     _place_of_pair,
     _unite,
     reunite,
-    unite_redundant,
 )
 
 ORDER = [0, 1, 2, 3]
@@ -206,39 +203,6 @@ def test_different_tastes_are_not_united(rng):
     target = make_target([ORDER] * 8 + [ORDER[::-1]] * 8)
     start = make_partition(target, [0] * 8 + [1] * 8)
     assert not any(_unite(target, start, rng).is_made for _ in range(5))
-
-
-def test_tastes_that_chance_drove_apart_are_united_while_warming_up():
-    rng = np.random.default_rng(2)
-    user = np.repeat(np.arange(60), 12)
-    better, worse = np.sort(rng.permuted(np.tile(ORDER, (len(user), 1)), axis=1)[:, :2], axis=1).T
-    upset = rng.normal(size=len(user)) > 0.5 * (worse - better)
-    data = Comparisons.from_pairs(
-        np.where(upset, worse, better), np.where(upset, better, worse), user=user, items=range(4)
-    )
-    target = make_target([ORDER])
-    target = target._replace(mixture=replace(target.mixture, answers=Answers.of(data)))
-    # everybody has the same taste; who upset it by chance more often than others is put apart
-    upsets = np.bincount(user, upset)
-    start = make_partition(target, (upsets > np.median(upsets)).astype(int))
-    assert not any(_unite(target, start, rng).is_made for _ in range(5))
-    move = unite_redundant(target, start, rng)
-    assert move.is_made
-    consistent(target, move.partition)
-
-
-def test_two_tastes_stay_two_while_warming_up(two_tastes, rng):
-    start = make_partition(two_tastes, [0] * 8 + [1] * 8)
-    assert not any(unite_redundant(two_tastes, start, rng).is_made for _ in range(5))
-
-
-def test_the_effective_number_of_parameters_counts_what_is_settled(two_tastes):
-    partition = make_partition(two_tastes, [0] * 8 + [1] * 8)
-    blank = np.zeros_like(partition.tau[0])
-    fit = two_tastes.fit(partition.pair_counts[0], (blank, blank))
-    prior = 4.0 * np.eye(4)
-    settled = np.eye(4) - np.linalg.solve(prior, fit.posterior.covariance())
-    assert _n_parameters(fit) == pytest.approx(np.trace(settled), abs=1e-6)
 
 
 def test_the_alike_are_tried_first(rng):

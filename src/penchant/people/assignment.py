@@ -171,3 +171,11 @@ def count_pairs(shard: sparse.csr_array, assignment: LabelArray, n_groups: int) 
     once = bool((shard.data == 1.0).all())  # mostly so, and then counting takes half the time
     counts = np.bincount(cell, None if once else shard.data, n_groups * m)
     return np.asarray(counts, dtype=np.float64).reshape(n_groups, m)
+
+
+def count_all_pairs(answers: Answers, assignment: LabelArray, n_groups: int) -> FloatArray:
+    """(n_groups, m): `count_pairs` of all users, shard by shard."""
+    counts = np.zeros((n_groups, answers.n_answers))
+    for part, shard in answers.shards():
+        counts += count_pairs(shard, assignment[part], n_groups)
+    return counts

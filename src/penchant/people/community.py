@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
-from penchant.people.assignment import log_likelihoods
+from penchant.people.assignment import SingleArray, count_all_pairs, log_likelihoods
 from penchant.people.community_draws import Draw
 from penchant.people.community_utility import (
     Groups,
@@ -26,7 +26,7 @@ from penchant.people.community_utility import (
     learn_shared,
 )
 from penchant.people.mixing import Partition, Target, log_prior_of_sizes, split_merge
-from penchant.people.reunion import reunite, unite_redundant
+from penchant.people.reunion import reunite
 from penchant.people.samplers import SAMPLERS, Allocation, ChainState, draw_concentration
 
 GROWTH_ATTEMPTS = 8
@@ -64,6 +64,10 @@ class Plan:
         is_power_of_two = sweep & (sweep - 1) == 0
         return sweep == self.n_warmup - 1 or (is_power_of_two and n_communities > 1)
 
+    def is_clearing(self, sweep: int) -> bool:
+        """Twice in the second half of the warm-up, when a chain has grown and settled somewhat."""
+        return sweep in (self.n_warmup // 2, 3 * self.n_warmup // 4) and sweep < self.n_warmup
+
 
 def start_chain(mixture: Mixture, plan: Plan, seed: tuple[int, ...]) -> ChainState:
     """Everybody in one community."""
@@ -97,7 +101,10 @@ def sweep(mixture: Mixture, plan: Plan, state: ChainState) -> ChainState:
     """The state after one more sweep."""
     state = replace(state, sweep=state.sweep + 1)
     rng = np.random.default_rng([*state.seed, state.sweep])
-    allocation = SAMPLERS[plan.sampler](mixture, state, rng)
+    if plan.is_clearing(state.sweep):
+        allocation = _dissolve(mixture, state)
+    else:
+        allocation = SAMPLERS[plan.sampler](mixture, state, rng)
     partition = _partition(state, allocation).occupied()
     state, partition = _split_and_merge(mixture, plan, state, partition, rng)
     if plan.concentration_prior is not None:
@@ -140,8 +147,7 @@ def _split_and_merge(
         pairs += [rng.choice(n_users, 2, replace=False) for _ in range(MOVES)]
     counted = np.reshape(state.n_moves, (2, 2))
     moves = [partial(split_merge, target, users=users) for users in pairs]
-    unite = unite_redundant if state.sweep < plan.n_warmup else reunite
-    moves += [partial(unite, target)] * REUNIONS
+    moves += [partial(reunite, target)] * REUNIONS
     for try_move in moves:
         move = try_move(partition=partition, rng=rng)
         partition = move.partition
@@ -304,27 +310,44 @@ def _draw_of(mixture: Mixture, state: ChainState) -> Draw:
         sizes=state.sizes,
         utilities=state.utilities,
         likelihood_thetas=state.thetas[:, n_kernel:],
-        is_supported=_supported(mixture, state),
+        is_supported=_support(mixture, state)[0],
         chain=state.seed[-1],
         labels=np.arange(len(state.utilities)),
     )
 
 
-def _supported(mixture: Mixture, state: ChainState) -> BoolArray:
+def _dissolve(mixture: Mixture, state: ChainState) -> Allocation:
+    """Send the members of communities without support to where they fit best.
+
+    For the warm-up only: communities that found different parts of one taste, each fitting its
+    members a little by chance, approach each other too slowly by exact steps if they are large.
+    """
+    supported, log_weight = _support(mixture, state)
+    best = np.flatnonzero(supported)[log_weight[supported].argmax(axis=0)]
+    stays = supported[state.assignment]
+    assignment = np.where(stays, state.assignment, best).astype(np.int32)
+    pair_counts = count_all_pairs(mixture.answers, assignment, len(supported))
+    return Allocation(assignment, pair_counts)
+
+
+def _support(mixture: Mixture, state: ChainState) -> tuple[BoolArray, SingleArray]:
     """(K,) whether a community explains its members better than they could do without it.
 
     With few answers a user, groups come and go that no one would miss: their utilities fit their
     members by chance. A group counts if its members' answers, its utilities integrated out, are
     likelier than with every member in the best of the other communities. Smallest first, and what
-    does not count is no alternative to the next.
+    does not count is no alternative to the next. Also returns (K, U) how well every community
+    explains every user, sizes included.
     """
     table = mixture.table(state.utilities, state.thetas)
     parts = [log_likelihoods(shard, table) for _, shard in mixture.answers.shards()]
-    log_weight = np.concatenate(parts, axis=1) + np.log(state.sizes)[:, None]
+    log_size = np.log(state.sizes).astype(np.float32)
+    log_weight: SingleArray = np.concatenate(parts, axis=1) + log_size[:, None]
     log_own = np.log(state.concentration) + gammaln(state.sizes) + state.log_evidence
     counts = np.ones(len(state.sizes), dtype=bool)
     for c in np.argsort(state.sizes, kind="stable")[:-1]:
         counts[c] = False
-        elsewhere = log_weight[counts][:, state.assignment == c].max(axis=0).sum()
+        members = state.assignment == c
+        elsewhere = log_weight[counts][:, members].max(axis=0).sum(dtype=np.float64)
         counts[c] = state.sizes[c] > 1 and log_own[c] > elsewhere
-    return counts
+    return counts, log_weight

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaln, log_softmax
 
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.people.assignment import count_pairs, log_likelihoods
+from penchant.people.assignment import count_pairs
 from penchant.people.community_utility import Fit
 from penchant.people.mixing import Move, Partition, Target, difference_matrix
 
@@ -25,37 +25,6 @@ def reunite(target: Target, partition: Partition, rng: np.random.Generator) -> M
     if rng.random() < 0.5:
         return _divide(target, partition, rng)
     return _unite(target, partition, rng)
-
-
-def unite_redundant(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
-    """Unite two communities that are alike if one taste explains their members as well as two.
-
-    For the warm-up only, since it does not leave the posterior as it is: large communities of
-    one taste that found different parts of it come to each other too slowly by exact steps.
-    Memberships are averaged over; two tastes count as better if they gain more than their
-    effective number of parameters, twice what chance would.
-    """
-    union = _Union.tried(target, partition, rng)
-    if union is None:
-        return Move(partition, False, False)
-    mixture, fits = target.mixture, [*union.parts, union.whole]
-    members = np.isin(partition.assignment, union.pair)
-    table = mixture.table(
-        np.stack([fit.posterior.mean for fit in fits]), np.tile(target.theta, (3, 1))
-    )
-    sizes = partition.sizes[union.pair]
-    score = log_likelihoods(mixture.answers.counts[np.flatnonzero(members)], table)
-    score += np.log(np.append(sizes, sizes.sum()))[:, None].astype(np.float32)
-    gain = float((np.logaddexp(score[0], score[1]) - score[2]).sum(dtype=np.float64))
-    if gain > min(_n_parameters(fit) for fit in union.parts):
-        return Move(partition, False, False)
-    return Move(union.made(target, partition), False, True)
-
-
-def _n_parameters(fit: Fit) -> float:
-    """The effective number, trace(Σ L): how many directions the answers have settled."""
-    inference = fit.solution.inference
-    return float(fit.problem.edges.count @ (inference.sites.tau * inference.state.var))
 
 
 class _Union(NamedTuple):

@@ -24,7 +24,7 @@ from penchant.people.assignment import (
     LabelArray,
     SingleArray,
     assign,
-    count_pairs,
+    count_all_pairs,
 )
 from penchant.people.community_utility import Mixture, draw_prior
 
@@ -126,10 +126,7 @@ def collapsed(mixture: Mixture, state: ChainState, rng: np.random.Generator) -> 
         scan = Scan(log_likelihood, assignment, size, empty, uniform)
         user, fresh = reassign(scan, log_new, user, fresh)
         n_more = N_FRESH
-    pair_counts = np.zeros((len(size), answers.n_answers))
-    for part, shard in answers.shards():
-        pair_counts += count_pairs(shard, assignment[part], len(size))
-    return Allocation(assignment, pair_counts)
+    return Allocation(assignment, count_all_pairs(answers, assignment, len(size)))
 
 
 def _log_likelihoods(mixture: Mixture, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
