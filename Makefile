@@ -2,8 +2,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PARTS  :=
+OLD_PYTHON := python3.6
 
-.PHONY: install demo test lint types layers pytest statistics bench clean
+.PHONY: install demo test lint types layers pytest slow statistics bench scaling pictures clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -31,11 +33,26 @@ layers: $(STAMP)
 pytest: $(STAMP)
 	$(BIN)/python -m pytest
 
+# calibration and coverage, in standard errors: about ten minutes
 statistics: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow tests/statistical
 
+# every other test that is too long for `make test`
+slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow --ignore=tests/statistical
+
+# against installed peers, about half an hour: writes BENCHMARKS.md.
+# PARTS="gp people" prints these parts alone; RLScore needs an OLD_PYTHON
 bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py $(PARTS) --old-python $(OLD_PYTHON)
+
+# exponents of time in items, comparisons, users and votes; fails when one is exceeded
+scaling: $(STAMP)
+	$(BIN)/python benchmarks/scaling.py
+
+# the pictures of the README, drawn by the examples
+pictures: $(STAMP)
+	$(BIN)/python examples/pictures.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

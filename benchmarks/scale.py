@@ -37,7 +37,7 @@ def measure(n, m, rank):
     return json.loads(done.stdout)
 
 
-def run(quick, peer_python):
+def run(quick):
     n, m, rank = (5_000, 50_000, 100) if quick else (ITEMS, COMPARISONS, RANK)
     lines = [
         "## Many items at a bounded rank",
@@ -56,4 +56,4 @@ def run(quick, peer_python):
             f"| {size:,} | {result['seconds']:.1f} | {growth} | {result['gb']:.2f} | "
             f"{result['sweeps']} | {result['r']:.3f} |"
         )
-    return "\n".join(lines)
+    return lines

@@ -18,7 +18,7 @@ def log_lik(task, inference):
     return np.mean(np.log(model.predict_proba(pairs)))
 
 
-def run(quick, peer_python):
+def run(quick):
     lines = [
         "## EP against Laplace with few comparisons",
         "",
@@ -40,4 +40,4 @@ def run(quick, peer_python):
             f"| {ratio} | {rows[:, 0].mean():.4f} | {rows[:, 1].mean():.4f} | "
             f"{gap.mean():+.5f} ± {error:.5f} | {gap.mean() / error:+.1f} |"
         )
-    return "\n".join(lines)
+    return lines

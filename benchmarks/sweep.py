@@ -36,7 +36,7 @@ def blas_time(n):
     )
 
 
-def run(quick, peer_python):
+def run(quick):
     lines = [
         "## A sweep against its own flops",
         "",
@@ -61,4 +61,4 @@ def run(quick, peer_python):
         lines.append(
             f"| {n:,} / {m:,} | {1e3 * ours:.0f} | {1e3 * theirs:.0f} | {ours / theirs:.2f} |"
         )
-    return "\n".join(lines)
+    return lines

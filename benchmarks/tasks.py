@@ -1,7 +1,7 @@
 """The simulated tasks that contestants share."""
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import expit, log_expit, ndtr
 
 from penchant.data.datasets import load_regression
 
@@ -59,4 +59,25 @@ def regression_task(name, n_items, m, seed, n_test=20_000):
         "test_winner": test_winner,
         "test_loser": test_loser,
         "ceiling": 0.0,
+    }
+
+
+def win_table(n, m, seed, n_test=100_000):
+    """Items without features, u ~ N(0, 1), P(a ≻ b) = 1/(1 + exp(u_b − u_a)).
+
+    X is there for its length only.
+    """
+    rng = np.random.default_rng(seed)
+    utility = rng.standard_normal(n)
+    a = rng.integers(n, size=m + n_test)
+    b = (a + 1 + rng.integers(n - 1, size=m + n_test)) % n
+    first = rng.random(m + n_test) < expit(utility[a] - utility[b])
+    winner, loser = np.where(first, a, b), np.where(first, b, a)
+    return {
+        "X": np.zeros((n, 0)),
+        "winner": winner[:m],
+        "loser": loser[:m],
+        "test_winner": winner[m:],
+        "test_loser": loser[m:],
+        "ceiling": np.mean(log_expit(utility[winner[m:]] - utility[loser[m:]])),
     }

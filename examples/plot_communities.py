@@ -6,7 +6,7 @@ Ninety people compare drinks. Some like them strong, some sweet, some plain; nob
 nobody says how many such groups there are. A Dirichlet-process mixture finds both from the
 comparisons alone, and says how sure it is.
 
-What to see: the posterior over the number of communities is concentrated on three; on the map,
+What to see: three communities are the most probable number, and four is kept in play; on the map,
 people are near each other when they would choose alike; side by side, the three communities order
 the same drinks differently. A newcomer is placed after three answers.
 
@@ -54,7 +54,11 @@ print(model.describe())
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
 plot_community_counts(model.community_counts_, left)
 plot_membership_map(model.predict(), model.membership_, right)
-panels = plot_community_utilities(model.communities_)
+
+_, (panels,) = plt.subplots(
+    1, model.n_communities_, squeeze=False, figsize=(8, 2.8), layout="constrained"
+)
+plot_community_utilities(model.communities_, panels)
 
 # %%
 # A newcomer answers three questions and is placed without fitting again.

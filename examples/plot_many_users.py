@@ -24,6 +24,7 @@ import numpy as np
 import penchant as pc
 from penchant.metrics import pair_error
 from penchant.models.multi_user_gp import MultiUserGP
+from penchant.plots.style import COLOURS, MARKERS
 from penchant.plots.users import plot_user_against_population
 
 rng = np.random.default_rng(0)
@@ -63,8 +64,8 @@ for n_each in amounts:
     errors["together"].append(pair_error(together.predict_proba(test_pairs, test_user)))
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-for label, values in errors.items():
-    left.plot(amounts, values, "o-", label=label)
+for (label, values), colour, marker in zip(errors.items(), COLOURS, MARKERS, strict=False):
+    left.plot(amounts, values, marker=marker, color=colour, label=label)
     print(f"{label}: error {', '.join(f'{value:.3f}' for value in values)} at {amounts} answers")
 left.set(xlabel="answers a user", ylabel="error on unseen pairs", xscale="log", ylim=(0.1, 0.4))
 left.set_xticks(amounts, amounts)

@@ -44,6 +44,7 @@ for panel, truth, n_answers in zip(panels, (peak, peak, cliff), (30, 300, 300), 
     pc.plots.plot_utilities(sweetness, mean, std, ax=panel, marks=sweetness)
     panel.plot(sweetness, centre @ truth(sweetness), "k--", linewidth=0.8)
     panel.set(title=f"{n_answers} answers, true {truth.__name__}", xlabel="sweetness")
+    panel.label_outer()
     best = model.rank()[0]
     print(
         f"{truth.__name__}, {n_answers} answers: drink {best.item} (sweetness "

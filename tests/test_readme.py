@@ -1,14 +1,21 @@
-"""The README's Python runs as printed."""
+"""The README's Python and its command lines run as printed."""
 
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
+import pytest
+from click.testing import CliRunner
 
-README = Path(__file__).parents[1] / "README.md"
+from penchant.cli import main
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
-def test_python_blocks_run_in_order(tmp_path, monkeypatch):
+@pytest.fixture
+def votes(tmp_path, monkeypatch):
+    """A folder with votes.csv: sixty answers of six people about four drinks."""
     monkeypatch.chdir(tmp_path)
     rows = ["winner,loser,user"]
     rng = np.random.default_rng(0)
@@ -17,12 +24,25 @@ def test_python_blocks_run_in_order(tmp_path, monkeypatch):
         a, b = rng.choice(4, 2, replace=False)
         rows.append(f"{names[min(a, b)]},{names[max(a, b)]},user{rng.integers(6)}")
     Path("votes.csv").write_text("\n".join(rows) + "\n")
+    return rng
+
+
+def test_python_blocks_run_in_order(votes):
     namespace = {
-        "X": rng.standard_normal((4, 2)),
-        "X_new": rng.standard_normal((3, 2)),
+        "X": votes.standard_normal((4, 2)),
+        "X_new": votes.standard_normal((3, 2)),
         "links": np.ones((4, 4)) - np.eye(4),
     }
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.S)
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.S)
     assert blocks
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
+
+
+@pytest.mark.usefixtures("votes")
+def test_command_lines_run_in_order():
+    lines = re.findall(r"^penchant .*$", README, flags=re.M)
+    assert lines
+    for line in lines:
+        result = CliRunner().invoke(main, shlex.split(line, comments=True)[1:])
+        assert result.exit_code == 0, (line, result.stderr)

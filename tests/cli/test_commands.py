@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.cli import COMMANDS, main
+from penchant.cli import COMMANDS, main, models
 
 QUICK = ("--set", "n_sweeps=8", "--set", "n_chains=1")
 
@@ -24,6 +24,7 @@ def quick_chains(monkeypatch):
 
     defaults = {**CommunityGP.__init__.__kwdefaults__, "n_sweeps": 8, "n_chains": 1}
     monkeypatch.setattr(CommunityGP.__init__, "__kwdefaults__", defaults)
+    monkeypatch.setattr("penchant.cli.evaluation.BRIEF", {})
 
 
 def rows(result):
@@ -37,7 +38,18 @@ def examples(name):
     return [line.strip() for line in lines if line.strip().startswith("penchant ")]
 
 
-@pytest.mark.parametrize("line", [line for name in COMMANDS for line in examples(name)])
+TOO_LONG = {"penchant reproduce all"}
+"""Hours; tests/reproduce runs a small form of each experiment."""
+
+
+def example_lines():
+    """Every line that can be run; an experiment of a paper takes its time even in small."""
+    for line in (line for name in COMMANDS for line in examples(name) if line not in TOO_LONG):
+        slow = [pytest.mark.slow] if line.startswith("penchant reproduce ") else []
+        yield pytest.param(line, marks=slow)
+
+
+@pytest.mark.parametrize("line", list(example_lines()))
 def test_every_example_in_a_help_text_runs(run, folder, line, tmp_path, monkeypatch):
     for file in folder.glob("*.*"):
         shutil.copy(file, tmp_path)
@@ -47,7 +59,7 @@ def test_every_example_in_a_help_text_runs(run, folder, line, tmp_path, monkeypa
 
 
 def test_every_command_has_an_example():
-    assert all(examples(name) for name in COMMANDS)
+    assert all(set(examples(name)) - TOO_LONG for name in COMMANDS)
 
 
 def test_fit_saves_what_rank_reads(run, folder):
@@ -129,9 +141,12 @@ def test_auto_chooses_by_the_data_and_says_why(run, arguments, kind):
     assert f"model: {kind} ({facts['why']})" in result.stderr
 
 
-@pytest.mark.parametrize("kind", ["multi-user", "community"])
-def test_models_of_people_rank_and_predict_for_one_person(run, kind):
-    run("fit", "votes.csv", "--model", kind, "-o", f"{kind}.penchant")
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("multi-user", []), ("community", []), ("community", ["--set", "personal=true"])],
+)
+def test_models_of_people_rank_and_predict_for_one_person(run, kind, more):
+    run("fit", "votes.csv", "--model", kind, "-o", f"{kind}.penchant", *more)
     model = pc.load(f"{kind}.penchant")
     shown = rows(run("rank", f"{kind}.penchant", "--user", "user 03", "--csv"))
     utility = {row["item"]: float(row["utility"]) for row in shown}
@@ -166,6 +181,13 @@ def test_groups_are_told_by_the_names_of_features(run):
     assert all("feature" in t or "age" in t or "region" in t for t in told)
 
 
+def test_auto_does_not_tell_people_apart_who_said_next_to_nothing(run):
+    Path("brief.csv").write_text("user,winner,loser\n" + "ann,x,y\nbob,y,x\ncy,x,z\n")
+    told = run("fit", "brief.csv", "-o", "auto.penchant").stderr
+    why = "3 people made about 1 comparisons each, too few to tell them apart"
+    assert f"model: gp ({why})" in told
+
+
 def test_auto_takes_every_person_where_each_said_enough(run, folder):
     votes = [f"u{u},{a},{b}" for u in range(12) for a, b in ("xy", "yz", "xz", "xy", "yz", "xz")]
     Path("many.csv").write_text("user,winner,loser\n" + "\n".join(votes) + "\n")
@@ -183,6 +205,36 @@ def test_evaluate_suggests_settings_that_the_best_model_has(run):
         assert "--set n_sweeps=8" in last
     else:
         assert "baseline" in last
+
+
+def test_fits_that_are_only_scored_are_brief_unless_told_otherwise(run, monkeypatch):
+    seen = []
+
+    def spy(kind, study, settings):
+        seen.append(settings)
+        return fit(kind, study, {**settings, "n_sweeps": 4})
+
+    fit = models.fit
+    brief = {"community": {"n_sweeps": 60, "n_chains": 1}}
+    monkeypatch.setattr("penchant.cli.evaluation.BRIEF", brief)
+    monkeypatch.setattr("penchant.cli.evaluation.models.fit", spy)
+    arguments = ("evaluate", "votes.csv", "--with", "community", "--folds", "2")
+    told = run(*arguments).stderr
+    assert "community: n_sweeps=60, n_chains=1 to save time" in told
+    assert all((s["n_sweeps"], s["n_chains"]) == (60, 1) for s in seen)
+    assert "n_sweeps" not in told.splitlines()[-1]
+    seen.clear()
+    told = run(*arguments, "--set", "n_sweeps=70", "--set", "n_chains=2").stderr
+    assert "to save time" not in told
+    assert all((s["n_sweeps"], s["n_chains"]) == (70, 2) for s in seen)
+
+
+def test_very_many_people_are_moved_at_once(run, monkeypatch):
+    monkeypatch.setattr("penchant.cli.models.MANY_PEOPLE", 11)
+    made = ("--model", "community", "--set", "n_sweeps=4", "-o", "many.penchant")
+    told = run("fit", "votes.csv", *made).stderr
+    assert "community: sampler=blocked, n_chains=1 to save time (--set changes that)" in told
+    assert pc.load("many.penchant").sampler == "blocked"
 
 
 def test_evaluate_beats_a_coin_and_knows_its_baseline(run):
@@ -213,7 +265,8 @@ def test_reproduce_lists_every_experiment_that_can_run(run):
     for name, what in found.items():
         assert what
         assert name in listed
-        assert callable(import_module(f"penchant.reproduce.{name}").run)
+        module = import_module(f"penchant.reproduce.{name.replace('-', '_')}")
+        assert callable(module.run)
 
 
 def test_doctor_finds_what_is_broken(run, monkeypatch):

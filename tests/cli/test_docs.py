@@ -8,7 +8,7 @@ import pytest
 
 import penchant as pc
 from penchant.cli import COMMANDS, ask, main
-from penchant.cli.models import FEW_PEOPLE, MODELS
+from penchant.cli.models import FEW_ANSWERS, FEW_PEOPLE, FOR_MANY_PEOPLE, MANY_PEOPLE, MODELS
 from penchant.cli.options import ROLES
 from penchant.cli.study import RELATION_KINDS
 
@@ -23,6 +23,9 @@ def test_every_name_is_documented(name):
 def test_roles_and_thresholds_are_those_of_the_code():
     assert all(role in TEXT for role in ROLES)
     assert f"fewer than {FEW_PEOPLE} users" in TEXT
+    assert f"fewer than {FEW_ANSWERS} comparisons a person" in TEXT
+    assert f"more than\n{MANY_PEOPLE:,} people" in TEXT
+    assert f"one chain of {FOR_MANY_PEOPLE['n_sweeps']} sweeps" in TEXT
 
 
 def test_every_option_that_the_document_names_exists():

@@ -49,6 +49,12 @@ def test_columns_that_say_nothing_are_left_out_and_named():
     assert "'same'" in left_out[1]
 
 
+def test_a_slip_among_numbers_is_pointed_at():
+    encoding, left_out, _ = encoded(id=list("abcd"), size=range(4), price=["1", "", "2", "3 Euro"])
+    assert encoding.labels == ("size",)
+    assert left_out[0].startswith("column 'price' row 4 is '3 Euro' among numbers: left out")
+
+
 def test_an_unseen_level_is_zero_everywhere_and_a_word_among_numbers_is_an_error():
     encoding, _, _ = encoded(id=list("abcdef"), size=range(6), hue=list("rgbrgb"))
     new = Table("new.csv", {"id": ["z"], "size": ["4"], "hue": ["violet"]})

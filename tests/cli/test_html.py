@@ -49,6 +49,11 @@ def test_numbers_stand_to_the_right(outline_of):
     assert [cell.get("class") for cell in cells] == ["number", None] * 2
 
 
+def test_names_stand_to_the_left_even_where_they_are_numbers(outline_of):
+    heads = outline_of(html.table("t", [("1", "2")], ("n", "m"))).find("th")
+    assert [head.get("class") for head in heads] == [None, "number", None]
+
+
 @pytest.mark.parametrize(
     "cell", ["12", "+0.5", "-0.88 to +2.42", "7%", "3 (12%)", "0.6 ± 0.1", "–"]
 )

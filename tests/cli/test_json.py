@@ -31,6 +31,7 @@ CALLS = [
     "report votes.csv --model gp",
     "bench --items 6 --users 4 --answers 4 --with gp",
     "doctor",
+    pytest.param("demo --folder json-demo", marks=pytest.mark.slow),
 ]
 
 

@@ -81,7 +81,7 @@ def write(name, text):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("typo.csv", "winer,loser\na,b\n", "no column is recognised as the winner"),
+        ("typo.csv", "winer,loser\na,b\n", "--column winner='winer'"),
         ("empty.csv", "", "is empty"),
         ("header.csv", "winner,loser\n", "empty"),
         ("self.csv", "winner,loser\na,a\n", "with itself"),
@@ -113,8 +113,9 @@ def test_three_bad_rows_in_ten_thousand_are_all_named_and_can_be_skipped(run):
     assert "3 of 10000 rows" in refused
     for row in (18, 5000, 9877):
         assert f"row {row} " in refused
+    assert refused.startswith("error: bad.csv: ")
     skipped = run("rank", name, "--skip-bad", "--top", "1")
-    assert skipped.stderr.startswith("warning: 3 of 10000 rows")
+    assert skipped.stderr.startswith("warning: bad.csv: 3 of 10000 rows")
     assert "9997 comparisons" in skipped.stderr
     assert len(skipped.stdout.splitlines()) == 2
 
@@ -155,6 +156,31 @@ def test_warnings_are_one_line_without_code(run):
     assert not any(".py" in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rank", "votes.csv", "--user", "nobody"], "nobody of that name"),
+        (["ask", "votes.csv", "--model", "gp", "--user", "user 01"], "everybody together"),
+        (["predict", "votes.csv", "--pair", "item 01", "item 0l"], "unknown item 'item 0l'"),
+    ],
+)
+def test_what_is_not_there_is_said_before_a_long_fit(run, monkeypatch, arguments, message):
+    monkeypatch.setattr("penchant.cli.models.fit", None)
+    assert message in run(*arguments, code=3).stderr
+
+
+def test_a_longer_search_is_advised_in_words_of_the_command_line(run):
+    short = ("--model", "community", "--set", "n_sweeps=4", "--set", "n_chains=1")
+    assert "(here: --set n_sweeps=400)" in run("rank", "votes.csv", *short).stderr
+
+
+def test_a_slow_fit_comes_with_the_advice_to_keep_it(run, monkeypatch):
+    tip = "tip: penchant fit votes.csv --model gp keeps the model"
+    assert tip not in run("rank", "votes.csv", "--model", "gp").stderr
+    monkeypatch.setattr("penchant.cli.options.PATIENCE", 0.0)
+    assert tip in run("rank", "votes.csv", "--model", "gp").stderr
+
+
 def test_colour_only_where_wanted(run):
     coloured = run("rank", "nowhere.csv", code=3, color=True)
     assert "\x1b[31m" in coloured.stderr
@@ -162,14 +188,22 @@ def test_colour_only_where_wanted(run):
     assert "\x1b" not in plain.stderr
 
 
-def test_shell_completion():
-    environment = {**os.environ, "_PENCHANT_COMPLETE": "bash_complete", "COMP_CWORD": "1"}
-    environment["COMP_WORDS"] = "penchant ra"
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("penchant ra", ["plain,rank"]),
+        ("penchant fit --model mul", ["plain,multi-user"]),
+        ("penchant rank votes.csv --items it", ["file,it"]),
+    ],
+)
+def test_shell_completion(words, completed):
+    environment = {**os.environ, "_PENCHANT_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    environment["COMP_CWORD"] = str(words.count(" "))
     code = "from penchant.cli import main; main(prog_name='penchant')"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.stdout.split() == ["plain,rank"]
+    assert done.stdout.split() == completed
 
 
 def test_standard_input_in_every_format(run):

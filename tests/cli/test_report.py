@@ -1,6 +1,11 @@
 """The report: complete, escaped, and honest about what the data cannot tell."""
 
+import json
+import os
 import re
+import shutil
+import subprocess
+from html import unescape
 
 import pytest
 
@@ -41,6 +46,41 @@ def test_the_page_has_every_section_and_needs_nothing_else(page, outline_of):
     assert "item 01" in text
 
 
+def test_the_average_item_is_zero(page):
+    cells = re.findall(r'<td class="number">\d+</td><td class="number">([+-][.\d]+)</td>', page[1])
+    assert len(cells) == 10
+    assert abs(sum(map(float, cells))) < 0.06
+
+
+AXE = os.environ.get("AXE_CORE", "")
+"""Path of axe.min.js, from the npm package axe-core."""
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+CHECK = """axe.run().then(found => { document.title = JSON.stringify({
+    barriers: found.violations.map(v => v.impact + ": " + v.id),
+    sideways: document.documentElement.scrollWidth > innerWidth }) })"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (AXE and CHROMIUM), reason="needs Chromium, and AXE_CORE=…/axe.min.js")
+@pytest.mark.parametrize("width", [1200, 390])
+def test_a_browser_finds_no_barriers_no_errors_and_nothing_too_wide(page, width, tmp_path):
+    """axe-core looks at the rendered page. Chromium makes no window narrower than 500 pixels."""
+    with open(AXE, encoding="utf-8") as file:
+        scripts = f"<script>{file.read()}</script><script>{CHECK}</script></body>"
+    (tmp_path / "page.html").write_text(page[1].replace("</body>", scripts), encoding="utf-8")
+    options = f"--headless --no-sandbox --disable-gpu --window-size={width},900 --dump-dom"
+    options += f" --virtual-time-budget=60000 --enable-logging=stderr --user-data-dir={tmp_path}"
+    shown = subprocess.run(
+        [CHROMIUM, *options.split(), (tmp_path / "page.html").as_uri()],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(unescape(re.search("<title>(.*?)</title>", shown.stdout)[1]))
+    assert found == {"barriers": [], "sideways": False}
+    assert "CONSOLE" not in shown.stderr
+
+
 def test_hostile_names_stay_text(run, outline_of, folder):
     names = [HOSTILE, "$\\frac{", '"onload="alert(1)', "a & b"]
     lines = [
@@ -69,6 +109,7 @@ def test_scores_without_probabilities_make_a_shorter_page(run, folder):
     run("report", "votes.csv", "--model", "rank-rls", "--items", "items.csv", "-o", "rls.html")
     text = (folder / "rls.html").read_text(encoding="utf-8")
     assert "scores highest" in text
+    assert "84 of 100" not in text
     assert "Who beats whom" not in text
 
 

@@ -98,5 +98,13 @@ def test_a_weight_that_is_no_number(write):
 
 def test_an_unknown_column_gets_a_hint_for_the_command_line(write):
     write(votes="better one,worse one\na,b\n")
-    with pytest.raises(DataError, match="--column winner=NAME"):
+    with pytest.raises(DataError, match="--column winner='better one' --column loser='worse one'"):
+        read()
+
+
+def test_bad_rows_get_a_hint_for_the_command_line_where_it_helps(write):
+    write(votes="winner,loser\na,b\na,\n")
+    with pytest.raises(
+        DataError, match=r"votes\.csv: column 'loser' row 2 (.|\n)*--skip-bad leaves"
+    ):
         read()

@@ -37,7 +37,7 @@ def test_a_weight_is_not_a_count():
 
 def test_a_and_b_are_not_guessed_beside_a_winner():
     """In a table of a, b and the winner of the two, b is not the loser."""
-    with pytest.raises(DataError, match="no column is recognised as the loser"):
+    with pytest.raises(DataError, match="no column that is recognised as the loser: its"):
         choose_columns(["a", "b", "winner"], NOTHING, guess=True)
 
 
@@ -62,7 +62,7 @@ def test_a_wrong_name_lists_the_columns_and_the_closest():
     with pytest.raises(DataError) as caught:
         choose_columns(["winer", "loser"], {"winner": "winners"}, guess=True)
     assert str(caught.value) == (
-        "there is no column 'winners' for the winner (did you mean 'winer'?): the columns are "
+        "the table has no column 'winners' for the winner (did you mean 'winer'?): its columns are "
         "'winer', 'loser'"
     )
 
@@ -73,5 +73,5 @@ def test_one_column_cannot_play_two_roles():
 
 
 def test_no_columns_at_all():
-    with pytest.raises(DataError, match="the columns are none"):
+    with pytest.raises(DataError, match="its columns are none"):
         choose_columns([], NOTHING, guess=True)

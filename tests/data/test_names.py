@@ -46,6 +46,20 @@ def test_pairs_of_names_or_indices(data):
     assert data.pair_index([]).shape == (0, 2)
 
 
+@pytest.mark.parametrize("wrong", [0, np.int64(0), 5, -1])
+def test_where_names_are_integers_an_integer_is_never_an_index(wrong):
+    cars = Comparisons.from_pairs([1, 3], [2, 1], user=[7, 7])
+    assert cars.pair_index([(1, 3)]).tolist() == [[0, 2]]
+    with pytest.raises(
+        DataError, match=r"named by integers \(1, 2, 3\), so an integer means a name"
+    ):
+        cars.item_index(wrong)
+    with pytest.raises(DataError, match="unknown item"):
+        cars.pair_index([(wrong, 1)])
+    with pytest.raises(DataError, match="unknown user"):
+        cars.user_index(wrong)
+
+
 def test_integer_arrays_are_taken_as_they_are_where_names_are_indices():
     data = Comparisons.from_pairs([0], [1], items=range(4))
     pairs = np.array([[3, 0], [1, 2]])

@@ -167,7 +167,7 @@ def test_bad_rows_are_listed_with_the_column_names_of_the_file(tmp_path):
     path = tmp_path / "v.csv"
     path.write_text("chosen,rejected,times,draw\na,b,1,no\na,,1,no\nc,c,x,no\na,b,1,perhaps\n")
     assert complaint(path).splitlines() == [
-        "3 of 4 rows cannot be used (rows are counted from 1):",
+        "v.csv: 3 of 4 rows cannot be used (rows are counted from 1):",
         "  column 'rejected' row 2 is empty: every comparison needs a winner and a loser; drop "
         "the row or mark a tie",
         "  row 3 compares 'c' with itself: a comparison needs two different items; drop the row "
@@ -206,16 +206,48 @@ def test_names_that_only_bad_rows_mention_are_left_out_too(tmp_path):
 def test_skip_bad_with_nothing_left(tmp_path):
     path = tmp_path / "v.csv"
     path.write_text("winner,loser\na,\n")
-    assert complaint(path, skip_bad=True).startswith("no row is usable. column 'loser' row 1")
+    assert complaint(path, skip_bad=True).startswith(
+        "no row is usable. v.csv: column 'loser' row 1"
+    )
 
 
-def test_lines_with_too_many_cells(tmp_path):
+def test_rows_with_too_many_or_too_few_cells_are_bad_rows_like_others(tmp_path):
     path = tmp_path / "v.csv"
-    path.write_text("winner,loser\na,b\na,b,c,d\nb,c\n")
-    assert "CSV Error on Line: 3" in complaint(path)
-    with pytest.warns(DataWarning, match="1 lines of .* left out .line 3"):
+    path.write_text("winner,loser\na,b\na,b,c,d\nb,b\nc\nb,c\n,b\n")
+    lines = complaint(path).splitlines()
+    assert lines[0] == "v.csv: 4 of 6 rows cannot be used (rows are counted from 1):"
+    assert [line.split(";")[0].split(":")[0].strip() for line in lines[1:]] == [
+        "row 2 has more cells than the first line names columns",
+        "row 3 compares 'b' with itself",
+        "row 4 has fewer cells than the first line names columns",
+        "column 'winner' row 6 is empty",
+    ]
+    with pytest.warns(DataWarning, match="4 of 6 rows cannot be used"):
         data = read_comparisons(path, skip_bad=True)
-    assert data.n_comparisons == 2
+    assert data == Comparisons.from_pairs(["a", "b"], ["b", "c"])
+
+
+@pytest.mark.parametrize("rows", ['"a,b\nc,d\ne,f\n', '"a,b\nc,"d"\ne,f\n', '"a"x,b\nc,d\n'])
+@pytest.mark.parametrize("skip_bad", [True, False])
+def test_a_quotation_mark_that_hides_rows_is_never_skipped(tmp_path, rows, skip_bad):
+    path = tmp_path / "v.csv"
+    path.write_text("winner,loser\nx,y\n" + rows)
+    assert "v.csv: row 2 has a quotation mark" in complaint(path, skip_bad=skip_bad)
+
+
+def test_names_may_span_lines_and_hold_separators_and_quotes(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text('winner,loser\n"two\nlines","a, b"\n\n"say ""hi""",c"d\n,x\n')
+    assert "v.csv: column 'winner' row 3 is empty" in complaint(path)
+    with pytest.warns(DataWarning):
+        data = read_comparisons(path, skip_bad=True)
+    assert data.items == ("a, b", 'c"d', 'say "hi"', "two\nlines")
+
+
+def test_blank_lines_only(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text("\n\n")
+    assert complaint(path).startswith("v.csv begins with an empty line")
 
 
 def test_good_files_do_not_warn(tmp_path):
@@ -295,7 +327,8 @@ def test_text_that_is_not_utf8_or_not_zipped(tmp_path):
     assert "save it as UTF-8" in complaint(latin)
     assert "with .gz only if zipped" in complaint(fake)
     latin.write_bytes(b"winner,loser\n" + b"a,b\n" * 10_000 + "ä,b\n".encode("latin-1"))
-    assert f"{latin} cannot be read" in complaint(latin)
+    assert "v.csv: row 10001 is not text in UTF-8" in complaint(latin)
+    assert "v.csv: row 10001 is not text in UTF-8" in complaint(latin, skip_bad=True)
 
 
 def test_json_that_is_broken_or_nested(tmp_path):
@@ -309,10 +342,13 @@ def test_json_that_is_broken_or_nested(tmp_path):
 def test_columns_that_are_not_there(tmp_path):
     path = write_rows(VOTES, tmp_path / "v.csv")
     assert complaint(path, winner="chosn").startswith(
-        "there is no column 'chosn' for the winner (did you mean 'chosen'"
+        "v.csv has no column 'chosn' for the winner (did you mean 'chosen'"
     )
     path.write_text("x,y\na,b\n")
-    assert "no column is recognised as the winner: the columns are 'x', 'y'" in complaint(path)
+    assert complaint(path).startswith(
+        "v.csv has no column that is recognised as the winner or the loser: its columns are "
+        "'x', 'y'; say which it is, as in winner='x', loser='y'"
+    )
     path.write_text("winner,winner\na,b\n")
     assert "2 columns called 'winner'" in complaint(path)
 

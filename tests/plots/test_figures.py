@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from pkgutil import iter_modules
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -89,6 +90,44 @@ def test_calibration_intervals_cover_a_calibrated_forecaster(rng):
             inside += segment[0, 1] <= x <= segment[1, 1]
             total += 1
     assert abs(inside / total - 0.95) < 4 * np.sqrt(0.05 * 0.95 / total)
+
+
+def test_a_bad_start_does_not_hide_how_a_chain_ended():
+    trace = np.r_[-900.0, -90 + np.arange(29.0) / 10]
+    low, high = plots.plot_evidence(trace).get_ylim()
+    assert -95 < low < trace[3]
+    assert high > trace.max()
+
+
+def test_communities_differ_in_shape_as_well_as_colour(rng):
+    membership = np.repeat(np.eye(3), 4, axis=0)
+    ax = plots.plot_membership_map(rng.standard_normal((12, 5)), membership)
+    shapes = {points.get_paths()[0].vertices.tobytes() for points in ax.collections}
+    assert len(shapes) == 3
+    assert ax.get_legend().get_texts()[0].get_text() == "community 0 (4)"
+
+
+@pytest.mark.parametrize("sharey", [True, False])
+def test_communities_stand_in_the_same_order_in_every_panel(sharey):
+    rows = [
+        RankedItem(1, "a", 1.0, 0.0, 2.0, 1, 1, 1),
+        RankedItem(2, "b", -1.0, -2.0, 0.0, 0, 2, 2),
+    ]
+    panels = Figure().subplots(1, 2, sharey=sharey)
+    plots.plot_community_utilities([SimpleNamespace(ranking=rows, share=0.5)] * 2, panels)
+    for ax in panels:
+        assert ax.collections[1].get_offsets()[:, 1].tolist() == [0, 1]
+        assert ax.yaxis_inverted()
+
+
+def test_communities_are_drawn_from_their_average_item():
+    high, low = (
+        RankedItem(1, "a", 9.0, 8.0, 10.0, 1, 1, 1),
+        RankedItem(2, "b", 5.0, 4.0, 6.0, 0, 2, 2),
+    )
+    (ax,) = plots.plot_community_utilities([SimpleNamespace(ranking=[high, low], share=1.0)])
+    assert ax.collections[1].get_offsets()[:, 0].tolist() == [2.0, -2.0]
+    assert ax.collections[0].get_segments()[0][:, 0].tolist() == [1.0, 3.0]
 
 
 def test_plots_load_on_demand():

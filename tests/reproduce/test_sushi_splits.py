@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from penchant.reproduce.sushi_splits import Score, markdown, score_rows, split_rankings
+from penchant.reproduce.sushi_splits import Score, score_rows, split_rankings
 
 
 def test_every_pair_is_in_one_part_and_follows_the_ranking(rng):
@@ -27,4 +27,3 @@ def test_scores_become_rows_with_standard_errors():
     rows = score_rows({("k", "model"): [certain, even], "one": [even]})
     assert rows[0][:3] == ["k", "model", "0.7500 ± 0.2500"]
     assert rows[1][:2] == ["one", "0.5000"]
-    assert markdown(["a"], [["b"]]) == "| a |\n| --- |\n| b |\n"

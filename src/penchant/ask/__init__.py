@@ -1,6 +1,6 @@
 """Which comparison to ask for next, and learning from its answer at once."""
 
-from penchant.ask.answers import as_answers, remember, restore, rng_for, without_last
+from penchant.ask.answers import as_answers, remember, restore, rng_for, seen_by, without_last
 from penchant.ask.belief import Belief, Part
 from penchant.ask.choose import ask, choose
 from penchant.ask.criteria import CRITERIA, Criterion, criterion
@@ -41,5 +41,6 @@ __all__ = [
     "remember",
     "restore",
     "rng_for",
+    "seen_by",
     "without_last",
 ]

@@ -1,6 +1,7 @@
 """Answers as they come in, and a fitted estimator's way back to before them."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,30 +17,52 @@ UNDO_DEPTH = 50
 """How many `tell`s can be taken back; each keeps its posterior in memory until then."""
 
 
-def as_answers(data: Comparisons, more: Comparisons | Iterable[tuple[Any, Any]]) -> Comparisons:
+def as_answers(
+    data: Comparisons, more: Comparisons | Iterable[tuple[Any, Any]], user: Any = None
+) -> Comparisons:
     """New answers over the items of `data`: comparisons, or (winner, loser) pairs.
 
-    Answers by named users join pooled data without their names.
+    user : who gave them, a name or an index, where `more` does not say. Answers by named users
+        join pooled data without their names.
 
     >>> data = Comparisons.from_pairs(["tea"], ["milk"], items=["tea", "milk", "water"])
     >>> as_answers(data, [("water", "tea")]).winner.tolist()
     [2]
     """
-    if not isinstance(more, Comparisons):
-        index = data.pair_index(more)
-        names = [[data.items[i] for i in column] for column in index.T]
-        return Comparisons.from_pairs(*names, items=data.items)
-    if data.user is None and more.user is not None:
-        more = more.pooled()
-    return Comparisons.from_pairs(
-        [more.items[i] for i in more.winner],
-        [more.items[i] for i in more.loser],
-        user=None if more.user is None else [more.users[i] for i in more.user],
-        tie=more.tie,
-        count=more.count,
-        margin=more.margin,
-        items=data.items,
-    )
+    if isinstance(more, Comparisons):
+        columns: dict[str, Any] = {"tie": more.tie, "count": more.count, "margin": more.margin}
+        winner, loser = ([more.items[i] for i in column] for column in (more.winner, more.loser))
+    else:
+        columns = {}
+        winner, loser = ([data.items[i] for i in column] for column in data.pair_index(more).T)
+    givers = _users(data, more, user, len(winner))
+    return Comparisons.from_pairs(winner, loser, user=givers, items=data.items, **columns)
+
+
+def _users(data: Comparisons, more: Any, user: Any, n_rows: int) -> list[Any] | None:
+    """Who gave each of the answers, by name; None where nobody is told apart."""
+    if data.user is None:
+        return None
+    if isinstance(more, Comparisons) and more.user is not None:
+        return [more.users[i] for i in more.user]
+    if user is None:
+        raise DataError(
+            "these answers do not say who gave them, and the model tells users apart: give "
+            "user=…, or comparisons with a user for each"
+        )
+    with suppress(DataError):  # a name that is not known yet is somebody new
+        user = data.users[data.user_index(user)]
+    return [user] * n_rows
+
+
+def seen_by(data: Comparisons, user: Any) -> Comparisons:
+    """What was compared so far by a user, or by anybody.
+
+    >>> data = Comparisons.from_pairs(["tea", "milk"], ["milk", "tea"], user=["ann", "bob"])
+    >>> len(seen_by(data, "bob")), len(seen_by(data, None))
+    (1, 2)
+    """
+    return data if user is None else data.for_user(user)
 
 
 def remember(estimator: Any) -> None:

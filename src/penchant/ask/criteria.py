@@ -20,6 +20,8 @@ Score = Callable[[Belief, IntArray, np.random.Generator], FloatArray]
 
 BLOCK = 1 << 14
 """Pairs scored together: their temporaries stay in cache."""
+_CERTAIN = 40.0
+"""Standard deviations beyond which nothing is left of a normal density."""
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 _WIDTHS = np.geomspace(0.3, 3.0, 8)
 _GRID = np.concatenate([np.linspace(0.0, 10.0, 1001), np.geomspace(10.05, 200.0, 400)])
@@ -110,7 +112,7 @@ def expected_best(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> 
         # E max(a, b) = E b + E (a − b)⁺; halves of both sides, so that swapping changes no bit
         middle = 0.5 * (utility.take(part[:, 0]) + utility.take(part[:, 1]))
         size, sd = np.abs(mean), np.sqrt(var)
-        z = size / np.maximum(sd, 1e-300)
+        z = np.minimum(size / np.maximum(sd, 1e-300), _CERTAIN)
         gain = size * (ndtr(z) - 0.5) + sd * np.exp(-0.5 * z * z) / _SQRT_2PI
         return np.asarray(middle + gain)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from penchant.ask.belief import Belief
+from penchant.errors import DataError
 from penchant.inference import Normal
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Outcomes
@@ -130,6 +131,11 @@ def belief_of(model: Any, user: Any = None) -> Belief:
     without a user, by their sizes.
     """
     belief: Belief
+    if user is not None and not model.comparisons_.users:
+        raise DataError(
+            f"{type(model).__name__} takes everybody together, and was asked about the user "
+            f"{user!r}: leave the user out, or use MultiUserGP or CommunityGP"
+        )
     personal = getattr(model, "personal_", None)
     if personal is not None and user is not None:
         belief = personal.for_user(int(model.comparisons_.user_index(user)))

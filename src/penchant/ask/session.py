@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from penchant.ask.answers import as_answers
+from penchant.ask.answers import as_answers, seen_by
 from penchant.ask.choose import ask
 from penchant.ask.joint import belief_of
 from penchant.ask.planner import Range, answers_left
@@ -21,6 +21,7 @@ from penchant.errors import DataError
 
 LOG_VERSION = 1
 Event = dict[str, Any]
+Pairs = tuple[tuple[Any, Any], ...]
 
 
 class Learner(Protocol):
@@ -28,7 +29,7 @@ class Learner(Protocol):
 
     comparisons_: Comparisons
 
-    def tell(self, more: Comparisons) -> Any:
+    def tell(self, more: Comparisons, *, relearn: float | None = None) -> Any:
         """Learn from more answers."""
 
     def undo(self) -> Any:
@@ -39,14 +40,20 @@ class Learner(Protocol):
 class Setup:
     """How a session asks and when it stops.
 
-    criterion, rules : see `ask`. stop : rules, of which the first that holds ends the session.
-    user : whom the model is asked about, None for everybody. seed : of everything random.
+    criterion, rules : see `ask`. stop : rules to be checked, see `Session.verdicts`.
+    user : who answers, and whom the questions are about; None for everybody.
+    relearn : share by which comparisons grow until hyperparameters are learned again, or None.
+    seed : of everything random.
+
+    >>> Setup("information_gain", stop=(Budget(40),), relearn=0.5).to_json()["relearn"]
+    0.5
     """
 
     criterion: str = "variance_ratio"
     rules: Rules = field(default_factory=Rules)
     stop: tuple[StopRule, ...] = ()
     user: Any = None
+    relearn: float | None = None
     seed: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -90,17 +97,21 @@ class Session:
         self.model, self.setup = model, setup or Setup()
         self.log = None if log is None else Path(log)
         self.events: list[Event] = []
-        self.n_answers = 0
-        self._told: list[int] = []
-        self._last: tuple[tuple[Any, Any], ...] = ()
+        self._told: list[Comparisons] = []
+        self._last: Pairs = ()
         if self.log is not None and self.log.exists() and self.log.stat().st_size:
             raise DataError(
                 f"{self.log} holds a session already: give a new file, or go on with Session.replay"
             )
-        _check_names(model.comparisons_.items)
+        _check_names(model.comparisons_)
         self._record(
             "start", version=LOG_VERSION, data=_fingerprint(model), setup=self.setup.to_json()
         )
+
+    @property
+    def n_answers(self) -> int:
+        """How many answers were told and not taken back."""
+        return sum(answers.n_comparisons for answers in self._told)
 
     @property
     def is_stopped(self) -> bool:
@@ -110,9 +121,11 @@ class Session:
     def ask(self, k: int = 1) -> list[tuple[Any, Any]]:
         """The next k questions; never what was asked or told just before, if there is a choice."""
         self._check_open()
-        rules = replace(self.setup.rules, avoid=self.setup.rules.avoid + self._last)
-        belief = belief_of(self.model, self.setup.user)
-        pairs = ask(belief, self.model.comparisons_, k, self.setup.criterion, rules, self._rng())
+        setup = self.setup
+        rules = replace(setup.rules, avoid=setup.rules.avoid + self._last)
+        belief = belief_of(self.model, setup.user)
+        seen = seen_by(self.model.comparisons_, setup.user)
+        pairs = ask(belief, seen, k, setup.criterion, rules, self._rng())
         self._last = tuple(pairs)
         self._record("ask", pairs=pairs)
         return pairs
@@ -120,23 +133,22 @@ class Session:
     def tell(self, more: Comparisons | Iterable[tuple[Any, Any]]) -> Self:
         """Learn from answers: comparisons, or (winner, loser) pairs."""
         self._check_open()
-        answers = as_answers(self.model.comparisons_, more)
-        self.model.tell(answers)
-        self._told.append(answers.n_comparisons)
-        self.n_answers += answers.n_comparisons
-        items = answers.items
-        winners, losers = ([items[i] for i in column] for column in (answers.winner, answers.loser))
-        self._last = tuple(zip(winners, losers, strict=True))
+        answers = as_answers(self.model.comparisons_, more, self.setup.user)
+        _check_names(answers)
+        self.model.tell(answers, relearn=self.setup.relearn)
+        self._told.append(answers)
+        self._last = _pairs(answers)
         self._record("tell", **_columns(answers))
         return self
 
     def undo(self) -> Self:
-        """Take the last answers back, exactly."""
+        """Take the last answers back, exactly; their question may be asked again."""
         self._check_open()
         if not self._told:
             raise DataError("there is nothing to undo: nothing was told in this session")
         self.model.undo()
-        self.n_answers -= self._told.pop()
+        self._told.pop()
+        self._last = _pairs(self._told[-1]) if self._told else ()
         self._record("undo")
         return self
 
@@ -226,12 +238,18 @@ def _columns(answers: Comparisons) -> dict[str, list[Any]]:
     return columns
 
 
-def _check_names(names: Iterable[Any]) -> None:
-    for name in names:
+def _pairs(answers: Comparisons) -> Pairs:
+    """Which items were compared."""
+    items = answers.items
+    return tuple((items[a], items[b]) for a, b in zip(answers.winner, answers.loser, strict=True))
+
+
+def _check_names(data: Comparisons) -> None:
+    for name in (*data.items, *data.users):
         if not isinstance(name, str | int | float):
             raise DataError(
-                f"the item {name!r} cannot be written to a session's log: names must be text or "
-                "numbers"
+                f"the name {name!r} cannot be written to a session's log: names of items and "
+                "users must be text or numbers"
             )
 
 

@@ -97,7 +97,8 @@ def _plain_warnings() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        click.secho(f"warning: {message}", fg="yellow", err=True)
+        hint = " (here: --set n_sweeps=400)" if "n_sweeps" in str(message) else ""
+        click.secho(f"warning: {message}{hint}", fg="yellow", err=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -39,7 +39,8 @@ def command(
     the whole ranking, expected_best and thompson find the best item. probability is the chance
     that the first would be preferred.
     """
-    fitted = source.fitted(output)
-    rows = models.questions(fitted, n_questions, criterion, models.find_user(fitted, user))
+    fitted = source.fitted(output, user=user)
+    who = models.find_user(fitted.kind, fitted.users, user)
+    rows = models.questions(fitted, n_questions, criterion, who)
     output.rows(rows, FORMATS, model=fitted.kind, criterion=criterion)
     output.suggest("add the answers to your file, then fit again")

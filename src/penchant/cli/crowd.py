@@ -1,27 +1,12 @@
-"""What communities together say: about everybody, or about one person among them."""
+"""A ranking from communities: for everybody, or for one person among them."""
 
 from typing import Any
 
 import numpy as np
 
-import penchant as pc
 from penchant.cli.features import FloatArray
 
 N_DRAWS = 4000
-
-
-def belief_about(model: Any, user: int | None) -> Any:
-    """The utilities of one person, or of somebody picked at random, as one joint Gaussian.
-
-    Whose utilities they are is uncertain too: by the law of total covariance, communities that
-    differ add the covariance of their means.
-    """
-    weights = _weights(model, user)
-    means = np.stack([posterior.mean for posterior in model.posteriors_])
-    mean = weights @ means
-    apart = means - mean
-    within = sum(w * p.covariance() for w, p in zip(weights, model.posteriors_, strict=True))
-    return pc.ask.Joint(mean, within + apart.T @ (weights[:, None] * apart), model.likelihood_)
 
 
 def rank_communities(
@@ -33,27 +18,25 @@ def rank_communities(
     person is in one community, only in which is uncertain: each draw picks one by membership.
     """
     rng = np.random.default_rng(0)
-    weights = _weights(model, user)
-    draws = np.stack([posterior.sample(N_DRAWS, rng) for posterior in model.posteriors_])
+    shares = model.membership_.mean(axis=0) if user is None else model.membership_[user]
+    weights = shares / shares.sum()
     if user is None:
-        return rank_draws(np.tensordot(weights, draws, axes=1), items, level)
-    picked = rng.choice(len(draws), size=N_DRAWS, p=weights)
-    return rank_draws(draws[picked, np.arange(N_DRAWS)], items, level)
-
-
-def _weights(model: Any, user: int | None) -> FloatArray:
-    """(n_communities,) how much each counts: a person's membership, or the shares of all."""
-    membership = model.membership_.mean(axis=0) if user is None else model.membership_[user]
-    weights: FloatArray = membership / membership.sum()
-    return weights
+        parts = zip(weights, model.posteriors_, strict=True)
+        draws = sum(share * posterior.sample(N_DRAWS, rng) for share, posterior in parts)
+    elif model.personal_ is not None:
+        draws = model.personal_.for_user(user).sample(N_DRAWS, rng)
+    else:
+        picks = zip(rng.multinomial(N_DRAWS, weights), model.posteriors_, strict=True)
+        draws = np.concatenate([posterior.sample(int(n), rng) for n, posterior in picks])
+    return rank_draws(draws, items, level)
 
 
 def rank_draws(draws: FloatArray, items: tuple[Any, ...], level: float) -> list[dict[str, Any]]:
     """Summarise joint draws (n_draws, n_items) of utilities.
 
-    As in `Ranking`, intervals leave out how high all utilities lie together: nobody compared that.
+    How high all utilities lie together nobody compared: zero is the average item of each draw.
     """
-    centred = draws - draws.mean(axis=1, keepdims=True) + draws.mean()
+    centred = draws - draws.mean(axis=1, keepdims=True)
     tail = 0.5 * (1.0 - level)
     low, high = np.quantile(centred, [tail, 1.0 - tail], axis=0)
     places = 1 + np.argsort(np.argsort(-centred, axis=1), axis=1)

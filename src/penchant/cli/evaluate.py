@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from penchant.cli import models
-from penchant.cli.evaluation import BASELINE, cross_validate
+from penchant.cli.evaluation import BASELINE, brief, cross_validate
 from penchant.cli.models import MODELS
 from penchant.cli.options import Source, source_argument
 from penchant.cli.output import Output, output_options
@@ -46,10 +46,13 @@ def command(source: Source, kinds: tuple[str, ...], folds: int, output: Output) 
     Each part is predicted by models that learned from the others. accuracy is the share of
     comparisons foreseen, log_loss punishes false confidence, calibration_error is the distance
     between stated and observed frequencies; se is the standard error over parts. The baseline is a
-    Bradley-Terry model of everybody together. Ties are learned from but not predicted.
+    Bradley-Terry model of everybody together. Ties are learned from but not predicted. Communities
+    are searched for less long than `fit` does, unless --set n_sweeps says otherwise.
     """
     study = source.study(output)
     settings = _settings(_kinds(study, kinds, source.model), source.settings)
+    for kind, own in settings.items():
+        output.tell_spared(kind, brief(kind, study.data), own)
     with output.progress("evaluating") as advance:
         rows = cross_validate(study, settings, folds, source.settings["random_state"], advance)
     output.rows(rows, FORMATS, folds=folds, comparisons=study.data.n_comparisons)

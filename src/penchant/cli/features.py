@@ -122,15 +122,23 @@ def learn_encoding(table: Table, id_column: str) -> tuple[Encoding, list[str]]:
             missing = len(present) < len(cells)
             columns.append(Column(name, float(median(numbers)), (), missing))
         elif len(levels) > min(MAX_LEVELS, max(2, len(cells) // 2)):
-            left_out.append(
-                f"column {name!r} has {len(levels)} different texts in {len(cells)} rows, too many "
-                "for categories: left out"
-            )
+            left_out.append(f"column {name!r} {_why_useless(cells, len(numbers), len(levels))}")
         else:
             missing = len(present) < len(cells)
             kept = levels[1:] if len(levels) == 2 and not missing else levels
             columns.append(Column(name, None, kept, missing))
     return Encoding(id_column, tuple(columns)), left_out
+
+
+def _why_useless(cells: Sequence[Any], n_numbers: int, n_levels: int) -> str:
+    """Why a column with many different texts is left out; a slip among numbers is pointed at."""
+    wrong = [row for row, c in enumerate(cells) if _number(c) is None and not is_missing(c)]
+    if n_numbers > len(wrong):
+        return (
+            f"row {wrong[0] + 1} is {cells[wrong[0]]!r} among numbers: left out; correct or empty "
+            "such cells to use the column"
+        )
+    return f"has {n_levels} different texts in {len(cells)} rows, too many for categories: left out"
 
 
 def find_id_column(table: Table, names: Sequence[Any], what: str) -> str:

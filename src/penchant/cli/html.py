@@ -34,8 +34,13 @@ th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px soli
 th { font-weight: 600; }
 .number { text-align: right; }
 td.number { white-space: nowrap; }
+td:not(.number) { min-width: 6.5rem; }
 .warning { background: #fff8c5; border-left: .25rem solid #9a6700; padding: .5rem .75rem; }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: .75rem; }
+@media (max-width: 30rem) {
+  table { font-size: .8125rem; }
+  th, td { padding-right: .35rem; }
+}
 @page { margin: 18mm 15mm; }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; }
@@ -43,7 +48,7 @@ footer { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: .75re
   h2 { break-after: avoid; }
   figure, tr { break-inside: avoid; }
   figure img { max-height: 150mm; width: auto; max-width: 100%; }
-  .scroll { overflow: visible; }
+  .scroll { overflow: visible; break-inside: avoid; }
 }
 """
 
@@ -82,12 +87,10 @@ def bullets(texts: Sequence[str]) -> str:
 def table(caption: str, rows: Sequence[Sequence[Any]], header: Sequence[str]) -> str:
     """A table whose first column heads its rows; numbers are formatted by the caller.
 
-    A column whose cells all look like numbers is set to the right.
+    A further column whose cells all look like numbers is set to the right.
     """
-    kinds = [
-        "number" if all(map(_is_numeric, column)) else "" for column in zip(*rows, strict=True)
-    ]
-    kinds = kinds or [""] * len(header)
+    columns = list(zip(*rows, strict=True))[1:] or [("",)] * (len(header) - 1)
+    kinds = ["", *("number" if all(map(_is_numeric, column)) else "" for column in columns)]
     head = "".join(
         f'<th scope="col"{_class(kind)}>{escape(name)}</th>'
         for name, kind in zip(header, kinds, strict=True)
@@ -110,7 +113,7 @@ def figure(axes: Any, alt: str, caption: str, width: str, dense: bool = False) -
 
     buffer = io.BytesIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "penchant"}):
-        axes.figure.savefig(buffer, format="svg", metadata={"Date": None})
+        axes.figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     image = f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}">'
     if dense:
@@ -123,8 +126,8 @@ def figure(axes: Any, alt: str, caption: str, width: str, dense: bool = False) -
 
 
 def _cells(row: Sequence[Any], kinds: Sequence[str]) -> str:
-    first, *rest = zip(row, kinds, strict=True)
-    head = f'<th scope="row"{_class(first[1])}>{escape(str(first[0]))}</th>'
+    (name, _), *rest = zip(row, kinds, strict=True)
+    head = f'<th scope="row">{escape(str(name))}</th>'
     return head + "".join(f"<td{_class(kind)}>{escape(str(cell))}</td>" for cell, kind in rest)
 
 

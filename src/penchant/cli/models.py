@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import penchant as pc
-from penchant.cli.crowd import belief_about, rank_communities
+from penchant.cli.crowd import rank_communities
 from penchant.cli.features import Encoding, FloatArray, named
 from penchant.cli.study import Study, as_names
 
@@ -24,13 +24,17 @@ FOR_PEOPLE = ("multi-user", "community")
 BY_FEATURES = ("rank-rls", "kpc-rank")
 FEW_PEOPLE = 10
 """Fewer people cannot be told to fall into communities."""
+FEW_ANSWERS = 3
+"""People who made fewer comparisons each cannot be told apart."""
 MANY_ANSWERS = 2
 """Comparisons a person makes per item from which on a taste of their own predicts better than
 that of a community: so it is on the cars data (4.5 of them) and not on simulated tastes (1)."""
 MANY_ITEMS = 300
 """With fewer, threads of the linear algebra wait for each other longer than they work."""
 MANY_PEOPLE = 5_000
-"""With more, reassigning them one after another takes longer than it is worth."""
+FOR_MANY_PEOPLE: dict[str, Any] = {"sampler": "blocked", "n_sweeps": 20, "n_chains": 1}
+"""With more people than that, reassigning them one after another takes longer than it is worth, and
+so many votes settle early: ten million by 200,000 people did in three sweeps."""
 CROWD = 200
 """So many people, evenly picked, stand for everybody where probabilities are averaged."""
 
@@ -89,11 +93,13 @@ def _choose_by_data(study: Study) -> Choice:
         return Choice("gp", "there is one person")
     if study.user_features is not None:
         return Choice("multi-user", "people are described by features")
+    made = float(np.median(np.bincount(data.user, data.count)))
+    said = f"{data.n_users:,} people made about {made:.0f} comparisons each"
+    if made < FEW_ANSWERS:
+        return Choice("gp", f"{said}, too few to tell them apart")
     if data.n_users < FEW_PEOPLE:
         why = f"{data.n_users} people are too few to fall into communities"
         return Choice("multi-user", why)
-    made = float(np.median(np.bincount(data.user, data.count)))
-    said = f"{data.n_users:,} people made about {made:.0f} comparisons each"
     each = f"{said} between {data.n_items:,} items"
     if made >= MANY_ANSWERS * data.n_items:
         return Choice("multi-user", f"{each}, enough to know every person")
@@ -134,11 +140,14 @@ def suited(kind: str, data: pc.Comparisons) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     if kind not in BY_FEATURES:
         settings["likelihood"] = "ties" if data.tie.any() else "probit"
-    if kind == "community" and data.n_users > MANY_PEOPLE:
-        settings["sampler"] = "blocked"
     if kind in FOR_PEOPLE:
         settings["progress"] = False
-    return settings
+    return settings | spared(kind, data)
+
+
+def spared(kind: str, data: pc.Comparisons) -> dict[str, Any]:
+    """Settings that spare time where there are very many people."""
+    return FOR_MANY_PEOPLE if kind == "community" and data.n_users > MANY_PEOPLE else {}
 
 
 def probabilities(
@@ -174,20 +183,20 @@ def _proba(
     return np.asarray(each.reshape(len(crowd), len(pairs)).mean(axis=0))
 
 
-def find_user(fitted: Fitted, name: str | None) -> Any | None:
-    """The user whom a text on the command line names."""
+def find_user(kind: str, users: tuple[Any, ...], name: str | None) -> Any | None:
+    """The user of a kind of model whom a text on the command line names."""
     if name is None:
         return None
-    if fitted.kind not in FOR_PEOPLE:
+    if kind not in FOR_PEOPLE:
         raise pc.DataError(
             "--user: this model takes everybody together; fit --model multi-user or community to "
             "look at one person"
         )
-    (user,) = as_names([name], fitted.users)
-    if user not in fitted.users:
+    (user,) = as_names([name], users)
+    if user not in users:
         raise pc.DataError(
-            f"--user {name}: nobody of that name made a comparison; the {len(fitted.users)} users "
-            f"are {', '.join(map(str, fitted.users[:3]))} …"
+            f"--user {name}: nobody of that name made a comparison; the {len(users)} users are "
+            f"{', '.join(map(str, users[:3]))} …"
         )
     return user
 
@@ -226,22 +235,9 @@ def questions(
         )
     n = len(fitted.items)
     k = min(n_questions, n * (n - 1) // 2)
-    if fitted.kind == "gp":
-        pairs = fitted.model.ask(k, criterion)
-    else:
-        data = fitted.model.comparisons_
-        seed = fitted.model.random_state
-        pairs = pc.ask.ask(_belief(fitted, user), data, k, criterion, random_state=seed)
+    pairs = fitted.model.ask(k, criterion, user=user)
     people = None if user is None else [user] * k
     return [
         {"first": a, "second": b, "probability": float(p)}
         for (a, b), p in zip(pairs, probabilities(fitted, pairs, people), strict=True)
     ]
-
-
-def _belief(fitted: Fitted, user: Any | None) -> Any:
-    """What is believed of one person's utilities, or of those of the people in general."""
-    if fitted.kind == "multi-user":
-        return fitted.model.posterior_for(user)
-    index = None if user is None else fitted.users.index(user)
-    return belief_about(fitted.model, index)

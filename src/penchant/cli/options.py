@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -15,8 +15,12 @@ from penchant.cli import models
 from penchant.cli.model_file import SUFFIX, load
 from penchant.cli.models import MODELS, Choice, Fitted
 from penchant.cli.output import Output
-from penchant.cli.study import RELATION_KINDS, Files, Study, read_study
+from penchant.cli.study import RELATION_KINDS, Files, Study, as_names, read_study
 
+PATIENCE = 10.0
+"""Seconds after which fitting the same model again would annoy."""
+FILE = click.Path(allow_dash=True)
+"""A text that shells complete to the name of a file."""
 ROLES = ("winner", "loser", "user", "tie", "count")
 
 
@@ -71,10 +75,22 @@ class Source:
         """Choose and fit a model."""
         return fit_and_tell(study, models.choose(study, self.model), output, self.settings)
 
-    def fitted(self, output: Output) -> Fitted:
-        """The model in the file, or a new one fitted to the data in it."""
+    def fitted(
+        self, output: Output, *, user: str | None = None, items: Sequence[str] = ()
+    ) -> Fitted:
+        """The model in the file, or a new one fitted to the data in it.
+
+        Whether the user and items that the command will look for exist is checked before any fit.
+        """
         if not self.is_model:
-            return self.fit(self.study(output), output)
+            begin = perf_counter()
+            study = self.study(output)
+            models.find_user(models.choose(study, self.model).kind, study.data.users, user)
+            study.data.item_index(as_names(items, study.data.items))
+            fitted = self.fit(study, output)
+            if perf_counter() - begin > PATIENCE:
+                output.note(f"tip: penchant fit {self.spelled} keeps the model for the next time")
+            return fitted
         if self.was_changed:
             raise click.UsageError(
                 f"{self.files.comparisons} is a fitted model: options about data belong to "
@@ -89,6 +105,7 @@ def fit_and_tell(
     """Fit a model, saying which and why."""
     kind, why = choice
     output.note(f"model: {kind} ({why})")
+    output.tell_spared(kind, models.spared(kind, study.data), settings)
     begin = perf_counter()
     if kind in models.FOR_PEOPLE:  # these show a bar of their own
         fitted = models.fit(kind, study, {"progress": not output.quiet, **settings})
@@ -112,6 +129,7 @@ def target_option(default: str, what: str) -> Callable[..., Any]:
         "--output",
         "target",
         metavar="FILE",
+        type=FILE,
         default=default,
         show_default=True,
         callback=check,
@@ -122,9 +140,9 @@ def target_option(default: str, what: str) -> Callable[..., Any]:
 def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add SOURCE and the options about data; the command receives them as `source`."""
 
-    @click.argument("path", metavar="SOURCE", type=click.Path(allow_dash=True))
-    @click.option("--items", metavar="FILE", help="Table with features of the items.")
-    @click.option("--users", metavar="FILE", help="Table with features of the users.")
+    @click.argument("path", metavar="SOURCE", type=FILE)
+    @click.option("--items", metavar="FILE", type=FILE, help="Table with features of the items.")
+    @click.option("--users", metavar="FILE", type=FILE, help="Table with features of the users.")
     @click.option(
         "--relation",
         "relations",

@@ -9,7 +9,7 @@ import penchant as pc
 from penchant.cli import models
 from penchant.cli.features import FloatArray
 from penchant.cli.models import Fitted
-from penchant.cli.options import Source, source_argument
+from penchant.cli.options import FILE, Source, source_argument
 from penchant.cli.output import Output, output_options
 from penchant.cli.study import as_names
 from penchant.cli.tables import read_table
@@ -27,10 +27,12 @@ ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
     """
 )
 @source_argument
-@click.argument("pairs_file", metavar="[PAIRS]", required=False)
+@click.argument("pairs_file", metavar="[PAIRS]", required=False, type=FILE)
 @click.option("--pair", "pairs", nargs=2, multiple=True, metavar="A B", help="Repeatable.")
 @click.option("--user", metavar="NAME", help="Predict for this person.")
-@click.option("--new-items", metavar="FILE", help="Table of items to predict utilities for.")
+@click.option(
+    "--new-items", metavar="FILE", type=FILE, help="Table of items to predict utilities for."
+)
 @output_options()
 def command(
     source: Source,
@@ -46,12 +48,13 @@ def command(
     name the items; a column called user says who is asked. With --new-items, items that the model
     has never seen are placed by their features, and without pairs their utilities are written.
     """
-    fitted = source.fitted(output)
-    who = models.find_user(fitted, user)
+    if pairs_file is None and not pairs and new_items is None:
+        raise click.UsageError("nothing to predict: give PAIRS, --pair A B or --new-items FILE")
+    named = [] if new_items else [name for pair in pairs for name in pair]
+    fitted = source.fitted(output, user=user, items=named)
+    who = models.find_user(fitted.kind, fitted.users, user)
     new = _new_items(fitted, new_items)
-    if pairs_file is None and not pairs:
-        if new is None:
-            raise click.UsageError("nothing to predict: give PAIRS, --pair A B or --new-items FILE")
+    if new is not None and pairs_file is None and not pairs:
         names, X = new
         output.rows(_utilities(fitted, names, X, who), ITEM_FORMATS, model=fitted.kind)
     else:

@@ -44,8 +44,8 @@ def command(
     Utilities are on the scale of the noise: a difference of 1 is a choice of 84 to 16. prob_best is
     the chance of being the best of all, and rank_low to rank_high the interval of the rank.
     """
-    fitted = source.fitted(output)
-    who = models.find_user(fitted, user)
+    fitted = source.fitted(output, user=user)
+    who = models.find_user(fitted.kind, fitted.users, user)
     rows = models.ranking(fitted, level, who)[:top]
     output.rows(rows, FORMATS, model=fitted.kind, level=level, user=who)
     output.suggest(f"penchant ask {source.spelled}")

@@ -52,9 +52,9 @@ def _held_out(study: Study, fitted: Fitted) -> dict[str, HeldOut]:
     """What the model and the baseline, fitted to four fifths, say about the last."""
     if study.data.n_comparisons < FEWEST or study.data.tie.all():
         return {}
-    settings = fitted.settings
+    settings = dict(fitted.settings)
     if "progress" in settings:  # one bar at a time
-        settings = {**settings, "progress": False}
+        settings["progress"] = False
     train, test = study.data.split(0.2, random_state=0)
     return {
         name: hold_out(name, replace(study, data=train), test, settings)

@@ -15,6 +15,8 @@ from penchant.cli.models import Fitted
 SHOWN_RANKS = 30
 SHOWN_WINS = 20
 N_QUESTIONS = 5
+MAPPED = 2_000
+"""About so many people are on the map; the utilities of all would fill the memory."""
 LEVEL = 0.95
 
 Section = tuple[str, str]
@@ -33,7 +35,7 @@ class Findings:
 def build_page(findings: Findings) -> str:
     """The report as one HTML document."""
     fitted, data = findings.fitted, findings.data
-    rows = models.ranking(fitted, LEVEL)
+    rows = _above_average(models.ranking(fitted, LEVEL))
     lead = html.paragraph(_lead(rows, data)) + html.paragraph(
         f"Model: {fitted.kind} ({fitted.why}).", "soft"
     )
@@ -49,6 +51,15 @@ def build_page(findings: Findings) -> str:
     return html.page(findings.title, lead, sections, foot)
 
 
+def _above_average(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The ranking with the average item at zero: nobody compared how high all lie together."""
+    zero = float(np.mean([row["utility"] for row in rows]))
+    shifted = ("utility", "low", "high")
+    return [
+        row | {name: row[name] - zero for name in shifted if row[name] is not None} for row in rows
+    ]
+
+
 def _lead(rows: list[dict[str, Any]], data: pc.Comparisons) -> str:
     best = rows[0]
     who = f" by {data.n_users:,} people" if data.users else ""
@@ -62,29 +73,25 @@ def _lead(rows: list[dict[str, Any]], data: pc.Comparisons) -> str:
 
 
 def _ranking(rows: list[dict[str, Any]]) -> str:
-    explanation = html.paragraph(
-        "Utilities say how much an item is liked: at a difference of 1 the better item wins 84 of "
-        "100 comparisons. Only differences mean anything, so intervals are those of the distance "
-        "to the average item. Where they overlap much, the order is not settled."
-    )
-    listed = [_ranking_row(row) for row in rows]
-    header = ("rank", "item", "utility", f"{LEVEL:.0%} interval", "chance of best", "rank interval")
-    caption = "Items from best to worst"
-    body = explanation + _ranking_figure(rows)
-    return body + html.table(
-        caption,
-        [(item, rank, *rest) for rank, item, *rest in listed],
-        ("item", "rank", *header[2:]),
-    )
+    if rows[0]["low"] is None:
+        explanation = "Scores by features order the items; how far apart they lie means little."
+    else:
+        explanation = (
+            "Utilities say how much more an item is liked than the average item: at a difference "
+            "of 1 the better item wins 84 of 100 comparisons. Where intervals overlap much, the "
+            "order is not settled."
+        )
+    header = ("item", "rank", "utility", f"{LEVEL:.0%} interval", "chance of best", "rank interval")
+    listed = html.table("Items from best to worst", [_ranking_row(row) for row in rows], header)
+    return html.paragraph(explanation) + _ranking_figure(rows) + listed
 
 
 def _ranking_row(row: dict[str, Any]) -> tuple[str, ...]:
+    place = (str(row["item"]), str(row["rank"]), f"{row['utility']:+.2f}")
     if row["low"] is None:
-        return (str(row["rank"]), str(row["item"]), f"{row['utility']:+.2f}", "–", "–", "–")
+        return (*place, "–", "–", "–")
     return (
-        str(row["rank"]),
-        str(row["item"]),
-        f"{row['utility']:+.2f}",
+        *place,
         f"{row['low']:+.2f} to {row['high']:+.2f}",
         f"{row['prob_best']:.1%}",
         f"{row['rank_low']} to {row['rank_high']}",
@@ -177,17 +184,21 @@ def _communities(fitted: Fitted) -> Iterator[Section]:
     rows = [_community_row(group) for group in groups.describe(fitted)]
     header = ("community", "people", "likes most", "likes least", "more than others")
     body += html.table("Who they are", rows, header)
+    some = slice(None, None, max(1, len(fitted.users) // MAPPED))  # evenly picked
+    people = fitted.users[some]
     body += html.figure(
-        pc.plots.plot_membership_map(model.predict(), model.membership_),
-        f"Map of {len(fitted.users)} people, coloured by community; people near each other like "
-        "the same items.",
+        pc.plots.plot_membership_map(model.predict(list(people)), model.membership_[some]),
+        f"Map of {len(people):,} people, each community in its colour and shape; people near each "
+        "other like the same items.",
         "Every point is a person; who is near likes the same. Paler points are less sure to belong "
         "where they are.",
         "30rem",
     )
     traces = {f"chain {k}": trace for k, trace in enumerate(model.diagnostics_.log_joint, start=1)}
+    search = pc.plots.plot_evidence(traces, xlabel="sweep")
+    search.set_ylabel("log probability")
     body += html.figure(
-        pc.plots.plot_evidence(traces, xlabel="sweep"),
+        search,
         "Log probability of the sampled communities against sweeps of the sampler.",
         "How the search for communities went: chains that level off at the same height have "
         "settled.",

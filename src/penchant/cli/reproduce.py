@@ -1,60 +1,112 @@
 """`penchant reproduce`: the experiments of the papers."""
 
 import ast
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
-from pkgutil import iter_modules
+from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.status import Status
 
 from penchant.cli.output import Output
 
 PACKAGE = "penchant.reproduce"
+RESULTS, QUICK_RESULTS, ALL = "results", "results/quick", "all"
 
 
 @click.command(
     epilog="""\b
-    Example:
+    Examples:
       penchant reproduce
+      penchant reproduce xpgp --quick
+      penchant reproduce all
     """
 )
 @click.argument("name", required=False)
 @click.option("--quick", is_flag=True, help="Small sizes: see that it runs, not the result.")
-@click.option("--out", metavar="FOLDER", help="Where figures go.")
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    help=f"Where pages and figures go; else {RESULTS}, or {QUICK_RESULTS} for quick runs.",
+)
 @click.option("--data", metavar="FOLDER", help="Where the data sets are; else PENCHANT_DATA.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but results and warnings.")
 def command(name: str | None, quick: bool, out: str | None, data: str | None, quiet: bool) -> None:
-    """Repeat the experiment NAME of a paper; without a name, list what there is.
+    """Repeat the experiment NAME of a paper, or `all`; without a name, list what there is.
 
-    Results are written as Markdown. The data sets are public but not part of the package.
+    Every experiment gives a Markdown page, printed and written, with figures beside it: our
+    numbers, the paper's, and whether its claims hold. The data sets are public but not part of the
+    package; a quick run simulates what is missing, or leaves it out and says so.
     """
     output = Output("reproduce", quiet=quiet)
     experiments = find_experiments()
     if name is None:
         rows = [{"name": known, "what": what} for known, what in experiments.items()]
         output.rows(rows, {"name": "", "what": ""})
-        output.suggest(f"penchant reproduce {next(iter(experiments), 'NAME')} --quick")
+        output.suggest("penchant reproduce all --quick")
         return
-    if name not in experiments:
-        known = ", ".join(experiments)
-        raise click.UsageError(f"there is no experiment {name!r}: the names are {known}")
-    click.echo(import_module(f"{PACKAGE}.{name}").run(quick=quick, out=out, data=data))
-    if quick:
-        output.suggest(f"penchant reproduce {name}   (in full)")
+    if name not in experiments and name != ALL:
+        near = get_close_matches(name.replace("_", "-"), [*experiments, ALL], n=1)
+        known = f"did you mean {near[0]}?" if near else f"the names are {', '.join(experiments)}"
+        raise click.UsageError(f"there is no experiment {name!r}: {known}")
+    folder = Path(out or (QUICK_RESULTS if quick else RESULTS))
+    produce = import_module(f"{PACKAGE}.results").produce
+    for experiment in experiments if name == ALL else [name]:
+        with _progress(experiment, quiet):
+            page = produce(experiment, quick=quick, out=folder, data=data)
+        click.echo(page)
+    output.note(f"written: {folder}")
+    output.suggest(
+        f"penchant reproduce {name}   (in full)" if quick else f"open {folder}/README.md"
+    )
 
 
 def find_experiments() -> dict[str, str]:
-    """Every module with a `run`, and the first line of what it says about itself.
+    """Every experiment in the order of the papers, and the first line of what it says of itself.
 
     The modules are read, not imported: a list must not load all models.
     """
-    package = find_spec(PACKAGE)
-    places = package.submodule_search_locations if package else None
-    found = {}
-    for module in iter_modules(places):
-        spec = find_spec(f"{PACKAGE}.{module.name}")
-        source = spec.loader.get_source(spec.name) if spec and spec.loader else None  # type: ignore[attr-defined]
-        tree = ast.parse(source or "")
-        if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
-            found[module.name] = (ast.get_docstring(tree) or "").partition("\n")[0]
-    return found
+    names = import_module(f"{PACKAGE}.results").EXPERIMENTS
+    return {name: _first_line(name.replace("-", "_")) for name in names}
+
+
+def _first_line(module: str) -> str:
+    spec = find_spec(f"{PACKAGE}.{module}")
+    source = spec.loader.get_source(spec.name) if spec and spec.loader else None  # type: ignore[attr-defined]
+    return (ast.get_docstring(ast.parse(source or "")) or "").partition("\n")[0]
+
+
+class _Follower(logging.Handler):
+    """Shows the part that has begun."""
+
+    def __init__(self, experiment: str, status: Status) -> None:
+        super().__init__(logging.INFO)
+        self.experiment, self.status = experiment, status
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.status.update(f"{self.experiment}: {record.getMessage()}")
+
+
+@contextmanager
+def _progress(experiment: str, quiet: bool) -> Iterator[None]:
+    """A line on a terminal that names the part at work, nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    log = logging.getLogger(PACKAGE)
+    level = log.level
+    with Console(stderr=True).status(experiment) as status:
+        follower = _Follower(experiment, status)
+        log.addHandler(follower)
+        log.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            log.removeHandler(follower)
+            log.setLevel(level)

@@ -1,5 +1,6 @@
 """A study from files: comparisons, features of items and people, relations between items."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -58,11 +59,17 @@ def _comparisons(files: Files) -> pc.Comparisons:
         try:
             return pc.read_comparisons(path, skip_bad=files.skip_bad, **(files.columns or {}))
         except pc.DataError as error:
-            if "column is recognised" not in str(error):
-                raise
-            raise pc.DataError(
-                f"{error}\non the command line: --column winner=NAME --column loser=NAME"
-            ) from None
+            raise pc.DataError(f"{error}{_hint(str(error))}") from None
+
+
+def _hint(message: str) -> str:
+    """What the library advises, in words of the command line."""
+    columns = re.findall(r"""(?:winner|loser)=(?:'[^']*'|"[^"]*")""", message)
+    if columns:
+        return "\non the command line: " + " ".join(f"--column {column}" for column in columns)
+    if "rows are counted" in message:
+        return "\non the command line: --skip-bad leaves such rows out"
+    return ""
 
 
 def _with_items(study: Study, table: Table, note: Callable[[str], None]) -> Study:

@@ -29,16 +29,17 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Nam
     All bad rows are collected before anything is said. They raise a DataError, or are left out
     with a DataWarning when `skip_bad` is true, together with names that only they mentioned.
     """
-    if not len(rows.winner):
-        raise DataError(_EMPTY)
+    if not len(rows.winner) and not rows.broken:
+        raise DataError(_where(rows) + _EMPTY)
     keep: slice | BoolArray = slice(None)
     problems = find_problems(rows)
-    if problems:
-        message = _message(problems, rows)
+    if problems or rows.broken:
+        message = _where(rows) + _message(problems, rows)
         if not skip_bad:
             raise DataError(message)
         keep = np.ones(len(rows.winner), dtype=bool)
-        keep[np.concatenate([problem.rows for problem in problems])] = False
+        for problem in problems:
+            keep[problem.rows] = False
         if not keep.any():
             raise DataError(f"no row is usable. {message}")
         warnings.warn(f"{message}\nThey were left out.", DataWarning, stacklevel=3)
@@ -98,19 +99,19 @@ _MARGIN = "it must be finite, not negative (else swap winner and loser), and 0 i
 
 
 def _empty(rows: CodedRows, role: str, advice: str) -> Callable[[int], str]:
-    return lambda row: f"column {rows.label(role)} row {row + rows.first_row} is empty: {advice}"
+    return lambda row: f"column {rows.label(role)} row {rows.number(row)} is empty: {advice}"
 
 
 def _wrong(rows: CodedRows, role: str, advice: str) -> Callable[[int], str]:
     return lambda row: (
-        f"column {rows.label(role)} row {row + rows.first_row} is {rows.value_at(role, row)!r}: "
+        f"column {rows.label(role)} row {rows.number(row)} is {rows.value_at(role, row)!r}: "
         f"{advice}"
     )
 
 
 def _itself(rows: CodedRows) -> Callable[[int], str]:
     return lambda row: (
-        f"row {row + rows.first_row} compares {rows.items[rows.winner[row]]!r} with itself: a "
+        f"row {rows.number(row)} compares {rows.items[rows.winner[row]]!r} with itself: a "
         "comparison needs two different items; drop the row or correct a name"
     )
 
@@ -120,7 +121,7 @@ def _unknown(rows: CodedRows, role: str, kind: str, n_known: int) -> Callable[[i
         name = rows.value_at(role, row)
         known = (rows.items if kind == "items" else rows.users)[:n_known]
         return (
-            f"column {rows.label(role)} row {row + rows.first_row} names {name!r}"
+            f"column {rows.label(role)} row {rows.number(row)} names {name!r}"
             f"{closest(name, known)}, which is not one of the {n_known} {kind}: correct the name "
             f"or add it to {kind}"
         )
@@ -128,19 +129,22 @@ def _unknown(rows: CodedRows, role: str, kind: str, n_known: int) -> Callable[[i
     return say
 
 
+def _where(rows: CodedRows) -> str:
+    return f"{rows.source}: " if rows.source else ""
+
+
 def _message(problems: list[Problem], rows: CodedRows) -> str:
-    n_bad = len(np.unique(np.concatenate([problem.rows for problem in problems])))
-    firsts = sorted(
-        (row, number)
-        for number, problem in enumerate(problems)
-        for row in problem.rows[:_SHOWN].tolist()
-    )[:_SHOWN]
-    lines = [problems[number].say(row) for row, number in firsts]
-    total = sum(len(problem.rows) for problem in problems)
+    unusable = [problem.rows for problem in problems]
+    n_bad = len(rows.broken) + len(np.unique(np.concatenate([*unusable, np.empty(0)])))
+    found = [(broken.number, broken.why) for broken in rows.broken[:_SHOWN]]
+    for problem in problems:
+        found += [(rows.number(row), problem.say(row)) for row in problem.rows[:_SHOWN].tolist()]
+    lines = [sentence for _, sentence in sorted(found, key=lambda entry: entry[0])[:_SHOWN]]
+    total = len(rows.broken) + sum(map(len, unusable))
     if total == 1:
         return f"{lines[0]} (rows are counted from {rows.first_row})"
     lines += [f"… and {total - len(lines)} more"] if total > len(lines) else []
     return (
-        f"{n_bad} of {len(rows.winner)} rows cannot be used (rows are counted from "
-        f"{rows.first_row}):\n  " + "\n  ".join(lines)
+        f"{n_bad} of {len(rows.winner) + len(rows.broken)} rows cannot be used (rows are counted "
+        f"from {rows.first_row}):\n  " + "\n  ".join(lines)
     )

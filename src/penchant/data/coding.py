@@ -27,6 +27,13 @@ FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "")
 Codes = NDArray[np.integer[Any]]
 
 
+class BrokenRow(NamedTuple):
+    """A row of a file that has no cells to look at, and why."""
+
+    number: int
+    why: str
+
+
 @dataclass(frozen=True)
 class CodedRows:
     """Rows whose names are codes already, not yet checked.
@@ -48,9 +55,18 @@ class CodedRows:
     value_at: Callable[[str, int], object]
     labels: dict[str, str] = field(default_factory=dict)  # role → what the caller calls the column
     first_row: int = 0
+    source: str = ""  # the file's name
+    broken: tuple[BrokenRow, ...] = ()  # not among the columns above
 
     def label(self, role: str) -> str:
         return repr(self.labels.get(role, role))
+
+    def number(self, row: int) -> int:
+        """How the caller counts a row: broken ones count there, too."""
+        number = row + self.first_row
+        for broken in self.broken:
+            number += broken.number <= number
+        return number
 
 
 class Codebook(NamedTuple):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 
 from penchant.data.names import closest
 from penchant.errors import DataError
@@ -19,9 +20,15 @@ PAIRED_SPELLINGS = (("first", "second"), ("a", "b"))
 
 
 def choose_columns(
-    available: Sequence[str], asked: Mapping[str, str | None], *, guess: bool
+    available: Sequence[str],
+    asked: Mapping[str, str | None],
+    *,
+    guess: bool,
+    table: str = "the table",
 ) -> dict[str, str]:
     """Return the column for each role: the one asked for, or where allowed the one it looks like.
+
+    table : what messages call the table.
 
     >>> choose_columns(["Rater ID", "chosen", "rejected"], {"user": None}, guess=True)
     {'winner': 'chosen', 'loser': 'rejected', 'user': 'Rater ID'}
@@ -31,7 +38,7 @@ def choose_columns(
     for role in SPELLINGS:
         name = asked.get(role)
         if name is not None:
-            chosen[role] = _named(name, role, available, by_spelling)
+            chosen[role] = _named(name, role, available, table)
         elif guess:
             spelling = next((word for word in SPELLINGS[role] if word in by_spelling), None)
             chosen |= {} if spelling is None else {role: by_spelling[spelling]}
@@ -40,13 +47,14 @@ def choose_columns(
             if winner in by_spelling and loser in by_spelling:
                 chosen |= {"winner": by_spelling[winner], "loser": by_spelling[loser]}
                 break
-    for role in ("winner", "loser"):
-        if role not in chosen:
-            raise DataError(
-                f"no column is recognised as the {role}: the columns are {_listed(available)}; "
-                f"say which one it is, as in {role}={available[-1] if available else 'name'!r}, "
-                "and check that the first line names the columns"
-            )
+    lacking = [role for role in ("winner", "loser") if role not in chosen]
+    if lacking:
+        raise DataError(
+            f"{table} has no column that is recognised as the {' or the '.join(lacking)}: its "
+            f"columns are {_listed(available)}; say which it is, as in "
+            f"{_suggested(lacking, available, chosen)}, and check that the first line names the "
+            "columns"
+        )
     _refuse_double_roles(chosen)
     return {role: chosen[role] for role in SPELLINGS if role in chosen}
 
@@ -56,15 +64,27 @@ def _plain(column: str) -> str:
     return plain.removesuffix("id") or plain
 
 
-def _named(name: str, role: str, available: Sequence[str], by_spelling: dict[str, str]) -> str:
+def _named(name: str, role: str, available: Sequence[str], table: str) -> str:
     if name in available:
         return name
+    by_spelling = {_plain(column): column for column in reversed(available)}
     if _plain(name) in by_spelling:
         return by_spelling[_plain(name)]
     raise DataError(
-        f"there is no column {name!r} for the {role}{closest(name, available)}: the columns are "
-        f"{_listed(available)}"
+        f"{table} has no column {name!r} for the {role}{closest(name, available)}: its columns "
+        f"are {_listed(available)}"
     )
+
+
+def _suggested(lacking: Sequence[str], available: Sequence[str], chosen: Mapping[str, str]) -> str:
+    """Which columns may be meant: those of a similar name, else those left over, in order."""
+    left = [column for column in available if column not in chosen.values()]
+    words = []
+    for role in lacking:
+        near = get_close_matches(role, map(str.casefold, left), n=1)
+        at = [column.casefold() for column in left].index(near[0]) if near else 0
+        words.append(f"{role}={left.pop(at) if left else 'NAME'!r}")
+    return ", ".join(words)
 
 
 def _refuse_double_roles(chosen: dict[str, str]) -> None:

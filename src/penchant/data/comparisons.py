@@ -291,6 +291,7 @@ class Comparisons:
         """Return the index of an item, or an array of indices for a sequence of them.
 
         A value that is an item's name means that item; any other integer in range is an index.
+        Names win: where items are called by integers, an integer is a name and never an index.
 
         >>> data = Comparisons.from_pairs(["a", "b"], ["b", "c"])
         >>> data.item_index("c"), data.item_index(["b", 0]).tolist()

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 def describe(data: "Comparisons") -> str:
     """Return the text behind `Comparisons.describe`."""
     total = data.n_comparisons
-    who = f" by {data.n_users} users" if data.users else ""
+    people = "1 user" if data.n_users == 1 else f"{data.n_users} users"
+    who = f" by {people}" if data.users else ""
     lines = [f"{total} comparisons ({len(data)} distinct) between {data.n_items} items{who}"]
     if data.user is not None:
         per_user = np.bincount(data.user, weights=data.count, minlength=data.n_users)

@@ -165,14 +165,20 @@ class Lookup:
     """Finds indices from names or indices: a value that is itself a name means that name,
     any other integer in range is an index.
 
+    Where every name is an integer, integers are names and nothing else: among items called 1, 2
+    and 3, an index 0 beside a name 1 would mean the same item.
+
     >>> Lookup(("a", "b"), "item").index(["b", 0]).tolist()
     [1, 0]
+    >>> Lookup((10, 20, 1), "item").index([1, 10]).tolist()
+    [2, 0]
     """
 
     def __init__(self, names: Names, what: str) -> None:
         self._code = {name: code for code, name in enumerate(names)}
         self._what = what
         self._names_are_indices = names == tuple(range(len(names)))
+        self._names_are_integers = bool(names) and all(isinstance(name, int) for name in names)
 
     def index(self, names: Any) -> int | IntArray:
         """Return an int for a single name, an array of them for a sequence."""
@@ -211,9 +217,19 @@ class Lookup:
         if name in self:
             return self._code[name]
         size = len(self._code)
+        if self._names_are_integers and isinstance(name, int):
+            raise DataError(
+                f"unknown {self._what} {name}: the {size} {self._what}s are named by integers "
+                f"({self._examples()}), so an integer means a name and never an index; for the "
+                f"{self._what} at index i give {self._what}s[i]"
+            )
         if isinstance(name, int) and 0 <= name < size:
             return name
         raise DataError(
             f"unknown {self._what} {name!r}{closest(name, self._code)}: it must be one of the "
             f"{size} names, or an index from 0 to {size - 1}"
         )
+
+    def _examples(self) -> str:
+        first = [str(name) for name in islice(self._code, 3)]
+        return ", ".join(first + ["…"] * (len(self._code) > len(first)))

@@ -3,17 +3,18 @@
 import csv
 import glob
 import gzip
-import warnings
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
 from penchant.data.build import build
+from penchant.data.coding import BrokenRow
 from penchant.data.comparisons import Comparisons
 from penchant.data.preflib import SUFFIXES as PREFLIB
 from penchant.data.preflib import read_preflib
 from penchant.data.sql import Source, connection, fetch_rows, literal
-from penchant.errors import DataError, DataWarning
+from penchant.errors import DataError
 
 _TEXT = (".csv", ".tsv", ".txt")
 _JSON = (".jsonl", ".ndjson", ".json")
@@ -52,10 +53,9 @@ def read_comparisons(
         return read_preflib(path)
     asked = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
     with connection(str(path)) as con:
-        source = _source(path, suffix, skip_bad)
-        rows = fetch_rows(con, source, asked, guess=True)
-        if skip_bad and suffix in _TEXT:
-            _warn_of_broken_lines(con, path)
+        rows = fetch_rows(con, _source(path, suffix), asked, guess=True)
+        if suffix in _TEXT:
+            rows = replace(rows, broken=_broken_rows(con, path))
     return Comparisons.from_table(*build(rows, skip_bad=skip_bad))
 
 
@@ -81,21 +81,20 @@ def _suffix(path: Path) -> str:
     )
 
 
-def _source(path: Path, suffix: str, skip_bad: bool) -> Source:
+def _source(path: Path, suffix: str) -> Source:
     place = literal(glob.escape(str(path)))
     if suffix in _PARQUET:
-        return Source(f"read_parquet({place})", "typed", first_row=0)
+        return Source(f"read_parquet({place})", "typed", 0, path.name)
     if suffix in _JSON:
         options = "maximum_depth = 1, sample_size = -1"
-        return Source(f"read_json({place}, {options})", "json", first_row=1)
+        return Source(f"read_json({place}, {options})", "json", 1, path.name)
     header, separator = _header(path)
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header)
     options = (
         f"columns = {{{columns}}}, delim = {literal(separator)}, header = true, "
-        "auto_detect = false, quote = '\"', escape = '\"', null_padding = true, "
-        f"store_rejects = {str(skip_bad).lower()}"
+        "auto_detect = false, quote = '\"', escape = '\"', store_rejects = true"
     )
-    return Source(f"read_csv({place}, {options})", "text", first_row=1)
+    return Source(f"read_csv({place}, {options})", "text", 1, path.name)
 
 
 def _header(path: Path) -> tuple[list[str], str]:
@@ -107,6 +106,8 @@ def _header(path: Path) -> tuple[list[str], str]:
         raise DataError(
             f"{path} is not text in UTF-8 ({error}): save it as UTF-8, with .gz only if zipped"
         ) from None
+    if not line.strip():
+        raise DataError(f"{path.name} begins with an empty line: the first must name the columns")
     separator = max(_SEPARATORS, key=line.count)
     names = [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
     for name in names:
@@ -124,14 +125,32 @@ def _open(path: Path) -> IO[str]:
     return path.open(encoding="utf-8-sig")
 
 
-def _warn_of_broken_lines(con: Any, path: Path) -> None:
-    lines = con.execute(
-        "SELECT line, min(error_message) FROM reject_errors GROUP BY line ORDER BY line"
+_BROKEN = {
+    "MISSING COLUMNS": "has fewer cells than the first line names columns; add the separators",
+    "TOO MANY COLUMNS": (
+        "has more cells than the first line names columns; put quotes around text that holds a "
+        "separator"
+    ),
+}
+
+
+def _broken_rows(con: Any, path: Path) -> tuple[BrokenRow, ...]:
+    """Rows with a wrong number of cells; what hides other rows is an error at once."""
+    found = con.execute(
+        "SELECT line - 1, list(error_type::VARCHAR) FROM reject_errors GROUP BY line ORDER BY line"
     ).fetchall()
-    if lines:
-        shown = "; ".join(f"line {line}: {reason.splitlines()[0]}" for line, reason in lines[:5])
-        warnings.warn(
-            f"{len(lines)} lines of {path} are not rows of the table and were left out ({shown})",
-            DataWarning,
-            stacklevel=3,
-        )
+    for row, kinds in found:
+        if "INVALID ENCODING" in kinds:
+            raise DataError(
+                f"{path.name}: row {row} is not text in UTF-8: save the file as UTF-8 (in Excel as "
+                "'CSV UTF-8')"
+            )
+        if not _BROKEN.keys() & set(kinds) or "UNQUOTED VALUE" in kinds:
+            raise DataError(
+                f"{path.name}: row {row} has a quotation mark that does not end where a cell ends, "
+                "so the rows behind it cannot be told apart: close it, or double it inside a text"
+            )
+    return tuple(
+        BrokenRow(row, f"row {row} {next(_BROKEN[kind] for kind in kinds if kind in _BROKEN)}")
+        for row, kinds in found
+    )

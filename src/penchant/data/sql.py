@@ -31,6 +31,7 @@ class Source:
     sql: str  # what stands after FROM
     cells: Literal["text", "json", "typed"]
     first_row: int
+    name: str  # what messages call it
 
 
 @contextmanager
@@ -66,7 +67,7 @@ def fetch_rows(
     """Return the rows behind `source` as codes: some merged already, or where any is bad all of
     them in their order."""
     types = {name: kind for name, kind, *_ in con.execute(f"DESCRIBE FROM {source.sql}").fetchall()}
-    labels = choose_columns(list(types), asked, guess=guess)
+    labels = choose_columns(list(types), asked, guess=guess, table=source.name)
     _make_rows(con, source, labels, types)
     items = _make_dictionary(con, "items", ("winner", "loser"), source)
     users = _make_dictionary(con, "users", ("user",) if "user" in labels else (), source)
@@ -84,7 +85,7 @@ def fetch_frame(frame: Any, asked: Mapping[str, str | None]) -> CodedRows:
         )
     with connection("the data frame") as con:
         con.register("frame", frame)
-        return fetch_rows(con, Source("frame", "typed", first_row=0), asked, guess=False)
+        return fetch_rows(con, Source("frame", "typed", 0, "the data frame"), asked, guess=False)
 
 
 def _make_rows(con: Any, source: Source, labels: dict[str, str], types: dict[str, str]) -> None:
@@ -190,6 +191,7 @@ class _CodedView:
             value_at=lambda role, row: found[f"raw_{role}"][row : row + 1].tolist()[0],
             labels=self.labels,
             first_row=self.source.first_row,
+            source=self.source.name,
         )
 
     def _query(self, how: str) -> str:

@@ -44,7 +44,19 @@ class Basis:
     lower: FloatArray
 
     def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
-        """φ of the target items, (len(target), r), by one triangular solve."""
+        """φ of the target items, (len(target), r): pivots have theirs, others need a solve."""
+        if self.second is not None or target.index is None or universe.index is None:
+            return self._solved(kernel, universe, target)
+        row = np.full(len(universe), -1)
+        row[self.first] = np.arange(len(self.first))
+        row = row[target.index]
+        features: FloatArray = self.lower[row]
+        others = np.flatnonzero(row < 0)
+        if len(others):
+            features[others] = self._solved(kernel, universe, target.take(others))
+        return features
+
+    def _solved(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
         cross = kernel(target, universe.take(self.first))
         if self.second is not None:
             cross -= kernel(target, universe.take(self.second))

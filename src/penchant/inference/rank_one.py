@@ -8,6 +8,9 @@ import numpy as np
 from penchant.numerics.linalg import solve_lower
 from penchant.numerics.types import FloatArray
 
+BLOCK = 32
+"""Columns worked on together: they stay in cache, where whole matrices would not."""
+
 
 class Growth(NamedTuple):
     """The Cholesky factor M of I + z zᵀ, known in closed form; B + (Lz)(Lz)ᵀ = (LM)(LM)ᵀ.
@@ -34,21 +37,34 @@ class Growth(NamedTuple):
 
     def lower(self, lower: FloatArray) -> FloatArray:
         """L M."""
-        columns = lower.T  # a row of this is a column of L
-        later = np.cumsum((columns * self.z[:, None])[::-1], axis=0)[::-1]
-        grown = columns * np.sqrt(self.after / self.before)[:, None]
-        share = self.z / np.sqrt(self.after * self.before)
-        grown[:-1] += share[:-1, None] * later[1:]
-        product: FloatArray = grown.T
-        return product
+        r = len(lower)
+        grown = np.zeros((r, r), order="F")
+        stretch, share = self._stretch_and_share()
+        for start in range(0, r, BLOCK):
+            rows = slice(start, start + BLOCK)
+            k = min(start + BLOCK, r)  # what lies right of the diagonal is zero
+            part = lower[rows, :k].T
+            later = np.cumsum((part * self.z[:k, None])[::-1], axis=0)[::-1]
+            block = part * stretch[:k, None]
+            block[:-1] += share[: k - 1, None] * later[1:]
+            grown[rows, :k] = block.T
+        return grown
 
     def half(self, half: FloatArray) -> FloatArray:
         """M⁻¹ half, for half (r, n)."""
-        earlier = np.cumsum(half * self.z[:, None], axis=0)
-        shrunk = half * np.sqrt(self.before / self.after)[:, None]
-        share = self.z / np.sqrt(self.after * self.before)
-        shrunk[1:] -= share[1:, None] * earlier[:-1]
+        shrunk = np.empty(half.shape, order="F")
+        stretch, share = self._stretch_and_share()
+        for start in range(0, half.shape[1], BLOCK):
+            part = half[:, start : start + BLOCK]
+            earlier = np.cumsum(part * self.z[:, None], axis=0)
+            block = part / stretch[:, None]
+            block[1:] -= share[1:, None] * earlier[:-1]
+            shrunk[:, start : start + BLOCK] = block
         return shrunk
+
+    def _stretch_and_share(self) -> tuple[FloatArray, FloatArray]:
+        """(r,) M_kk, and z_k/√(t_k t_{k−1})."""
+        return np.sqrt(self.after / self.before), self.z / np.sqrt(self.after * self.before)
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def settle(
 
 def _carried(learned: Learned, edges: Edges, settings: Settings) -> Sites:
     """The sites that known edges have, and for new ones what their marginals suggest."""
-    place = _place(Edges.of(learned.data), edges)
+    place = place_among(_columns(Edges.of(learned.data)), _columns(edges))
     sites = Sites(learned.sites.tau[place], learned.sites.nu[place])
     new = np.flatnonzero(place < 0)
     winner, loser = edges.items[edges.winner[new]], edges.items[edges.loser[new]]
@@ -117,16 +117,21 @@ def _carried(learned: Learned, edges: Edges, settings: Settings) -> Sites:
     return sites
 
 
-def _place(old: Edges, new: Edges) -> IntArray:
-    """Where each new edge stands among the old ones, −1 where it does not."""
-    columns = np.concatenate([_columns(old), _columns(new)], axis=1)
+def place_among(known: FloatArray, sought: FloatArray) -> IntArray:
+    """Where each column that is sought stands among the known ones, −1 where it does not.
+
+    >>> place_among(np.array([[3, 1], [0, 2]]), np.array([[1, 3, 3], [2, 0, 2]])).tolist()
+    [1, 0, -1]
+    """
+    columns = np.concatenate([known, sought], axis=1)
     order = np.lexsort(columns)
     ranked = columns[:, order]
     code = np.empty(len(order), dtype=np.intp)
     code[order] = np.cumsum(np.append(0, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)))
     place = np.full(len(order), -1, dtype=np.intp)
-    place[code[: len(old)]] = np.arange(len(old))
-    return place[code[len(old) :]]
+    n_known = known.shape[1]
+    place[code[:n_known]] = np.arange(n_known)
+    return place[code[n_known:]]
 
 
 def _columns(edges: Edges) -> FloatArray:
@@ -265,7 +270,8 @@ def _joined(learned: Learned, edges: Edges, added: Sites, union: Edges) -> Sites
     """Per copy, the sites of all edges: an edge seen again has the mean of its copies' sites."""
     old = Edges.of(learned.data)
     tau, nu = np.zeros((2, len(union)))
-    before, now = _place(union, old), _place(union, edges)
+    columns = _columns(union)
+    before, now = place_among(columns, _columns(old)), place_among(columns, _columns(edges))
     tau[before], nu[before] = old.count * learned.sites.tau, old.count * learned.sites.nu
     tau[now] += added.tau
     nu[now] += added.nu

@@ -3,7 +3,6 @@
 import copy
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -12,10 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from penchant.data import Comparisons, check_connected
-from penchant.errors import ConvergenceWarning, DataError, DataWarning
-from penchant.inference import Hyperparameters, Settings
-from penchant.kernels import Independent, Inputs, Kernel
+from penchant.errors import ConvergenceWarning, DataWarning
+from penchant.inference import Hyperparameters, Posterior, Settings
+from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
+from penchant.models.asking import Asking
+from penchant.models.community_plan import checked_plan
 from penchant.models.community_report import (
     Community,
     ItemView,
@@ -27,34 +28,47 @@ from penchant.models.community_report import (
 )
 from penchant.models.defaults import default_kernel
 from penchant.models.features import FeatureColumns
+from penchant.models.people import one_user_a_pair, taste_kernel
 from penchant.models.storage import save
-from penchant.models.validation import check_choice, check_features
+from penchant.models.validation import check_features
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.people.assignment import Answers
-from penchant.people.community import Chain, Plan, run_chains, start_chain
+from penchant.people.community import Chain, run_chains, start_chain
 from penchant.people.community_diagnostics import diagnose
 from penchant.people.community_draws import Draws, align
 from penchant.people.community_personal import PersonalModel, fit_personal
 from penchant.people.community_progress import sweep_progress
+from penchant.people.community_update import (
+    LEARNING_SWEEPS,
+    active,
+    carry_over,
+    update_membership,
+    update_personal,
+    update_posteriors,
+)
 from penchant.people.community_utility import Mixture, fit_reported
-from penchant.people.fold_in import fold_in
-from penchant.people.free import FreeCovariance
+from penchant.people.fold_in import check_newcomers, fold_in, votes_of_newcomers
 from penchant.people.insight import feature_contrasts
 from penchant.people.posterior import UserPosteriors
-from penchant.people.samplers import SAMPLERS
-from penchant.people.votes import Votes
+from penchant.people.update import More
 
 SITE_TOLERANCE = 1e-3
 """Of expectation propagation within a chain: far finer than what a draw varies by."""
 
 
-class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CommunityGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Groups of users with a common taste, their number included, and what each prefers.
 
     A Dirichlet-process mixture: every user belongs to a community, every community has its own
     utilities with a Gaussian process prior over the items. Memberships are sampled, so whatever
     is uncertain (who belongs where, how many communities there are) comes with probabilities.
+
+    `tell` takes answers by known and by new users. It places those users anew among the
+    communities of the draws that there are and infers the reported communities' utilities again
+    (not with polish=False), with personal=True also everybody's own; `predict` without personal
+    taste rests on the draws and moves by the memberships alone. Which communities there are, and
+    the hyperparameters, stay until `relearn` or `resume` lets the chains go on with the answers.
 
     Parameters
     ----------
@@ -99,7 +113,7 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
     personal_ : `UserPosteriors` with personal=True, else None
     communal_share_ : how much of taste communities explain, with personal=True
     chains_, draws_ : what was sampled; `resume` goes on from there
-    comparisons_ : the data that were fitted
+    comparisons_ : the data that were fitted, and told since; sampled_ : what the chains ran on
 
     Examples
     --------
@@ -113,6 +127,11 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
     >>> bool(model.predict_proba([("tea", "water")], users=0)[0] > 0.8)
     True
     """
+
+    membership_: FloatArray
+    posteriors_: tuple[Posterior, ...]
+    personal_: UserPosteriors | None
+    n_unsettled_: int
 
     def __init__(
         self,
@@ -153,7 +172,7 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
 
         An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
         """
-        self._check_parameters()
+        plan = checked_plan(self)
         likelihood = get(self.likelihood)
         self.item_columns_, items = FeatureColumns.of(
             X, data.n_items, "items", scale=self.kernel is None
@@ -164,61 +183,67 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         self.item_feature_names_ = feature_names(X, "feature")
         self.user_feature_names_ = feature_names(user_features, "user feature")
         hyper = Hyperparameters(self.kernel or default_kernel(items), likelihood)
-        self.comparisons_, self.start_theta_ = data, hyper.theta
+        self._begin(data)
+        self.start_theta_ = hyper.theta
         mixture = self._mixture(items, hyper)
         likelihood.check(mixture.answers.outcomes)
         seed = int(as_rng(self.random_state).integers(2**32))
         chains = [
-            Chain.of(start_chain(mixture, self._plan(), (seed, number)))
-            for number in range(self.n_chains)
+            Chain.of(start_chain(mixture, plan, (seed, number))) for number in range(self.n_chains)
         ]
         return self._run(mixture, chains, self.n_sweeps)
 
     def resume(self, n_sweeps: int) -> Self:
-        """Let every chain go on from where it is, exactly as if it had never stopped."""
+        """Let every chain go on from where it is, exactly as if it had never stopped.
+
+        Where answers came since (`tell`, `fold_in`), it goes on with them: hyperparameters are
+        learned at the first sweep, two sweeps are not used, earlier draws are dropped.
+        """
         check_is_fitted(self, "chains_")
         hyper = Hyperparameters(self.kernel_, self.likelihood_).at(self.start_theta_)
         mixture = self._mixture(self.posteriors_[0].universe, hyper)
-        return self._run(mixture, self.chains_, n_sweeps)
+        chains: Sequence[Chain] = self.chains_
+        if self.sampled_ != self.comparisons_:
+            before, n_warmup = Answers.of(self.sampled_), checked_plan(self).n_warmup
+            chains = [
+                carry_over(chain, before, self._answers(), mixture, n_warmup) for chain in chains
+            ]
+        return self._run(mixture, chains, n_sweeps)
 
-    def _check_parameters(self) -> None:
-        check_choice(self, "sampler", SAMPLERS)
-        check_choice(self, "optimize", ("evidence", None))
-        check_choice(self, "hyperparameters", ("shared", "community"))
-        for name, least in (("n_sweeps", 2), ("n_chains", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise DataError(f"CommunityGP: {name}={value!r}: it must be at least {least}")
-        numbers = np.atleast_1d(np.asarray(self.concentration, dtype=float))
-        if len(numbers) > 2 or not (np.isfinite(numbers) & (numbers > 0)).all():
-            raise DataError(
-                f"CommunityGP: concentration={self.concentration!r}: it must be a positive number, "
-                "or (shape, rate) of a Gamma prior, both positive"
+    def _relearn(self) -> None:
+        self.resume(self.n_sweeps - self.n_sweeps // 2 + LEARNING_SWEEPS)
+
+    def _learn_from(self, answers: Comparisons, polish: bool | None) -> None:
+        known = self.comparisons_
+        self.comparisons_ = known.extend(answers)
+        told = np.atleast_1d(self.comparisons_.user_index(answers.users))
+        self.membership_ = update_membership(self.draws_, self.membership_, self._answers(), told)
+        if polish is not False:
+            hyper = Hyperparameters(self.kernel_, self.likelihood_)
+            mixture = self._mixture(self.posteriors_[0].universe, hyper)
+            self.posteriors_ = update_posteriors(self.posteriors_, mixture, self._pair_counts())
+        if self.personal_ is not None:
+            self.n_unsettled_ += answers.n_comparisons
+            more = More(
+                known,
+                self.comparisons_,
+                Inputs(self.membership_, index=np.arange(len(self.membership_))),
             )
-
-    def _plan(self) -> Plan:
-        *rest, last = np.ravel(self.concentration).tolist()
-        prior = (rest[0], last) if rest else None
-        return Plan(
-            sampler=self.sampler,
-            n_warmup=self.n_sweeps // 2,
-            concentration=rest[0] / last if rest else last,
-            concentration_prior=prior,
-            learn=self.optimize is not None,
-            own=self.hyperparameters == "community",
-        )
+            if more.is_settled(polish, self.n_unsettled_):
+                self.n_unsettled_ = 0
+            self.personal_ = update_personal(self.personal_, more, self.n_unsettled_ == 0)
 
     def _mixture(self, items: Inputs, hyper: Hyperparameters) -> Mixture:
         """Over the users who answered anything: the others belong anywhere."""
         answers = self._answers()
-        active = np.flatnonzero(np.diff(answers.counts.indptr))
-        if len(active) < answers.n_users:
-            answers = answers.take(active)
+        some = active(answers)
+        if len(some) < answers.n_users:
+            answers = answers.take(some)
         return Mixture(answers, items, hyper, Settings(tolerance=SITE_TOLERANCE), self.rank)
 
     def _run(self, mixture: Mixture, chains: Sequence[Chain], n_sweeps: int) -> Self:
         with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
-            done, completed = run_chains(mixture, self._plan(), chains, n_sweeps, watch)
+            done, completed = run_chains(mixture, checked_plan(self), chains, n_sweeps, watch)
         self._store(mixture, done, completed)
         if self.personal and completed:
             self._fit_personal(mixture.items)
@@ -232,23 +257,26 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         self.chains_, self.draws_ = chains, draws
         self.kernel_, self.likelihood_ = mixture.hyper.at(theta)
         self.n_communities_, self.community_counts_ = draws.n_communities, draws.counts()
-        answers = self._answers()
-        self.membership_ = draws.membership(answers)
-        pair_counts = np.ascontiguousarray((answers.counts.T @ self.membership_).T)
-        fits = fit_reported(mixture, pair_counts, theta, self.hyperparameters == "community")
+        self.membership_ = draws.membership(self._answers())
+        own = self.hyperparameters == "community"
+        fits = fit_reported(mixture, self._pair_counts(), theta, own)
         self.posteriors_ = tuple(fit.posterior for fit in fits)
-        self.personal_: UserPosteriors | None = None
-        self.communal_share_ = 1.0
-        n_warmup = self._plan().n_warmup
+        self.personal_, self.communal_share_, self.n_unsettled_ = None, 1.0, 0
+        self.sampled_ = self.comparisons_
+        n_warmup = checked_plan(self).n_warmup
         self.diagnostics_ = diagnose(chains, draws, mixture.answers, n_warmup, completed)
         if (message := self.diagnostics_.advice()) is not None:
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _fit_personal(self, items: Inputs) -> None:
-        kernel = self.kernel or _personal_kernel(items)
+        kernel = self.kernel or taste_kernel(items)
         model = PersonalModel(items, kernel, get(self.likelihood), self.draws_, Settings())
         rng = np.random.default_rng(self.chains_[0].state.seed)
         self.personal_, self.communal_share_ = fit_personal(model, self.comparisons_, rng)
+
+    def _pair_counts(self) -> FloatArray:
+        """(C, m) how often each answer was given in each community, members counting softly."""
+        return np.ascontiguousarray((self._answers().counts.T @ self.membership_).T)
 
     def _answers(self) -> Answers:
         """All users' answers, indexed once for each set of comparisons."""
@@ -312,12 +340,7 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         """
         who = self._users(users)
         index = self.comparisons_.pair_index(pairs)
-        if len(who) not in (1, len(index)):
-            raise DataError(
-                f"there are {len(index)} pairs and {len(who)} users: give one user for all pairs, "
-                "or one for each"
-            )
-        who = np.broadcast_to(who, len(index))
+        who = one_user_a_pair(who, len(index))
         first, second = index[:, 0], index[:, 1]
         if self.personal_ is not None:
             difference = self.personal_.differences(who, first, second)
@@ -341,36 +364,19 @@ class CommunityGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         """
         check_is_fitted(self, "draws_")
         known: Comparisons = self.comparisons_
-        if again := set(data.users) & set(known.users):
-            raise DataError(
-                f"{len(again)} of the users to fold in were fitted already, such as "
-                f"{min(again, key=str)!r}: fold in new users only, and fit again for the others"
-            )
-        items = known.item_index(data.items)
+        check_newcomers(known, data)
         model = copy.copy(self)
-        model.comparisons_ = known.extend(data)
+        model._begin(known.extend(data), self.n_learned_)
         newcomers = np.arange(known.n_users, model.comparisons_.n_users)
-        added = self.draws_.membership(model._answers().take(newcomers))
-        model.membership_ = np.concatenate([self.membership_, added])
+        model.membership_ = update_membership(
+            self.draws_, self.membership_, model._answers(), newcomers
+        )
         if self.personal_ is not None:
-            votes = Votes.of(data)
-            votes = replace(
-                votes,
-                user=votes.user + known.n_users,
-                winner=items[votes.winner],
-                loser=items[votes.loser],
-            )
-            features = Inputs(added, index=np.arange(len(added)))
+            features = Inputs(model.membership_[newcomers], index=np.arange(len(newcomers)))
+            votes = votes_of_newcomers(known, model.comparisons_)
             model.personal_, _ = fold_in(self.personal_, features, votes, Settings())
         return model
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file; `penchant.load(path)` reads it back."""
         save(self, path)
-
-
-def _personal_kernel(items: Inputs) -> Kernel:
-    """How deviations of taste go together: learned entry by entry where items have no features."""
-    if items.X is None:
-        return FreeCovariance.of(np.eye(len(items)))
-    return default_kernel(items) + Independent()

@@ -12,33 +12,47 @@ from sklearn.utils.validation import check_is_fitted
 
 from penchant.data import Comparisons, check_connected
 from penchant.data.names import Lookup
-from penchant.errors import ConvergenceWarning, DataError, DataWarning
+from penchant.errors import ConvergenceWarning, DataWarning
 from penchant.inference import RULES, Posterior, Settings
-from penchant.kernels import Constant, Independent, Inputs, Kernel
+from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
-from penchant.models.defaults import default_kernel
+from penchant.models.asking import Asking
 from penchant.models.features import FeatureColumns
+from penchant.models.people import (
+    check_sharing,
+    check_sparse,
+    one_user_a_pair,
+    taste_kernel,
+    user_kernel,
+    with_more_users,
+)
 from penchant.models.ranking import Ranking, ranking_of
 from penchant.models.storage import save
 from penchant.models.validation import check_choice, check_row_pairs
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.people.fold_in import fold_in
-from penchant.people.free import FreeCovariance
+from penchant.people.fold_in import check_newcomers, fold_in, votes_of_newcomers
 from penchant.people.learning import expectation_maximize, maximize
 from penchant.people.multi_user import Hyperparameters, Problem, Solution, posteriors_of, solve
 from penchant.people.posterior import UserPosteriors
 from penchant.people.progress import progress_bar
 from penchant.people.sparse import restrict, select
+from penchant.people.update import More, absorb, settle
 from penchant.people.votes import Votes
 
 
-class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class MultiUserGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Utilities of items for each of many users, with uncertainty, from all their comparisons.
 
     Every user's utilities are what users share plus a deviation of their own:
     Cov = (ρ K_user + (1 − ρ) I) ⊗ K_item. Who compared little is filled in from the others, who
     compared much goes their own way. Time and memory grow linearly with the number of users.
+
+    `tell` takes answers by known and by new users (without features). Settled, it is a refit with
+    the same hyperparameters, of users who were folded in too. With polish=False the answer of a
+    user who was fitted changes their own utilities and what users share, by one rank-one step;
+    new users are folded in. That is the default beyond 3,000 distinct answers, until 2 % are not
+    settled; with `sparse` everything is settled always.
 
     Parameters
     ----------
@@ -72,7 +86,8 @@ class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
     log_evidence_ : float
     report_ : Report, how inference went
     kept_users_, kept_items_, kept_ : with `sparse`, whom and what it kept, and by what measure
-    comparisons_ : the data that were fitted
+    comparisons_ : the data that were fitted, and told since
+    n_unsettled_ : how many answers were told but only absorbed
 
     Examples
     --------
@@ -86,6 +101,9 @@ class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
     >>> bool(gp.predict_proba([("tea", "water")], users="cem")[0] > 0.5)
     True
     """
+
+    posterior_: UserPosteriors
+    n_unsettled_: int
 
     def __init__(
         self,
@@ -130,40 +148,48 @@ class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         self.user_columns_, users = FeatureColumns.of(
             user_features, data.n_users, "users", scale=self.user_kernel is None
         )
-        self.comparisons_ = data
-        start = Hyperparameters(
-            self._start_item_kernel(items), self._start_user_kernel(users), self.sharing, likelihood
-        )
+        self._begin(data)
         problem = Problem.of(items, users, votes, Settings(self.inference))
-        return self._store(problem, self._solve(problem, start))
+        return self._store(problem, self._solve(problem, self._start(items, users)))
+
+    def _learn_from(self, answers: Comparisons, polish: bool | None) -> None:
+        known: Comparisons = self.comparisons_
+        posterior = self.posterior_
+        self.comparisons_ = known.extend(answers)
+        more = More(known, self.comparisons_, with_more_users(posterior, self.comparisons_.n_users))
+        settings, unsettled = Settings(self.inference), self.n_unsettled_ + answers.n_comparisons
+        absorbed = None
+        if not more.is_settled(polish, unsettled):
+            absorbed = absorb(posterior, more, settings)
+        if absorbed is None:
+            self._store(*settle(posterior, more, settings))
+        else:
+            self.posterior_, self.n_unsettled_ = absorbed, unsettled
+
+    def _relearn(self) -> None:
+        posterior, votes = self.posterior_, Votes.of(self.comparisons_)
+        problem = Problem.of(posterior.items, posterior.users, votes, Settings(self.inference))
+        self._store(problem, self._solve(problem, self._start(posterior.items, posterior.users)))
 
     def _check_parameters(self) -> None:
         check_choice(self, "inference", RULES)
         check_choice(self, "optimize", ("evidence", "em", None))
         if not isinstance(self.item_kernel, Kernel | None):
             check_choice(self, "item_kernel", ("free", None))
-        if not 0.0 < self.sharing < 1.0:
-            raise DataError(
-                f"MultiUserGP: sharing={self.sharing!r}: it must lie strictly between 0 (everybody "
-                "apart) and 1 (everybody the same)"
-            )
-        if self.sparse is not None and not (len(self.sparse) == 2 and min(self.sparse) >= 1):
-            raise DataError(
-                f"MultiUserGP: sparse={self.sparse!r}: it must be (n_users, n_items) to keep, at "
-                "least one each, such as (4, 8)"
-            )
+        check_sharing(self.sharing)
+        check_sparse(self.sparse)
 
-    def _start_item_kernel(self, items: Inputs) -> Kernel:
-        if isinstance(self.item_kernel, Kernel):
-            return self.item_kernel
-        if self.item_kernel == "free" or items.X is None:
-            return FreeCovariance.of(np.eye(len(items)))
-        return default_kernel(items) + Independent()
-
-    def _start_user_kernel(self, users: Inputs) -> Kernel:
-        if self.user_kernel is not None:
-            return self.user_kernel
-        return Constant(1.0) if users.X is None else 1.0 + default_kernel(users)
+    def _start(self, items: Inputs, users: Inputs) -> Hyperparameters:
+        """Where learning starts."""
+        given = self.item_kernel
+        if given == "free":
+            items = replace(items, X=None)
+        return Hyperparameters(
+            given if isinstance(given, Kernel) else taste_kernel(items),
+            self.user_kernel or user_kernel(users),
+            self.sharing,
+            get(self.likelihood),
+        )
 
     def _solve(self, problem: Problem, start: Hyperparameters) -> Solution:
         if self.optimize is None:
@@ -185,7 +211,7 @@ class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
             self.kept_ = kept
             self.kept_users_ = tuple(self.comparisons_.users[i] for i in kept.users)
             self.kept_items_ = tuple(self.comparisons_.items[i] for i in kept.items)
-        self.posterior_ = posteriors_of(problem, solution)
+        self.posterior_, self.n_unsettled_ = posteriors_of(problem, solution), 0
         return self
 
     def predict(
@@ -223,12 +249,7 @@ class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
             index = self.comparisons_.pair_index(pairs)
         else:
             index = check_row_pairs(pairs, len(posterior.target))
-        if len(who) not in (1, len(index)):
-            raise DataError(
-                f"there are {len(index)} pairs and {len(who)} users: give one user for all pairs, "
-                "or one for each"
-            )
-        who = np.broadcast_to(who, len(index))
+        who = one_user_a_pair(who, len(index))
         return posterior.likelihood.prob(*posterior.differences(who, index[:, 0], index[:, 1]))
 
     def rank(self, user: Any = None, level: float = 0.95, n_samples: int = 4000) -> Ranking:
@@ -263,25 +284,16 @@ class MultiUserGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyp
         """
         check_is_fitted(self, "posterior_")
         known: Comparisons = self.comparisons_
-        if again := set(data.users) & set(known.users):
-            raise DataError(
-                f"{len(again)} of the users to fold in were fitted already, such as "
-                f"{min(again, key=str)!r}: fold in new users only, and fit again for the others"
-            )
-        items = known.item_index(data.items)
-        votes = Votes.of(data)
-        votes = replace(
-            votes,
-            user=votes.user + known.n_users,
-            winner=items[votes.winner],
-            loser=items[votes.loser],
-        )
+        check_newcomers(known, data)
         newcomers = self.user_columns_.rows(user_features, data.n_users, "users")
         model = copy.copy(self)
+        model._begin(known.extend(data), self.n_learned_)
         model.posterior_, model.report_ = fold_in(
-            self.posterior_, newcomers, votes, Settings(self.inference)
+            self.posterior_,
+            newcomers,
+            votes_of_newcomers(known, model.comparisons_),
+            Settings(self.inference),
         )
-        model.comparisons_ = known.extend(data)
         return model
 
     def save(self, path: str | PathLike[str]) -> None:

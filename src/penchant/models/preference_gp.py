@@ -1,7 +1,7 @@
 """PreferenceGP: a Gaussian-process preference model with relations between items (paper 000)."""
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any, Self
 
@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from penchant.ask import Rules, as_answers, ask, remember, restore, rng_for, without_last
 from penchant.data import Comparisons, check_connected
 from penchant.errors import ConvergenceWarning, DataError, DataWarning
 from penchant.inference import (
@@ -28,6 +27,7 @@ from penchant.inference import (
 from penchant.inference.update import Learned, tell
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, get
+from penchant.models.asking import Asking
 from penchant.models.defaults import Scaling, default_kernel
 from penchant.models.ranking import Ranking, RankParameter, ranking_of
 from penchant.models.storage import save
@@ -39,15 +39,19 @@ from penchant.models.validation import (
     warn_constant_features,
 )
 from penchant.numerics.random import RandomState, as_rng
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import FloatArray
 
 
-class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Utilities of items from comparisons, with uncertainty, features and relations.
 
     One Gaussian process prior over the items' utilities: a kernel on their features plus one
     graph kernel per relation between them, each with its own weight (paper 000, Eqs. 1–5).
     Comparisons by different people are pooled; for taste by person see `MultiUserGP`.
+
+    `tell(polish=False)` absorbs answers in O(rank²) each and leaves the other sites where they
+    are; by default that is what happens beyond 500 items, until 2 % of the comparisons are not
+    settled.
 
     Parameters
     ----------
@@ -78,7 +82,7 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
     kernel_, likelihood_ : with learned parameters
     log_evidence_ : float
     report_ : Report, how inference went
-    comparisons_ : the data that were fitted, and told since
+    comparisons_ : the data that were fitted, pooled, and told since
     n_unsettled_ : how many answers were told but only absorbed, see `tell`
 
     Examples
@@ -143,9 +147,7 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
             warnings.warn(message, DataWarning, stacklevel=2)
         if X is not None:
             warn_constant_features(X)
-        self._told: tuple[dict[str, Any], ...] = ()
-        self.last_told_: IntArray = np.empty((0, 2), dtype=np.intp)
-        self.comparisons_ = data
+        self._begin(data.pooled() if data.user is not None else data)
         self.n_features_in_ = 0 if X is None else X.shape[1]
         return self._learn(Inputs(self._scaled(X), graphs, np.arange(data.n_items)), edges)
 
@@ -167,7 +169,7 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
         self.log_evidence_, self.report_ = inference.log_evidence, inference.report
         self.sites_ = inference.sites
         self.posterior_ = posterior_of(problem, solution)
-        self.n_learned_, self.n_unsettled_ = self.comparisons_.n_comparisons, 0
+        self.n_unsettled_ = 0
         if not self.report_.converged:
             warnings.warn(self.report_.advice(), ConvergenceWarning, stacklevel=4)
         return self
@@ -260,49 +262,9 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
             self.posterior_, self.comparisons_.items, level, n_samples, as_rng(self.random_state)
         )
 
-    def ask(
-        self,
-        k: int = 1,
-        criterion: str = "variance_ratio",
-        *,
-        rules: Rules | None = None,
-        random_state: RandomState = None,
-    ) -> list[tuple[Any, Any]]:
-        """The k pairs of items, by name, that it is best to compare next.
-
-        criterion : "variance_ratio" (paper 000: close and uncertain), "information_gain" (for
-            the whole order), "expected_best" or "thompson" (for the best item), "random".
-        rules : what may be asked, a `penchant.ask.Rules`.
-        random_state : None to follow the estimator's, with other draws after every tell.
-        """
-        check_is_fitted(self, "posterior_")
-        data = self.comparisons_
-        rng = rng_for(self.random_state if random_state is None else random_state, data)
-        rules = without_last(rules, data, self.last_told_)
-        return ask(self.posterior_, data, k, criterion, rules, rng)
-
-    def tell(
-        self,
-        more: Comparisons | Iterable[tuple[Any, Any]],
-        *,
-        polish: bool | None = None,
-        relearn: float | None = None,
-    ) -> Self:
-        """Learn from more answers without a refit; `undo` takes them back.
-
-        more : comparisons, or (winner, loser) pairs, between known items.
-        polish : True settles everything, equal to a refit with the same hyperparameters; False
-            only absorbs the answers, in O(rank²) each. None: True up to 500 items, beyond
-            that whenever 2 % of the comparisons are not settled.
-        relearn : learn the hyperparameters again, as `fit` does, once the comparisons have
-            grown by this share since they were last learned; None: never.
-        """
-        check_is_fitted(self, "posterior_")
-        known = self.comparisons_ if self.comparisons_.user is None else self.comparisons_.pooled()
-        answers = as_answers(known, more)
-        self.likelihood_.check(Edges.of(answers).outcomes)
+    def _learn_from(self, answers: Comparisons, polish: bool | None) -> None:
         before = Learned(
-            known,
+            self.comparisons_,
             self.posterior_,
             self.sites_,
             self.log_evidence_,
@@ -310,19 +272,12 @@ class PreferenceGP(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
             self.n_unsettled_,
         )
         after = tell(before, answers, Settings(self.inference), self._rank_bound, polish)
-        remember(self)
         self.comparisons_, self.posterior_, self.sites_ = after.data, after.posterior, after.sites
         self.log_evidence_, self.report_ = after.log_evidence, after.report
         self.n_unsettled_ = after.n_unsettled
-        self.last_told_ = np.column_stack([answers.winner, answers.loser])
-        if relearn is not None and after.data.n_comparisons >= (1.0 + relearn) * self.n_learned_:
-            self._learn(self.posterior_.universe, Edges.of(self.comparisons_))
-        return self
 
-    def undo(self) -> Self:
-        """Take the last `tell` back, exactly."""
-        restore(self)
-        return self
+    def _relearn(self) -> None:
+        self._learn(self.posterior_.universe, Edges.of(self.comparisons_))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file; `penchant.load(path)` reads it back."""

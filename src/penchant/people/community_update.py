@@ -32,8 +32,19 @@ def update_membership(
     """(U, C) memberships after the users `told` answered more; the others' stay as they are."""
     updated = np.zeros((answers.n_users, membership.shape[1]))
     updated[: len(membership)] = membership
-    updated[told] = draws.membership(answers.take(told))
+    updated[told] = draws.membership(_compact(answers.take(told)))
     return updated
+
+
+def _compact(answers: Answers) -> Answers:
+    """Without the answers that none of the users gave: a draw's table is then as small."""
+    given = np.unique(answers.counts.indices)
+    return Answers(
+        answers.counts[:, given],
+        answers.winner[given],
+        answers.loser[given],
+        answers.outcomes.part(given),
+    )
 
 
 def update_posteriors(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from penchant.numerics.types import FloatArray
-from penchant.plots.style import BLUE, COLOURS, COLUMN_WIDTH, GREY, axes, tidy
+from penchant.plots.style import BLUE, COLOURS, COLUMN_WIDTH, GREY, MARKERS, axes, name_ticks, tidy
 
 MAP_USERS = 5_000
 """Users drawn on a map: more would only cover each other."""
@@ -15,7 +15,7 @@ MAP_USERS = 5_000
 def plot_membership_map(
     utilities: FloatArray, membership: FloatArray, ax: Any | None = None
 ) -> Any:
-    """Users as points: near each other when they like the same, coloured by community.
+    """Users as points: near each other when they like the same, shaped by community.
 
     utilities : (n_users, n_items), what `model.predict()` returns; drawn along their two widest
     directions. membership : `model.membership_`; the paler a point, the less sure where it is.
@@ -42,7 +42,8 @@ def plot_membership_map(
             color=COLOURS[c % len(COLOURS)],
             alpha=np.clip(membership[some][mine, c], 0.1, 1.0),
             linewidths=0,
-            label=f"community {c}",
+            marker=MARKERS[c % len(MARKERS)],
+            label=f"community {c} ({mine.sum()})",
         )
     ax.legend(fontsize=6, frameon=False)
     share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)
@@ -75,35 +76,42 @@ def plot_community_utilities(
 ) -> list[Any]:
     """Each community's utilities with intervals, side by side (paper 004, Figure 2).
 
-    communities : `model.communities_`. Items stand in the same order in every panel: by their
-    average over communities. top : how many of them to draw.
+    communities : `model.communities_`. Zero is a community's average item, the only zero that
+    comparisons know. Items stand in the same order in every panel: by their average over
+    communities. top : how many of them to draw.
 
     >>> from types import SimpleNamespace as Some
     >>> row = Some(item="tea", utility=1.0, low=0.0, high=2.0)
     >>> len(plot_community_utilities([Some(ranking=[row], share=0.5)] * 2))
     2
     """
-    rows = [{row.item: row for row in community.ranking} for community in communities]
+    tables = [_above_average(community.ranking) for community in communities]
     share = [community.share for community in communities]
     average = {
-        item: sum(w * panel[item].utility for w, panel in zip(share, rows, strict=True))
-        for item in rows[0]
+        item: sum(w * table[item][1] for w, table in zip(share, tables, strict=True))
+        for item in tables[0]
     }
     items = sorted(average, key=lambda item: -average[item])[:top]
-    panels = _side_by_side(len(rows), len(items)) if axs is None else list(axs)
+    panels = _side_by_side(len(tables), len(items)) if axs is None else list(axs)
     places = range(len(items))
-    for c, (ax, panel) in enumerate(zip(panels, rows, strict=True)):
-        shown = [panel[item] for item in items]
-        ax.hlines(places, [r.low for r in shown], [r.high for r in shown], color=GREY, linewidth=1)
-        colour = COLOURS[c % len(COLOURS)]
-        ax.scatter([r.utility for r in shown], places, color=colour, s=14, zorder=3)
-        ax.set_yticks(places, [str(item) for item in items])
+    for c, (ax, table) in enumerate(zip(panels, tables, strict=True)):
+        low, utility, high = zip(*(table[item] for item in items), strict=True)
+        ax.axvline(0.0, color=GREY, linewidth=0.5, linestyle=":")
+        ax.hlines(places, low, high, color=GREY, linewidth=1)
+        ax.scatter(utility, places, color=COLOURS[c % len(COLOURS)], s=14, zorder=3)
+        name_ticks(ax.yaxis, items)
         ax.tick_params(labelleft=c == 0)
-        ax.set_xlabel("utility")
+        ax.set_ylim(len(items) - 0.5, -0.5)  # the best on top, in shared axes and in others
+        ax.set_xlabel("utility above average")
         ax.set_title(f"community {c} ({communities[c].share:.0%})")
         tidy(ax)
-    panels[0].invert_yaxis()
     return panels
+
+
+def _above_average(ranking: Sequence[Any]) -> dict[Any, tuple[float, float, float]]:
+    """Item → low, utility and high, told from the average item."""
+    zero = sum(row.utility for row in ranking) / len(ranking)
+    return {row.item: (row.low - zero, row.utility - zero, row.high - zero) for row in ranking}
 
 
 def _side_by_side(n_panels: int, n_rows: int) -> list[Any]:

@@ -15,18 +15,22 @@ def plot_evidence(
     """Log evidence against steps of an optimiser, or log joint against sweeps of a sampler.
 
     traces : (n_steps,), or label → such a column, one line each. A line that still climbs at its
-    right end has not settled.
+    right end has not settled. The first tenth may climb in from below the figure, which would
+    otherwise show nothing else.
 
     >>> ax = plot_evidence({"chain 1": [-90, -60, -58], "chain 2": [-80, -59, -58]})
     >>> len(ax.lines)
     2
     """
-    named = traces if isinstance(traces, Mapping) else {"": traces}
+    given = traces if isinstance(traces, Mapping) else {"": traces}
+    named = {label: np.asarray(trace, dtype=np.float64) for label, trace in given.items()}
     ax = axes(ax)
     for k, (label, trace) in enumerate(named.items()):
-        values = np.asarray(trace, dtype=np.float64)
         colour = COLOURS[k % len(COLOURS)]
-        ax.plot(np.arange(1, values.size + 1), values, color=colour, linewidth=1, label=label)
+        ax.plot(np.arange(1, trace.size + 1), trace, color=colour, linewidth=1, label=label)
+    late = np.concatenate([trace[trace.size // 10 :] for trace in named.values()])
+    margin = 0.05 * max(float(np.ptp(late)), 1.0)
+    ax.set_ylim(late.min() - margin, late.max() + margin)
     ax.set(xlabel=xlabel, ylabel="log evidence")
     if len(named) > 1:
         ax.legend(fontsize=6, frameon=False)

@@ -5,6 +5,8 @@ from typing import Any
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#666666"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000")
+MARKERS = "os^Dv<>"
+"""As many as there are colours: who sees no colours still tells points apart."""
 COLUMN_WIDTH = 3.5
 """Inches: one column of a journal page."""
 NAME_LENGTH = 28

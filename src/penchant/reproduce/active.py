@@ -7,16 +7,16 @@ items of which the best, or the whole order, is to be found.
 
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from penchant.ask import CRITERIA
-from penchant.data.datasets import load_cora
+from penchant.data.datasets import load_cora, load_sushi_b
 from penchant.data.folder import data_at
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 from penchant.plots.learning import plot_learning
-from penchant.plots.style import BLUE, ORANGE, tidy
+from penchant.plots.style import BLUE, COLOURS, tidy
 from penchant.reproduce.active_tasks import (
     Items,
     Query,
@@ -27,41 +27,65 @@ from penchant.reproduce.active_tasks import (
     made_up_task,
     sushi_task,
 )
+from penchant.reproduce.page import Claim, Page, spread
+from penchant.reproduce.stand_ins import linked_papers, rankings_like_sushi
 
 Curves = dict[str, FloatArray]
+CHOSEN = tuple(name for name in CRITERIA if name != "random")
 MADE_UP = (Items(2.0, n_features=2), Items(3.0), Items(2.0), Items(1.0))
 """Made-up items; the first are the ones drawn."""
+N_PAIRS = 10
 
+_ABOUT = (
+    "Kersting and Xu, *Learning Preferences with Hidden Common Cause Relations*, section 5. "
+    "Criteria differ in what they are for: `variance_ratio` (the "
+    "paper's) and `information_gain` look for the whole order, `expected_best` and `thompson` for "
+    "the best item."
+)
 _ABOUT_FIGURE_4 = (
-    "Cora instead of TREC: a query is a topic and 1,000 random papers; 10 pairs of a relevant and "
-    "an irrelevant paper are known, chosen one after another by each criterion, or drawn at "
-    "random 20 times. Error: share of all such pairs predicted wrongly; AUC: of the predicted "
-    "probabilities. The paper's criterion is `variance_ratio`; it reports 9 of 10."
-)
-_ABOUT_CURVES = (
-    "Learning curves, mean ± standard error. The criteria differ in what they are for: "
-    "`expected_best` and `thompson` look for the best item, the others for the whole order."
+    "Cora instead of TREC: a query is a topic and a random subset of papers; {n} pairs of a "
+    "relevant and an irrelevant paper are known, chosen one after another by each criterion, or "
+    "drawn at random {draws} times. Error: share of all such pairs predicted wrongly; AUC: of the "
+    "predicted probabilities; random: mean ± standard deviation of the draws."
 )
 
 
-def figure_4(
-    queries: list[Query], n_pairs: int, n_draws: int
-) -> tuple[dict[str, FloatArray], FloatArray]:
+class Sizes(NamedTuple):
+    """How much is run."""
+
+    queries: int
+    papers: int
+    draws: int
+    seeds: int
+    answers: int
+
+
+FULL, QUICK = Sizes(10, 1_000, 20, 30, 300), Sizes(3, 200, 5, 4, 60)
+
+
+def figure_4(queries: list[Query], n_draws: int) -> tuple[dict[str, FloatArray], FloatArray]:
     """Error and AUC: (queries, 2) of each criterion, and (queries, draws, 2) of random pairs."""
-    chosen: dict[str, list[tuple[float, float]]] = {name: [] for name in CRITERIA}
+    chosen: dict[str, list[tuple[float, float]]] = {name: [] for name in CHOSEN}
     by_chance = np.empty((len(queries), n_draws, 2))
     for q, query in enumerate(queries):
         settled = Settled(query.task.prior)
         for draw in range(n_draws):
             rng = np.random.default_rng([1, q, draw])
-            winner, loser = rng.choice(query.task.pairs, n_pairs, replace=False).T
+            winner, loser = rng.choice(query.task.pairs, N_PAIRS, replace=False).T
             by_chance[q, draw] = query.figures(settled.fit(winner, loser))
         for name in chosen:
             settled.model = None
             rng = np.random.default_rng([2, q])
-            _, belief = explore(query.task, name, n_pairs, rng, settled)
+            _, belief = explore(query.task, name, N_PAIRS, rng, settled)
             chosen[name].append(query.figures(belief))
     return {name: np.array(values) for name, values in chosen.items()}, by_chance
+
+
+def better_than_chance(chosen: FloatArray, by_chance: FloatArray) -> IntArray:
+    """In how many queries the mean of random is beaten: (3,) in error, in AUC, in both."""
+    mean = by_chance.mean(axis=1)
+    error, area = chosen[:, 0] < mean[:, 0], chosen[:, 1] > mean[:, 1]
+    return np.array([error.sum(), area.sum(), (error & area).sum()])
 
 
 def learning_curves(tasks: list[Task], n_answers: int) -> Curves:
@@ -77,81 +101,93 @@ def learning_curves(tasks: list[Task], n_answers: int) -> Curves:
     }
 
 
-def figure_4_table(chosen: Mapping[str, FloatArray], by_chance: FloatArray) -> str:
-    """Error and AUC of every query, and in how many each criterion beats the mean of chance."""
-    names = [name for name in chosen if name != "random"]
-    mean, deviation = by_chance.mean(axis=1), by_chance.std(axis=1, ddof=1)
-    rows = [
-        "| query | random, error | random, AUC | "
-        + " | ".join(f"{name}, error | AUC" for name in names)
-        + " |",
-        "|---" * (3 + 2 * len(names)) + "|",
-    ]
-    for q in range(len(mean)):
-        cells = [f"{m:.3f} ± {d:.3f}" for m, d in zip(mean[q], deviation[q], strict=True)]
-        cells += [f"{value:.3f}" for name in names for value in chosen[name][q]]
-        rows.append(f"| {q + 1} | " + " | ".join(cells) + " |")
-    better = {
-        name: (chosen[name][:, 0] < mean[:, 0], chosen[name][:, 1] > mean[:, 1]) for name in names
-    }
-    wins = [f"{np.sum(e)} | {np.sum(e & a)} in both" for e, a in better.values()]
-    rows.append("| better than the mean of random | | | " + " | ".join(wins) + " |")
-    return "\n".join(rows)
-
-
-def curves_table(curves: Curves) -> str:
-    """Mean ± standard error of each criterion at a tenth, a quarter, half and all of the way."""
-    length = next(iter(curves.values())).shape[1]
-    at = [length // 10, length // 4, length // 2, length]
-    rows = ["| criterion | " + " | ".join(f"{n} answers" for n in at) + " |", "|---" * 5 + "|"]
-    for name, runs in curves.items():
-        error = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
-        cells = [f"{runs[:, n - 1].mean():.3f} ± {error[n - 1]:.3f}" for n in at]
-        rows.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(rows)
-
-
 def answers_to_match(curves: Curves) -> dict[str, int | None]:
-    """How many answers each criterion needs for the mean that random has at the end."""
+    """How many answers each criterion needs for the mean that random has at the end.
+
+    >>> answers_to_match({"random": np.array([[0.4, 0.2]]), "active": np.array([[0.1, 0.1]])})
+    {'random': 2, 'active': 1}
+    """
     target = curves["random"].mean(axis=0)[-1]
     reached = {name: np.flatnonzero(runs.mean(axis=0) <= target) for name, runs in curves.items()}
     return {name: int(when[0]) + 1 if len(when) else None for name, when in reached.items()}
 
 
-def _needed(items: Items, order: Curves) -> str:
-    needed = answers_to_match(order).items()
-    listed = ", ".join(f"{name} {n or 'more than 200'}" for name, n in needed)
-    return f"Answers until the pair error that random has after 200, {items}: {listed}."
+def report_figure_4(page: Page, queries: list[Query], n_draws: int) -> None:
+    """The table, the drawing, and what became of the paper's claim."""
+    chosen, by_chance = figure_4(queries, n_draws)
+    mean, deviation = by_chance.mean(axis=1), by_chance.std(axis=1, ddof=1)
+    page.say(_ABOUT_FIGURE_4.format(n=N_PAIRS, draws=n_draws))
+    head = ["query", "random, error", "AUC"]
+    head += [title for name in CHOSEN for title in (f"{name}, error", "AUC")]
+    rows = []
+    for q in range(len(queries)):
+        cells = [f"{m:.3f} ± {d:.3f}" for m, d in zip(mean[q], deviation[q], strict=True)]
+        cells += [f"{value:.3f}" for name in CHOSEN for value in chosen[name][q]]
+        rows.append([str(q + 1), *cells])
+    wins = {name: better_than_chance(chosen[name], by_chance) for name in CHOSEN}
+    counted = [
+        cell
+        for error, area, both in wins.values()
+        for cell in (f"{error}", f"{area} ({both} in both)")
+    ]
+    page.table(head, [*rows, ["better than random", "", "", *counted]])
+    page.figure(drawn_figure_4(chosen, by_chance), "active_figure_4", "Figure 4, on Cora")
+    error, area, both = wins["variance_ratio"]
+    page.claim(
+        Claim(
+            "pairs chosen by the ratio of variance and squared difference beat the mean of random "
+            "pairs in 9 of 10 queries",
+            f"{error} in error, {area} in AUC, {both} in both, of {len(queries)}",
+            bool(10 * both >= 8 * len(queries)),
+            "another collection than the paper's; its criterion as printed",
+        )
+    )
+    best = max(CHOSEN, key=lambda name: int(wins[name][2]))
+    page.say(
+        f"Of the {len(CHOSEN)} criteria `{best}` does best: {wins[best][2]} of {len(queries)} "
+        "queries in both. They were tried on the same queries, and a coin would win 8 of 10 with "
+        "probability 0.05."
+    )
 
 
-def draw_figure_4(active: FloatArray, by_chance: FloatArray, path: Path) -> None:
-    """Error and AUC of each query: random draws with their deviation, the paper's criterion."""
+def report_curves(page: Page, name: str, curves: Curves, measure: str) -> None:
+    """Mean ± standard error on the way, and the drawing."""
+    n_runs, length = curves["random"].shape
+    at = [length // 10, length // 4, length // 2, length]
+    rows = [[which, *(spread(runs[:, n - 1]) for n in at)] for which, runs in curves.items()]
+    page.say(f"{measure[:1].upper()}{measure[1:]}, mean ± standard error of {n_runs} runs.")
+    page.table(["criterion", *(f"{n} answers" for n in at)], rows)
+    page.figure(drawn_curves(curves, measure), f"active_{name}", f"{measure}, with 95 % bands")
+
+
+def drawn_figure_4(chosen: Mapping[str, FloatArray], by_chance: FloatArray) -> Any:
+    """Error and AUC of each query: random draws with their deviation, and two criteria."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 2.8), layout="constrained", dpi=200)
-    queries = np.arange(1, len(active) + 1)
+    figure = Figure(figsize=(7, 2.8), layout="constrained")
+    queries = np.arange(1, len(by_chance) + 1)
     for column, (ax, what) in enumerate(zip(figure.subplots(1, 2), ("error", "AUC"), strict=True)):
         mean, deviation = (f(by_chance[:, :, column], axis=1) for f in (np.mean, np.std))
         ax.errorbar(
             queries, mean, deviation, fmt="o", color=BLUE, markersize=4, capsize=2, label="random"
         )
-        ax.plot(queries, active[:, column], "s", color=ORANGE, markersize=4, label="chosen")
+        for name, colour, mark in zip(
+            ("variance_ratio", "thompson"), COLOURS[1:], "s^", strict=False
+        ):
+            ax.plot(queries, chosen[name][:, column], mark, color=colour, markersize=4, label=name)
         ax.set(xlabel="query", ylabel=what, xticks=queries)
         tidy(ax)
     ax.legend(fontsize=6, frameon=False)
-    figure.savefig(path)
+    return figure
 
 
-def draw_curves(curves: Mapping[str, Curves], path: Path) -> None:
-    """One panel of learning curves for each task."""
+def drawn_curves(curves: Curves, measure: str) -> Any:
+    """One line for each criterion."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 5.2), layout="constrained", dpi=200)
-    panels = figure.subplots(2, (len(curves) + 1) // 2).ravel()
-    for ax, (what, runs) in zip(panels, curves.items(), strict=False):
-        title, measure = what.split(", ")
-        plot_learning(runs, ax, measure).set_title(title, fontsize=9)
-    figure.savefig(path)
+    figure = Figure(figsize=(4.2, 3.0), layout="constrained")
+    plot_learning(curves, figure.subplots(), measure)
+    return figure
 
 
 def run(
@@ -161,33 +197,33 @@ def run(
 ) -> str:
     """Figure 4 and the learning curves as Markdown; with a folder `out`, drawn there too.
 
-    `quick` takes fewer queries, draws, seeds and answers.
+    `quick` takes fewer queries, papers, draws, seeds and answers, and simulated data for those
+    that are not there.
     """
+    sizes = QUICK if quick else FULL
+    page = Page("Choosing what to compare (paper 000, figure 4)", _ABOUT, quick, out)
     with data_at(data):
-        queries = cora_queries(load_cora(), 3 if quick else 10)
-        sushi = sushi_task()
-    chosen, by_chance = figure_4(queries, 10, 5 if quick else 20)
-    seeds = range(5 if quick else 30)
-    orders = {
-        items: learning_curves([made_up_task(seed, items, find_best=False) for seed in seeds], 200)
-        for items in MADE_UP
-    }
-    curves = {
-        "Cora, pair error": learning_curves([query.task for query in queries], 30),
-        "sushi, pair error": learning_curves([sushi] * len(seeds), 100 if quick else 300),
-        "best of 50 items, simple regret": learning_curves(
-            [made_up_task(seed, MADE_UP[0], find_best=True) for seed in seeds], 100
-        ),
-        "order of 50 items, pair error": orders[MADE_UP[0]],
-    }
-    parts = ["## Choosing what to compare (paper 000, figure 4)", _ABOUT_FIGURE_4]
-    parts += [figure_4_table(chosen, by_chance), _ABOUT_CURVES]
-    for what, runs in curves.items():
-        parts += [f"### {what}", curves_table(runs)]
-    parts += [_needed(items, order) for items, order in orders.items()]
-    if out is not None:
-        folder = Path(out)
-        folder.mkdir(parents=True, exist_ok=True)
-        draw_figure_4(chosen["variance_ratio"], by_chance, folder / "active_figure_4.png")
-        draw_curves(curves, folder / "active_curves.png")
-    return "\n\n".join(parts)
+        with page.part(f"Figure 4: {sizes.queries} queries, {sizes.papers} papers each"):
+            cora = page.load(load_cora, linked_papers)
+            queries = cora_queries(cora, sizes.queries, sizes.papers)
+            report_figure_4(page, queries, sizes.draws)
+        with page.part("Learning curves on Cora"):
+            curves = learning_curves([query.task for query in queries], 30)
+            report_curves(page, "cora", curves, "1 − AUC of the mean utilities")
+        with page.part("Learning curves on sushi"):
+            task = sushi_task(page.load(load_sushi_b, lambda: rankings_like_sushi(n_items=40)))
+            curves = learning_curves([task] * sizes.seeds, sizes.answers)
+            report_curves(page, "sushi", curves, "share of people's choices predicted wrongly")
+    seeds = range(sizes.seeds)
+    with page.part(f"The best of {MADE_UP[0]}"):
+        tasks = [made_up_task(seed, MADE_UP[0], find_best=True) for seed in seeds]
+        report_curves(page, "best", learning_curves(tasks, 100), "simple regret")
+    for items in MADE_UP:
+        with page.part(f"The order of {items}"):
+            tasks = [made_up_task(seed, items, find_best=False) for seed in seeds]
+            order = learning_curves(tasks, 200)
+            if items == MADE_UP[0]:
+                report_curves(page, "order", order, "pair error")
+            needed = [f"{name} {n or 'more'}" for name, n in answers_to_match(order).items()]
+            page.say(f"Answers until the pair error of random at 200: {', '.join(needed)}.")
+    return page.text()

@@ -8,7 +8,8 @@ import numpy as np
 
 from penchant.ask import LOSS, WIN, Belief, Joint, Pool, all_pairs, choose
 from penchant.data import Comparisons
-from penchant.data.datasets import Cora, load_sushi_b
+from penchant.data.datasets import Cora
+from penchant.data.people_datasets import Sushi
 from penchant.kernels import RBF, Independent, Inputs, Linear, RegularizedLaplacian, undirected
 from penchant.likelihoods import Probit
 from penchant.metrics import auc
@@ -127,13 +128,12 @@ def _query(K: FloatArray, relevant: BoolArray) -> Query:
     return Query(task, relevant)
 
 
-def sushi_task() -> Task:
-    """Which of 100 kinds people prefer: a question is answered by somebody who ranked both.
+def sushi_task(sushi: Sushi) -> Task:
+    """Which kinds people prefer: a question is answered by somebody who ranked both.
 
     The prior is learned from the first half of the people; the second half answers, and its
     comparisons judge: the share that the order of the means gets wrong.
     """
-    sushi = load_sushi_b()
     n, half = len(sushi.item_names), len(sushi.rankings) // 2
     teachers = Comparisons.from_rankings(sushi.rankings[:half].tolist(), items=range(n))
     X = sushi.item_features

@@ -1,45 +1,45 @@
 """Paper 001: kernel principal component ranking on sinc pairs, parses and documents.
 
 The sinc experiment and Figure 1 are the paper's. Of its parse data a public sample of 200 parses
-remains; OHSUMED and MQ2008 stand beside it. RLS and KPCR are scikit-learn's.
+remains; OHSUMED and MQ2008 stand beside it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import pdist
 from scipy.special import softmax
-from sklearn.decomposition import PCA, KernelPCA
-from sklearn.kernel_approximation import Nystroem
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.model_selection import GroupKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from penchant.data import Comparisons, load_mq2008, load_ohsumed, load_parse_sample
 from penchant.data.folder import data_at
-from penchant.data.svmrank import GradedDocuments
+from penchant.errors import ConvergenceWarning
 from penchant.kernels import RBF
 from penchant.likelihoods import Lapse, Probit
-from penchant.metrics import disagreement_error, mean_average_precision, ndcg
 from penchant.models.kpc_rank import KPCRank
 from penchant.models.preference_gp import PreferenceGP
-from penchant.models.rank_rls import RankRLS
-from penchant.models.rank_svm import RankSVM
 from penchant.numerics.types import FloatArray, IntArray
+from penchant.reproduce.label_noise import (
+    LANDMARKS,
+    Errors,
+    claims,
+    graded_scores,
+    landmark_features,
+    noise_rows,
+    noise_table,
+)
+from penchant.reproduce.page import Claim, Page, spread
+from penchant.reproduce.stand_ins import first_queries, graded_documents
 
 WIDTHS = (0.25, 0.5, 1.0, 2.0)
-NOISE = (0.0, 0.5, 1.0)
-COMPONENTS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
-RIDGES = np.geomspace(1e-6, 1e1, 15)
-LANDMARKS = 300
-Errors = Mapping[str, FloatArray]
+GP_ERROR, KPC_ERROR = 0.035, 0.025
+"""What the paper prints for the probit GP and for KPCRank on the sinc pairs."""
+_ABOUT = (
+    "Tsivtsivadze et al., *Kernel Principal Component Ranking*. RLS and KPCR are scikit-learn's; "
+    "everything is chosen by cross-validated disagreement error."
+)
 
 
 class SincDraw(NamedTuple):
@@ -128,14 +128,14 @@ def marginalised_width(draw: SincDraw, x: FloatArray) -> tuple[FloatArray, Float
     return total, np.sqrt(weight @ (deviation**2 + mean**2) - total**2)
 
 
-def draw_figure_1(path: Path, seed: int = 0) -> None:
+def draw_figure_1(seed: int = 0) -> Any:
     """Left: directions, 5 % flipped, width marginalised. Right: score differences."""
     from matplotlib.figure import Figure
 
     draw = draw_sinc(seed)
     x = np.linspace(-4.0, 4.0, 400)[:, None]
     sinc = np.sinc(x[:, 0])
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     mean, deviation = marginalised_width(draw, x)
     left.plot(x, sinc, "k--", label="sinc")
@@ -154,168 +154,61 @@ def draw_figure_1(path: Path, seed: int = 0) -> None:
     right.set_title("score differences")
     for axis in (left, right):
         axis.legend(fontsize="small")
-    figure.savefig(path, dpi=120)
+    return figure
 
 
-def noise_table(
-    train: GradedDocuments, test: GradedDocuments, n_repeats: int = 10
-) -> Mapping[float, Errors]:
-    """Test errors of four methods after noise on the training labels, as in the paper's Table 1.
-
-    Noise is Gaussian with a deviation of σ times the range of the labels. Everything is chosen
-    by cross-validated disagreement error over groups. Kernels are linear in the given features;
-    beyond 2,000 rows KPCR and RLS are fitted in the primal, which is the same solution.
-    """
-    methods = _methods(train.X)
-    table = {}
-    for sigma in NOISE:
-        repeats = n_repeats if sigma else 1
-        errors: dict[str, list[float]] = {name: [] for name in methods}
-        for seed in range(repeats):
-            noise = np.random.default_rng(seed).standard_normal(len(train))
-            y = train.y + sigma * np.ptp(train.y) * noise
-            for name, fit in methods.items():
-                predicted = fit(train.X, y, train.qid).predict(test.X)
-                errors[name].append(disagreement_error(test.y, predicted, test.qid))
-        table[sigma] = {name: np.array(values) for name, values in errors.items()}
-    return table
+def _sinc(page: Page) -> None:
+    n_seeds = 2 if page.quick else 20
+    with page.part(f"Sinc pairs: 379 to learn from, 48 to predict, seeds 0 to {n_seeds - 1}"):
+        with warnings.catch_warnings():  # of the lapse rate, which is ours and not the paper's
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            errors = sinc_experiment(n_seeds)
+        printed = {"KPCRank, score differences": KPC_ERROR, "probit GP, directions": GP_ERROR}
+        rows = [
+            [name, spread(values), f"{printed[name]:.3f}" if name in printed else ""]
+            for name, values in errors.items()
+        ]
+        page.table(["method", "test error", "the paper"], rows)
+        caption = "Figure 1: directions with 5 % flipped (left), score differences (right)."
+        page.figure(draw_figure_1(), "kpcrank", caption)
+        page.claim(_sinc_claim(errors))
 
 
-def _methods(X: Any) -> dict[str, Callable[[Any, FloatArray, IntArray], Any]]:
-    n, d = X.shape
-    scale = float(X.power(2).sum() if hasattr(X, "power") else np.square(X).sum())
-    components = [p for p in COMPONENTS if p < min(0.75 * n, d)]
-    if n <= 2000:
-        kpcr = [make_pipeline(KernelPCA(p), LinearRegression()) for p in components]
-        rls = [KernelRidge(alpha=scale * ridge) for ridge in RIDGES]
-    else:
-        kpcr = [make_pipeline(PCA(p), LinearRegression()) for p in components]
-        rls = [Ridge(scale * ridge, fit_intercept=False) for ridge in RIDGES]
-    return {
-        "KPCR": partial(_fit_best, kpcr),
-        "KPCRank": lambda X, y, qid: KPCRank("linear").fit(X, y, qid),
-        "RLS": partial(_fit_best, rls),
-        "RankRLS": lambda X, y, qid: RankRLS("linear").fit(X, y, qid),
-    }
-
-
-def _fit_best(candidates: Sequence[Any], X: Any, y: FloatArray, qid: IntArray) -> Any:
-    """The regression with the least cross-validated disagreement, fitted to centred labels."""
-    centred = y - y.mean()
-
-    def error(model: Any) -> float:
-        predicted = cross_val_predict(model, X, centred, groups=qid, cv=GroupKFold(5))
-        return disagreement_error(y, predicted, qid)
-
-    return min(candidates, key=error).fit(X, centred)
-
-
-def ohsumed_features() -> tuple[GradedDocuments, GradedDocuments]:
-    """OHSUMED in 300 Nyström features of an RBF: its 9,219 training rows are too many for n³.
-
-    Features are first scaled to [0, 1] within each query, as LETOR does, then standardised; the
-    RBF's width is the median distance.
-    """
-    parts = load_ohsumed()
-    train, test = (_scaled_by_query(part) for part in (parts.train, parts.test))
-    scaler = StandardScaler().fit(train)
-    gamma = 0.5 / np.median(pdist(scaler.transform(train)[::10])) ** 2
-    landmarks = Nystroem(gamma=gamma, n_components=LANDMARKS, random_state=0)
-    features = make_pipeline(scaler, landmarks).fit(train)
-    return (
-        replace(parts.train, X=features.transform(train)),
-        replace(parts.test, X=features.transform(test)),
+def _sinc_claim(errors: Mapping[str, FloatArray]) -> Claim:
+    gp, kpc = errors["probit GP, directions"], errors["KPCRank, score differences"]
+    return Claim(
+        f"sinc pairs: errors of {GP_ERROR} (probit GP) and {KPC_ERROR} (KPCRank)",
+        f"{spread(gp)} and {spread(kpc)}",
+        bool(gp.mean() <= GP_ERROR and kpc.mean() <= KPC_ERROR),
+        f"mean of {len(gp)} draws of the paper's design; the paper has one. Confirmed if not above",
     )
 
 
-def _scaled_by_query(part: GradedDocuments) -> FloatArray:
-    X = np.array(part.X)
-    for query in np.unique(part.qid):
-        rows = part.qid == query
-        low, spread = X[rows].min(axis=0), np.ptp(X[rows], axis=0)
-        X[rows] = (X[rows] - low) / np.where(spread > 0, spread, 1.0)
-    return X
-
-
-def mq2008() -> dict[str, tuple[float, float]]:
-    """NDCG@10 and MAP on the test part of fold 1; LightGBM beside them where it is installed."""
-    parts = load_mq2008()
-    train, test = parts.train, parts.test
-    models = {
-        "RankRLS, linear": RankRLS("linear"),
-        "RankRLS, RBF": RankRLS("rbf", random_state=0),
-        "RankSVM, linear": RankSVM("linear"),
-        "KPCRank, RBF": KPCRank("rbf", random_state=0),
-    }
-    predicted = {
-        name: model.fit(train.X, train.y, train.qid).predict(test.X)
-        for name, model in models.items()
-    }
-    boosted = _lightgbm(train, parts.validation, test)
-    if boosted is not None:
-        predicted["LightGBM rank_xendcg"] = boosted
-    return {
-        name: (
-            ndcg(test.y, f, 10, test.qid, gain="exponential"),
-            mean_average_precision(test.y, f, test.qid),
+def _label_noise(page: Page) -> None:
+    repeats = 2 if page.quick else 10
+    about = (
+        "Test error (normalised disagreement within groups) by label noise, in units of the range "
+        f"of the labels; mean ± standard error over noise seeds 0 to {repeats - 1}, one run "
+        "without noise."
+    )
+    tables: dict[str, Mapping[float, Errors]] = {}
+    with page.part("Parse sample: 100 parses to learn from, 100 to predict (Table 1)"):
+        parses = page.load(load_parse_sample, graded_documents)
+        page.say(
+            "**Stand-in**: the paper's 500 and 2,698 parses are not public, a sample of 200 is. "
+            + about
         )
-        for name, f in predicted.items()
-    }
-
-
-def _lightgbm(train: GradedDocuments, valid: Any, test: GradedDocuments) -> FloatArray | None:
-    try:
-        import lightgbm  # type: ignore[import-not-found]
-    except ImportError:
-        return None
-    options = {"n_estimators": 500, "learning_rate": 0.05, "num_leaves": 15, "verbose": -1}
-    model = lightgbm.LGBMRanker(objective="rank_xendcg", random_state=0, n_jobs=1, **options)
-    sizes = [
-        np.diff(np.flatnonzero(np.diff(part.qid, prepend=-1, append=-1))) for part in (train, valid)
-    ]
-    model.fit(
-        train.X,
-        train.y,
-        group=sizes[0],
-        eval_X=valid.X,
-        eval_y=valid.y,
-        eval_group=[sizes[1]],
-        eval_at=[10],
-        callbacks=[lightgbm.early_stopping(50, verbose=False)],
-    )
-    return np.asarray(model.predict(test.X))
-
-
-def _spread(values: FloatArray) -> str:
-    """Mean and, of several values, its standard error."""
-    if len(values) == 1:
-        return f"{values[0]:.3f}"
-    return f"{values.mean():.3f} ± {values.std(ddof=1) / np.sqrt(len(values)):.3f}"
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
-def _noise_markdown(table: Mapping[float, Errors]) -> str:
-    """One row a noise level; the last column answers the paper's claim about KPCRank."""
-    names = list(next(iter(table.values())))
-    rows = [
-        [f"{sigma:g}", *(_spread(errors[name]) for name in names), _verdict(errors)]
-        for sigma, errors in table.items()
-    ]
-    return _markdown(["σ", *names, "KPCRank against the best other"], rows)
-
-
-def _verdict(errors: Errors) -> str:
-    """KPCRank less its best rival, paired by repeat; within two standard errors they are level."""
-    rival = min((name for name in errors if name != "KPCRank"), key=lambda n: errors[n].mean())
-    gap = errors["KPCRank"] - errors[rival]
-    error = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else 0.0
-    level = abs(gap.mean()) <= 2.0 * error
-    word = "level with" if level else "ahead of" if gap.mean() < 0 else "behind"
-    return f"{word} {rival}: {_spread(gap)}"
+        tables["parse sample"] = noise_table(parses.train, parses.test, repeats)
+        page.table(*noise_rows(tables["parse sample"], with_paper=True))
+    with page.part(f"OHSUMED fold 1: RBF through {LANDMARKS} landmarks"):
+        parts = page.load(load_ohsumed)
+        if page.quick:
+            parts = replace(parts, train=first_queries(parts.train, 10))
+        page.say(about)
+        tables["OHSUMED"] = noise_table(*landmark_features(parts), 1 if page.quick else repeats)
+        page.table(*noise_rows(tables["OHSUMED"]))
+    for claim in claims(tables):
+        page.claim(claim)
 
 
 def run(
@@ -323,32 +216,18 @@ def run(
     out: str | PathLike[str] | None = None,
     data: str | PathLike[str] | None = None,
 ) -> str:
-    """Return the paper's numbers and ours as Markdown; with a folder `out`, draw Figure 1 there.
+    """The page of Table 1, the sinc pairs and Figure 1; `quick` takes few seeds and repeats.
 
-    `quick` takes 3 seeds and 2 repeats in place of 20 and 10. `data` is the folder of public
-    data sets.
+    `data` is the folder of data sets.
     """
-    sinc, repeats = sinc_experiment(3 if quick else 20), 2 if quick else 10
+    page = Page("Kernel ranking under noise (paper 001)", _ABOUT, quick, out)
+    _sinc(page)
     with data_at(data):
-        parses = load_parse_sample()
-        by_noise = {
-            "Parse sample": noise_table(parses.train, parses.test, repeats),
-            f"OHSUMED fold 1, RBF through {LANDMARKS} landmarks": noise_table(
-                *ohsumed_features(), repeats
-            ),
-        }
-        scores = mq2008()
-    if out is not None:
-        folder = Path(out)
-        folder.mkdir(parents=True, exist_ok=True)
-        draw_figure_1(folder / "kpcrank.png")
-    rows = [[name, f"{gain:.4f}", f"{mean:.4f}"] for name, (gain, mean) in scores.items()]
-    parts = [
-        "## Kernel ranking under noise (paper 001)\n",
-        "Sinc pairs: test error (the paper: probit GP 0.035, KPCRank 0.025)\n",
-        _markdown(["method", "error"], [[name, _spread(e)] for name, e in sinc.items()]),
-    ]
-    for name, table in by_noise.items():
-        parts += [f"{name}: test error by label noise\n", _noise_markdown(table)]
-    parts += ["MQ2008 fold 1, test part\n", _markdown(["method", "NDCG@10", "MAP"], rows)]
-    return "\n".join(parts)
+        _label_noise(page)
+        with page.part("MQ2008 fold 1, test part (not in the paper)"):
+            parts = page.load(load_mq2008)
+            if page.quick:
+                parts = replace(parts, train=first_queries(parts.train, 50))
+            rows = graded_scores(parts)
+            page.table(["method", "NDCG@10", "MAP"], rows)
+    return page.text()

@@ -6,7 +6,6 @@ Its figure is drawn with both. Time is that of inference alone, hyperparameters 
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -15,18 +14,27 @@ from sklearn.preprocessing import StandardScaler
 
 from penchant.data import load_cars, load_sushi_a, load_sushi_b
 from penchant.data.folder import data_at
+from penchant.data.people_datasets import Sushi
 from penchant.kernels import RBF, Independent
 from penchant.metrics import calibration, pair_error
 from penchant.models.multi_user_gp import MultiUserGP
-from penchant.models.preference_gp import PreferenceGP
 from penchant.numerics.types import FloatArray
 from penchant.plots.calibration import plot_calibration
 from penchant.plots.style import COLOURS, tidy
+from penchant.reproduce.many_users import (
+    MEASURES,
+    cars_table,
+    cold_table,
+    repeat,
+    scaling_rows,
+    set_b_table,
+    sushi_table,
+)
+from penchant.reproduce.page import Claim, Page, spread
+from penchant.reproduce.stand_ins import rankings_like_sushi
 from penchant.reproduce.sushi_splits import (
     Columns,
-    Score,
     item_features,
-    markdown,
     score_rows,
     split_rankings,
     user_features,
@@ -35,100 +43,14 @@ from penchant.reproduce.sushi_splits import (
 KEPT = (4, 8)
 """Users and items that the paper's Sparse-EP keeps."""
 METHODS = ("EP", "Sparse-EP", "Laplace")
-Scores = dict[Any, list[Score]]
-
-
-def sushi_table(n_seeds: int, n_users: int) -> Scores:
-    """Scores by pairs a user and model; the population's ranking beside ours."""
-    rankings = load_sushi_a().rankings
-    scores: Scores = {}
-    for k in (5, 10, 27):
-        for seed in range(n_seeds):
-            rng = np.random.default_rng(seed)
-            train, test = split_rankings(rankings[rng.choice(5000, n_users, False)], k, rng)
-            data = train.comparisons(10, n_users)
-            everybody = PreferenceGP().fit(None, data).predict_proba(test.pairs)
-            users = MultiUserGP().fit(None, data).predict_proba(test.pairs, test.user)
-            scores.setdefault((k, "population"), []).append(Score.of(everybody))
-            scores.setdefault((k, "MultiUserGP"), []).append(Score.of(users))
-    return scores
-
-
-def cars_table(n_seeds: int) -> Scores:
-    """Cars, experiment 1, 60/40: a free item covariance, and a kernel on the attributes."""
-    cars = load_cars()
-    scores: Scores = {"free covariance": [], "attributes": []}
-    for seed in range(n_seeds):
-        train, test = cars.comparisons.split(0.4, random_state=seed)
-        pairs = np.array(test.items)[np.column_stack([test.winner, test.loser])]
-        users = np.array(test.users)[test.user]
-        for name, X in (("free covariance", None), ("attributes", cars.item_features)):
-            model = MultiUserGP().fit(X, train)
-            scores[name].append(Score.of(model.predict_proba(pairs, users)))
-    return scores
-
-
-def cold_table(n_seeds: int, n_users: int) -> Scores:
-    """A fifth of the users held out entirely; ten pairs of each of the others are known."""
-    sushi = load_sushi_a()
-    features = user_features(sushi)
-    scores: Scores = {}
-    for seed in range(n_seeds):
-        rng = np.random.default_rng(seed)
-        new, old = np.split(rng.choice(5000, n_users, False), [n_users // 5])
-        train, _ = split_rankings(sushi.rankings[old], 10, rng)
-        _, test = split_rankings(sushi.rankings[new], 0, rng)
-        data = train.comparisons(10, len(old))
-        everybody = PreferenceGP().fit(None, data).predict_proba(test.pairs)
-        scores.setdefault("population ranking", []).append(Score.of(everybody))
-        for name, known, asked in (
-            ("MultiUserGP without features", None, np.empty((len(new), 0))),
-            ("MultiUserGP with features", features[old], features[new]),
-        ):
-            model = MultiUserGP().fit(None, data, known)
-            p = model.predict_proba(test.pairs, test.user, user_features=asked)
-            scores.setdefault(name, []).append(Score.of(p))
-    return scores
-
-
-def set_b_table(n_users: int) -> Scores:
-    """100 kinds of sushi, of which each user ranks ten; 27 of the 45 pairs are known."""
-    sushi = load_sushi_b()
-    train, test = split_rankings(sushi.rankings[:n_users], 27, np.random.default_rng(0))
-    data = train.comparisons(100, n_users)
-    scores: Scores = {}
-    for name, X in (("free covariance", None), ("features", item_features(sushi))):
-        p = MultiUserGP().fit(X, data).predict_proba(test.pairs, test.user)
-        scores[name] = [Score.of(p)]
-    return scores
-
-
-def scaling_rows(sizes: Sequence[int]) -> list[list[str]]:
-    """Users, comparisons, sweeps and seconds of EP at hyperparameters learned on the fewest."""
-    rankings = load_sushi_a().rankings
-    rows, given = [], None
-    for n_users in sizes:
-        train, _ = split_rankings(rankings[:n_users], 27, np.random.default_rng(0))
-        data = train.comparisons(10, n_users)
-        given = given or _repeat(MultiUserGP().fit(None, data))
-        seconds = []
-        for _ in range(3):
-            start = process_time()
-            model = MultiUserGP(**given).fit(None, data)
-            seconds.append(process_time() - start)
-        sweeps = str(model.report_.n_sweeps)
-        rows.append([f"{n_users:,}", f"{len(data):,}", sweeps, f"{min(seconds):.2f}"])
-    return rows
-
-
-def _repeat(model: MultiUserGP) -> dict[str, Any]:
-    """Constructor arguments that repeat inference at what the model learned."""
-    return {
-        "item_kernel": model.item_kernel_,
-        "user_kernel": model.user_kernel_,
-        "sharing": model.sharing_,
-        "optimize": None,
-    }
+TIMED = 60
+"""Users from which on times are compared: below, a call costs more than its work."""
+_NAMES = {True: "learned", False: "of the paper"}
+_ABOUT = (
+    "Abbasnejad, Bonilla and Sanner, *Sparse Gaussian Processes for Learning Preferences*. Data: "
+    "sushi, as in the paper. Hyperparameters are learned by evidence, and, where said so, those of "
+    "the paper, which learns none."
+)
 
 
 class Point(NamedTuple):
@@ -142,16 +64,15 @@ class Point(NamedTuple):
 Curves = Mapping[str, list[Point]]
 
 
-def figure_points(sizes: Sequence[int], learned: bool) -> Curves:
+def figure_points(sushi: Sushi, sizes: Sequence[int], learned: bool) -> Curves:
     """Figure 1 of the paper: 80 % of each user's pairs for inference, the rest for testing."""
-    sushi = load_sushi_a()
     items, people = (
         StandardScaler().fit_transform(X) for X in (item_features(sushi), user_features(sushi))
     )
     points: dict[str, list[Point]] = {method: [] for method in METHODS}
     for n_users in sizes:
         rng = np.random.default_rng(n_users)
-        chosen = rng.choice(5000, n_users, False)
+        chosen = rng.choice(len(people), n_users, False)
         train, test = split_rankings(sushi.rankings[chosen], 36, rng)
         data = train.comparisons(10, n_users)
         # the paper's squared exponential on features and one-hot id, lengthscales 10 and 1
@@ -163,7 +84,7 @@ def figure_points(sizes: Sequence[int], learned: bool) -> Curves:
         }
         inputs: tuple[Any, ...] = (items, data, people[chosen])
         if learned:
-            given, inputs = _repeat(MultiUserGP().fit(None, data)), (None, data)
+            given, inputs = repeat(MultiUserGP().fit(None, data)), (None, data)
         for method in METHODS:
             model = MultiUserGP(
                 **given,
@@ -182,11 +103,11 @@ def _point(model: MultiUserGP, inputs: tuple[Any, ...], test: Columns) -> Point:
     return Point(1.0 - pair_error(p), fitted - start, process_time() - fitted)
 
 
-def draw(sizes: Sequence[int], curves: Mapping[bool, Curves], path: Path) -> None:
+def draw(sushi: Sushi, sizes: Sequence[int], curves: Mapping[bool, Curves]) -> Any:
     """The paper's figure, and the reliability of our probabilities."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.0, 5.5), layout="constrained", dpi=200)
+    figure = Figure(figsize=(7.0, 5.5), layout="constrained")
     panels = figure.subplots(2, 2)
     labels = ("accuracy", "inference, seconds", "prediction, seconds")
     for column, (ax, label) in enumerate(zip(panels.ravel()[:3], labels, strict=True)):
@@ -209,54 +130,129 @@ def draw(sizes: Sequence[int], curves: Mapping[bool, Curves], path: Path) -> Non
         fontsize=7,
         frameon=False,
     )
-    train, test = split_rankings(load_sushi_a().rankings[:1000], 27, np.random.default_rng(0))
-    model = MultiUserGP().fit(None, train.comparisons(10, 1000))
+    rankings = sushi.rankings[:1000]
+    train, test = split_rankings(rankings, 27, np.random.default_rng(0))
+    model = MultiUserGP().fit(None, train.comparisons(10, len(rankings)))
     plot_calibration(calibration(model.predict_proba(test.pairs, test.user)), panels[1, 1])
-    figure.savefig(path)
+    return figure
 
 
-_NAMES = {True: "learned", False: "of the paper"}
+def claims(sizes: Sequence[int], curves: Mapping[bool, Curves]) -> list[Claim]:
+    """What the paper says of its figure."""
+    return [*_accuracy_claims(sizes, curves), *_time_claims(sizes, curves)]
 
 
-def verdict(sizes: Sequence[int], curves: Mapping[bool, Curves]) -> str:
-    """Where our figure and the paper's differ, in this run's numbers."""
-    last = {method: line[-1] for method, line in curves[True].items()}
-    ep, sparse, laplace = (last[method] for method in METHODS)
-    per_user = [
-        1e3 * line.inference_seconds / size
-        for line, size in zip(curves[True]["EP"], sizes, strict=True)
-    ]
-    return (
-        "The paper finds Sparse-EP ahead of EP and EP ahead of Laplace, at about 62 %. At "
-        f"{sizes[-1]:,} users with learned hyperparameters we find EP {ep.accuracy:.3f}, Laplace "
-        f"{laplace.accuracy:.3f} and Sparse-EP {sparse.accuracy:.3f}. Sparse-EP forgets the "
-        "comparisons of all users but four, and with them what these users said of themselves. "
-        f"Prediction takes {ep.prediction_seconds:.3f} s from everything and "
-        f"{sparse.prediction_seconds:.3f} s from what Sparse-EP keeps. EP's inference costs "
-        f"{per_user[0]:.2f} ms a user at {sizes[0]} users and {per_user[-1]:.2f} ms at "
-        f"{sizes[-1]:,}; the paper's times rise suddenly beyond 200.\n"
+def _accuracy_claims(sizes: Sequence[int], curves: Mapping[bool, Curves]) -> list[Claim]:
+    def lead(first: str, second: str) -> FloatArray:
+        return np.array(
+            [
+                one.accuracy - other.accuracy
+                for points in curves.values()
+                for one, other in zip(points[first], points[second], strict=True)
+            ]
+        )
+
+    ends = "; ".join(
+        f"hyperparameters {_NAMES[learned]}: "
+        + ", ".join(f"{method} {points[method][-1].accuracy:.3f}" for method in METHODS)
+        for learned, points in curves.items()
     )
-
-
-def tables(quick: bool) -> list[str]:
-    """Everything but the figure, as Markdown."""
-    n_seeds, n_users = (1, 300) if quick else (3, 1000)
-    measures = ["accuracy", "log-likelihood", "calibration error"]
+    over_ep, over_laplace = lead("Sparse-EP", "EP"), lead("EP", "Laplace")
     return [
-        f"### Sushi A, {n_users} users, k pairs a user for training, {n_seeds} seeds\n",
-        markdown(["k", "model", *measures], score_rows(sushi_table(n_seeds, n_users))),
-        "### Cars, experiment 1, 60/40 (the paper: 64 %)\n",
-        markdown(["items by", *measures], score_rows(cars_table(2 if quick else 10))),
-        "### Cold users: a fifth of the users held out, features only\n",
-        markdown(["model", *measures], score_rows(cold_table(n_seeds, 500 if quick else 2500))),
-        "### Sushi B, 100 items, 27 pairs a user\n",
-        markdown(["items by", *measures], score_rows(set_b_table(500 if quick else 5000))),
-        "### Time of EP at given hyperparameters, 27 pairs a user\n",
-        markdown(
-            ["users", "comparisons", "sweeps", "seconds"],
-            scaling_rows((300, 600) if quick else (1250, 2500, 5000)),
+        Claim(
+            "Sparse-EP (4 users, 8 items) predicts best, ahead of EP",
+            f"accuracy at {sizes[-1]:,} users, {ends}",
+            bool(np.all(over_ep > 0)),
+            "Sparse-EP forgets the comparisons of all users but four, and with them what the "
+            "others said of themselves; the paper's curves are near 62 %",
+        ),
+        Claim(
+            "EP predicts better than Laplace",
+            f"accuracy higher at {np.sum(over_laplace > 0)} of {over_laplace.size} points, on "
+            f"average by {spread(over_laplace, 4)}",
+            bool(np.all(over_laplace > 0)),
+            "required: at every number of users; one split a point",
         ),
     ]
+
+
+def _time_claims(sizes: Sequence[int], curves: Mapping[bool, Curves]) -> list[Claim]:
+    timed = [i for i, size in enumerate(sizes) if size >= TIMED]
+
+    def ratio(method: str, column: str) -> FloatArray:
+        own, full = (
+            np.array(
+                [[getattr(points[name][i], column) for i in timed] for points in curves.values()]
+            )
+            for name in (method, "EP")
+        )
+        return np.asarray(own / full)
+
+    inference = ratio("Laplace", "inference_seconds")
+    prediction = ratio("Sparse-EP", "prediction_seconds")
+    return [
+        Claim(
+            "Laplace is the fastest to approximate the posterior",
+            f"{inference.min():.2f} to {inference.max():.2f} × the time of EP from {TIMED} users "
+            "on",
+            bool(np.all(inference < 1.0)),
+            "our EP updates all comparisons at once, as Laplace does; the paper's visits them one "
+            "by one",
+        ),
+        Claim(
+            "Sparse-EP is the fastest to predict",
+            f"{prediction.min():.2f} to {prediction.max():.2f} × the time of EP from {TIMED} users "
+            "on",
+            bool(np.all(prediction < 1.0)),
+            "it predicts from four users and eight items",
+        ),
+    ]
+
+
+def _figure(page: Page) -> None:
+    sizes = (10, 60, 100) if page.quick else (10, 30, 60, 120, 210, 500, 1000, 2000)
+    with page.part("Figure 1: sushi A, 36 of 45 pairs a user to learn from, seed = users"):
+        sushi = page.load(load_sushi_a, rankings_like_sushi)
+        curves = {learned: figure_points(sushi, sizes, learned) for learned in (True, False)}
+        for label, column, form in (
+            ("accuracy", "accuracy", ".3f"),
+            ("inference, seconds", "inference_seconds", ".3f"),
+            ("prediction, seconds", "prediction_seconds", ".4f"),
+        ):
+            rows = [
+                [
+                    f"{method}, hyperparameters {_NAMES[learned]}",
+                    *(format(getattr(point, column), form) for point in line),
+                ]
+                for learned, points in curves.items()
+                for method, line in points.items()
+            ]
+            page.table([f"{label}, with users", *map(str, sizes)], rows)
+        page.figure(draw(sushi, sizes, curves), "sparse_ep", "Figure 1, and reliability.")
+        for claim in claims(sizes, curves):
+            page.claim(claim)
+
+
+def _further(page: Page) -> None:
+    """What the paper left to the future: learned models at larger sizes."""
+    n_seeds, n_users, cold, all_users = (1, 100, 150, 150) if page.quick else (3, 1000, 2500, 5000)
+    seeds = f"seeds 0 to {n_seeds - 1}"
+    with page.part(f"Sushi A: {n_users} users, k pairs a user to learn from, {seeds}"):
+        sushi = page.load(load_sushi_a, rankings_like_sushi)
+        scores = sushi_table(sushi.rankings, n_seeds, n_users)
+        page.table(["k", "model", *MEASURES], score_rows(scores))
+    with page.part(f"New users: a fifth of {cold} held out, features only, {seeds}"):
+        page.table(["model", *MEASURES], score_rows(cold_table(sushi, n_seeds, cold)))
+    with page.part("Time of EP at given hyperparameters, 27 pairs a user"):
+        rows = scaling_rows(sushi.rankings, (75, 150) if page.quick else (1250, 2500, 5000))
+        page.table(["users", "comparisons", "sweeps", "seconds"], rows)
+    with page.part(f"Sushi B: 100 items, {all_users} users, 27 pairs a user"):
+        many = page.load(load_sushi_b)
+        page.table(["items by", *MEASURES], score_rows(set_b_table(many, all_users)))
+    n_seeds = 2 if page.quick else 10
+    with page.part(f"Cars of paper 004, 60/40, seeds 0 to {n_seeds - 1} (that paper: 0.64)"):
+        cars = page.load(load_cars)
+        page.table(["items by", *MEASURES], score_rows(cars_table(cars, n_seeds)))
 
 
 def run(
@@ -264,23 +260,12 @@ def run(
     out: str | PathLike[str] | None = None,
     data: str | PathLike[str] | None = None,
 ) -> str:
-    """Return the tables as Markdown; with a folder `out`, draw the figure there.
+    """The page of the paper's figure and what follows; `quick` takes one seed and fewer users.
 
-    `quick` takes one seed, fewer users and fewer points. `data` is the folder of data sets.
+    `data` is the folder of data sets.
     """
-    sizes = (10, 60, 210) if quick else (10, 30, 60, 120, 210, 500, 1000, 2000)
+    page = Page("Many users, EP and Sparse-EP (paper 003)", _ABOUT, quick, out)
     with data_at(data):
-        curves = {learned: figure_points(sizes, learned) for learned in (True, False)}
-        rest = tables(quick)
-        if out is not None:
-            folder = Path(out)
-            folder.mkdir(parents=True, exist_ok=True)
-            draw(sizes, curves, folder / "sparse_ep.png")
-    rows = [
-        [f"{method}, hyperparameters {_NAMES[learned]}", *(f"{p.accuracy:.3f}" for p in line)]
-        for learned, points in curves.items()
-        for method, line in points.items()
-    ]
-    title = "## Many users, EP and Sparse-EP (paper 003)\n"
-    accuracy = markdown(["accuracy with users", *map(str, sizes)], rows)
-    return "\n".join([title, accuracy, verdict(sizes, curves), *rest])
+        _figure(page)
+        _further(page)
+    return page.text()

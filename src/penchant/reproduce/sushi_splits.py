@@ -10,6 +10,7 @@ from penchant.data import Comparisons
 from penchant.data.people_datasets import Sushi
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.numerics.types import FloatArray, IntArray
+from penchant.reproduce.page import spread
 
 USER_COLUMNS = ("gender", "age", "childhood in the west", "in the west", "moved")
 
@@ -78,16 +79,6 @@ def score_rows(scores: Mapping[Any, Sequence[Score]]) -> list[list[str]]:
     """A row for each entry: its name (or names), then means with standard errors."""
     rows = []
     for name, each in scores.items():
-        values = np.array(each)
-        error = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else None
         names = [str(part) for part in name] if isinstance(name, tuple) else [str(name)]
-        for i, mean in enumerate(values.mean(axis=0)):
-            names.append(f"{mean:.4f}" + ("" if error is None else f" ± {error[i]:.4f}"))
-        rows.append(names)
+        rows.append([*names, *(spread(column, 4) for column in np.array(each).T)])
     return rows
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

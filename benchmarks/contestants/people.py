@@ -1,0 +1,150 @@
+"""Models of many users.
+
+A contestant takes a task (user, winner, loser, test_user, test_winner, test_loser, n_users,
+n_items and maybe X) and returns two functions: one fits, one returns some of {"prob": of the
+held-out answers, "margin": how far the winner's score is ahead, "labels": (U,) community}.
+"""
+
+import numpy as np
+from scipy import sparse
+
+
+def penchant_model(task, model, with_labels=False):
+    import penchant as pc
+
+    data = pc.Comparisons.from_pairs(
+        task["winner"],
+        task["loser"],
+        user=task["user"],
+        items=range(task["n_items"]),
+        users=range(task["n_users"]),
+    )
+    pairs = np.column_stack([task["test_winner"], task["test_loser"]])
+
+    def predict():
+        predicted = {"prob": model.predict_proba(pairs, task["test_user"])}
+        if with_labels:
+            predicted["labels"] = model.membership_.argmax(axis=1)
+        return predicted
+
+    return lambda: model.fit(task.get("X"), data), predict
+
+
+def penchant_communities(task, **options):
+    import penchant as pc
+
+    model = pc.CommunityGP(random_state=0, progress=False, **options)
+    return penchant_model(task, model, with_labels=True)
+
+
+def penchant_blocked(task):
+    return penchant_communities(task, sampler="blocked")
+
+
+def penchant_many_users(task):
+    import penchant as pc
+
+    return penchant_model(task, pc.MultiUserGP(progress=False, random_state=0))
+
+
+def penchant_pooled(task):
+    """Everybody as one: what knowing the users is worth."""
+    import penchant as pc
+
+    data = pc.Comparisons.from_pairs(task["winner"], task["loser"], items=range(task["n_items"]))
+    model = pc.PreferenceGP()
+    pairs = np.column_stack([task["test_winner"], task["test_loser"]])
+    return (
+        lambda: model.fit(task.get("X"), data),
+        lambda: {"prob": model.predict_proba(pairs)},
+    )
+
+
+def wins_and_losses(task):
+    """Two (U, n) arrays: how often each user preferred each item, and the reverse."""
+    shape = int(task["n_users"]), int(task["n_items"])
+    wins, losses = np.zeros(shape), np.zeros(shape)
+    np.add.at(wins, (task["user"], task["winner"]), 1.0)
+    np.add.at(losses, (task["user"], task["loser"]), 1.0)
+    return wins, losses
+
+
+def red_dwarf(task):
+    """Polis: an item is a statement; who preferred it more often than not agrees with it."""
+    from reddwarf.implementations.polis import run_pipeline
+
+    wins, losses = wins_and_losses(task)
+    users, items = np.nonzero(wins + losses)
+    opinion = np.sign(wins - losses)[users, items].astype(int)
+    votes = [
+        {"participant_id": u, "statement_id": i, "vote": v, "modified": 0}
+        for u, i, v in zip(users.tolist(), items.tolist(), opinion.tolist(), strict=True)
+    ]
+    made = {}
+
+    def fit():
+        made["result"] = run_pipeline(votes=votes, min_user_vote_threshold=1, random_state=0)
+
+    def predict():
+        groups = made["result"].participants_df["cluster_id"]
+        return {"labels": groups.reindex(range(len(wins))).fillna(-1).to_numpy(dtype=int)}
+
+    return fit, predict
+
+
+def sklearn_mixture(task):
+    """A Dirichlet-process mixture of Gaussians on the principal components of wins − losses."""
+    from sklearn.decomposition import PCA
+    from sklearn.mixture import BayesianGaussianMixture
+
+    wins, losses = wins_and_losses(task)
+    made = {}
+
+    def fit():
+        points = PCA(10, random_state=0).fit_transform(wins - losses)
+        made["mixture"] = BayesianGaussianMixture(
+            n_components=10,
+            weight_concentration_prior_type="dirichlet_process",
+            max_iter=500,
+            random_state=0,
+        ).fit(points)
+        made["points"] = points
+
+    return fit, lambda: {"labels": made["mixture"].predict(made["points"])}
+
+
+def implicit_model(task, model):
+    """Learns who preferred what; what it was preferred to cannot be told."""
+    wins, _ = wins_and_losses(task)
+    liked = sparse.csr_matrix(wins.astype(np.float32))
+
+    def predict():
+        user = task["test_user"]
+        lead = model.item_factors[task["test_winner"]] - model.item_factors[task["test_loser"]]
+        return {"margin": np.sum(model.user_factors[user] * lead, axis=1)}
+
+    return lambda: model.fit(liked, show_progress=False), predict
+
+
+def implicit_bpr(task):
+    from implicit.cpu.bpr import BayesianPersonalizedRanking
+
+    return implicit_model(task, BayesianPersonalizedRanking(random_state=0))
+
+
+def implicit_als(task):
+    from implicit.cpu.als import AlternatingLeastSquares
+
+    return implicit_model(task, AlternatingLeastSquares(random_state=0))
+
+
+CONTESTANTS = {
+    "penchant CommunityGP": penchant_communities,
+    "penchant CommunityGP, blocked": penchant_blocked,
+    "penchant MultiUserGP": penchant_many_users,
+    "penchant PreferenceGP, pooled": penchant_pooled,
+    "red-dwarf (Polis)": red_dwarf,
+    "scikit-learn DP mixture": sklearn_mixture,
+    "implicit BPR": implicit_bpr,
+    "implicit ALS": implicit_als,
+}

@@ -1,0 +1,94 @@
+"""Data for quick runs: a part of the public sets, or simulated in their shape."""
+
+import numpy as np
+from scipy import sparse
+
+from penchant.data.datasets import Cora, GradedParts
+from penchant.data.people_datasets import Sushi
+from penchant.data.svmrank import GradedDocuments
+from penchant.numerics.types import FloatArray
+
+
+def linked_papers(n_papers: int = 240, n_topics: int = 3, seed: int = 0) -> Cora:
+    """Papers of a few topics: words lean towards the topic, citations mostly stay within it.
+
+    >>> linked_papers(60).citations.shape
+    (60, 60)
+    """
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(n_topics, size=n_papers)
+    leaning = 0.05 + 0.15 * (rng.random((n_topics, 80)) < 0.2)
+    words = rng.random((n_papers, 80)) < leaning[labels]
+    same = labels[:, None] == labels
+    cites = rng.random((n_papers, n_papers)) < np.where(same, 8.0, 1.0) / n_papers
+    np.fill_diagonal(cites, False)
+    return Cora(
+        sparse.csr_matrix(cites.astype(float)),
+        sparse.csr_matrix(words.astype(float)),
+        labels,
+        tuple(f"paper {i}" for i in range(n_papers)),
+        tuple(f"topic {k}" for k in range(n_topics)),
+    )
+
+
+def graded_documents(
+    n_queries: int = 12, n_documents: int = 60, n_features: int = 12, seed: int = 0
+) -> GradedParts:
+    """Documents graded 0–2 by a noisy linear score, three quarters of the queries for training.
+
+    >>> graded_documents().whole().n_queries
+    12
+    """
+    rng = np.random.default_rng(seed)
+    weights = rng.standard_normal(n_features)
+    X = rng.random((n_queries, n_documents, n_features))
+    score = X @ weights + 0.5 * rng.standard_normal((n_queries, n_documents))
+    y = np.digitize(score, np.quantile(score, [0.6, 0.85])).astype(float)
+    qid = np.repeat(np.arange(n_queries), n_documents)
+    rows, grades = X.reshape(-1, n_features), y.ravel()
+    known = qid < 3 * n_queries // 4
+    train, test = (GradedDocuments(rows[part], grades[part], qid[part]) for part in (known, ~known))
+    return GradedParts(train, test, None)
+
+
+def first_queries(documents: GradedDocuments, n_queries: int) -> GradedDocuments:
+    """The documents of the first queries of a file.
+
+    >>> first_queries(graded_documents().whole(), 3).n_queries
+    3
+    """
+    queries, start = np.unique(documents.qid, return_index=True)
+    rows = np.isin(documents.qid, queries[np.argsort(start)[:n_queries]])
+    return GradedDocuments(documents.X[rows], documents.y[rows], documents.qid[rows])
+
+
+def rankings_like_sushi(n_users: int = 600, n_items: int = 10, seed: int = 0) -> Sushi:
+    """Rankings of ten items by people with a common taste, one of their own, and noise.
+
+    >>> rankings_like_sushi(5).rankings.shape
+    (5, 10)
+    """
+    rng = np.random.default_rng(seed)
+    common = rng.standard_normal(n_items)
+    utilities = common + rng.standard_normal((n_users, n_items))
+    seen = rng.permuted(np.tile(np.arange(n_items), (n_users, 1)), axis=1)[:, :10]
+    heard = np.take_along_axis(utilities, seen, axis=1) + rng.gumbel(scale=0.5, size=seen.shape)
+    rankings = np.take_along_axis(seen, np.argsort(-heard, axis=1), axis=1)
+    about_items = ("style", "minor group", "price")
+    about_users = ("gender", "age", "childhood in the west", "in the west", "moved")
+    return Sushi(
+        rankings,
+        None,
+        tuple(f"item {i}" for i in range(n_items)),
+        _codes(rng, n_items, len(about_items)),
+        about_items,
+        _codes(rng, n_users, len(about_users)),
+        about_users,
+    )
+
+
+def _codes(rng: np.random.Generator, n_rows: int, n_columns: int) -> FloatArray:
+    """Two-valued features, every column with both values."""
+    codes = rng.integers(2, size=(n_rows, n_columns)).astype(float)
+    codes[0], codes[1] = 0.0, 1.0
+    return codes

@@ -1,0 +1,111 @@
+"""Answers as they come in: whose they are, and the way back to before them."""
+
+import numpy as np
+import pytest
+
+from penchant.ask import as_answers, remember, restore, rng_for, seen_by, without_last
+from penchant.ask.answers import UNDO_DEPTH
+from penchant.data import Comparisons
+from penchant.errors import DataError
+
+ITEMS = ["tea", "milk", "water"]
+POOLED = Comparisons.from_pairs(["tea"], ["milk"], items=ITEMS)
+BY_USERS = Comparisons.from_pairs(
+    ["tea", "milk"], ["milk", "tea"], user=["ann", "bob"], items=ITEMS
+)
+
+
+def test_pairs_become_comparisons_over_the_same_items():
+    answers = as_answers(POOLED, [("water", "tea"), (0, 1), ("water", "tea")])
+    assert answers.items == POOLED.items
+    assert sorted(zip(answers.winner, answers.loser, answers.count, strict=True)) == [
+        (0, 1, 1),
+        (2, 0, 2),
+    ]
+
+
+def test_comparisons_keep_ties_margins_and_counts_whatever_the_order_of_their_items():
+    more = Comparisons.from_pairs(
+        ["water", "milk"], ["tea", "tea"], count=[3, 1], tie=[False, True], items=ITEMS[::-1]
+    )
+    answers = as_answers(POOLED, more)
+    assert answers.items == POOLED.items
+    assert answers.n_comparisons == 4
+    assert answers.tie.sum() == 1
+    scores = Comparisons.from_pairs(["tea"], ["water"], margin=[2.5], items=ITEMS)
+    known = Comparisons.from_pairs(["tea"], ["milk"], margin=[1.0], items=ITEMS)
+    assert as_answers(known, scores).margin.tolist() == [2.5]
+
+
+def test_named_users_join_pooled_data_without_their_names():
+    assert as_answers(POOLED, BY_USERS).user is None
+
+
+@pytest.mark.parametrize(("user", "name"), [("bob", "bob"), (1, "bob"), ("cem", "cem"), (7, 7)])
+def test_answers_get_the_user_by_name_by_index_or_as_somebody_new(user, name):
+    answers = as_answers(BY_USERS, [("water", "tea")], user)
+    assert answers.users == (name,)
+
+
+def test_what_the_answers_say_themselves_comes_first():
+    assert as_answers(BY_USERS, BY_USERS, "cem").users == ("ann", "bob")
+
+
+def test_somebody_must_have_answered():
+    with pytest.raises(DataError, match="do not say who gave them"):
+        as_answers(BY_USERS, [("water", "tea")])
+    with pytest.raises(DataError, match="do not say who gave them"):
+        as_answers(BY_USERS, POOLED)
+
+
+def test_unknown_items_are_an_error():
+    with pytest.raises(DataError, match="coffee"):
+        as_answers(POOLED, [("coffee", "tea")])
+    with pytest.raises(DataError, match="coffee"):
+        as_answers(POOLED, Comparisons.from_pairs(["coffee"], ["tea"]))
+
+
+def test_what_a_user_has_seen():
+    assert seen_by(BY_USERS, None) is BY_USERS
+    assert seen_by(BY_USERS, "bob").winner.tolist() == [1]
+
+
+class Something:
+    """With learned attributes, as estimators have them."""
+
+
+def test_restoring_brings_back_values_and_forgets_what_came_since():
+    thing = Something()
+    thing.mean_ = before = np.zeros(3)
+    remember(thing)
+    thing.mean_, thing.extra_ = np.ones(3), 1
+    restore(thing)
+    assert thing.mean_ is before
+    assert not hasattr(thing, "extra_")
+    with pytest.raises(DataError, match="no tell to undo"):
+        restore(thing)
+
+
+def test_memory_is_bounded():
+    thing = Something()
+    for number in range(UNDO_DEPTH + 5):
+        thing.number_ = number
+        remember(thing)
+    for _ in range(UNDO_DEPTH):
+        restore(thing)
+    assert thing.number_ == 5
+    with pytest.raises(DataError, match=f"at most {UNDO_DEPTH}"):
+        restore(thing)
+
+
+def test_a_seed_gives_other_draws_after_an_answer_and_the_same_before():
+    more = POOLED + POOLED
+    assert rng_for(3, POOLED).random() == rng_for(3, POOLED).random()
+    assert rng_for(3, POOLED).random() != rng_for(3, more).random()
+    generator = np.random.default_rng(0)
+    assert rng_for(generator, POOLED) is generator
+
+
+def test_what_was_told_last_is_avoided():
+    rules = without_last(None, POOLED, np.array([[2, 0]]))
+    assert rules.avoid == (("water", "tea"),)

@@ -1,0 +1,123 @@
+"""Choosing: the best question, a batch without redundancy, and rules that are kept."""
+
+import numpy as np
+import pytest
+
+from penchant.ask import CRITERIA, Joint, Pool, Rules, all_pairs, ask, choose
+from penchant.data import Comparisons
+from penchant.errors import DataError
+from penchant.likelihoods import Probit
+
+READ_VARIANCES = [name for name, criterion in CRITERIA.items() if criterion.reads_variances]
+
+
+def belief_over(n, seed=0):
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((n, n))
+    return Joint(rng.standard_normal(n), root @ root.T / n, Probit())
+
+
+def nothing_compared(n):
+    """One comparison, which there must be, counts for little."""
+    return Comparisons.from_pairs([0], [1], items=range(n))
+
+
+@pytest.mark.parametrize("name", READ_VARIANCES)
+def test_one_question_is_the_best_of_all_by_brute_force(name):
+    belief = belief_over(6)
+    score = CRITERIA[name].score
+    alone = [score(belief, np.array([pair]), np.random.default_rng(0))[0] for pair in all_pairs(6)]
+    (pair,) = ask(belief, nothing_compared(6), 1, name)
+    assert list(pair) == all_pairs(6)[int(np.argmax(alone))].tolist()
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_a_batch_has_no_pair_twice_and_may_take_them_all(name):
+    pairs = ask(belief_over(5), nothing_compared(5), 10, name, random_state=0)
+    assert {frozenset(pair) for pair in pairs} == {frozenset(p) for p in all_pairs(5).tolist()}
+
+
+@pytest.mark.parametrize("name", READ_VARIANCES)
+def test_a_batch_is_greedy_on_what_is_expected(name):
+    belief, pool = belief_over(6), Pool(all_pairs(6), np.zeros(6))
+    batch = choose(belief, pool, 3, name, 0.0, np.random.default_rng(0))
+    expected, left = belief, [tuple(pair) for pair in all_pairs(6).tolist()]
+    for pair in batch:
+        score = CRITERIA[name].score(expected, np.array(left), np.random.default_rng(0))
+        best = left[int(score.argmax())]
+        assert tuple(pair) == best
+        expected = expected.expecting(*best)
+        left.remove(best)
+
+
+@pytest.mark.parametrize("name", ["variance_ratio", "information_gain"])
+def test_a_batch_does_not_ask_twice_about_the_same_thing(name):
+    """Items 0 and 1 are twins, so are 2 and 3: four pairs are one question; 4 and 5 are another."""
+    twins = np.kron(np.eye(2), np.ones((2, 2)))
+    cov = np.zeros((6, 6))
+    cov[:4, :4], cov[4:, 4:] = 4.0 * twins, np.eye(2)
+    belief = Joint(np.zeros(6), cov, Probit())
+    pool = Pool(np.array([[0, 2], [0, 3], [1, 2], [1, 3], [4, 5]]), np.zeros(6))
+    batch = choose(belief, pool, 3, name, 0.0, np.random.default_rng(0))
+    assert [4, 5] in batch.tolist()
+    naive = CRITERIA[name].score(belief, pool.pairs, np.random.default_rng(0))
+    assert naive.argsort()[0] == 4  # without looking ahead it would come last
+
+
+def test_only_the_items_that_are_named():
+    names = list("abcdef")
+    data = Comparisons.from_pairs(["a"], ["b"], items=names)
+    for name in CRITERIA:
+        pairs = ask(belief_over(6), data, 3, name, Rules(items=["b", "d", "f"]), 0)
+        assert {item for pair in pairs for item in pair} == {"b", "d", "f"}
+
+
+def test_the_questions_about_some_items_are_the_best_among_them():
+    belief, some = belief_over(6), np.array([1, 3, 5])
+    pairs = np.array([(a, b) for a in some for b in some if a < b])
+    best = pairs[CRITERIA["variance_ratio"].score(belief, pairs, None).argmax()]
+    (pair,) = ask(belief, nothing_compared(6), 1, rules=Rules(items=[5, 1, 3]))
+    assert list(pair) == best.tolist()
+
+
+def test_avoided_pairs_are_not_asked_while_there_is_another():
+    belief, data = belief_over(4), nothing_compared(4)
+    (best,) = ask(belief, data)
+    (next_best,) = ask(belief, data, rules=Rules(avoid=[best[::-1]]))
+    assert set(next_best) != set(best)
+    outside = Rules(items=[0, 1], avoid=[(2, 3)])
+    assert ask(belief, data, rules=outside) == [(0, 1)]
+
+
+def test_exposure_floors_come_before_the_criterion():
+    data = Comparisons.from_pairs([0, 0, 1], [1, 2, 2], count=[5, 5, 5], items=range(5))
+    sure = Joint(np.array([0.0, 0.0, 0.0, 9.0, -9.0]), np.eye(5), Probit())
+    pairs = ask(sure, data, 4, "variance_ratio", Rules(exposure=2))
+    shown = [item for pair in pairs for item in pair]
+    assert shown.count(3) >= 2
+    assert shown.count(4) >= 2
+    assert not {3, 4} & set(ask(sure, data, 1, "variance_ratio")[0])
+
+
+def test_the_share_of_random_questions_is_what_it_says():
+    belief, rng = belief_over(12), np.random.default_rng(0)
+    (best,) = choose(belief, Pool(all_pairs(12), np.zeros(12)), 1, "variance_ratio", 0.0, rng)
+    chosen = [
+        choose(belief, Pool(all_pairs(12), np.zeros(12)), 1, "variance_ratio", 0.3, rng)[0]
+        for _ in range(600)
+    ]
+    n_other = sum(pair.tolist() != best.tolist() for pair in chosen)
+    expected = 0.3 * 600 * 65 / 66
+    assert abs(n_other - expected) < 4.5 * np.sqrt(expected * 0.7)
+
+
+def test_the_same_seed_asks_the_same():
+    belief, data = belief_over(9), nothing_compared(9)
+    for name in ("random", "thompson"):
+        assert ask(belief, data, 3, name, None, 5) == ask(belief, data, 3, name, None, 5)
+
+
+def test_k_must_fit():
+    for k in (0, 11):
+        with pytest.raises(DataError, match=f"k is {k}"):
+            ask(belief_over(5), nothing_compared(5), k)

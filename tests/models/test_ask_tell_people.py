@@ -1,0 +1,317 @@
+"""Asking and telling through the models of many users."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import penchant as pc
+from penchant.ask import CRITERIA, Rules, belief_of
+from penchant.inference import Hyperparameters, Settings
+from penchant.kernels import RBF
+from penchant.people.assignment import Answers
+
+pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
+ITEMS = ("tea", "milk", "water", "juice", "wine")
+
+
+def votes(n_users=12, n_each=8, seed=0, users=None):
+    """Half of the users like the items in order, the other half the other way round."""
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(n_users), n_each)
+    a = rng.integers(5, size=len(user))
+    b = (a + rng.integers(1, 5, size=len(user))) % 5
+    first = np.where(user % 2 == 0, a < b, a > b) ^ (rng.random(len(user)) < 0.05)
+    winner, loser = np.where(first, a, b), np.where(first, b, a)
+    names = users or [f"user {u:02d}" for u in range(n_users)]
+    return pc.Comparisons.from_pairs(
+        [ITEMS[i] for i in winner],
+        [ITEMS[i] for i in loser],
+        user=[names[u] for u in user],
+        items=ITEMS,
+        users=names,
+    )
+
+
+def multi_user(**how):
+    return pc.MultiUserGP(**{"optimize": None, "progress": False, "random_state": 0, **how})
+
+
+def community(**how):
+    quick = {"n_sweeps": 12, "n_chains": 2, "progress": False, "random_state": 0}
+    return pc.CommunityGP(**{**quick, **how})
+
+
+MODELS = {
+    "MultiUserGP": multi_user,
+    "CommunityGP": community,
+    "CommunityGP with personal taste": lambda: community(personal=True),
+}
+every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+TIGHT = Settings(tolerance=1e-9)
+MORE = votes(3, 4, seed=9, users=["user 00", "user 05", "user 10"])
+NEW = votes(2, 6, seed=8, users=["eva", "zoe"])
+
+
+@pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)
+def fitted(request):
+    return request.param().fit(None, votes())
+
+
+def state(model):
+    return {name: value for name, value in vars(model).items() if name.endswith("_")}
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_asks_for_distinct_pairs_by_name(fitted, criterion):
+    for user in (None, "user 03", 3):
+        pairs = fitted.ask(4, criterion, user=user)
+        assert len({frozenset(pair) for pair in pairs}) == 4
+        assert {item for pair in pairs for item in pair} <= set(ITEMS)
+    assert fitted.ask(4, criterion, user=3) == fitted.ask(4, criterion, user="user 03")
+
+
+def test_the_question_is_the_best_about_that_user(fitted):
+    pairs = np.array([(i, j) for i in range(5) for j in range(i + 1, 5)])
+    for user in (0, 1):
+        mean, var = belief_of(fitted, user).difference(pairs[:, 0], pairs[:, 1])
+        best = pairs[np.argmax(var / (mean**2 + 1e-12 * belief_of(fitted, user).var.max()))]
+        assert set(fitted.ask(user=user)[0]) == {ITEMS[i] for i in best}
+
+
+def test_rules_hold(fitted):
+    pairs = fitted.ask(3, user=2, rules=Rules(items=["tea", "wine", "milk"]))
+    assert {item for pair in pairs for item in pair} == {"tea", "wine", "milk"}
+    (best,) = fitted.ask(user=2)
+    assert set(fitted.ask(user=2, rules=Rules(avoid=[best]))[0]) != set(best)
+
+
+def test_an_unknown_user_cannot_be_asked_about(fitted):
+    with pytest.raises(pc.DataError, match="nobody"):
+        fitted.ask(user="nobody")
+
+
+def test_telling_moves_the_belief_and_undoing_is_exact(fitted):
+    before = state(fitted)
+    favourite = fitted.predict("user 02").argmax()
+    other = ITEMS[(favourite + 2) % 5]
+    chance = fitted.predict_proba([(other, ITEMS[favourite])], "user 02")[0]
+    fitted.tell([(other, ITEMS[favourite])] * 4, user="user 02")
+    assert fitted.predict_proba([(other, ITEMS[favourite])], "user 02")[0] > chance
+    fitted.tell(NEW).undo().undo()
+    after = state(fitted)
+    assert before.keys() == after.keys()
+    assert all(after[name] is before[name] for name in before)
+    with pytest.raises(pc.DataError, match="no tell to undo"):
+        fitted.undo()
+
+
+def test_new_users_may_answer(fitted):
+    fitted.tell(NEW)
+    data = fitted.comparisons_
+    assert data.users[-2:] == ("eva", "zoe")
+    assert fitted.predict("eva").shape == (1, 5)
+    assert fitted.predict("eva")[0].argmax() in (0, 1)  # she answers like the even users
+    assert fitted.ask(2, user="zoe")
+    fitted.tell([("tea", "wine")], user="eva")
+    assert fitted.comparisons_.for_user("eva").n_comparisons == 7
+    fitted.undo().undo()
+
+
+def test_a_mistake_changes_nothing(fitted):
+    before = state(fitted)
+    with pytest.raises(pc.DataError, match="coffee"):
+        fitted.tell([("coffee", "tea")], user="user 00")
+    with pytest.raises(pc.DataError, match="do not say who"):
+        fitted.tell([("tea", "milk")])
+    tied = pc.Comparisons.from_pairs(["tea"], ["milk"], tie=[True], user=["user 00"])
+    with pytest.raises(pc.DataError, match="tie"):
+        fitted.tell(tied)
+    after = state(fitted)
+    assert all(after[name] is before[name] for name in before)
+    assert not fitted._told
+
+
+def test_what_was_told_last_is_not_asked_at_once(fitted):
+    (pair,) = fitted.ask(user="user 04")
+    fitted.tell([pair], user="user 04")
+    assert set(fitted.ask(user="user 04")[0]) != set(pair)
+    fitted.undo()
+
+
+def test_a_reloaded_model_asks_and_learns_the_same(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    again = pc.load(tmp_path / "model")
+    assert again.ask(3, user=1) == fitted.ask(3, user=1)
+    fitted.tell(MORE)
+    again.tell(MORE)
+    np.testing.assert_array_equal(again.predict(), fitted.predict())
+    fitted.undo()
+
+
+def test_clones_know_nothing_of_it(fitted):
+    assert not hasattr(clone(fitted), "comparisons_")
+
+
+@pytest.mark.parametrize("more", [MORE, NEW, MORE + NEW], ids=["known", "new", "both"])
+@pytest.mark.parametrize("how", [{}, {"sparse": (9, 5)}, {"inference": "laplace"}], ids=str)
+def test_multi_user_telling_equals_a_refit(more, how):
+    told = multi_user(**how).fit(None, votes()).tell(more, polish=True)
+    refit = multi_user(**how).fit(None, votes() + more)
+    for ours, theirs in zip(
+        told.predict(return_std=True), refit.predict(return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    np.testing.assert_allclose(
+        told.posterior_for(3).covariance(), refit.posterior_for(3).covariance(), atol=1e-6
+    )
+    assert told.log_evidence_ == pytest.approx(refit.log_evidence_, abs=1e-6)
+    assert told.comparisons_ == refit.comparisons_
+
+
+def test_multi_user_telling_with_learned_hyperparameters_keeps_them():
+    model = multi_user(optimize="evidence").fit(None, votes())
+    kernel, sharing = model.item_kernel_, model.sharing_
+    model.tell(MORE, polish=True)
+    fixed = multi_user(item_kernel=kernel, sharing=sharing, user_kernel=model.user_kernel_)
+    refit = fixed.fit(None, votes() + MORE)
+    np.testing.assert_allclose(model.predict(), refit.predict(), rtol=1e-6, atol=1e-6)
+    assert model.item_kernel_ is kernel
+
+
+def test_multi_user_absorbing_is_close_and_counted():
+    model = multi_user().fit(None, votes())
+    settled = model.tell(MORE, polish=True).predict()
+    absorbed = model.undo().tell(MORE, polish=False).predict()
+    assert model.n_unsettled_ == MORE.n_comparisons
+    before = model.undo().predict()
+    assert np.abs(absorbed - settled).max() < 0.2 * np.abs(settled - before).max()
+    model.tell(MORE, polish=False).tell(NEW, polish=True)
+    assert model.n_unsettled_ == 0
+    refit = multi_user().fit(None, votes() + MORE + NEW)
+    np.testing.assert_allclose(model.predict(), refit.predict(), atol=1e-6)
+
+
+def test_multi_user_with_features_of_users_wants_those_of_new_ones():
+    features = np.random.default_rng(0).standard_normal((12, 2))
+    model = multi_user(user_kernel=RBF()).fit(None, votes(), features)
+    refit = multi_user(user_kernel=RBF()).fit(None, votes() + MORE, features)
+    np.testing.assert_allclose(model.tell(MORE).predict(), refit.predict(), atol=1e-6)
+    with pytest.raises(pc.DataError, match="fold_in"):
+        model.tell(NEW)
+    folded = model.undo().fold_in(NEW, np.zeros((2, 2)))
+    assert folded.tell([("tea", "milk")], user="eva").predict("eva").shape == (1, 5)
+
+
+def test_folding_in_keeps_the_rows_of_sites_and_data_together():
+    """Whatever the order in which the newcomers' comparisons name the items."""
+    model = multi_user().fit(None, votes())
+    turned = pc.Comparisons.from_pairs(
+        [NEW.items[i] for i in NEW.winner],
+        [NEW.items[i] for i in NEW.loser],
+        user=[NEW.users[i] for i in NEW.user],
+        count=NEW.count,
+        items=ITEMS[::-1],
+    )
+    folded = model.fold_in(turned)
+    np.testing.assert_allclose(folded.predict(), model.fold_in(NEW).predict(), atol=1e-9)
+    told = folded.tell(MORE, polish=True)
+    refit = multi_user().fit(None, votes() + NEW + MORE)
+    np.testing.assert_allclose(told.predict(), refit.predict(), atol=1e-6)
+
+
+@pytest.mark.parametrize("personal", [False, True])
+def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
+    model = community(personal=personal).fit(None, votes())
+    draws, kernel = model.draws_, model.kernel_
+    model.tell(MORE + NEW, polish=True)
+    everything = votes() + MORE + NEW
+    np.testing.assert_allclose(
+        model.membership_, draws.membership(Answers.of(everything)), atol=1e-6
+    )
+    assert model.draws_ is draws
+    assert model.kernel_ is kernel
+    counts = np.ascontiguousarray((Answers.of(everything).counts.T @ model.membership_).T)
+    mixture = model._mixture(
+        model.posteriors_[0].universe, Hyperparameters(model.kernel_, model.likelihood_)
+    )
+    from penchant.people.community_utility import fit_reported
+
+    refit = fit_reported(mixture, counts, mixture.hyper.theta, own=False)
+    for ours, theirs in zip(model.posteriors_, refit, strict=True):
+        np.testing.assert_allclose(ours.mean, theirs.posterior.mean, atol=1e-6)
+        np.testing.assert_allclose(ours.covariance(), theirs.posterior.covariance(), atol=1e-6)
+    if personal:
+        from penchant.people.community_personal import PersonalModel
+        from penchant.people.multi_user import Hyperparameters as UserHyper
+        from penchant.people.multi_user import posteriors_of, solve
+
+        old = model.personal_
+        start = PersonalModel(old.items, old.item_kernel, old.likelihood, draws, TIGHT)
+        problem = start.problem(everything)
+        hyper = UserHyper(old.item_kernel, old.user_kernel, old.sharing, old.likelihood)
+        again = posteriors_of(problem, solve(problem, hyper)).utilities(np.arange(14))
+        np.testing.assert_allclose(model.predict(), again.mean, atol=1e-6)
+
+
+def test_unpolished_communities_place_users_and_leave_utilities():
+    model = community().fit(None, votes())
+    posteriors, placed = model.posteriors_, model.tell(MORE).membership_
+    model.undo().tell(MORE, polish=False)
+    assert model.posteriors_ is posteriors
+    np.testing.assert_array_equal(model.membership_, placed)
+
+
+def test_who_changes_sides_is_seen_to():
+    model = community().fit(None, votes())
+    before = model.membership_[0].argmax()
+    turned = [(ITEMS[j], ITEMS[i]) for i in range(5) for j in range(i + 1, 5)]
+    model.tell(turned * 3, user="user 00")
+    assert model.membership_[0].argmax() != before
+
+
+@every_model
+def test_hyperparameters_are_learned_again_on_schedule(make):
+    model = make()
+    if isinstance(model, pc.MultiUserGP):
+        model.set_params(optimize="evidence")
+    model.fit(None, votes())
+    n_learned = model.n_learned_
+    model.tell(MORE, relearn=0.2)
+    assert model.n_learned_ == n_learned  # 12.5 % more
+    kernel = model.item_kernel_ if isinstance(model, pc.MultiUserGP) else model.kernel_
+    model.tell(NEW, relearn=0.2)
+    assert model.n_learned_ == model.comparisons_.n_comparisons
+    learned = model.item_kernel_ if isinstance(model, pc.MultiUserGP) else model.kernel_
+    assert not np.array_equal(learned.theta, kernel.theta)
+    model.undo()
+    assert model.n_learned_ == n_learned
+
+
+def test_relearned_multi_user_hyperparameters_are_those_of_a_fit():
+    model = multi_user(optimize="evidence").fit(None, votes()).tell(MORE, relearn=0.0)
+    refit = multi_user(optimize="evidence").fit(None, votes() + MORE)
+    np.testing.assert_allclose(model.item_kernel_.theta, refit.item_kernel_.theta, atol=1e-6)
+    np.testing.assert_allclose(model.predict(), refit.predict(), atol=1e-6)
+
+
+def test_chains_go_on_with_what_was_told_and_folded_in():
+    data = votes(n_each=20)
+    silent = pc.Comparisons.from_table(data._table(), data.items, (*data.users, "mute"))
+    model = community().fit(None, silent).fold_in(NEW)
+    model.tell([("tea", "wine")] * 3, user="mute").resume(8)
+    assert model.sampled_ == model.comparisons_
+    assert all(len(chain.state.assignment) == 15 for chain in model.chains_)
+    assert model.n_communities_ == 2
+    sides = model.membership_.argmax(axis=1)
+    assert (sides[0:12:2] == sides[0]).all()
+    assert (sides[1:12:2] == sides[1]).all()
+    assert sides[0] != sides[1]
+    assert np.isfinite(model.diagnostics_.log_joint[0]).all()
+    model.resume(4)  # and again, from there
+    assert len(model.diagnostics_.log_joint[0]) > 8
+
+
+def test_the_same_answers_relearned_give_the_same_bits():
+    how = {"n_sweeps": 8, "n_chains": 1}
+    one, other = (community(**how).fit(None, votes()).tell(MORE, relearn=0.0) for _ in range(2))
+    np.testing.assert_array_equal(one.predict(), other.predict())

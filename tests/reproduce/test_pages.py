@@ -1,0 +1,108 @@
+"""Pages of results: claims, tables, what happens without data, and the files that are written."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penchant.errors import DataError
+from penchant.reproduce import page as pages
+from penchant.reproduce import results
+from penchant.reproduce.page import Claim, Page, markdown, spread, standard_error
+
+
+def no_data():
+    raise DataError("there is no file")
+
+
+def test_claims_stand_before_the_parts_and_can_be_read_back():
+    page = Page("Apples", "They fall.", quick=False, out=None)
+    with page.part("Drops"):
+        page.table(["n"], [["1"]])
+    page.claim(Claim("they fall", "10 of 10", True, "seen"))
+    page.claim(Claim("they are blue", "0 of 10", False, "seen"))
+    page.claim(Claim("they dream", "", None, "asleep"))
+    text = page.text()
+    assert text.index("they fall") < text.index("## Drops")
+    verdicts = [row[2] for row in results.claims_of(text)]
+    assert verdicts == ["confirmed", "not confirmed", "cannot be tested here"]
+
+
+def test_a_quick_run_leaves_out_or_simulates_what_is_missing():
+    page = Page("Apples", "", quick=True, out=None)
+    with page.part("Real"):
+        page.load(no_data)
+        page.say("never said")
+    with page.part("Either"):
+        assert page.load(no_data, lambda: 3) == 3
+    text = page.text()
+    assert "Left out: there is no file." in text
+    assert "**Simulated data**, because there is no file." in text
+    assert "never said" not in text
+
+
+def test_a_full_run_needs_the_data():
+    page = Page("Apples", "", quick=False, out=None)
+    with pytest.raises(DataError, match="there is no file"), page.part("Real"):
+        page.load(no_data, lambda: 3)
+
+
+def test_parts_are_announced(caplog):
+    page = Page("Apples", "", quick=False, out=None)
+    with caplog.at_level("INFO", logger=pages.LOG.name), page.part("Drops"):
+        pass
+    assert caplog.messages == ["Drops"]
+
+
+def test_spread_is_mean_and_standard_error(rng):
+    x = rng.standard_normal((5, 8))
+    assert standard_error(x) == pytest.approx(x.std(ddof=1) / np.sqrt(40))
+    assert spread([0.5]) == "0.500"
+
+
+@pytest.fixture
+def apples(monkeypatch):
+    """An experiment that draws a figure."""
+
+    def run(quick, out, data):
+        from matplotlib.figure import Figure
+
+        page = Page("Apples", "They fall.", quick, out)
+        figure = Figure()
+        figure.subplots().plot([0, 1])
+        page.figure(figure, "apples", "Falling.")
+        page.claim(Claim("they fall", "10 of 10", True, "seen"))
+        return page.text()
+
+    monkeypatch.setattr(results, "EXPERIMENTS", ("apples",))
+    monkeypatch.setattr(results, "import_module", lambda name: type("Module", (), {"run": run}))
+
+
+def test_produce_writes_page_figure_and_index(apples, tmp_path):
+    text = results.produce("apples", out=tmp_path / "new")
+    assert (tmp_path / "new" / "apples.md").read_text(encoding="utf-8") == text
+    assert (tmp_path / "new" / "apples.png").stat().st_size > 1000
+    assert text.startswith("# Apples\n\n`penchant reproduce apples` · penchant ")
+    assert "quick run" not in text
+    assert "quick run" in results.produce("apples", quick=True, out=tmp_path / "quick")
+    row = "| [apples](apples.md) | they fall | 10 of 10 | confirmed | seen |"
+    assert row in (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_page_without_claims_has_no_rows():
+    assert results.claims_of("# Nothing\n\n" + markdown(["a"], [["b"]])) == []
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_published_index_is_what_the_published_pages_say():
+    folder = ROOT / "results"
+    if not (folder / results.INDEX).is_file():
+        pytest.skip("no published results here")
+    assert (folder / results.INDEX).read_text(encoding="utf-8") == results.index(folder)
+
+
+def test_the_documentation_names_every_experiment():
+    text = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
+    assert all(f"[{name}](../results/{name}.md)" in text for name in results.EXPERIMENTS)
