@@ -224,6 +224,16 @@ def test_a_contradictory_cycle_ranks_nobody():
     np.testing.assert_allclose(pc.PreferenceGP().fit(None, data).predict(), 0.0, atol=1e-6)
 
 
+def test_items_with_the_same_features_may_be_liked_differently():
+    X = np.array([[0.0], [0.0], [1.0]])
+    data = pc.Comparisons.from_pairs([0] * 9 + [1], [1] * 9 + [0], items=range(3))
+    gp = pc.PreferenceGP().fit(X, data)
+    assert gp.predict_proba([(0, 1)])[0] > 0.7
+    assert np.isfinite(gp.predict(np.array([[0.5]]), return_std=True)).all()
+    bounded = pc.PreferenceGP(rank=1).fit(X, data)
+    assert bounded.predict_proba([(0, 1)])[0] == pytest.approx(0.5)
+
+
 def test_duplicated_items_and_a_million_duplicate_rows():
     X = np.array([[0.0], [0.0], [1.0]])
     data = pc.Comparisons.from_pairs([0, 0, 2], [1, 2, 1], count=[10**6, 10**6, 3], items=range(3))

@@ -63,6 +63,13 @@ def test_prior_slope_is_the_derivative(kernel):
     assert value < 0.0
 
 
+def test_slope_of_the_scale_is_its_derivative(kernel):
+    value, slope = kernel.log_scale()
+    expected = slopes(lambda t: kernel.with_theta(t).log_scale()[0], kernel.theta)
+    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7)
+    assert kernel.scaled(7.0).log_scale()[0] == pytest.approx(value + np.log(7.0))
+
+
 def test_prior_is_blind_to_scale_and_likes_the_identity(kernel):
     assert kernel.scaled(7.0).log_prior()[0] == pytest.approx(kernel.log_prior()[0])
     assert FreeCovariance.of(3.0 * np.eye(N)).log_prior()[0] == pytest.approx(0.0, abs=1e-12)

@@ -98,14 +98,14 @@ class _Climb:
             # a wall that the line search backs away from
             return 1e25, np.zeros_like(theta)
         self.sites = solution.inference.sites
-        penalty, drag = _log_prior(theta, self.start.theta)
+        penalty, drag = weak_prior(theta, self.start.theta)
         value = solution.inference.log_evidence + penalty
         if value > self.best[0]:
             self.best = (value, theta.copy(), self.sites)
         return -value, -(slope + drag)
 
 
-def _log_prior(theta: FloatArray, centre: FloatArray) -> tuple[float, FloatArray]:
+def weak_prior(theta: FloatArray, centre: FloatArray) -> tuple[float, FloatArray]:
     """Weak normal prior of the log-parameters around their start, and its slope.
 
     A handful of consistent answers leaves the evidence flat (it rises for ever, ever less, with
@@ -153,7 +153,7 @@ def _m_step(problem: Problem, solution: Solution, centre: FloatArray) -> Hyperpa
         inverse = gram(inverse_half)
         value = 0.5 * log_det_lower(lower) + 0.5 * float(np.sum(inverse * second_moment))
         G = 0.5 * (inverse - multiply(multiply(inverse, second_moment), inverse))
-        penalty, drag = _log_prior(theta, centre)
+        penalty, drag = weak_prior(theta, centre)
         return value - penalty, kernel.pullback(compared, G) - drag
 
     outcome = minimize_in_box(objective, hyper.kernel.theta, hyper.kernel.bounds, 10)

@@ -265,10 +265,9 @@ def _resolvent(relation: Relation, shift: float, where: IntArray) -> FloatArray:
             f"1/iota² is {shift:.3g}, lost beside links as strong as "
             f"{laplacian.diagonal().max():.3g}: take a smaller iota, or scale the weights down"
         )
-    shifted = sparse.csc_array(laplacian + shift * sparse.eye_array(n))
     if not _is_dense(laplacian):
         factor = splu(
-            shifted,
+            sparse.csc_array(laplacian + shift * sparse.eye_array(n)),
             permc_spec="MMD_AT_PLUS_A",
             diag_pivot_thresh=0.0,
             options={"SymmetricMode": True},
@@ -279,7 +278,9 @@ def _resolvent(relation: Relation, shift: float, where: IntArray) -> FloatArray:
     elif 8 * len(where) <= n:
         values, vectors = relation.spectrum
         return multiply(vectors / (np.maximum(values, 0.0) + shift), vectors[where].T)
-    cholesky, _ = lapack.dpotrf(shifted.toarray(order="F"), lower=1, overwrite_a=1)
+    shifted = laplacian.toarray(order="F")
+    shifted[np.diag_indices(n)] += shift
+    cholesky, _ = lapack.dpotrf(shifted, lower=1, overwrite_a=1)
     lower, _ = lapack.dpotri(cholesky, lower=1, overwrite_c=1)
     inverse: FloatArray = np.tril(lower)
     inverse += np.tril(lower, -1).T

@@ -26,7 +26,7 @@ from penchant.models.community_report import (
     summarize,
     view_items,
 )
-from penchant.models.defaults import default_kernel
+from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns
 from penchant.models.people import one_user_a_pair, taste_kernel
 from penchant.models.storage import save
@@ -182,7 +182,7 @@ class CommunityGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
             warnings.warn(message, DataWarning, stacklevel=2)
         self.item_feature_names_ = feature_names(X, "feature")
         self.user_feature_names_ = feature_names(user_features, "user feature")
-        hyper = Hyperparameters(self.kernel or default_kernel(items), likelihood)
+        hyper = Hyperparameters(self.kernel or utility_kernel(items, self.rank), likelihood)
         self._begin(data)
         self.start_theta_ = hyper.theta
         mixture = self._mixture(items, hyper)

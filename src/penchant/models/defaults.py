@@ -11,6 +11,8 @@ ARD_FEATURES = 20
 """Up to this many features each gets its own lengthscale; more would outrun the comparisons."""
 SMOOTH_START = 5.0
 """First lengthscale, in units of the root mean squared distance of an item from the mean."""
+FEW_TWINS = 0.05
+"""Share of items that may have the features of another before each gets an effect of its own."""
 GRAPH_REACH = 50.0
 """First ι² of a graph kernel, in units of the inverse mean degree."""
 
@@ -42,6 +44,18 @@ class Scaling:
         return (X - self.center) / self.scale
 
 
+def utility_kernel(items: Inputs, rank: int | None) -> Kernel:
+    """The default kernel, with an effect of each item's own where many share all features.
+
+    Items with the same features need not be liked the same. Not so with a bound on the rank,
+    which effects of single items would use up, or with relations, which tell items apart.
+    """
+    kernel = default_kernel(items)
+    if items.X is None or items.relations or rank is not None or not _has_twins(items.X):
+        return kernel
+    return kernel + Independent()
+
+
 def default_kernel(items: Inputs) -> Kernel:
     """An RBF on features plus a graph kernel per relation; independent items without either.
 
@@ -61,6 +75,11 @@ def default_kernel(items: Inputs) -> Kernel:
     for part in parts[1:]:
         kernel = kernel + part
     return kernel
+
+
+def _has_twins(X: FloatArray) -> bool:
+    """Whether many items have the same features as another."""
+    return len(np.unique(X, axis=0)) < (1.0 - FEW_TWINS) * len(X)
 
 
 def _default_graph_kernel(name: str, items: Inputs) -> Kernel:

@@ -28,7 +28,7 @@ from penchant.inference.update import Learned, tell
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, get
 from penchant.models.asking import Asking
-from penchant.models.defaults import Scaling, default_kernel
+from penchant.models.defaults import Scaling, utility_kernel
 from penchant.models.ranking import Ranking, RankParameter, ranking_of
 from penchant.models.storage import save
 from penchant.models.validation import (
@@ -58,7 +58,7 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
     kernel : Kernel or None
         Prior covariance over items. None: an RBF on the standardised features (one lengthscale
         a feature, up to 20 features) plus a regularised Laplacian per relation, or independent
-        utilities when there is neither.
+        utilities when there is neither, or also where many items share all their features.
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" (score differences), or an instance, for example
         `Lapse(Probit())` when some answers are given at random.
@@ -153,7 +153,9 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def _learn(self, universe: Inputs, edges: Edges) -> Self:
         problem = Problem(universe, edges, Settings(self.inference), self._rank_bound)
-        start = Hyperparameters(self.kernel or default_kernel(universe), get(self.likelihood))
+        start = Hyperparameters(
+            self.kernel or utility_kernel(universe, self._rank_bound), get(self.likelihood)
+        )
         return self._store(problem, self._solve(problem, start))
 
     def _solve(self, problem: Problem, start: Hyperparameters) -> Solution:

@@ -9,7 +9,6 @@ import io
 import json
 import math
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -42,16 +41,16 @@ def save(model: BaseEstimator, path: str | PathLike[str]) -> None:
     shelf = _Shelf()
     header = {"format": FORMAT, "version": VERSION, "model": _encode(model, shelf)}
     target = Path(path)
-    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+    scratch = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
+        with zipfile.ZipFile(scratch, "w") as archive:
             archive.writestr("model.json", json.dumps(header, allow_nan=False))
             for k, array in enumerate(shelf.arrays):
                 with archive.open(f"{k}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
         os.replace(scratch, target)
     except BaseException:
-        os.unlink(scratch)
+        scratch.unlink(missing_ok=True)
         raise
 
 

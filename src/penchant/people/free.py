@@ -131,6 +131,13 @@ class FreeCovariance(Kernel):
         value = 0.5 * self.pseudo_users * (n * np.log(s) - log_det)
         return value, self._by_entries(slope)
 
+    def log_scale(self) -> tuple[float, FloatArray]:
+        """Logarithm of the typical variance, and its derivative by theta."""
+        half = solve_lower(self.factor, np.eye(len(self.factor)))
+        # d log s / dK = K⁻² / tr K⁻¹
+        slope = 2.0 / float(np.vdot(half, half)) * gram(half) @ half.T
+        return float(np.log(self.typical_variance)), self._by_entries(slope)
+
     @property
     def typical_variance(self) -> float:
         """n / tr K⁻¹, the s for which K is likeliest around s I."""

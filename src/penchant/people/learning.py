@@ -8,7 +8,7 @@ import numpy as np
 
 from penchant.errors import DataError, NumericalError
 from penchant.inference import Sites
-from penchant.kernels import Kernel
+from penchant.inference.learning import weak_prior
 from penchant.numerics.optimize import minimize_in_box
 from penchant.numerics.types import FloatArray
 from penchant.people.free import FreeCovariance
@@ -27,7 +27,7 @@ Watch = Callable[[int, float], None]
 
 
 def maximize(problem: Problem, start: Hyperparameters, watch: Watch | None = None) -> Solution:
-    """Climb the evidence (times the prior of a free covariance) by L-BFGS, sites warm-started."""
+    """Climb the evidence times a weak prior by L-BFGS, sites warm-started."""
     climb = _Climb(_while_learning(problem), start, watch)
     outcome = minimize_in_box(climb, start.theta, start.bounds, MAX_STEPS)
     solution = solve(problem, start.at(climb.best_theta), climb.sites)
@@ -52,19 +52,32 @@ class _Climb:
             # a wall that the line search backs away from
             return 1e25, np.zeros_like(theta)
         self.sites = solution.inference.sites
-        penalty, pull = _log_prior(solution.hyper.item_kernel)
+        penalty, pull = _log_prior(solution.hyper, self.start)
         value = solution.inference.log_evidence + penalty
-        slope[: len(pull)] += pull
         if value > self.best_value:
             self.best_value, self.best_theta = value, theta.copy()
         if self.watch is not None:
             self.watch(self.n_evaluations, self.best_value)
-        return -value, -slope
+        return -value, -(slope + pull)
 
 
-def _log_prior(kernel: Kernel) -> tuple[float, FloatArray]:
-    """Of a free covariance: log density, and its slope in the kernel's theta. None for others."""
-    return kernel.log_prior() if isinstance(kernel, FreeCovariance) else (0.0, np.zeros(0))
+def _log_prior(hyper: Hyperparameters, start: Hyperparameters) -> tuple[float, FloatArray]:
+    """Weak prior of all hyperparameters around their start, and its slope in theta.
+
+    The entries of a free covariance have one of their own; it is blind to their scale, which is
+    held near that of the start: a few answers that agree would drive it up without end, a few
+    that contradict each other down to nothing.
+    """
+    theta, centre = hyper.theta, start.theta
+    if not isinstance(hyper.item_kernel, FreeCovariance):
+        return weak_prior(theta, centre)
+    n_free = len(hyper.item_kernel.theta)
+    rest, drag = weak_prior(theta[n_free:], centre[n_free:])
+    entries, pull = hyper.item_kernel.log_prior()
+    log_scale, by_theta = hyper.item_kernel.log_scale()
+    first_scale = cast(FreeCovariance, start.item_kernel).log_scale()[0]
+    scale, by_scale = weak_prior(np.array([log_scale]), np.array([first_scale]))
+    return rest + entries + scale, np.concatenate([pull + by_scale * by_theta, drag])
 
 
 def expectation_maximize(
@@ -85,7 +98,9 @@ def expectation_maximize(
     for rounds in range(1, EM_ROUNDS + 1):
         solution = solve(rough, hyper, sites)
         sites = solution.inference.sites
-        value = solution.inference.log_evidence + _log_prior(hyper.item_kernel)[0]
+        value = (
+            solution.inference.log_evidence + cast(FreeCovariance, hyper.item_kernel).log_prior()[0]
+        )
         if watch is not None:
             watch(rounds, value)
         if value - previous < EM_TOLERANCE * max(1.0, abs(value)):

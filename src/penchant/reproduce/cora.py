@@ -23,8 +23,12 @@ from penchant.reproduce.page import standard_error
 
 Model = Callable[[Comparisons], PreferenceGP]
 Errors = dict[str, FloatArray]
-WALK = "attributes + directed walk"
-"""Through a dense matrix of all papers: several times slower than the others."""
+VARIANTS = (
+    "attributes + common causes",
+    "attributes + directed roles",
+    "attributes + directed walk",
+)
+"""Other ways to see the links; the walk goes through a dense matrix of all papers."""
 
 
 def cora_models(attributes: FloatArray, citations: sparse.csr_matrix) -> dict[str, Model]:
@@ -38,13 +42,11 @@ def cora_models(attributes: FloatArray, citations: sparse.csr_matrix) -> dict[st
         "attributes": lambda pairs: PreferenceGP().fit(attributes, pairs),
         "links": lambda pairs: PreferenceGP().fit(None, pairs, {"cites": links}),
         "attributes + links": lambda pairs: PreferenceGP().fit(attributes, pairs, {"cites": links}),
-        "attributes + common causes": lambda pairs: PreferenceGP(smooth + CommonCause("cites")).fit(
+        VARIANTS[0]: lambda pairs: PreferenceGP(smooth + CommonCause("cites")).fit(
             scaled, pairs, {"cites": links}
         ),
-        "attributes + directed roles": lambda pairs: PreferenceGP().fit(
-            attributes, pairs, {"cites": roles}
-        ),
-        WALK: lambda pairs: PreferenceGP().fit(attributes, pairs, {"cites": walk}),
+        VARIANTS[1]: lambda pairs: PreferenceGP().fit(attributes, pairs, {"cites": roles}),
+        VARIANTS[2]: lambda pairs: PreferenceGP().fit(attributes, pairs, {"cites": walk}),
     }
 
 
