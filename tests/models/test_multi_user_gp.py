@@ -261,6 +261,17 @@ def test_sushi_is_learned_from_five_pairs_a_user(data_folder):
     assert calibration(p).error < 0.03
 
 
+def test_a_few_answers_settle_little():
+    contradict = Comparisons.from_pairs(["a", "b"], ["b", "a"], user=["u", "v"])
+    first = MultiUserGP().fit(None, contradict).rank()[0]
+    assert 0.5 < first.high - first.low < 3.0
+    agree = Comparisons.from_pairs(["a", "b", "a"], ["b", "c", "c"], user=["u", "u", "v"])
+    best = MultiUserGP().fit(None, agree).rank()[0]
+    assert best.item == "a"
+    assert 0.4 < best.prob_best < 0.95
+    assert best.utility < 5.0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("k", "accuracy", "log_lik"), [(5, 0.74, -0.52), (10, 0.79, -0.43), (27, 0.875, -0.25)]

@@ -54,6 +54,14 @@ def test_a_generator_seed_is_restored_in_its_state(tmp_path):
     assert pc.load(tmp_path / "m").rank() == gp.rank()
 
 
+def test_a_saved_file_may_be_read_by_whom_other_files_may(fitted, tmp_path):
+    plain = tmp_path / "plain"
+    plain.touch()
+    fitted.save(tmp_path / "model.penchant")
+    assert (tmp_path / "model.penchant").stat().st_mode == plain.stat().st_mode
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.penchant", "plain"]
+
+
 def test_missing_file(tmp_path):
     with pytest.raises(pc.DataError, match="no file"):
         pc.load(tmp_path / "nothing")
