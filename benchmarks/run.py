@@ -1,8 +1,8 @@
 """All benchmarks, one command: `make bench`. Parts of it: `make bench PARTS="gp online"`.
 
 Contestants run on the same data in the same run, each in a process of its own; peers live in
-`.venv-bench`, made here. All parts together write BENCHMARKS.md, with date, machine and versions;
-some parts alone, or `--quick`, only print.
+`.venv-bench`, made here. BENCHMARKS.md gets the sections of the parts that were run, each dated,
+under a header with machine and versions; `--quick` only prints.
 """
 
 import argparse
@@ -34,6 +34,8 @@ PARTS = (
     "scale",
 )
 FILE = Path(__file__).parent.parent / "BENCHMARKS.md"
+MARK = "*Part: "
+"""Begins the line above every section, with the part's name and date."""
 
 
 def header(missing):
@@ -41,9 +43,8 @@ def header(missing):
     lines = [
         "# Benchmarks",
         "",
-        "Made by `make bench`; every number below comes from that run and no other.",
+        "Made by `make bench`; all numbers of a section come from one run, of the date beside it.",
         "",
-        f"- date: {datetime.date.today().isoformat()}",
         f"- machine: {processor()}, {cores} cores, Python {platform.python_version()}",
         f"- penchant {penchant.__version__}, numpy {np.__version__}, scipy {scipy.__version__}",
         f"- peers: {peers.versions()}",
@@ -84,14 +85,22 @@ def main():
     arguments = parser.parse_args()
     if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    text = "\n".join(header(peers.install(arguments.old_python))) + "\n"
+    text = "\n".join(header(peers.install(arguments.old_python)))
     print(text)
+    sections = known_sections()
     for part in arguments.parts or PARTS:
-        section = "\n".join(measure(part, arguments.quick)) + "\n"
-        print(section, flush=True)
-        text += "\n" + section
-    if not arguments.parts and not arguments.quick:
-        FILE.write_text(text)
+        section = "\n".join(measure(part, arguments.quick))
+        print("\n" + section, flush=True)
+        sections[part] = f"{MARK}{part}, {datetime.date.today().isoformat()}*\n\n{section}"
+        if not arguments.quick:
+            known = [sections[name].strip() for name in PARTS if name in sections]
+            FILE.write_text("\n\n".join([text, *known]) + "\n")
+
+
+def known_sections():
+    """What earlier runs wrote, by part."""
+    _, *sections = FILE.read_text().split(MARK) if FILE.exists() else [""]
+    return {section.partition(",")[0]: MARK + section for section in sections}
 
 
 if __name__ == "__main__":
