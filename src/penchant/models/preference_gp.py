@@ -58,7 +58,9 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
     kernel : Kernel or None
         Prior covariance over items. None: an RBF on the standardised features (one lengthscale
         a feature, up to 20 features) plus a regularised Laplacian per relation, or independent
-        utilities when there is neither, or also where many items share all their features.
+        utilities when there is neither, or also where many items share all their features. A kernel
+        with `+ Independent()` lets every item differ from what its features say: often better
+        for items that were compared, no help for new ones.
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" (score differences), or an instance, for example
         `Lapse(Probit())` when some answers are given at random.
