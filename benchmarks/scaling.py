@@ -7,12 +7,12 @@ exponent is above what is promised by more than two standard errors, or too unce
 
 import argparse
 import sys
-import time
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from contest import table
+from tasks import best_time
 
 import penchant as pc
 from penchant.errors import ConvergenceWarning
@@ -94,15 +94,6 @@ CHECKS = {
 }
 
 
-def best_time(work):
-    seconds = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
 def slope(sizes, seconds):
     """Exponent and its standard error, by least squares on logarithms."""
     coefficients, cov = np.polyfit(np.log(sizes), np.log(seconds), 1, cov=True)
@@ -121,7 +112,7 @@ def measure(name):
     seconds = []
     for size in check.sizes:
         print(f"scaling: {name}: {size:,}", file=sys.stderr)
-        seconds.append(best_time(check.prepare(size)))
+        seconds.append(best_time(REPEATS, check.prepare(size)))
     exponent, error = slope(check.sizes, seconds)
     return [
         name,

@@ -1,10 +1,8 @@
 """One sweep of the engine against the BLAS time of its own flop count."""
 
-import time
-
 import numpy as np
 from scipy.linalg import blas, lapack
-from tasks import gp_task
+from tasks import best_time, gp_task
 
 import penchant as pc
 from penchant.inference import Edges, factor_prior
@@ -14,25 +12,16 @@ from penchant.likelihoods import Probit
 REPEATS = 5
 
 
-def best(work):
-    seconds = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
 def blas_time(n):
     """The four dense operations of a sweep at full rank: n³ (1 + ⅓ + 1 + 1) flops."""
     rng = np.random.default_rng(0)
     A = np.asfortranarray(rng.standard_normal((n, n)))
     S = np.asfortranarray(A @ A.T + n * np.eye(n))
     return (
-        best(lambda: blas.dtrmm(1.0, A, S, lower=1))
-        + best(lambda: lapack.dpotrf(S, lower=1))
-        + best(lambda: blas.dtrsm(1.0, S, A, lower=1))
-        + best(lambda: blas.dsyrk(1.0, A, trans=1, lower=1))
+        best_time(REPEATS, lambda: blas.dtrmm(1.0, A, S, lower=1))
+        + best_time(REPEATS, lambda: lapack.dpotrf(S, lower=1))
+        + best_time(REPEATS, lambda: blas.dtrsm(1.0, S, A, lower=1))
+        + best_time(REPEATS, lambda: blas.dsyrk(1.0, A, trans=1, lower=1))
     )
 
 
@@ -57,7 +46,7 @@ def run(quick):
             state = prior.refresh(edges.count * tau, edges.count * nu)
             Probit().tilted(state.mean, state.var)
 
-        ours, theirs = best(sweep), blas_time(n)
+        ours, theirs = best_time(REPEATS, sweep), blas_time(n)
         lines.append(
             f"| {n:,} / {m:,} | {1e3 * ours:.0f} | {1e3 * theirs:.0f} | {ours / theirs:.2f} |"
         )

@@ -1,5 +1,7 @@
 """The simulated tasks that contestants share."""
 
+import time
+
 import numpy as np
 from scipy.special import expit, log_expit, ndtr
 
@@ -81,3 +83,13 @@ def win_table(n, m, seed, n_test=100_000):
         "test_loser": loser[m:],
         "ceiling": np.mean(log_expit(utility[winner[m:]] - utility[loser[m:]])),
     }
+
+
+def best_time(repeats, work):
+    """Least seconds of a few runs."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)

@@ -40,3 +40,24 @@ def make_comparisons(rng):
         return random_comparisons(rng, n_items, n_pairs, utilities)
 
     return make
+
+
+@pytest.fixture
+def run_snippet():
+    """Runs a documentation's snippet: `code  # → value` must hold; returns how many did."""
+
+    def run(block, scope):
+        pending, n_claims = "", 0
+        for line in block.splitlines():
+            code, arrow, claim = line.partition("  # → ")
+            if not arrow:
+                pending += line + "\n"
+                continue
+            exec(pending, scope)
+            pending = ""
+            assert repr(eval(code, scope)) == claim, line
+            n_claims += 1
+        exec(pending, scope)
+        return n_claims
+
+    return run

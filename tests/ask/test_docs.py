@@ -9,22 +9,12 @@ from penchant.ask.stopping import STOP_RULES
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "ask.md").read_text(encoding="utf-8")
 
 
-def test_every_snippet_runs_and_shows_what_it_claims(tmp_path, monkeypatch):
+def test_every_snippet_runs_and_shows_what_it_claims(tmp_path, monkeypatch, run_snippet):
     monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {}
     n_claims = 0
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
-        pending = ""
-        for line in block.splitlines():
-            code, arrow, claim = line.partition("  # → ")
-            if not arrow:
-                pending += line + "\n"
-                continue
-            exec(pending, scope)
-            pending = ""
-            assert repr(eval(code, scope)) == claim, line
-            n_claims += 1
-        exec(pending, scope)
+        n_claims += run_snippet(block, scope)
     assert n_claims >= 8
 
 

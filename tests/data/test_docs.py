@@ -11,7 +11,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "data.md"
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
 
 
-def test_every_snippet_runs_and_shows_what_it_claims(tmp_path, monkeypatch, capsys):
+def test_every_snippet_runs_and_shows_what_it_claims(tmp_path, monkeypatch, capsys, run_snippet):
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {}
@@ -20,17 +20,7 @@ def test_every_snippet_runs_and_shows_what_it_claims(tmp_path, monkeypatch, caps
         if language == "text":
             assert capsys.readouterr().out == block
             continue
-        pending = ""
-        for line in block.splitlines():
-            code, arrow, claim = line.partition("  # → ")
-            if not arrow:
-                pending += line + "\n"
-                continue
-            exec(pending, scope)
-            pending = ""
-            assert repr(eval(code, scope)) == claim, line
-            n_claims += 1
-        exec(pending, scope)
+        n_claims += run_snippet(block, scope)
     assert n_claims > 20
 
 

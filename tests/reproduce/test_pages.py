@@ -98,8 +98,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_published_index_is_what_the_published_pages_say():
     folder = ROOT / "results"
-    if not (folder / results.INDEX).is_file():
-        pytest.skip("no published results here")
     assert (folder / results.INDEX).read_text(encoding="utf-8") == results.index(folder)
 
 

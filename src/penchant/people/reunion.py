@@ -6,14 +6,11 @@ refused. Here the division is proposed by tossing a coin of unknown bias for eve
 is how such users are divided. Alike communities are picked by what their members answered.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import gammaln, log_softmax
 
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.people.assignment import count_pairs
-from penchant.people.community_utility import Fit
 from penchant.people.mixing import Move, Partition, Target, difference_matrix
 
 SHARPNESS = 10.0
@@ -27,56 +24,27 @@ def reunite(target: Target, partition: Partition, rng: np.random.Generator) -> M
     return _unite(target, partition, rng)
 
 
-class _Union(NamedTuple):
-    """Two communities that are alike, and what they would be together.
-
-    pair: (2,) their labels; log_chosen: log probability that they were picked; counts: (1, m)
-    answers of both.
-    """
-
-    pair: IntArray
-    log_chosen: float
-    parts: list[Fit]
-    whole: Fit
-    counts: FloatArray
-
-    @classmethod
-    def tried(
-        cls, target: Target, partition: Partition, rng: np.random.Generator
-    ) -> "_Union | None":
-        """Pick two communities; None where there is only one."""
-        n_communities = len(partition.pair_counts)
-        if n_communities == 1:
-            return None
-        log_chosen = _log_likeness(target, partition)
-        number = rng.choice(len(log_chosen), p=np.exp(log_chosen))
-        pair = np.stack(np.triu_indices(n_communities, 1))[:, number]
-        counts = partition.pair_counts[pair]
-        sites = zip(partition.tau[pair], partition.nu[pair], strict=True)
-        parts = [target.fit(*given) for given in zip(counts, sites, strict=True)]
-        total = counts.sum(axis=0, keepdims=True)
-        whole = target.fit(total[0], (parts[0].tau, parts[0].nu))
-        return cls(pair, float(log_chosen[number]), parts, whole, total)
-
-    def made(self, target: Target, partition: Partition) -> Partition:
-        """The partition with the two united."""
-        kept, dropped = self.pair
-        assignment = partition.assignment.copy()
-        assignment[assignment == dropped] = kept
-        united = partition.put(assignment, self.pair[:1], self.counts, [self.whole], target.theta)
-        return united.occupied()
-
-
 def _unite(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
-    union = _Union.tried(target, partition, rng)
-    if union is None:
+    n_communities = len(partition.pair_counts)
+    if n_communities == 1:
         return Move(partition, False, False)
-    sizes = partition.sizes[union.pair]
-    log_back = _log_division(sizes) - np.log(len(partition.pair_counts) - 1)
-    log_ratio = log_back - union.log_chosen - target.log_gain(union.whole, union.parts, sizes)
+    log_chosen = _log_likeness(target, partition)
+    number = rng.choice(len(log_chosen), p=np.exp(log_chosen))
+    pair = np.stack(np.triu_indices(n_communities, 1))[:, number]
+    counts, sizes = partition.pair_counts[pair], partition.sizes[pair]
+    sites = zip(partition.tau[pair], partition.nu[pair], strict=True)
+    parts = [target.fit(*given) for given in zip(counts, sites, strict=True)]
+    total = counts.sum(axis=0, keepdims=True)
+    whole = target.fit(total[0], (parts[0].tau, parts[0].nu))
+    log_back = _log_division(sizes) - np.log(n_communities - 1)
+    log_ratio = log_back - log_chosen[number] - target.log_gain(whole, parts, sizes)
     if np.log(rng.random()) >= log_ratio:
         return Move(partition, False, False)
-    return Move(union.made(target, partition), False, True)
+    kept, dropped = pair
+    assignment = partition.assignment.copy()
+    assignment[assignment == dropped] = kept
+    united = partition.put(assignment, pair[:1], total, [whole], target.theta)
+    return Move(united.occupied(), False, True)
 
 
 def _divide(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
