@@ -105,14 +105,16 @@ class _Climb:
         return -value, -(slope + drag)
 
 
-def weak_prior(theta: FloatArray, centre: FloatArray) -> tuple[float, FloatArray]:
+def weak_prior(
+    theta: FloatArray, centre: FloatArray, spread: float = PRIOR_SPREAD
+) -> tuple[float, FloatArray]:
     """Weak normal prior of the log-parameters around their start, and its slope.
 
     A handful of consistent answers leaves the evidence flat (it rises for ever, ever less, with
     the kernel's variance): what the data do not settle stays near where it began.
     """
-    z = (theta - centre) / PRIOR_SPREAD
-    return -0.5 * float(z @ z), -z / PRIOR_SPREAD
+    z = (theta - centre) / spread
+    return -0.5 * float(z @ z), -z / spread
 
 
 def expectation_maximize(problem: Problem, start: Hyperparameters) -> Solution:

@@ -77,7 +77,7 @@ class CommunityGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         prior.
     kernel : Kernel or None
         Prior covariance over items. None: an RBF on the standardised features, or independent
-        items without X.
+        items without X, or also where many items share all their features.
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" or an instance.
     sampler : {"collapsed", "blocked"}

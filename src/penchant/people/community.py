@@ -3,8 +3,9 @@
 c_u ~ DP(λ),  f_c ~ GP(0, K),  answers of u ~ likelihood of f_{c_u}'s differences.
 
 A chain grows from one community. One sweep: memberships given a draw of each community's
-utilities; split and merge moves; λ; hyperparameters (while warming up); expectation propagation
-per community; a new draw of the utilities. All of a sweep's randomness comes from the chain's
+utilities (twice in the warm-up instead: what has no support is dissolved); split and merge moves
+and reunions; λ; hyperparameters (while warming up); expectation propagation per community; a new
+draw of the utilities. All of a sweep's randomness comes from the chain's
 seed and the number of the sweep, so a chain continues exactly from any state.
 """
 

@@ -24,7 +24,7 @@ from penchant.inference import (
     posterior_of,
     solve,
 )
-from penchant.inference.learning import PRIOR_SPREAD
+from penchant.inference.learning import weak_prior
 from penchant.kernels import Inputs
 from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import pivoted_cholesky
@@ -132,7 +132,7 @@ def learn_shared(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatAr
     evidence = _Evidence(mixture, groups)
 
     def objective(candidate: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = _log_normal(candidate, mixture.hyper.theta, PRIOR_SPREAD)
+        value, slope = weak_prior(candidate, mixture.hyper.theta)
         for c in range(len(groups.pair_counts)):
             its_value, its_slope = evidence(c, candidate)
             value += its_value
@@ -152,7 +152,7 @@ def learn_own(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatArray
 
     def penalised(c: int, candidate: FloatArray) -> tuple[float, FloatArray]:
         value, slope = evidence(c, candidate)
-        pooled, pull = _log_normal(candidate, theta, OWN_SPREAD)
+        pooled, pull = weak_prior(candidate, theta, OWN_SPREAD)
         return value + pooled, slope + pull
 
     return np.stack(
@@ -175,12 +175,6 @@ def fit_reported(
         fit_community(mixture, counts, its_theta)
         for counts, its_theta in zip(pair_counts, thetas, strict=True)
     ]
-
-
-def _log_normal(x: FloatArray, centre: FloatArray, spread: float) -> tuple[float, FloatArray]:
-    """Log density up to a constant, and its slope."""
-    away = (x - centre) / spread
-    return -0.5 * float(away @ away), -away / spread
 
 
 class _Evidence:
