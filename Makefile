@@ -5,7 +5,7 @@ STAMP  := $(VENV)/.installed
 PARTS  :=
 OLD_PYTHON := python3.6
 
-.PHONY: install demo test lint types layers pytest slow statistics bench scaling pictures clean
+.PHONY: install demo test lint types layers pytest slow properties statistics bench scaling pictures clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +36,10 @@ pytest: $(STAMP)
 # calibration and coverage, in standard errors: about ten minutes
 statistics: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/statistical
+
+# new random examples for every property; `make test` repeats the same ones
+properties: $(STAMP)
+	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=default
 
 # every other test that is too long for `make test`
 slow: $(STAMP)

@@ -50,7 +50,7 @@ class Settings:
     """How long and how precisely to sweep."""
 
     rule: str = "ep"
-    tolerance: float = 1e-6
+    tolerance: float = 1e-7
     max_sweeps: int = 200
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penchant.inference.convergence import converge
 from penchant.inference.edges import Edges, ItemDifferences
 from penchant.inference.engine import Inference, Settings, infer
 from penchant.inference.gaussian import LowRankState, Prior, factor_prior
@@ -78,7 +79,7 @@ def solve(problem: Problem, hyper: Hyperparameters, sites: Sites | None = None) 
     edges, settings = problem.edges, problem.settings
     if sites is None:
         sites = _rough_sites(problem, hyper, prior)
-    inference = infer(prior.refresh, hyper.likelihood, edges.outcomes, edges.count, settings, sites)
+    inference = converge(prior, hyper.likelihood, edges, settings, sites)
     report = replace(
         inference.report,
         rank=prior.factor.shape[1],

@@ -11,15 +11,12 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.inference.edges import Edges
-from penchant.inference.engine import Inference, Settings, infer
-from penchant.inference.evidence import Hyperparameters, Problem, Solution, posterior_of
-from penchant.inference.gaussian import LowRankState, Prior, factor_prior
+from penchant.inference.engine import Settings
+from penchant.inference.evidence import Hyperparameters, Problem, posterior_of, solve
 from penchant.inference.posterior import Posterior
 from penchant.inference.rank_one import Weights
 from penchant.inference.rules import RULES
 from penchant.inference.sites import Report, Sites
-from penchant.likelihoods import Likelihood
-from penchant.numerics.linalg import multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 EXACT_ITEMS = 500
@@ -30,13 +27,6 @@ MOST_ABSORBED = 50
 """More answers than this are cheaper to settle together than to add one by one."""
 UNEXPLAINED = 1e-8
 """Share of a difference's prior variance that a basis may miss and still carry its answer."""
-FINE = 0.1
-"""Of the engine's tolerance: a sweep leaves a twentieth of a move, so it costs one at most."""
-FROZEN_LIMIT = 0.5
-"""Largest move, in an edge's own standard deviations, that the frozen steps are trusted with."""
-FROZEN_STEPS = 10
-FROZEN_SHARE = 0.03
-"""What may remain of a move before the covariances are worked out again."""
 
 
 @dataclass(frozen=True)
@@ -85,19 +75,16 @@ def settle(
 ) -> Learned:
     """Sweep until no site moves: what a refit with the same hyperparameters gives."""
     old, data = learned.posterior, learned.data.extend(more)
-    fine = replace(settings, tolerance=FINE * settings.tolerance)
-    problem = Problem(old.universe, Edges.of(data), fine, rank)
-    prior = factor_prior(old.kernel, old.universe, problem.edges, rank)
-    inference = _sweep(prior, old.likelihood, problem, _carried(learned, problem.edges, settings))
-    solution = Solution(Hyperparameters(old.kernel, old.likelihood), prior, inference)
-    report = replace(
-        inference.report,
-        rank=prior.factor.shape[1],
-        residual=prior.chosen.residual,
-        space=prior.space,
-    )
+    problem = Problem(old.universe, Edges.of(data), settings, rank)
+    sites = _carried(learned, problem.edges, settings)
+    solution = solve(problem, Hyperparameters(old.kernel, old.likelihood), sites)
+    inference = solution.inference
     return Learned(
-        data, posterior_of(problem, solution), inference.sites, inference.log_evidence, report
+        data,
+        posterior_of(problem, solution),
+        inference.sites,
+        inference.log_evidence,
+        inference.report,
     )
 
 
@@ -146,65 +133,6 @@ def _columns(edges: Edges) -> FloatArray:
             zeros if margin is None else margin,
         ]
     )
-
-
-def _sweep(
-    prior: Prior, likelihood: Likelihood, problem: Problem, sites: Sites
-) -> Inference[LowRankState]:
-    """Sweeps of the engine with frozen steps between them, as long as those help.
-
-    Near the fixed point a plain sweep leaves a third of every move, mostly because the means
-    follow slowly; the frozen steps take them there first, and a sweep leaves a twentieth.
-    """
-    edges, settings = problem.edges, problem.settings
-    n_sweeps, before = 0, np.inf
-    while True:
-        inference = infer(
-            prior.refresh,
-            likelihood,
-            edges.outcomes,
-            edges.count,
-            replace(settings, max_sweeps=0),
-            sites,
-        )
-        report = inference.report
-        if report.converged:
-            return replace(inference, report=replace(report, n_sweeps=n_sweeps))
-        if not likelihood.log_concave or report.change > min(FROZEN_LIMIT, 0.5 * before):
-            return infer(
-                prior.refresh, likelihood, edges.outcomes, edges.count, settings, inference.sites
-            )
-        before = report.change
-        sites = _frozen_steps(prior, inference, likelihood, problem)
-        n_sweeps += 1
-
-
-def _frozen_steps(
-    prior: Prior, inference: Inference[LowRankState], likelihood: Likelihood, problem: Problem
-) -> Sites:
-    """Move the sites while covariances stand still, but for what each edge's own site does.
-
-    Means follow exactly: one Newton step on the weights a round, O(p r + r²) instead of O(p r²).
-    """
-    state, sites, edges = inference.state, inference.sites, problem.edges
-    design, factor, count = prior.design, prior.factor, edges.count
-    rule = RULES[problem.settings.rule]
-    weights, known = state.coefficients, sites.tau
-    mean, var = state.mean, state.var
-    for _ in range(FROZEN_STEPS):
-        proposal = rule(mean, var, sites, likelihood, edges.outcomes)
-        moved = Sites(proposal.tau, proposal.nu)
-        move = np.abs(count * (moved.nu - sites.nu) * np.sqrt(var)).max()
-        sites = moved
-        if move < FROZEN_SHARE * inference.report.change:
-            break
-        pull = design.adjoint(count * (sites.nu - sites.tau * mean))
-        slope = multiply(factor.T, pull) - weights
-        step = solve_lower(state.lower, solve_lower(state.lower, slope), transposed=True)
-        weights = weights + step
-        mean = design.forward(multiply(factor, weights))
-        var = state.var / (1.0 + count * (sites.tau - known) * state.var)
-    return sites
 
 
 def absorb(

@@ -13,7 +13,7 @@ import numpy as np
 from penchant.data import Comparisons
 from penchant.inference import RULES, Settings, Sites
 from penchant.inference.rank_one import Weights
-from penchant.inference.update import FINE, UNSETTLED_SHARE, place_among
+from penchant.inference.update import UNSETTLED_SHARE, place_among
 from penchant.kernels import Inputs
 from penchant.numerics.types import FloatArray
 from penchant.people.fold_in import fold_in
@@ -53,8 +53,7 @@ class Placed(NamedTuple):
 
 def settle(posteriors: UserPosteriors, more: More, settings: Settings) -> tuple[Problem, Solution]:
     """Sweep until no site moves: what a refit with the same hyperparameters gives."""
-    fine = replace(settings, tolerance=FINE * settings.tolerance)
-    problem = Problem.of(posteriors.items, more.users, Votes.of(more.extended), fine)
+    problem = Problem.of(posteriors.items, more.users, Votes.of(more.extended), settings)
     hyper = Hyperparameters(
         posteriors.item_kernel, posteriors.user_kernel, posteriors.sharing, posteriors.likelihood
     )
