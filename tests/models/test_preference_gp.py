@@ -37,6 +37,47 @@ def test_learns_the_ranking_and_which_feature_matters(study):
     assert gp.rank()[0].item == int(np.argmax(gp.predict()))
 
 
+def odd_items(rng, spread, n=60, m=600):
+    """Items whose utility is linear in a feature, plus an effect of their own."""
+    X = rng.standard_normal((n, 2))
+    f = 1.5 * X[:, 0] + spread * rng.standard_normal(n)
+    a = rng.integers(n, size=m)
+    b = (a + 1 + rng.integers(n - 1, size=m)) % n
+    wins = f[a] - f[b] + rng.standard_normal(m) > 0
+    data = pc.Comparisons.from_pairs(np.where(wins, a, b), np.where(wins, b, a), items=range(n))
+    return X, f, data
+
+
+@pytest.mark.parametrize("rule", ["ep", "laplace"])
+def test_items_that_their_features_do_not_explain_get_effects_of_their_own(rng, rule):
+    X, f, data = odd_items(rng, spread=1.5)
+    gp = pc.PreferenceGP(inference=rule).fit(X, data)
+    features_only = pc.PreferenceGP(RBF((3.0, 3.0)), inference=rule).fit(X, data)
+    assert gp.log_evidence_ > features_only.log_evidence_ + 10.0
+    assert np.corrcoef(gp.predict(), f)[0, 1] > 0.9
+    # features alone need a rough function, which knows nothing of items in between
+    new = rng.standard_normal((40, 2))
+    assert np.corrcoef(gp.predict(new), new[:, 0])[0, 1] > 0.9
+    assert np.corrcoef(features_only.predict(new), new[:, 0])[0, 1] < 0.8
+    # a row of X is a new item, less certain than the old one of the same features
+    assert (gp.predict(X, return_std=True)[1] > gp.predict(return_std=True)[1]).all()
+
+
+def test_items_that_their_features_explain_do_not(rng):
+    X, _, data = odd_items(rng, spread=0.0)
+    gp = pc.PreferenceGP().fit(X, data)
+    assert isinstance(gp.kernel_, RBF)
+    assert len(gp.kernel_.lengthscale) == 2
+    np.testing.assert_allclose(gp.predict(X), gp.predict(), atol=1e-6)
+
+
+def test_a_kernel_that_was_given_is_kept(rng):
+    X, _, data = odd_items(rng, spread=1.5)
+    assert isinstance(pc.PreferenceGP(RBF(1.0)).fit(X, data).kernel_, RBF)
+    assert isinstance(pc.PreferenceGP(optimize=None).fit(X, data).kernel_, RBF)
+    assert isinstance(pc.PreferenceGP(rank=10).fit(X, data).kernel_, RBF)
+
+
 def test_probabilities_of_a_pair_sum_to_one_and_follow_the_posterior(study):
     X, _, data = study
     gp = pc.PreferenceGP(optimize=None).fit(X, data)

@@ -31,12 +31,17 @@ def maximize(
     start: Hyperparameters,
     n_restarts: int = 0,
     rng: np.random.Generator | None = None,
+    begin: FloatArray | None = None,
 ) -> Solution:
-    """Climb the evidence by L-BFGS with warm-started sites, from `start` and random restarts."""
-    rough = _while_learning(problem)
+    """Climb the evidence by L-BFGS with warm-started sites, from `start` and random restarts.
+
+    begin: theta to climb from, where it is not that of `start`, around which the prior stays.
+    """
+    rough = while_learning(problem)
     best: Best = (-np.inf, start.theta, None)
     n_evaluations, messages = 0, []
-    for theta0 in _starts(start, n_restarts, rng):
+    begin = start.theta if begin is None else begin
+    for theta0 in _starts(begin, start.bounds, n_restarts, rng):
         climb = _Climb(rough, start)
         outcome = minimize_in_box(climb, theta0, start.bounds, MAX_STEPS)
         n_evaluations += climb.n_evaluations
@@ -55,7 +60,7 @@ def annotated(solution: Solution, optimizer: str, n_evaluations: int) -> Solutio
     return solution._replace(inference=replace(inference, report=report))
 
 
-def _while_learning(problem: Problem) -> Problem:
+def while_learning(problem: Problem) -> Problem:
     """The problem with tolerances, and at a bounded rank a size, that suffice for climbing."""
     settings, edges = problem.settings, problem.edges
     if problem.rank is not None and len(edges) > LEARNING_EDGES:
@@ -70,14 +75,14 @@ def _while_learning(problem: Problem) -> Problem:
 
 
 def _starts(
-    start: Hyperparameters, n_restarts: int, rng: np.random.Generator | None
+    begin: FloatArray, bounds: FloatArray, n_restarts: int, rng: np.random.Generator | None
 ) -> list[FloatArray]:
     """The given start, then draws around it (sd e^1.5 per parameter) inside the bounds."""
     if n_restarts == 0 or rng is None:
-        return [start.theta]
-    low, high = start.bounds.T
-    draws = start.theta + 1.5 * rng.standard_normal((n_restarts, len(start.theta)))
-    return [start.theta, *np.clip(draws, low, high)]
+        return [begin]
+    low, high = bounds.T
+    draws = begin + 1.5 * rng.standard_normal((n_restarts, len(begin)))
+    return [begin, *np.clip(draws, low, high)]
 
 
 class _Climb:
@@ -123,7 +128,7 @@ def expectation_maximize(problem: Problem, start: Hyperparameters) -> Solution:
     Its M-step has the evidence's gradient at the current θ; it needs the prior's inverse, so a
     jitter of 1e-8 of the mean variance is added there.
     """
-    rough = _while_learning(problem)
+    rough = while_learning(problem)
     hyper, sites, previous = start, None, -1e25
     rounds, gain = 0, np.inf
     while rounds < EM_ROUNDS and gain > 1e-4 * max(1.0, abs(previous)):

@@ -29,6 +29,7 @@ from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, get
 from penchant.models.asking import Asking
 from penchant.models.defaults import Scaling, utility_kernel
+from penchant.models.item_effects import with_item_effects
 from penchant.models.ranking import Ranking, RankParameter, ranking_of
 from penchant.models.storage import save
 from penchant.models.validation import (
@@ -58,9 +59,9 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
     kernel : Kernel or None
         Prior covariance over items. None: an RBF on the standardised features (one lengthscale
         a feature, up to 20 features) plus a regularised Laplacian per relation, or independent
-        utilities when there is neither, or also where many items share all their features. A kernel
-        with `+ Independent()` lets every item differ from what its features say: often better
-        for items that were compared, no help for new ones.
+        utilities when there is neither. `+ Independent()`, an effect of each item's own, joins
+        it where many items share all their features, or where the evidence says that features
+        do not tell all (by two nats; with `optimize="evidence"`, no relations and no `rank`).
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" (score differences), or an instance, for example
         `Lapse(Probit())` when some answers are given at random.
@@ -158,7 +159,10 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
         start = Hyperparameters(
             self.kernel or utility_kernel(universe, self._rank_bound), get(self.likelihood)
         )
-        return self._store(problem, self._solve(problem, start))
+        solution = self._solve(problem, start)
+        if self.kernel is None and self.optimize == "evidence":
+            solution = with_item_effects(problem, start, solution)
+        return self._store(problem, solution)
 
     def _solve(self, problem: Problem, start: Hyperparameters) -> Solution:
         if self.optimize is None:
@@ -234,7 +238,8 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Mean utilities (n,), and their standard deviations if asked.
 
-        X : None for the training items, or (k, d) features of new ones.
+        X : None for the training items, or (k, d) features of new ones; a row is a new item
+            even where a training item has the same features.
         relations : for new items in a relational model, the graphs over the training items
             followed by the new ones.
         """
