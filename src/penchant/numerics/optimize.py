@@ -1,42 +1,110 @@
-"""Minimising a smooth function inside a box."""
+"""Minimising a smooth function inside a box, by steps of limited length."""
 
+from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
 
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import BoolArray, FloatArray
+
+LONGEST = 1.5
+"""Most that a step may change one coordinate: a factor of 4.5 for the logarithm of a parameter."""
+MEMORY = 20
+VALUE_TOLERANCE, SLOPE_TOLERANCE = 1e-6, 1e-5
+"""Of a step's gain relative to the value, and of the slope relative to the first one."""
+LEAST_SHARE = 1e-6
+"""Of a step: shorter ones are not tried."""
+
+Objective = Callable[[FloatArray], tuple[float, FloatArray]]
+Move = tuple[FloatArray, FloatArray]
+"""A step and the change of slope along it."""
+
+
+class Minimum(NamedTuple):
+    """Where the descent ended, and why."""
+
+    x: FloatArray
+    value: float
+    message: str
 
 
 def minimize_in_box(
-    objective: Callable[[FloatArray], tuple[float, FloatArray]],
-    start: FloatArray,
-    bounds: FloatArray,
-    max_steps: int,
-) -> OptimizeResult:
-    """L-BFGS-B from value and slope; the first step is at most one unit long.
+    objective: Objective, start: FloatArray, bounds: FloatArray, max_steps: int
+) -> Minimum:
+    """Projected L-BFGS from value and slope (p,), with backtracking.
 
-    The raw first step is the gradient itself, which for an evidence of thousands of comparisons
-    leaps to a corner of the box: hence the objective is divided by the length of its first
-    gradient.
+    Steps are limited because an evidence is cheap where it is high and dear where it is absurd:
+    one trial with lengthscales of nothing can cost more than the rest of the climb.
 
     >>> box = np.array([[-3.0, 3.0]])
     >>> minimize_in_box(lambda x: (float(x @ x), 2 * x), np.array([2.0]), box, 50).x.round(6)
     array([0.])
     """
-    scale = 0.0
+    low, high = bounds.T
+    x = np.clip(start, low, high)
+    value, slope = objective(x)
+    scale = max(1.0, float(np.linalg.norm(slope)))
+    moves: deque[Move] = deque(maxlen=MEMORY)
+    n_steps = 0
+    while True:
+        free = ~((x <= low) & (slope > 0.0) | (x >= high) & (slope < 0.0))
+        if np.abs(slope[free]).max(initial=0.0) <= SLOPE_TOLERANCE * scale:
+            return Minimum(x, value, f"converged after {n_steps} steps: the slope vanished")
+        if n_steps == max_steps:
+            return Minimum(x, value, f"stopped after {n_steps} steps, the most allowed")
+        found = _descend(objective, x, value, slope, _direction(slope, moves, free), bounds)
+        if found is None and moves:
+            moves.clear()  # they mislead; try straight down
+            found = _descend(objective, x, value, slope, _direction(slope, moves, free), bounds)
+        if found is None:
+            return Minimum(x, value, f"converged after {n_steps} steps: no descent is left")
+        (new_x, new_value, new_slope), gain = found, value - found[1]
+        moves.append((new_x - x, new_slope - slope))
+        x, value, slope = new_x, new_value, new_slope
+        n_steps += 1
+        if gain <= VALUE_TOLERANCE * max(abs(value), scale):
+            return Minimum(x, value, f"converged after {n_steps} steps: the gain vanished")
 
-    def scaled(x: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal scale
-        value, slope = objective(x)
-        scale = scale or max(1.0, float(np.linalg.norm(slope)))
-        return value / scale, slope / scale
 
-    return minimize(
-        scaled,
-        np.clip(start, bounds[:, 0], bounds[:, 1]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": max_steps, "ftol": 1e-6, "gtol": 1e-5, "maxcor": 20},
-    )
+def _direction(slope: FloatArray, moves: deque[Move], free: BoolArray) -> FloatArray:
+    """−H slope over the free coordinates (the two-loop recursion), within the longest step."""
+    direction = np.where(free, -slope, 0.0)
+    useful = [(s, y, s[free] @ y[free]) for s, y in moves]
+    useful = [(s, y, sy) for s, y, sy in useful if sy > 1e-10 * (y[free] @ y[free])]
+    weights = []
+    for s, y, sy in reversed(useful):
+        weights.append(s[free] @ direction[free] / sy)
+        direction[free] -= weights[-1] * y[free]
+    if useful:
+        _, y, sy = useful[-1]
+        direction *= sy / (y[free] @ y[free])
+    else:
+        direction /= max(1.0, float(np.linalg.norm(direction)))
+    for (s, y, sy), weight in zip(useful, reversed(weights), strict=True):
+        direction[free] += (weight - y[free] @ direction[free] / sy) * s[free]
+    direction *= min(1.0, LONGEST / float(np.abs(direction).max()))
+    return direction
+
+
+def _descend(
+    objective: Objective,
+    x: FloatArray,
+    value: float,
+    slope: FloatArray,
+    direction: FloatArray,
+    bounds: FloatArray,
+) -> tuple[FloatArray, float, FloatArray] | None:
+    """The first point along the direction that is lower by what the slope promises there."""
+    share = 1.0
+    while share > LEAST_SHARE:
+        candidate = np.clip(x + share * direction, bounds[:, 0], bounds[:, 1])
+        promised = float(slope @ (candidate - x))
+        if promised >= 0.0:
+            return None
+        new_value, new_slope = objective(candidate)
+        if new_value <= value + 1e-4 * promised:
+            return candidate, new_value, new_slope
+        # the parabola through the values and the slope, kept within sense
+        share *= float(np.clip(-0.5 * promised / (new_value - value - promised), 0.1, 0.5))
+    return None
