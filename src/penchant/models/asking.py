@@ -21,6 +21,7 @@ from penchant.ask import (
 from penchant.data import Comparisons
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.random import RandomState
+from penchant.numerics.threads import threads_for
 from penchant.numerics.types import IntArray
 
 
@@ -73,7 +74,8 @@ class Asking:
         belief, data = belief_of(self, user), self.comparisons_
         rng = rng_for(self.random_state if random_state is None else random_state, data)
         rules = without_last(rules, data, self.last_told_)
-        return ask(belief, seen_by(data, user), k, criterion, rules, rng)
+        with threads_for(data.n_items):
+            return ask(belief, seen_by(data, user), k, criterion, rules, rng)
 
     def tell(
         self,
@@ -99,7 +101,8 @@ class Asking:
         self.likelihood_.check(Outcomes(tie, answers.margin))
         remember(self)
         try:
-            self._learn_from(answers, polish)
+            with threads_for(answers.n_items):
+                self._learn_from(answers, polish)
             total = self.comparisons_.n_comparisons
             if relearn is not None and total >= (1.0 + relearn) * self.n_learned_:
                 self._relearn()

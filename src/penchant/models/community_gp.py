@@ -32,6 +32,7 @@ from penchant.models.people import one_user_a_pair, taste_kernel
 from penchant.models.storage import save
 from penchant.models.validation import check_features
 from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.people.assignment import Answers
 from penchant.people.community import Chain, run_chains, start_chain
@@ -242,7 +243,8 @@ class CommunityGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         return Mixture(answers, items, hyper, Settings(tolerance=SITE_TOLERANCE), self.rank)
 
     def _run(self, mixture: Mixture, chains: Sequence[Chain], n_sweeps: int) -> Self:
-        with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
+        watching = sweep_progress(len(chains) * n_sweeps, self.progress)
+        with watching as watch, threads_for(len(mixture.items)):
             done, completed = run_chains(mixture, checked_plan(self), chains, n_sweeps, watch)
         self._store(mixture, done, completed)
         if self.personal and completed:

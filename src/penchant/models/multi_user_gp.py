@@ -30,6 +30,7 @@ from penchant.models.ranking import Ranking, ranking_of
 from penchant.models.storage import save
 from penchant.models.validation import check_choice, check_row_pairs
 from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.people.fold_in import check_newcomers, fold_in, votes_of_newcomers
 from penchant.people.learning import expectation_maximize, maximize
@@ -195,7 +196,8 @@ class MultiUserGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         if self.optimize is None:
             return solve(problem, start)
         climb = maximize if self.optimize == "evidence" else expectation_maximize
-        with progress_bar("learning from users", self.progress) as watch:
+        shared_size = len(problem.items) * (1 + self.user_columns_.n_columns)
+        with progress_bar("learning from users", self.progress) as watch, threads_for(shared_size):
             return climb(problem, start, watch)
 
     def _store(self, problem: Problem, solution: Solution) -> Self:

@@ -40,6 +40,7 @@ from penchant.models.validation import (
     warn_constant_features,
 )
 from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray
 
 
@@ -159,9 +160,10 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
         start = Hyperparameters(
             self.kernel or utility_kernel(universe, self._rank_bound), get(self.likelihood)
         )
-        solution = self._solve(problem, start)
-        if self.kernel is None and self.optimize == "evidence":
-            solution = with_item_effects(problem, start, solution)
+        with threads_for(len(edges.items)):
+            solution = self._solve(problem, start)
+            if self.kernel is None and self.optimize == "evidence":
+                solution = with_item_effects(problem, start, solution)
         return self._store(problem, solution)
 
     def _solve(self, problem: Problem, start: Hyperparameters) -> Solution:
