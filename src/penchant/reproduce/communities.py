@@ -31,7 +31,7 @@ from penchant.reproduce.community_trials import (
     sushi_trial,
 )
 from penchant.reproduce.page import Claim, Page, spread, standard_error
-from penchant.reproduce.stand_ins import rankings_like_sushi
+from penchant.reproduce.stand_ins import choices_like_cars, rankings_like_sushi
 
 CAR_VALUES = {
     "BodyType": {1.0: "Sedan", 2.0: "SUV"},
@@ -178,8 +178,8 @@ def _real(page: Page) -> None:
         found["sushi, 60 % of the pairs"] = compare(draw, seeds, page.quick)
         _timed_table(page, found)
     with page.part(f"Cars: 60 users, seeds 0 to {len(seeds) - 1} (Table 1)"):
-        page.load(load_cars)
-        cars = {"cars, 60 % of the pairs": compare(cars_trial, seeds, page.quick)}
+        draw = partial(cars_trial, cars=page.load(load_cars, choices_like_cars))
+        cars = {"cars, 60 % of the pairs": compare(draw, seeds, page.quick)}
         found |= cars
         _timed_table(page, cars)
     for claim in _real_claims(found):
@@ -271,7 +271,7 @@ def attribute_rows(cars: Cars, model: CommunityGP) -> list[list[str]]:
 
 def _cars(page: Page) -> None:
     with page.part("Cars: communities in all choices, seed 0 (Figures 2 and 3, Table 2)"):
-        cars = page.load(load_cars)
+        cars = page.load(load_cars, choices_like_cars)
         trial = Trial(cars.item_features, cars.comparisons, np.zeros((0, 3), dtype=np.intp))
         model = fit(trial, 0, page.quick)
         counts = ", ".join(f"{k}: {p:.0%}" for k, p in model.community_counts_.items())

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from penchant.data import Comparisons, load_cars, load_sushi_a
-from penchant.data.people_datasets import Sushi
+from penchant.data.people_datasets import Cars, Sushi
 from penchant.numerics.types import FloatArray, IntArray
 
 TRAIN_SHARE = 0.6
@@ -92,9 +92,9 @@ def sushi_trial(
     return Trial(None, _comparisons(train, n_users, 10), test)
 
 
-def cars_trial(seed: int) -> Trial:
+def cars_trial(seed: int, cars: Cars | None = None) -> Trial:
     """60 % of each person's choices between cars to learn from, the others to predict."""
-    cars = load_cars()
+    cars = cars or load_cars()
     data = cars.comparisons
     rows = np.column_stack([np.asarray(data.user), data.winner, data.loser])
     votes = np.repeat(rows, data.count, axis=0)

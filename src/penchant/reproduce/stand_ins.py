@@ -3,8 +3,9 @@
 import numpy as np
 from scipy import sparse
 
+from penchant.data import Comparisons
 from penchant.data.datasets import Cora, GradedParts
-from penchant.data.people_datasets import Sushi
+from penchant.data.people_datasets import Cars, Sushi
 from penchant.data.svmrank import GradedDocuments
 from penchant.numerics.types import FloatArray
 
@@ -84,6 +85,36 @@ def rankings_like_sushi(n_users: int = 600, n_items: int = 10, seed: int = 0) ->
         about_items,
         _codes(rng, n_users, len(about_users)),
         about_users,
+    )
+
+
+def choices_like_cars(n_users: int = 60, n_answers: int = 45, seed: int = 0) -> Cars:
+    """Choices between ten cars by people of three tastes: each likes other attributes.
+
+    >>> choices_like_cars(5).comparisons.n_users
+    5
+    """
+    rng = np.random.default_rng(seed)
+    attributes = ("BodyType", "Transmission", "Engine Capacity", "Fuel Consumed")
+    about_users = ("Education", "Age", "Gender", "Region")
+    X = 1.0 + _codes(rng, 10, len(attributes))
+    X[:, 2] = rng.integers(5, 13, size=10) / 2.0
+    tastes = 3.0 * rng.standard_normal((3, len(attributes)))
+    utilities = tastes[np.arange(n_users) % 3] @ ((X - X.mean(axis=0)) / X.std(axis=0)).T
+    user = np.repeat(np.arange(n_users), n_answers)
+    a = rng.integers(10, size=len(user))
+    b = (a + 1 + rng.integers(9, size=len(user))) % 10
+    a_wins = utilities[user, a] - utilities[user, b] + rng.logistic(size=len(user)) > 0
+    choices = Comparisons.from_pairs(
+        np.where(a_wins, a, b), np.where(a_wins, b, a), user=user, items=range(10)
+    )
+    return Cars(
+        comparisons=choices,
+        controls=choices,
+        item_features=X,
+        item_feature_names=attributes,
+        user_features=_codes(rng, n_users, len(about_users)),
+        user_feature_names=about_users,
     )
 
 
