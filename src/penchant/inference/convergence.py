@@ -19,6 +19,9 @@ from penchant.numerics.linalg import multiply, solve_lower
 NEAR = 0.5
 """Largest move, in an edge's own standard deviations, that the frozen steps are trusted with."""
 FROZEN_STEPS = 10
+RULE_FLOPS = 1000.0
+"""What a frozen step costs an edge, in flops of the dense algebra that a sweep costs: with many
+comparisons of few items a plain sweep is cheaper."""
 FROZEN_SHARE = 0.03
 """What may remain of a move before the covariances are worked out again."""
 
@@ -32,12 +35,13 @@ def converge(
         limits = replace(settings, tolerance=tolerance, max_sweeps=max_sweeps)
         return infer(prior.refresh, likelihood, edges.outcomes, edges.count, limits, start)
 
-    near = NEAR if likelihood.log_concave else 0.0
+    n_frozen = min(FROZEN_STEPS, int(_flops(prior) / (RULE_FLOPS * len(edges))))
+    near = NEAR if likelihood.log_concave and n_frozen > 1 else 0.0
     inference = sweep(max(near, settings.tolerance), settings.max_sweeps, sites)
     n_sweeps = inference.report.n_sweeps
     while settings.tolerance <= inference.report.change < near and n_sweeps < settings.max_sweeps:
         before, known = inference.report.change, inference.sites
-        stepped = _frozen_steps(prior, inference, likelihood, edges, settings.rule)
+        stepped = _frozen_steps(prior, inference, likelihood, edges, settings.rule, n_frozen)
         del inference  # its matrices make room for those of the next
         inference = sweep(settings.tolerance, 0, stepped)
         n_sweeps += 1
@@ -57,12 +61,19 @@ def converge(
     )
 
 
+def _flops(prior: Prior) -> float:
+    """Of a sweep's dense algebra, n r²."""
+    n_points, rank = map(float, prior.factor.shape)
+    return n_points * rank * rank
+
+
 def _frozen_steps(
     prior: Prior,
     inference: Inference[LowRankState],
     likelihood: Likelihood,
     edges: Edges,
     rule: str,
+    n_steps: int,
 ) -> Sites:
     """Move the sites while covariances stand still, but for what each edge's own site does.
 
@@ -72,7 +83,7 @@ def _frozen_steps(
     design, factor, count = prior.design, prior.factor, edges.count
     weights, known = state.coefficients, sites.tau
     mean, var = state.mean, state.var
-    for _ in range(FROZEN_STEPS):
+    for _ in range(n_steps):
         proposal = RULES[rule](mean, var, sites, likelihood, edges.outcomes)
         moved = Sites(proposal.tau, proposal.nu)
         move = np.abs(count * (moved.nu - sites.nu) * np.sqrt(var)).max()
