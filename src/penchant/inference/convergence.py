@@ -35,7 +35,7 @@ def converge(
         limits = replace(settings, tolerance=tolerance, max_sweeps=max_sweeps)
         return infer(prior.refresh, likelihood, edges.outcomes, edges.count, limits, start)
 
-    n_frozen = min(FROZEN_STEPS, int(_flops(prior) / (RULE_FLOPS * len(edges))))
+    n_frozen = min(FROZEN_STEPS, int(_flops(prior) / (RULE_FLOPS * max(1, len(edges)))))
     near = NEAR if likelihood.log_concave and n_frozen > 1 else 0.0
     inference = sweep(max(near, settings.tolerance), settings.max_sweeps, sites)
     n_sweeps = inference.report.n_sweeps
