@@ -338,3 +338,16 @@ def test_cars(data_folder, personal, accuracy):
     trial = cars_trial(0)
     model = CommunityGP(n_sweeps=60, personal=personal, random_state=0, progress=False)
     assert score(model.fit(trial.X, trial.train), trial).accuracy >= accuracy
+
+
+def test_communities_are_listed_largest_first():
+    """Tastes that shade into each other: draws differ in their communities, and in their sizes."""
+    rng = np.random.default_rng(1)
+    rankings = np.argsort(rng.standard_normal((60, 2)) @ rng.standard_normal((2, 8)), axis=1)
+    data = Comparisons.from_rankings(rankings.tolist(), users=range(60), items=range(8))
+    model = CommunityGP(n_sweeps=30, n_chains=2, random_state=0, progress=False).fit(None, data)
+    sizes = model.membership_.sum(axis=0)
+    assert len(sizes) > 3
+    assert (np.diff(sizes) <= 0).all()
+    assert [community.size for community in model.communities_] == pytest.approx(sizes)
+    np.testing.assert_allclose(model.draws_.membership(model._answers()), model.membership_)

@@ -256,10 +256,13 @@ class CommunityGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         kept = tuple(draw for chain in chains for draw in chain.draws)
         draws = align(Draws(kept, mixture.hyper.likelihood, 1), mixture.answers)
         theta = np.mean([chain.state.theta for chain in chains], axis=0)
+        membership = draws.membership(self._answers())
+        largest_first = np.argsort(-membership.sum(axis=0), kind="stable")
+        draws = draws.in_order(largest_first)
+        self.membership_ = np.ascontiguousarray(membership[:, largest_first])
         self.chains_, self.draws_ = chains, draws
         self.kernel_, self.likelihood_ = mixture.hyper.at(theta)
         self.n_communities_, self.community_counts_ = draws.n_communities, draws.counts()
-        self.membership_ = draws.membership(self._answers())
         own = self.hyperparameters == "community"
         fits = fit_reported(mixture, self._pair_counts(), theta, own)
         self.posteriors_ = tuple(fit.posterior for fit in fits)

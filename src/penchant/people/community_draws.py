@@ -77,6 +77,14 @@ class Draws:
                 total[label] += its_share
         return np.ascontiguousarray(total.T) / len(self.kept)
 
+    def in_order(self, order: IntArray) -> "Draws":
+        """The reported communities in another order: `order[i]` becomes the i-th."""
+        place = np.empty(self.n_communities, dtype=np.intp)
+        place[order] = np.arange(self.n_communities)
+        return replace(
+            self, kept=tuple(replace(draw, labels=place[draw.labels]) for draw in self.kept)
+        )
+
     def utilities(self, answers: Answers) -> FloatArray:
         """(U, n) expected utilities of users."""
         total = np.zeros((answers.n_users, self.kept[0].utilities.shape[1]))
@@ -111,7 +119,7 @@ def align(draws: Draws, answers: Answers) -> Draws:
     """Recognise the same communities in all draws.
 
     The reference is the draw that agrees best with others among those with the likeliest number
-    of communities; theirs are the reported ones, largest first. Every other draw's communities
+    of communities; theirs are the reported ones, largest first in it. Every other draw's communities
     are matched with them one to one by their common users; what is left over goes to where most
     of its users are.
     """
