@@ -119,7 +119,7 @@ def align(draws: Draws, answers: Answers) -> Draws:
     """Recognise the same communities in all draws.
 
     The reference is the draw that agrees best with others among those with the likeliest number
-    of communities; theirs are the reported ones, largest first in it. Every other draw's communities
+    of communities; theirs are the reported ones, largest first there. Those of every other draw
     are matched with them one to one by their common users; what is left over goes to where most
     of its users are.
     """
