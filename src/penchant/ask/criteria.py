@@ -80,7 +80,10 @@ def variance_ratio(belief: Belief, pairs: IntArray, rng: np.random.Generator) ->
 
     Where means are equal, as before the first answer, the larger variance wins.
     """
-    least = 1e-12 * max(float(belief.var.max()), 1e-300)
+    # of differences, since the level of all utilities is arbitrary
+    everything = np.arange(len(belief))
+    spread = belief.difference(everything, np.zeros_like(everything)).var
+    least = 1e-12 * max(float(spread.max()), 1e-300)
 
     def score(mean: FloatArray, var: FloatArray, _: IntArray) -> FloatArray:
         return var / (mean * mean + least)
