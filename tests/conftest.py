@@ -1,6 +1,7 @@
 """Small problems that many tests share, and where the real data are."""
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,21 @@ def make_comparisons(rng):
         return random_comparisons(rng, n_items, n_pairs, utilities)
 
     return make
+
+
+@pytest.fixture
+def seconds():
+    """Least time of a few runs by the clock: processor time counts threads that only spin."""
+
+    def seconds(action, repeats=5):
+        taken = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            action()
+            taken.append(time.perf_counter() - start)
+        return min(taken)
+
+    return seconds
 
 
 @pytest.fixture

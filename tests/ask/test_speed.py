@@ -1,7 +1,5 @@
 """Cost: ratios measured side by side in one process."""
 
-import time
-
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -12,16 +10,6 @@ from penchant.kernels import RBF, Independent
 
 pytestmark = pytest.mark.slow
 KERNEL = RBF(1.0, 2.0) + Independent(0.1)
-
-
-def seconds(action, repeats=5):
-    """Least time of a few runs."""
-    taken = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
 
 
 def study(n, m, seed=0):
@@ -46,7 +34,7 @@ def thousand():
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_asking_about_all_pairs_of_a_thousand_items_is_fifteen_normal_integrals(
-    thousand, criterion
+    thousand, criterion, seconds
 ):
     numbers = np.random.default_rng(1).standard_normal(499_500)
     taken = seconds(lambda: thousand.ask(1, criterion))
@@ -54,7 +42,7 @@ def test_asking_about_all_pairs_of_a_thousand_items_is_fifteen_normal_integrals(
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_asking_costs_no_more_right_after_an_answer(thousand, criterion):
+def test_asking_costs_no_more_right_after_an_answer(thousand, criterion, seconds):
     """When nothing of the new posterior has been worked out yet."""
     numbers = np.random.default_rng(1).standard_normal(499_500)
     taken = []
@@ -65,14 +53,14 @@ def test_asking_costs_no_more_right_after_an_answer(thousand, criterion):
     assert min(taken) <= 15.0 * seconds(lambda: ndtr(numbers))
 
 
-def test_telling_a_thousand_items_is_a_twentieth_of_a_fit(thousand):
+def test_telling_a_thousand_items_is_a_twentieth_of_a_fit(thousand, seconds):
     X, data = study(1_000, 5_000)
     whole = seconds(lambda: fit(X, data), repeats=3)
     assert seconds(lambda: thousand.tell([(5, 7)]).undo()) <= whole / 20.0
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_a_round_trip_with_two_hundred_items_feels_instant(criterion):
+def test_a_round_trip_with_two_hundred_items_feels_instant(criterion, seconds):
     gp = fit(*study(200, 1_000))
 
     def round_trip():
@@ -81,7 +69,7 @@ def test_a_round_trip_with_two_hundred_items_feels_instant(criterion):
     assert seconds(round_trip, repeats=10) <= 0.020
 
 
-def test_telling_one_of_many_users_is_a_twentieth_of_a_fit():
+def test_telling_one_of_many_users_is_a_twentieth_of_a_fit(seconds):
     rng = np.random.default_rng(0)
     user = np.repeat(np.arange(1_000), 20)
     a = rng.integers(30, size=len(user))

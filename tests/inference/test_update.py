@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penchant.data import Comparisons
-from penchant.inference import Edges, Hyperparameters, Problem, Settings, posterior_of, solve
+from penchant.inference import Edges, Hyperparameters, Problem, Settings, solve
 from penchant.inference.rank_one import Growth, Weights
 from penchant.inference.update import Learned, absorb, place_among, settle, tell
 from penchant.kernels import RBF, Independent, Inputs
@@ -34,15 +34,7 @@ def answers(n, seed, ties=False, margins=False):
 def learn(data, likelihood, rule="ep", kernel=KERNEL, rank=None):
     universe = Inputs(X, index=np.arange(N_ITEMS))
     problem = Problem(universe, Edges.of(data), Settings(rule), rank)
-    solution = solve(problem, Hyperparameters(kernel, likelihood))
-    inference = solution.inference
-    return Learned(
-        data,
-        posterior_of(problem, solution),
-        inference.sites,
-        inference.log_evidence,
-        inference.report,
-    )
+    return Learned.of(data, problem, solve(problem, Hyperparameters(kernel, likelihood)))
 
 
 def assert_same(one, other, atol=1e-6):

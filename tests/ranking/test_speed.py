@@ -1,6 +1,5 @@
 """Cost: ratios measured side by side in one process."""
 
-import time
 import tracemalloc
 
 import numpy as np
@@ -14,23 +13,13 @@ from penchant.ranking import Groups, kernel_features, ridge_path
 pytestmark = pytest.mark.slow
 
 
-def seconds(action, repeats=3):
-    """Least time of a few runs by the clock: processor time counts threads that only spin."""
-    taken = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
-
-
 def data(n):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, 10))
     return X, np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(n), np.arange(n) // 20
 
 
-def test_all_ridges_cost_little_more_than_one_eigendecomposition():
+def test_all_ridges_cost_little_more_than_one_eigendecomposition(seconds):
     X, y, qid = data(2000)
     kernel = resolve_kernel("rbf", X)
     K = kernel(X, X)
@@ -42,13 +31,13 @@ def test_all_ridges_cost_little_more_than_one_eigendecomposition():
     assert seconds(path) <= 1.6 * seconds(lambda: eigh(K, driver="evr"))
 
 
-def test_choosing_among_500_components_costs_little_more_than_one_fit():
+def test_choosing_among_500_components_costs_little_more_than_one_fit(seconds):
     X, y, qid = data(2000)
     one = seconds(lambda: KPCRank(n_components=500).fit(X, y, qid))
     assert seconds(lambda: KPCRank().fit(X, y, qid)) <= 1.5 * one
 
 
-def test_kpcrank_is_linear_in_rows():
+def test_kpcrank_is_linear_in_rows(seconds):
     taken = []
     for n in (10_000, 20_000, 40_000):
         X, y, qid = data(n)

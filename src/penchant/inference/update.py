@@ -12,7 +12,7 @@ import numpy as np
 from penchant.data import Comparisons
 from penchant.inference.edges import Edges
 from penchant.inference.engine import Settings
-from penchant.inference.evidence import Hyperparameters, Problem, posterior_of, solve
+from penchant.inference.evidence import Hyperparameters, Problem, Solution, posterior_of, solve
 from penchant.inference.posterior import Posterior
 from penchant.inference.rank_one import Weights
 from penchant.inference.rules import RULES
@@ -42,6 +42,18 @@ class Learned:
     log_evidence: float
     report: Report
     n_unsettled: int = 0
+
+    @classmethod
+    def of(cls, data: Comparisons, problem: Problem, solution: Solution) -> "Learned":
+        """From inference that has settled."""
+        inference = solution.inference
+        return cls(
+            data,
+            posterior_of(problem, solution),
+            inference.sites,
+            inference.log_evidence,
+            inference.report,
+        )
 
 
 def tell(
@@ -77,15 +89,8 @@ def settle(
     old, data = learned.posterior, learned.data.extend(more)
     problem = Problem(old.universe, Edges.of(data), settings, rank)
     sites = _carried(learned, problem.edges, settings)
-    solution = solve(problem, Hyperparameters(old.kernel, old.likelihood), sites)
-    inference = solution.inference
-    return Learned(
-        data,
-        posterior_of(problem, solution),
-        inference.sites,
-        inference.log_evidence,
-        inference.report,
-    )
+    hyper = Hyperparameters(old.kernel, old.likelihood)
+    return Learned.of(data, problem, solve(problem, hyper, sites))
 
 
 def _carried(learned: Learned, edges: Edges, settings: Settings) -> Sites:
