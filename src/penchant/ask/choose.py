@@ -11,6 +11,7 @@ from penchant.ask.rules import Pool, Rules, all_pairs, exposures
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.threads import threads_for
 from penchant.numerics.types import IntArray
 
 
@@ -48,7 +49,8 @@ def ask(
             "must lie between 1 and that"
         )
     part = belief if len(items) == len(belief) else Part(belief, items)
-    chosen = choose(part, pool, k, criterion, rules.random_share, rng)
+    with threads_for(len(items)):
+        chosen = choose(part, pool, k, criterion, rules.random_share, rng)
     return [(data.items[items[a]], data.items[items[b]]) for a, b in chosen]
 
 

@@ -74,8 +74,7 @@ class Asking:
         belief, data = belief_of(self, user), self.comparisons_
         rng = rng_for(self.random_state if random_state is None else random_state, data)
         rules = without_last(rules, data, self.last_told_)
-        with threads_for(data.n_items):
-            return ask(belief, seen_by(data, user), k, criterion, rules, rng)
+        return ask(belief, seen_by(data, user), k, criterion, rules, rng)
 
     def tell(
         self,
