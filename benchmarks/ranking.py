@@ -4,7 +4,7 @@ import numpy as np
 from contest import ROUNDS, compete, table
 from tasks import win_table
 
-from penchant.data import load_mq2008
+from penchant.datasets import load_mq2008
 from penchant.errors import DataError
 from penchant.metrics import disagreement_error, ndcg
 

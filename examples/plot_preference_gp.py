@@ -37,7 +37,7 @@ def cliff(x):
 
 figure, panels = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True, layout="constrained")
 for panel, truth, n_answers in zip(panels, (peak, peak, cliff), (30, 300, 300), strict=True):
-    answers = pc.data.simulate_pairs(truth(sweetness), n_answers, random_state=1)
+    answers = pc.datasets.simulate_pairs(truth(sweetness), n_answers, random_state=1)
     model = pc.PreferenceGP(random_state=0).fit(sweetness[:, None], answers)
     mean = centre @ model.predict()
     std = np.sqrt(np.diag(centre @ model.posterior_.covariance() @ centre))

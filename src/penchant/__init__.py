@@ -25,11 +25,12 @@ _NAMES = {
     "ConvergenceWarning": "penchant.errors",
     "DataWarning": "penchant.errors",
 }
-_MODULES = ("ask", "data", "kernels", "likelihoods", "metrics", "online", "plots")
+_MODULES = ("ask", "data", "datasets", "kernels", "likelihoods", "metrics", "online", "plots")
 
 if TYPE_CHECKING:
     from penchant import ask as ask
     from penchant import data as data
+    from penchant import datasets as datasets
     from penchant import kernels as kernels
     from penchant import likelihoods as likelihoods
     from penchant import metrics as metrics

@@ -16,7 +16,7 @@ from penchant.cli.demo import write_study
 def folder(tmp_path_factory):
     """votes.csv, items.csv, users.csv, links.csv, pairs.csv and model.penchant."""
     place = tmp_path_factory.mktemp("study")
-    truth = pc.data.simulate_study(n_users=12, n_items=10, n_tastes=2, n_answers=12)
+    truth = pc.datasets.simulate_study(n_users=12, n_items=10, n_tastes=2, n_answers=12)
     write_study(truth, place)
     rng = np.random.default_rng(0)
     with (place / "users.csv").open("w", newline="") as file:

@@ -15,6 +15,7 @@ from penchant.kernels import (
     CommonCause,
     Constant,
     Diffusion,
+    FreeCovariance,
     Independent,
     Inputs,
     Linear,
@@ -51,10 +52,15 @@ EXAMPLES = [
     Sum((RBF((0.6, 1.2, 3.0)), Linear(0.2), Diffusion("links"))),
     Product((RBF(0.8), Matern(1.5), RegularizedLaplacian("links", iota=2.0))),
     Product((Constant(2.0), Sum((Linear(), RandomWalk("walk", offset=3.0))), CommonCause("links"))),
+    FreeCovariance.of(np.eye(48) + 0.5 * np.diag(np.ones(47), 1) + 0.5 * np.diag(np.ones(47), -1)),
 ]
 N_ITEMS = 48
 
 each_kernel = pytest.mark.parametrize("kernel", EXAMPLES, ids=repr)
+each_of_few_parameters = pytest.mark.parametrize(
+    "kernel", [k for k in EXAMPLES if not isinstance(k, FreeCovariance)], ids=repr
+)
+"""A learned covariance has a parameter an entry: tests/kernels/test_free.py knows it."""
 
 
 def _universe():
@@ -153,7 +159,7 @@ def test_pullback_is_the_derivative(kernel, items, subset, part, rng):
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-9 * scale)
 
 
-@each_kernel
+@each_of_few_parameters
 def test_theta_round_trip(kernel):
     theta = kernel.theta
     assert theta.shape == (len(kernel.names),)
@@ -170,7 +176,7 @@ def test_theta_round_trip(kernel):
         kernel.with_theta(np.zeros(len(theta) + 1))
 
 
-@each_kernel
+@each_of_few_parameters
 def test_names_are_attribute_paths(kernel):
     values = [eval(f"kernel.{name}", {"kernel": kernel}) for name in kernel.names]
     np.testing.assert_allclose(np.log(values), kernel.theta)
@@ -192,7 +198,7 @@ class _Holder(BaseEstimator):
         self.kernel = kernel
 
 
-@each_kernel
+@each_of_few_parameters
 def test_copies_are_equal_and_repr_tells_all(kernel):
     for twin in (
         copy.deepcopy(kernel),

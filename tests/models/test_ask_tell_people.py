@@ -6,9 +6,9 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.ask import CRITERIA, Rules, belief_of
-from penchant.inference import Hyperparameters, Settings
+from penchant.communities.assignment import Answers
+from penchant.gp import Hyperparameters, Settings
 from penchant.kernels import RBF
-from penchant.people.assignment import Answers
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 ITEMS = ("tea", "milk", "water", "juice", "wine")
@@ -234,16 +234,16 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
     mixture = model._mixture(
         model.posteriors_[0].universe, Hyperparameters(model.kernel_, model.likelihood_)
     )
-    from penchant.people.community_utility import fit_reported
+    from penchant.communities.utility import fit_reported
 
     refit = fit_reported(mixture, counts, mixture.hyper.theta, own=False)
     for ours, theirs in zip(model.posteriors_, refit, strict=True):
         np.testing.assert_allclose(ours.mean, theirs.posterior.mean, atol=1e-6)
         np.testing.assert_allclose(ours.covariance(), theirs.posterior.covariance(), atol=1e-6)
     if personal:
-        from penchant.people.community_personal import PersonalModel
-        from penchant.people.multi_user import Hyperparameters as UserHyper
-        from penchant.people.multi_user import posteriors_of, solve
+        from penchant.communities.personal import PersonalModel
+        from penchant.gp.users.model import Hyperparameters as UserHyper
+        from penchant.gp.users.model import posteriors_of, solve
 
         old = model.personal_
         start = PersonalModel(old.items, old.item_kernel, old.likelihood, draws, TIGHT)

@@ -254,7 +254,7 @@ def test_a_saved_model_predicts_and_resumes_alike(tmp_path):
 
 
 def test_an_interrupt_leaves_a_usable_model(monkeypatch):
-    from penchant.people import community
+    from penchant.communities import chains as community
 
     sweep = community.sweep
 

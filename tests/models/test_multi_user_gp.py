@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from penchant.data import Comparisons, load_cars, load_sushi_a
+from penchant.data import Comparisons
+from penchant.datasets import load_cars, load_sushi_a
 from penchant.errors import DataError
 from penchant.kernels import RBF
 from penchant.likelihoods import Lapse, Probit

@@ -361,7 +361,7 @@ class TestBadInput:
 
 
 def pc_settings(rule, tolerance, max_sweeps):
-    from penchant.inference import Settings
+    from penchant.gp import Settings
 
     return Settings(rule, tolerance, max_sweeps)
 

@@ -12,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from penchant.data import Comparisons, load_parse_sample
+from penchant.data import Comparisons
+from penchant.datasets import load_parse_sample
 from penchant.errors import DataError
 from penchant.kernels import RBF, Linear
 from penchant.metrics import disagreement_error

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from penchant.data import load_mq2008
+from penchant.datasets import load_mq2008
 from penchant.errors import DataError
 from penchant.models.preference_perceptron import PreferencePerceptron
 from penchant.online import (

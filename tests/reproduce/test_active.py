@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from penchant.ask import CRITERIA, WIN, Joint
-from penchant.data.datasets import load_cora
-from penchant.data.folder import data_at
+from penchant.datasets.folder import data_at
+from penchant.datasets.items import load_cora
 from penchant.likelihoods import Probit
 from penchant.reproduce.active import (
     CHOSEN,

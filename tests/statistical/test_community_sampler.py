@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.inference import Hyperparameters, Settings
+from penchant.communities.assignment import Answers
+from penchant.communities.chains import Plan, start_chain, sweep
+from penchant.communities.samplers import ChainState
+from penchant.communities.utility import Mixture
+from penchant.gp import Hyperparameters, Settings
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
-from penchant.people.assignment import Answers
-from penchant.people.community import Plan, start_chain, sweep
-from penchant.people.community_utility import Mixture
-from penchant.people.samplers import ChainState
 
 pytestmark = pytest.mark.slow
 

@@ -55,7 +55,7 @@ def test_cars(name, record_property):
 
 def test_sushi_pooled(record_property):
     """Everybody as one: what the population prefers, on answers of people not seen before."""
-    rankings = pc.data.load_sushi_a().rankings
+    rankings = pc.datasets.load_sushi_a().rankings
     seen = pc.Comparisons.from_rankings(rankings[:200].tolist(), items=range(10))
     unseen = pc.Comparisons.from_rankings(rankings[200:].tolist(), items=range(10))
     model = pc.PreferenceGP().fit(None, seen)

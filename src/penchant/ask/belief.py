@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from penchant.inference import Normal
+from penchant.gp import Normal
 from penchant.likelihoods import Likelihood
 from penchant.numerics.types import FloatArray, IntArray
 

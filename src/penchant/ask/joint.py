@@ -8,7 +8,7 @@ import numpy as np
 
 from penchant.ask.belief import Belief
 from penchant.errors import DataError
-from penchant.inference import Normal
+from penchant.gp import Normal
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.linalg import gram, multiply, pivoted_cholesky

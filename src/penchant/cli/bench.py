@@ -35,7 +35,7 @@ def command(
     Hyperparameters are learned as in any fit. Comparisons with other packages are in the
     repository's benchmarks folder.
     """
-    simulated = pc.data.simulate_study(n_users, n_items, n_answers=answers, random_state=seed)
+    simulated = pc.datasets.simulate_study(n_users, n_items, n_answers=answers, random_state=seed)
     study = Study(simulated.comparisons, simulated.item_features)
     rows = []
     for kind in kinds or MODELS:

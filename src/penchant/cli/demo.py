@@ -47,7 +47,7 @@ def command(folder: str, seed: int, output: Output) -> None:
     """
     place = Path(folder)
     settings = {"random_state": seed}
-    truth = pc.data.simulate_study(N_USERS, N_ITEMS, N_TASTES, random_state=seed)
+    truth = pc.datasets.simulate_study(N_USERS, N_ITEMS, N_TASTES, random_state=seed)
     files = write_study(truth, place)
     output.note(f"wrote a simulated study to {place}: votes.csv, items.csv, links.csv")
 

@@ -11,8 +11,8 @@ from typing import IO, Any
 from penchant.data.build import build
 from penchant.data.coding import BrokenRow
 from penchant.data.comparisons import Comparisons
-from penchant.data.preflib import SUFFIXES as PREFLIB
-from penchant.data.preflib import read_preflib
+from penchant.data.formats.preflib import SUFFIXES as PREFLIB
+from penchant.data.formats.preflib import read_preflib
 from penchant.data.sql import Source, connection, fetch_rows, literal
 from penchant.errors import DataError
 

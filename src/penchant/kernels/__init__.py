@@ -2,6 +2,7 @@
 
 from penchant.kernels.base import Constant, Kernel, Product, Sum, known_kernels
 from penchant.kernels.common_cause import CommonCause
+from penchant.kernels.free import FreeCovariance
 from penchant.kernels.graph import Diffusion, GraphKernel, RandomWalk, RegularizedLaplacian
 from penchant.kernels.inputs import Inputs
 from penchant.kernels.linear import Independent, Linear
@@ -13,6 +14,7 @@ __all__ = [
     "CommonCause",
     "Constant",
     "Diffusion",
+    "FreeCovariance",
     "GraphKernel",
     "Independent",
     "Inputs",

@@ -10,13 +10,32 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from penchant.communities.assignment import Answers
+from penchant.communities.chains import Chain, run_chains, start_chain
+from penchant.communities.diagnostics import diagnose
+from penchant.communities.draws import Draws, align
+from penchant.communities.insight import feature_contrasts
+from penchant.communities.personal import PersonalModel, fit_personal
+from penchant.communities.update import (
+    LEARNING_SWEEPS,
+    active,
+    carry_over,
+    update_membership,
+    update_personal,
+    update_posteriors,
+)
+from penchant.communities.utility import Mixture, fit_reported
 from penchant.data import Comparisons, check_connected
 from penchant.errors import ConvergenceWarning, DataWarning
-from penchant.inference import Hyperparameters, Posterior, Settings
+from penchant.gp import Hyperparameters, Posterior, Settings
+from penchant.gp.users.fold_in import check_newcomers, fold_in, votes_of_newcomers
+from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.update import More
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.asking import Asking
 from penchant.models.community_plan import checked_plan
+from penchant.models.community_progress import sweep_progress
 from penchant.models.community_report import (
     Community,
     ItemView,
@@ -34,25 +53,6 @@ from penchant.models.validation import check_features
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.people.assignment import Answers
-from penchant.people.community import Chain, run_chains, start_chain
-from penchant.people.community_diagnostics import diagnose
-from penchant.people.community_draws import Draws, align
-from penchant.people.community_personal import PersonalModel, fit_personal
-from penchant.people.community_progress import sweep_progress
-from penchant.people.community_update import (
-    LEARNING_SWEEPS,
-    active,
-    carry_over,
-    update_membership,
-    update_personal,
-    update_posteriors,
-)
-from penchant.people.community_utility import Mixture, fit_reported
-from penchant.people.fold_in import check_newcomers, fold_in, votes_of_newcomers
-from penchant.people.insight import feature_contrasts
-from penchant.people.posterior import UserPosteriors
-from penchant.people.update import More
 
 SITE_TOLERANCE = 1e-3
 """Of expectation propagation within a chain: far finer than what a draw varies by."""

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from penchant.communities.chains import Plan
+from penchant.communities.samplers import SAMPLERS
 from penchant.errors import DataError
 from penchant.models.validation import check_choice
-from penchant.people.community import Plan
-from penchant.people.samplers import SAMPLERS
 
 
 def checked_plan(model: Any) -> Plan:

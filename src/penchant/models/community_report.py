@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.inference import Posterior
+from penchant.communities.insight import attribute_slopes, distinctiveness, item_agreement
+from penchant.gp import Posterior
 from penchant.models.ranking import Ranking, ranking_of
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.people.insight import attribute_slopes, distinctiveness, item_agreement
 
 SHOWN = 5
 """Items and features that a community is introduced with."""

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from penchant.inference import Hyperparameters, Problem, Solution, maximize, solve
-from penchant.inference.learning import while_learning
+from penchant.gp import Hyperparameters, Problem, Solution, maximize, solve
+from penchant.gp.learn import while_learning
 from penchant.kernels import RBF, Independent
 
 TRIED = (0.1, 1.0)

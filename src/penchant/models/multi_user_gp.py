@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from penchant.data import Comparisons, check_connected
 from penchant.data.names import Lookup
 from penchant.errors import ConvergenceWarning, DataWarning
-from penchant.inference import RULES, Posterior, Settings
+from penchant.gp import RULES, Posterior, Settings
+from penchant.gp.users.fold_in import check_newcomers, fold_in, votes_of_newcomers
+from penchant.gp.users.learn import expectation_maximize, maximize
+from penchant.gp.users.model import Hyperparameters, Problem, Solution, posteriors_of, solve
+from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.sparse import restrict, select
+from penchant.gp.users.update import More, absorb, settle
+from penchant.gp.users.votes import Votes
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.asking import Asking
@@ -26,20 +33,13 @@ from penchant.models.people import (
     user_kernel,
     with_more_users,
 )
+from penchant.models.progress import progress_bar
 from penchant.models.ranking import Ranking, ranking_of
 from penchant.models.storage import save
 from penchant.models.validation import check_choice, check_row_pairs
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.people.fold_in import check_newcomers, fold_in, votes_of_newcomers
-from penchant.people.learning import expectation_maximize, maximize
-from penchant.people.multi_user import Hyperparameters, Problem, Solution, posteriors_of, solve
-from penchant.people.posterior import UserPosteriors
-from penchant.people.progress import progress_bar
-from penchant.people.sparse import restrict, select
-from penchant.people.update import More, absorb, settle
-from penchant.people.votes import Votes
 
 
 class MultiUserGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped

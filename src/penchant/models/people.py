@@ -3,11 +3,11 @@
 import numpy as np
 
 from penchant.errors import DataError
+from penchant.gp.users.posterior import UserPosteriors
 from penchant.kernels import Constant, Independent, Inputs, Kernel
+from penchant.kernels.free import FreeCovariance
 from penchant.models.defaults import default_kernel
 from penchant.numerics.types import IntArray
-from penchant.people.free import FreeCovariance
-from penchant.people.posterior import UserPosteriors
 
 
 def taste_kernel(items: Inputs) -> Kernel:

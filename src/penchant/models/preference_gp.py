@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from penchant.data import Comparisons, check_connected
 from penchant.errors import ConvergenceWarning, DataError, DataWarning
-from penchant.inference import (
+from penchant.gp import (
     RULES,
     Edges,
     Hyperparameters,
@@ -24,7 +24,7 @@ from penchant.inference import (
     posterior_of,
     solve,
 )
-from penchant.inference.update import Learned, tell
+from penchant.gp.update import Learned, tell
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, get
 from penchant.models.asking import Asking

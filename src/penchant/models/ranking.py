@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from scipy.special import ndtri
 
-from penchant.inference import Posterior
-from penchant.inference.summary import summarize_ranks
+from penchant.gp import Posterior
+from penchant.gp.summary import summarize_ranks
 
 
 class RankedItem(NamedTuple):

@@ -19,24 +19,24 @@ ESTIMATORS = {
 """Every estimator and the module that defines it; a module is imported when first needed."""
 
 VALUES = {
-    "Basis": "penchant.inference",
-    "Chain": "penchant.people.community",
-    "ChainState": "penchant.people.samplers",
+    "Basis": "penchant.gp",
+    "Chain": "penchant.communities.chains",
+    "ChainState": "penchant.communities.samplers",
     "Comparisons": "penchant.data",
-    "Diagnostics": "penchant.people.community_diagnostics",
-    "Draw": "penchant.people.community_draws",
-    "Draws": "penchant.people.community_draws",
+    "Diagnostics": "penchant.communities.diagnostics",
+    "Draw": "penchant.communities.draws",
+    "Draws": "penchant.communities.draws",
     "FeatureColumns": "penchant.models.features",
-    "FreeCovariance": "penchant.people.free",
+    "FreeCovariance": "penchant.kernels.free",
     "Inputs": "penchant.kernels",
-    "Kept": "penchant.people.sparse",
-    "Posterior": "penchant.inference",
+    "Kept": "penchant.gp.users.sparse",
+    "Posterior": "penchant.gp",
     "Relation": "penchant.kernels",
-    "Report": "penchant.inference",
+    "Report": "penchant.gp",
     "Scaling": "penchant.models.defaults",
-    "Sites": "penchant.inference",
-    "UserPosteriors": "penchant.people.posterior",
-    "VoteSites": "penchant.people.votes",
+    "Sites": "penchant.gp",
+    "UserPosteriors": "penchant.gp.users.posterior",
+    "VoteSites": "penchant.gp.users.votes",
 }
 """The plain value classes that estimators hold; kernels and likelihoods are found by themselves."""
 

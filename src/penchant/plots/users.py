@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from penchant.inference import Normal, Posterior
+from penchant.gp import Normal, Posterior
 from penchant.numerics.types import FloatArray
 from penchant.plots.style import BLUE, GREY, axes, name_ticks, short, tidy
 

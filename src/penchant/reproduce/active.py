@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.ask import CRITERIA
-from penchant.data.datasets import load_cora, load_sushi_b
-from penchant.data.folder import data_at
+from penchant.datasets.folder import data_at
+from penchant.datasets.items import load_cora, load_sushi_b
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.plots.learning import plot_learning
 from penchant.plots.style import BLUE, COLOURS, tidy

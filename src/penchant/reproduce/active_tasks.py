@@ -8,8 +8,8 @@ import numpy as np
 
 from penchant.ask import LOSS, WIN, Belief, Joint, Pool, all_pairs, choose
 from penchant.data import Comparisons
-from penchant.data.datasets import Cora
-from penchant.data.people_datasets import Sushi
+from penchant.datasets.items import Cora
+from penchant.datasets.people import Sushi
 from penchant.kernels import RBF, Independent, Inputs, Linear, RegularizedLaplacian, undirected
 from penchant.likelihoods import Probit
 from penchant.metrics import auc

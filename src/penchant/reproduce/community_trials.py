@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from penchant.data import Comparisons, load_cars, load_sushi_a
-from penchant.data.people_datasets import Cars, Sushi
+from penchant.data import Comparisons
+from penchant.datasets import load_cars, load_sushi_a
+from penchant.datasets.people import Cars, Sushi
 from penchant.numerics.types import FloatArray, IntArray
 
 TRAIN_SHARE = 0.6

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons
-from penchant.data.datasets import Cora
+from penchant.datasets.items import Cora
 from penchant.errors import DataWarning
 from penchant.kernels import RBF, CommonCause, directed, undirected
 from penchant.metrics import auc

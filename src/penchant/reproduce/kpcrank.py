@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from penchant.data import Comparisons, load_mq2008, load_ohsumed, load_parse_sample
-from penchant.data.folder import data_at
+from penchant.data import Comparisons
+from penchant.datasets import load_mq2008, load_ohsumed, load_parse_sample
+from penchant.datasets.folder import data_at
 from penchant.errors import ConvergenceWarning
 from penchant.kernels import RBF
 from penchant.likelihoods import Lapse, Probit

@@ -15,8 +15,8 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from penchant.data.datasets import GradedParts
-from penchant.data.svmrank import GradedDocuments
+from penchant.data.formats.svmrank import GradedDocuments
+from penchant.datasets.items import GradedParts
 from penchant.metrics import disagreement_error, mean_average_precision, ndcg
 from penchant.models.kpc_rank import KPCRank
 from penchant.models.rank_rls import RankRLS

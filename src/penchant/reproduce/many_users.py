@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.data.people_datasets import Cars, Sushi
+from penchant.datasets.people import Cars, Sushi
 from penchant.models.multi_user_gp import MultiUserGP
 from penchant.models.preference_gp import PreferenceGP
 from penchant.numerics.types import IntArray

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 from sklearn.model_selection import KFold
 
 from penchant.data import Comparisons
-from penchant.data.svmrank import GradedDocuments
+from penchant.data.formats.svmrank import GradedDocuments
 from penchant.errors import DataWarning
 from penchant.kernels import RBF, CommonCause, Independent, Inputs, Kernel, Relation, undirected
 from penchant.metrics import auc, pair_error

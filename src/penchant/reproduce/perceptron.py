@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.preprocessing import QuantileTransformer
 
-from penchant.data import load_mq2008, load_mslr_sample
-from penchant.data.folder import data_at
+from penchant.datasets import load_mq2008, load_mslr_sample
+from penchant.datasets.folder import data_at
 from penchant.models.preference_perceptron import PreferencePerceptron
 from penchant.numerics.types import FloatArray
 from penchant.online import AlphaUser, LabelUser, Learner, Regret, Round, rounds_of, simulate

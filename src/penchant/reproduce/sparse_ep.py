@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from penchant.data import load_cars, load_sushi_a, load_sushi_b
-from penchant.data.folder import data_at
-from penchant.data.people_datasets import Sushi
+from penchant.datasets import load_cars, load_sushi_a, load_sushi_b
+from penchant.datasets.folder import data_at
+from penchant.datasets.people import Sushi
 from penchant.kernels import RBF, Independent
 from penchant.metrics import calibration, pair_error
 from penchant.models.multi_user_gp import MultiUserGP

@@ -4,9 +4,9 @@ import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons
-from penchant.data.datasets import Cora, GradedParts
-from penchant.data.people_datasets import Cars, Sushi
-from penchant.data.svmrank import GradedDocuments
+from penchant.data.formats.svmrank import GradedDocuments
+from penchant.datasets.items import Cora, GradedParts
+from penchant.datasets.people import Cars, Sushi
 from penchant.numerics.types import FloatArray
 
 

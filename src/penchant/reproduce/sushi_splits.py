@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.preprocessing import OneHotEncoder
 
 from penchant.data import Comparisons
-from penchant.data.people_datasets import Sushi
+from penchant.datasets.people import Sushi
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.reproduce.page import spread

@@ -9,8 +9,8 @@ from os import PathLike
 import numpy as np
 from scipy.stats import wilcoxon
 
-from penchant.data.datasets import load_cora, load_ohsumed
-from penchant.data.folder import data_at
+from penchant.datasets.folder import data_at
+from penchant.datasets.items import load_cora, load_ohsumed
 from penchant.numerics.types import FloatArray
 from penchant.reproduce.cora import VARIANTS, Errors, cora_errors, cora_models, draw
 from penchant.reproduce.ohsumed import ITEM_EFFECTS, draw_queries, query_figures

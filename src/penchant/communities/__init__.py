@@ -1,0 +1,1 @@
+"""Communities of taste: a Dirichlet-process mixture of preference models."""

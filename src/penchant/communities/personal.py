@@ -1,0 +1,97 @@
+"""Personal taste inside communities: f_u = mean + f_community + r_u.
+
+The multi-user model with memberships M for features is this: its prior over users is
+K_u = ρ₀ 11ᵀ + (1 − ρ₀) [s M Mᵀ + (1 − s) I]. With s = 0 everybody deviates from one population, as
+in MultiUserGP; with s near 1 all taste is communal. ρ₀ and the item covariance are learned by
+evidence at s = 0. The communal share s cannot be: memberships were learned from the same
+answers, and evidence would count them twice. It is chosen by answers held out from both.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from penchant.communities.assignment import Answers
+from penchant.communities.draws import Draws
+from penchant.data import Comparisons
+from penchant.gp import Settings
+from penchant.gp.users.learn import maximize
+from penchant.gp.users.model import Hyperparameters, Problem, Solution, posteriors_of, solve
+from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.votes import Votes
+from penchant.kernels import Constant, Inputs, Kernel, Linear
+from penchant.likelihoods import Likelihood
+from penchant.numerics.types import FloatArray
+
+COMMUNAL_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
+HELD_OUT = 0.2
+"""Share of the answers by which the communal share is chosen."""
+
+
+class Personal(NamedTuple):
+    """Every user's own utilities, and the share of taste that communities explain."""
+
+    posteriors: UserPosteriors
+    communal_share: float
+
+
+class PersonalModel(NamedTuple):
+    """What to start from: items, item kernel, likelihood, and the communities."""
+
+    items: Inputs
+    kernel: Kernel
+    likelihood: Likelihood
+    draws: Draws
+    settings: Settings
+
+    def problem(self, data: Comparisons) -> Problem:
+        """Users with their memberships, given these answers, for features."""
+        membership = self.draws.membership(Answers.of(data))
+        users = Inputs(membership, index=np.arange(data.n_users))
+        return Problem.of(self.items, users, Votes.of(data), self.settings)
+
+
+def fit_personal(model: PersonalModel, data: Comparisons, rng: np.random.Generator) -> Personal:
+    """Learn the population, choose the communal share, infer all users' utilities."""
+    problem = model.problem(data)
+    start = Hyperparameters(model.kernel, Constant(1.0), 0.5, model.likelihood)
+    population = maximize(problem, start).hyper
+    kept, held_out = data.split(HELD_OUT, random_state=rng)
+    partial = model.problem(kept)
+    losses = [
+        _losses(partial, solve(partial, _shared(population, s)), held_out) for s in COMMUNAL_SHARES
+    ]
+    best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
+    solution = solve(problem, _shared(population, best))
+    return Personal(posteriors_of(problem, solution), best)
+
+
+def _shared(population: Hyperparameters, s: float) -> Hyperparameters:
+    """The prior at communal share s, written as sharing · user_kernel + (1 − sharing) · I."""
+    rho = population.sharing
+    sharing = rho + (1.0 - rho) * s
+    kernel: Kernel = Constant(rho / sharing)
+    if s > 0.0:
+        kernel = kernel + Linear((1.0 - rho) * s / sharing)
+    return population._replace(user_kernel=kernel, sharing=sharing)
+
+
+def _losses(problem: Problem, solution: Solution, held_out: Comparisons) -> FloatArray:
+    """(h,) log losses of the held-out answers, ties left out."""
+    votes = Votes.of(held_out)
+    decided = np.repeat(np.flatnonzero(~held_out.tie), held_out.count[~held_out.tie])
+    difference = posteriors_of(problem, solution).differences(
+        votes.user[decided], votes.winner[decided], votes.loser[decided]
+    )
+    prob = solution.hyper.likelihood.prob(*difference)
+    return -np.log(np.maximum(prob, np.finfo(float).tiny))
+
+
+def _first_as_good_as_the_best(losses: FloatArray) -> int:
+    """The first row whose mean is within one standard error of the best row's, pairwise.
+
+    Communities were found with the held-out answers in sight, which flatters large shares.
+    """
+    excess = losses - losses[int(np.argmin(losses.mean(axis=1)))]
+    error = excess.std(axis=1) / np.sqrt(max(excess.shape[1], 1))
+    return int(np.flatnonzero(excess.mean(axis=1) <= error)[0])

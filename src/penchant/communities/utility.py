@@ -1,0 +1,213 @@
+"""The utilities of communities: expectation propagation on the counts of their answers.
+
+A community's data are how often its members gave each distinct answer, so inference costs the
+distinct answers and not the votes (paper 004 section 3.2), and sites carry over between sweeps.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from penchant.communities.assignment import Answers, SingleArray
+from penchant.errors import NumericalError
+from penchant.gp import (
+    Edges,
+    Hyperparameters,
+    Posterior,
+    Problem,
+    Settings,
+    Sites,
+    Solution,
+    gradient,
+    posterior_of,
+    solve,
+)
+from penchant.gp.learn import weak_prior
+from penchant.kernels import Inputs
+from penchant.likelihoods import Likelihood
+from penchant.numerics.linalg import pivoted_cholesky
+from penchant.numerics.optimize import minimize_in_box
+from penchant.numerics.types import FloatArray
+
+FACTOR_TOLERANCE = 1e-7
+"""Of the prior's factor: what it drops is far below what a draw of the utilities varies by."""
+CLIMB_STEPS = 10
+"""Steps up the evidence each time hyperparameters are learned: membership changes soon anyway."""
+OWN_SPREAD = 1.0
+"""How far, in logarithms, a community's own hyperparameters stray from the shared ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The data and the model of every community: all that stays the same along a chain.
+
+    hyper: kernel and likelihood; their parameters are where learning starts.
+    """
+
+    answers: Answers
+    items: Inputs
+    hyper: Hyperparameters
+    settings: Settings
+    rank: int | None = None
+
+    def table(self, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
+        """(m, K) log probabilities of the answers, given utilities (K, n) and parameters (K, p)."""
+        return self.answers.table(utilities, self.likelihoods(thetas))
+
+    def likelihoods(self, thetas: Iterable[FloatArray]) -> list[Likelihood]:
+        """One for each vector of hyperparameters."""
+        n_kernel = len(self.hyper.kernel.theta)
+        return [self.hyper.likelihood.with_theta(theta[n_kernel:]) for theta in thetas]
+
+
+class Fit(NamedTuple):
+    """One community's utilities given its answers; tau, nu: (m,) sites of all distinct answers."""
+
+    problem: Problem
+    solution: Solution
+    tau: FloatArray
+    nu: FloatArray
+
+    @property
+    def log_evidence(self) -> float:
+        """log Z_c: the probability of the community's answers, its utilities integrated out."""
+        return self.solution.inference.log_evidence
+
+    @property
+    def posterior(self) -> Posterior:
+        """Over all items of the universe."""
+        return posterior_of(self.problem, self.solution)
+
+
+def fit_community(
+    mixture: Mixture,
+    pair_counts: FloatArray,
+    theta: FloatArray,
+    start: tuple[FloatArray, FloatArray] | None = None,
+) -> Fit:
+    """Infer the utilities behind answer counts (m,), from the sites (tau, nu) of `start`."""
+    answers = mixture.answers
+    given = np.flatnonzero(pair_counts)
+    edges = Edges.between(
+        answers.winner[given],
+        answers.loser[given],
+        pair_counts[given],
+        answers.outcomes.part(given),
+    )
+    problem = Problem(mixture.items, edges, mixture.settings, mixture.rank, FACTOR_TOLERANCE)
+    sites = None if start is None else Sites(start[0][given], start[1][given])
+    solution = solve(problem, mixture.hyper.at(theta), sites)
+    tau, nu = np.zeros((2, answers.n_answers))
+    tau[given], nu[given] = solution.inference.sites.tau, solution.inference.sites.nu
+    return Fit(problem, solution, tau, nu)
+
+
+def draw_prior(
+    mixture: Mixture, theta: FloatArray, n_draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """(n_draws, n) utilities of communities that nobody belongs to yet."""
+    kernel = mixture.hyper.at(theta).kernel
+    factor = pivoted_cholesky(kernel(mixture.items), max_rank=mixture.rank).in_given_order()
+    draws: FloatArray = (factor @ rng.standard_normal((factor.shape[1], n_draws))).T
+    return draws
+
+
+class Groups(NamedTuple):
+    """Several communities' answers and where their sites start, (K, m) each."""
+
+    pair_counts: FloatArray
+    tau: FloatArray
+    nu: FloatArray
+
+
+def learn_shared(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatArray:
+    """Climb the sum of the communities' evidences: small communities lean on large ones.
+
+    A weak normal prior around where learning started keeps the scale of utilities from vanishing
+    while opposite tastes still share a community.
+    """
+    evidence = _Evidence(mixture, groups)
+
+    def objective(candidate: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = weak_prior(candidate, mixture.hyper.theta)
+        for c in range(len(groups.pair_counts)):
+            its_value, its_slope = evidence(c, candidate)
+            value += its_value
+            slope += its_slope
+        return value, slope
+
+    return _climb(objective, theta, mixture.hyper.bounds)
+
+
+def learn_own(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatArray:
+    """(K, p): each community's own parameters by its evidence, held near the shared `theta`.
+
+    The normal prior around `theta` is the pooling: it decides where a community has few answers
+    and gives way where it has many (paper 004 section 3.3 optimises each alone).
+    """
+    evidence = _Evidence(mixture, groups)
+
+    def penalised(c: int, candidate: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = evidence(c, candidate)
+        pooled, pull = weak_prior(candidate, theta, OWN_SPREAD)
+        return value + pooled, slope + pull
+
+    return np.stack(
+        [
+            _climb(partial(penalised, c), theta, mixture.hyper.bounds)
+            for c in range(len(groups.pair_counts))
+        ]
+    )
+
+
+def fit_reported(
+    mixture: Mixture, pair_counts: FloatArray, theta: FloatArray, own: bool
+) -> list[Fit]:
+    """Utilities of communities with soft members: answers (C, m) count by membership."""
+    thetas = np.tile(theta, (len(pair_counts), 1))
+    if own:
+        blank = np.zeros_like(pair_counts)
+        thetas = learn_own(mixture, Groups(pair_counts, blank, blank), theta)
+    return [
+        fit_community(mixture, counts, its_theta)
+        for counts, its_theta in zip(pair_counts, thetas, strict=True)
+    ]
+
+
+class _Evidence:
+    """Log evidence of one community and its slope in theta, remembering the sites."""
+
+    def __init__(self, mixture: Mixture, groups: Groups) -> None:
+        self.mixture, self.pair_counts = mixture, groups.pair_counts
+        self.sites = list(zip(groups.tau, groups.nu, strict=True))
+
+    def __call__(self, c: int, theta: FloatArray) -> tuple[float, FloatArray]:
+        fit = fit_community(self.mixture, self.pair_counts[c], theta, self.sites[c])
+        self.sites[c] = (fit.tau, fit.nu)
+        return fit.log_evidence, gradient(fit.problem, fit.solution)
+
+
+def _climb(
+    objective: Callable[[FloatArray], tuple[float, FloatArray]],
+    theta: FloatArray,
+    bounds: FloatArray,
+) -> FloatArray:
+    """A few steps upwards; the best point that was seen."""
+    best_value, best_theta = -np.inf, theta
+
+    def descend(candidate: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal best_value, best_theta
+        try:
+            value, slope = objective(candidate)
+        except NumericalError:
+            # a wall that the line search backs away from
+            return 1e25, np.zeros_like(candidate)
+        if value > best_value:
+            best_value, best_theta = value, candidate.copy()
+        return -value, -slope
+
+    minimize_in_box(descend, theta, bounds, CLIMB_STEPS)
+    return best_theta

@@ -1,0 +1,1 @@
+"""Shapes of files that comparisons and features come in: one file a shape."""

@@ -1,0 +1,62 @@
+"""Public data sets, read where they are present, and simulated ones whose truth is known."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penchant.data.formats.arff import read_arff
+    from penchant.data.formats.svmrank import GradedDocuments, iter_svmrank, read_svmrank
+    from penchant.datasets.items import (
+        data_folder,
+        load_cars,
+        load_cora,
+        load_movielens,
+        load_mq2008,
+        load_mslr_sample,
+        load_ohsumed,
+        load_parse_sample,
+        load_preflib,
+        load_regression,
+        load_sushi_a,
+        load_sushi_b,
+    )
+    from penchant.datasets.simulate import Study, simulate_pairs, simulate_study
+
+__all__ = [
+    "GradedDocuments",
+    "Study",
+    "data_folder",
+    "iter_svmrank",
+    "load_cars",
+    "load_cora",
+    "load_movielens",
+    "load_mq2008",
+    "load_mslr_sample",
+    "load_ohsumed",
+    "load_parse_sample",
+    "load_preflib",
+    "load_regression",
+    "load_sushi_a",
+    "load_sushi_b",
+    "read_arff",
+    "read_svmrank",
+    "simulate_pairs",
+    "simulate_study",
+]
+
+# These need scikit-learn or scipy.io, which a program that only compares should not wait for.
+_LATER = {
+    "penchant.data.formats.arff": ("read_arff",),
+    "penchant.datasets.simulate": ("Study", "simulate_pairs", "simulate_study"),
+    "penchant.data.formats.svmrank": ("GradedDocuments", "iter_svmrank", "read_svmrank"),
+    "penchant.datasets.items": tuple(
+        n for n in __all__ if n.startswith("load_") or n == "data_folder"
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

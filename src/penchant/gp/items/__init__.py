@@ -1,0 +1,1 @@
+"""One utility an item: edges and the factored prior over items."""

@@ -1,0 +1,174 @@
+"""The one inference loop: marginals → local rule → sites → refreshed Gaussian."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from penchant.errors import NumericalError
+from penchant.gp.rules import RULES, Proposal
+from penchant.gp.sites import Report, Sites
+from penchant.likelihoods import Likelihood, Outcomes
+from penchant.numerics.types import FloatArray
+
+SMALLEST_STEP = 1.0 / 64.0
+PATIENCE = 10
+"""Sweeps in which the largest move should at least halve."""
+
+
+class GaussianState(Protocol):
+    """A Gaussian posterior given sites: all that the loop needs of it."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """(m,) posterior means of the edges' differences."""
+
+    @property
+    def var(self) -> FloatArray:
+        """(m,) posterior variances of the edges' differences."""
+
+    @property
+    def log_det(self) -> float:
+        """log |I + K L|."""
+
+    @property
+    def quadratic(self) -> float:
+        """bᵀ Σ b."""
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to a diagonal for a factor to succeed."""
+
+
+State = TypeVar("State", bound=GaussianState)
+Refresh = Callable[[FloatArray, FloatArray], State]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and how precisely to sweep."""
+
+    rule: str = "ep"
+    tolerance: float = 1e-7
+    max_sweeps: int = 200
+
+
+@dataclass(frozen=True)
+class Inference(Generic[State]):
+    """A converged (or reported as not converged) approximation."""
+
+    state: State
+    sites: Sites
+    log_evidence: float
+    report: Report
+
+
+def infer(
+    refresh: Refresh[State],
+    likelihood: Likelihood,
+    outcomes: Outcomes,
+    count: FloatArray,
+    settings: Settings,
+    sites: Sites | None = None,
+) -> Inference[State]:
+    """Sweep all edges in parallel until no site moves by more than the tolerance.
+
+    `refresh(cτ, cν)` conditions a Gaussian model on the sites, each counted c times. The step
+    is halved when the sites turn back on themselves, or when a proposal leaves the posterior
+    without a positive definite precision; it grows again while they move straight on, up to a
+    limit that is halved whenever ten sweeps have not halved the largest move.
+    """
+    rule = RULES[settings.rule]
+    state, sites = _begin(refresh, count, sites)
+    step = smallest = 1.0 if likelihood.log_concave else 0.5
+    n_sweeps, previous, longest, milestone = 0, np.zeros(0), 1.0, np.inf
+    while True:
+        proposal, skipped = _hold_invalid(
+            rule(state.mean, state.var, sites, likelihood, outcomes), sites
+        )
+        moves = _scaled_moves(proposal, sites, count, state.var)
+        change = float(np.abs(moves).max(initial=0.0))
+        if change < settings.tolerance or n_sweeps >= settings.max_sweeps:
+            break
+        if n_sweeps % PATIENCE == 0:
+            stalled, milestone = change > 0.5 * milestone, change
+            longest = max(0.5 * longest, SMALLEST_STEP) if stalled else longest
+        turning = n_sweeps > 0 and _dot(moves, previous) < -0.5 * _dot(previous, previous)
+        step = max(0.5 * step, SMALLEST_STEP) if turning else min(longest, 1.5 * step)
+        previous = moves
+        del state  # its matrices make room for those of the next
+        state, sites, step = _move(refresh, count, sites, proposal, step)
+        smallest = min(smallest, step)
+        n_sweeps += 1
+    log_evidence = _dot(count, proposal.log_scale) - 0.5 * state.log_det + 0.5 * state.quadratic
+    report = Report(
+        converged=bool(change < settings.tolerance),
+        n_sweeps=n_sweeps,
+        change=change,
+        tolerance=settings.tolerance,
+        step=smallest,
+        jitter=state.jitter,
+        skipped=skipped,
+    )
+    return Inference(state, sites, log_evidence, report)
+
+
+def _begin(refresh: Refresh[State], count: FloatArray, sites: Sites | None) -> tuple[State, Sites]:
+    """The state at the given sites; at none, or if they do not fit this prior, at zero."""
+    if sites is not None:
+        try:
+            return refresh(count * sites.tau, count * sites.nu), sites
+        except NumericalError:
+            # sites of negative precision, learned under another prior
+            pass
+    zeros = Sites.zeros(len(count))
+    return refresh(zeros.tau, zeros.nu), zeros
+
+
+def _dot(x: FloatArray, y: FloatArray) -> float:
+    """xᵀ y without NumPy's threaded BLAS: see `numerics.linalg`."""
+    return float(np.einsum("i,i->", x, y))
+
+
+def _hold_invalid(proposal: Proposal, sites: Sites) -> tuple[Proposal, int]:
+    """Keep the sites whose cavity was not a distribution where they are."""
+    if proposal.valid is None:
+        return proposal, 0
+    held = proposal._replace(
+        tau=np.where(proposal.valid, proposal.tau, sites.tau),
+        nu=np.where(proposal.valid, proposal.nu, sites.nu),
+    )
+    return held, int(np.count_nonzero(~proposal.valid))
+
+
+def _scaled_moves(
+    proposal: Proposal, sites: Sites, count: FloatArray, var: FloatArray
+) -> FloatArray:
+    """(2m,) site moves, in units of each edge's posterior precision and standard deviation."""
+    moves = np.concatenate(
+        [
+            count * (proposal.tau - sites.tau) * var,
+            count * (proposal.nu - sites.nu) * np.sqrt(var),
+        ]
+    )
+    if not np.isfinite(moves).all():
+        raise NumericalError(
+            "inference produced a site that is not finite; scale the features or lower the "
+            "kernel's variance"
+        )
+    return moves
+
+
+def _move(
+    refresh: Refresh[State], count: FloatArray, sites: Sites, proposal: Proposal, step: float
+) -> tuple[State, Sites, float]:
+    """Take the step, shortening it while the posterior precision is not positive definite."""
+    while True:
+        moved = sites.towards(proposal.tau, proposal.nu, step)
+        try:
+            return refresh(count * moved.tau, count * moved.nu), moved, step
+        except NumericalError:
+            if step <= SMALLEST_STEP:
+                raise
+            step *= 0.5

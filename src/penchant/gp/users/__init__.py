@@ -1,0 +1,1 @@
+"""One utility a user and item: the arrow."""

@@ -1,0 +1,124 @@
+"""Newcomers: a few comparisons by new users, without fitting everybody again.
+
+A new user's weights have the prior that the shared posterior gives them; their own comparisons
+condition it. What they say changes nobody else, which is what sets this apart from a refit.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from penchant.data import Comparisons
+from penchant.errors import DataError
+from penchant.gp import Report, Settings, infer
+from penchant.gp.users.arrow import Eliminated, apply, eliminate
+from penchant.gp.users.blocks import Block, arrange
+from penchant.gp.users.posterior import UserPosteriors, square_root
+from penchant.gp.users.votes import Votes, VoteSites
+from penchant.kernels import Inputs
+from penchant.numerics.types import FloatArray
+
+
+@dataclass(frozen=True)
+class NewcomerPrior:
+    """Independent users, each with a Gaussian prior over the items that they compared.
+
+    Per block: factors (k, p, p) of the prior covariances, means (k, p).
+    """
+
+    blocks: tuple[Block, ...]
+    factors: tuple[FloatArray, ...]
+    means: tuple[FloatArray, ...]
+
+    def refresh(self, weight: FloatArray, shift: FloatArray) -> "NewcomerState":
+        """Condition on sites: what `inference.infer` asks of a model."""
+        eliminated = tuple(
+            eliminate(block.laplacian(weight), F)
+            for block, F in zip(self.blocks, self.factors, strict=True)
+        )
+        shifts = tuple(block.adjoint(shift) for block in self.blocks)
+        return NewcomerState(self, eliminated, shifts)
+
+
+@dataclass(frozen=True)
+class NewcomerState:
+    """Posterior of the newcomers given sites; mean and var are (m,) over their comparisons."""
+
+    prior: NewcomerPrior
+    eliminated: tuple[Eliminated, ...]
+    shifts: tuple[FloatArray, ...]
+    jitter: float = 0.0
+
+    @property
+    def mean(self) -> FloatArray:
+        """(m,) posterior means of the edges' differences."""
+        return self._edges[0]
+
+    @property
+    def var(self) -> FloatArray:
+        """(m,) posterior variances of the edges' differences."""
+        return self._edges[1]
+
+    @property
+    def log_det(self) -> float:
+        """log |I + K L|."""
+        return sum(part.log_det for part in self.eliminated)
+
+    @property
+    def quadratic(self) -> float:
+        """μᵀΣ⁻¹μ − gᵀK⁻¹g for prior means g: bᵀΣb where they are zero."""
+        return sum(
+            float(np.vdot(b, apply(part.C, b)) + np.vdot(2.0 * b, apply(part.J, g)))
+            - float(np.vdot(g, apply(part.R, g)))
+            for part, b, g in zip(self.eliminated, self.shifts, self.prior.means, strict=True)
+        )
+
+    @cached_property
+    def _edges(self) -> tuple[FloatArray, FloatArray]:
+        blocks = self.prior.blocks
+        mean, var = np.empty((2, sum(len(block.edges) for block in blocks)))
+        for block, part, b, g in zip(
+            blocks, self.eliminated, self.shifts, self.prior.means, strict=True
+        ):
+            utility = apply(part.J, g) + apply(part.C, b)
+            mean[block.edges], var[block.edges] = block.differences(utility, part.C)
+        return mean, var
+
+
+def check_newcomers(known: Comparisons, data: Comparisons) -> None:
+    """Folding in is for users whom nothing is known of yet, and for items that are known."""
+    if again := set(data.users) & set(known.users):
+        raise DataError(
+            f"{len(again)} of the users to fold in were fitted already, such as "
+            f"{min(again, key=str)!r}: fold in new users only, and tell the others' answers"
+        )
+    known.item_index(data.items)
+
+
+def votes_of_newcomers(known: Comparisons, extended: Comparisons) -> Votes:
+    """What those users compared who came after the known ones."""
+    votes = Votes.of(extended)
+    return votes.part(np.flatnonzero(votes.user >= known.n_users))
+
+
+def fold_in(
+    posteriors: UserPosteriors, newcomers: Inputs, votes: Votes, settings: Settings
+) -> tuple[UserPosteriors, Report]:
+    """The posteriors with the newcomers after the known users.
+
+    newcomers: their features, if users have any. votes: what they compared, `user` counting from
+    the first known user.
+    """
+    extended = posteriors.with_users(newcomers)
+    blocks = arrange(votes.user, votes.winner, votes.loser, len(extended.items))
+    factors, means = [], []
+    for block in blocks:
+        weights = extended.weights(block.users)
+        factor = extended.known_factor[block.items]
+        factors.append(square_root(factor @ weights.cov @ factor.transpose(0, 2, 1)))
+        means.append(apply(factor, weights.mean))
+    prior = NewcomerPrior(blocks, tuple(factors), tuple(means))
+    inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
+    sites = extended.sites.join(VoteSites.of(votes, inference.sites))
+    return replace(extended, sites=sites), inference.report

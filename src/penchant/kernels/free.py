@@ -1,0 +1,168 @@
+"""A covariance between items that is itself learned, entry by entry: for items without features.
+
+With many users the data say directly which tastes go together. The n (n+1)/2 entries are
+held back by a weak inverse-Wishart prior, so that few users do not overfit them.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from penchant.errors import DataError
+from penchant.kernels.base import Kernel
+from penchant.kernels.inputs import Inputs
+from penchant.numerics.linalg import cholesky, gram, solve_lower
+from penchant.numerics.types import FloatArray, IntArray
+
+PSEUDO_USERS_PER_ITEM = 0.5
+"""Weight of the prior: so many imagined users of unstructured taste for each item."""
+LOG_DIAGONAL_BOUNDS = (-12.0, 12.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FreeCovariance(Kernel):
+    """Any covariance between the n items of the universe: P factor factorᵀ P.
+
+    factor: (n, n) lower triangular with a positive diagonal. P subtracts the mean over items:
+    comparisons see differences only, so utilities are told from the average item. `theta` holds
+    the factor's lower entries row by row, the diagonal as logarithms. New items have no place.
+
+    >>> kernel = FreeCovariance.of(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> kernel(Inputs(index=np.array([1, 0]))).round(6)
+    array([[ 0.5, -0.5], [-0.5,  0.5]])
+    """
+
+    factor: FloatArray
+
+    @classmethod
+    def of(cls, covariance: FloatArray) -> Self:
+        """From a positive definite (n, n) matrix."""
+        return cls(cholesky(covariance).lower)
+
+    def __repr__(self) -> str:
+        return f"FreeCovariance(n_items={len(self.factor)})"
+
+    @property
+    def theta(self) -> FloatArray:
+        rows, columns = self._entries
+        values = self.factor[rows, columns]
+        diagonal = rows == columns
+        values[diagonal] = np.log(values[diagonal])
+        return values
+
+    @property
+    def bounds(self) -> FloatArray:
+        rows, columns = self._entries
+        box = np.tile([-np.inf, np.inf], (len(rows), 1))
+        box[rows == columns] = LOG_DIAGONAL_BOUNDS
+        return box
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"factor[{i},{j}]" for i, j in zip(*self._entries, strict=True))
+
+    def with_theta(self, theta: FloatArray) -> Self:
+        rows, columns = self._entries
+        factor = np.zeros_like(self.factor)
+        factor[rows, columns] = theta
+        diagonal = np.diag_indices_from(factor)
+        factor[diagonal] = np.exp(factor[diagonal])
+        return type(self)(factor)
+
+    @cached_property
+    def _entries(self) -> tuple[IntArray, IntArray]:
+        rows, columns = np.tril_indices(len(self.factor))
+        return rows, columns
+
+    @cached_property
+    def _centred(self) -> FloatArray:
+        centred: FloatArray = self.factor - self.factor.mean(axis=0)
+        return centred
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        left = self._centred[self._place(A)]
+        right = left if B is None else self._centred[self._place(B)]
+        K: FloatArray = left @ right.T
+        return K
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        left = self._centred[self._place(A)]
+        variances: FloatArray = np.einsum("ij,ij->i", left, left)
+        return variances
+
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        rows, columns = self._place(A), self._place(A if B is None else B)
+        slope = np.zeros_like(self.factor)
+        np.add.at(slope, rows, G @ self._centred[columns])
+        np.add.at(slope, columns, G.T @ self._centred[rows])
+        return self._by_entries(slope - slope.mean(axis=0))
+
+    def _by_entries(self, slope: FloatArray) -> FloatArray:
+        """From a derivative by the factor to one by theta."""
+        diagonal = np.diag_indices_from(slope)
+        slope[diagonal] *= self.factor[diagonal]
+        return slope[self._entries]
+
+    def _place(self, A: Inputs) -> IntArray:
+        if A.index is None or A.index.max(initial=0) >= len(self.factor):
+            raise DataError(
+                f"a learned covariance knows its {len(self.factor)} items only, and was asked "
+                "about others: give the items features X and use a kernel on them, such as RBF"
+            )
+        return A.index
+
+    @property
+    def pseudo_users(self) -> float:
+        """How many imagined users the prior on this covariance is worth."""
+        return PSEUDO_USERS_PER_ITEM * len(self.factor)
+
+    def log_prior(self) -> tuple[float, FloatArray]:
+        """Log density of K = factor factorᵀ up to a constant, and its derivative by theta.
+
+        Inverse-Wishart around s I with the likeliest s, which makes it blind to scale:
+        ν/2 · (n log s − log|K|), zero for a multiple of the identity and negative elsewhere.
+        """
+        n, s = len(self.factor), self.typical_variance
+        half = solve_lower(self.factor, np.eye(n))
+        log_det = 2.0 * float(np.log(np.diagonal(self.factor)).sum())
+        # d/dK = ν/2 · (s K⁻² − K⁻¹), and d/dfactor is twice that times the factor
+        slope = self.pseudo_users * (s * gram(half) @ half.T - half.T)
+        value = 0.5 * self.pseudo_users * (n * np.log(s) - log_det)
+        return value, self._by_entries(slope)
+
+    def log_scale(self) -> tuple[float, FloatArray]:
+        """Logarithm of the typical variance, and its derivative by theta."""
+        half = solve_lower(self.factor, np.eye(len(self.factor)))
+        # d log s / dK = K⁻² / tr K⁻¹
+        slope = 2.0 / float(np.vdot(half, half)) * gram(half) @ half.T
+        return float(np.log(self.typical_variance)), self._by_entries(slope)
+
+    @property
+    def typical_variance(self) -> float:
+        """n / tr K⁻¹, the s for which K is likeliest around s I."""
+        half = solve_lower(self.factor, np.eye(len(self.factor)))
+        return len(half) / float(np.vdot(half, half))
+
+    def updated(self, G: FloatArray, n_draws: int) -> "FreeCovariance":
+        """EM's next covariance, K + 2/N K G K for N draws from it, weighed against the prior.
+
+        G: (n, n) derivative of the log evidence by K, which holds the draws' second moments:
+        their average is K + 2/N K G K.
+        """
+        K = self.factor @ self.factor.T
+        moments = n_draws * K + 2.0 * K @ G @ K
+        moments[np.diag_indices_from(moments)] += self.pseudo_users * self.typical_variance
+        return FreeCovariance.of(moments / (n_draws + self.pseudo_users))
+
+    def fitted_scale(self, new: "FreeCovariance", G: FloatArray, n_draws: int) -> float:
+        """The scale of `new` that suits N draws best whose moments this covariance's G holds."""
+        K = self.factor @ self.factor.T
+        average = K + 2.0 / n_draws * K @ G @ K
+        half = solve_lower(new.factor, np.eye(len(K)))
+        return float(np.vdot(gram(half), average)) / len(K)
+
+    def scaled(self, scale: float) -> "FreeCovariance":
+        """The same covariance times a number."""
+        return FreeCovariance(np.sqrt(scale) * self.factor)

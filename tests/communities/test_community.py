@@ -1,0 +1,249 @@
+"""Chains: growth, restarts, learning, interruption."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from penchant.communities import chains as community
+from penchant.communities.assignment import Answers, count_pairs
+from penchant.communities.chains import Chain, Plan, run_chain, run_chains, start_chain, sweep
+from penchant.communities.utility import (
+    Groups,
+    Mixture,
+    _Evidence,
+    fit_community,
+    learn_own,
+    learn_shared,
+)
+from penchant.data import Comparisons
+from penchant.gp import Hyperparameters, Settings
+from penchant.kernels import RBF, Independent, Inputs
+from penchant.likelihoods import Probit, Ties
+from penchant.metrics import adjusted_rand
+
+N_ITEMS = 6
+TASTES = np.array([[2.0, 1.0, 0.0, 0.0, -1.0, -2.0], [-2.0, 0.0, 2.0, -1.0, 1.0, 0.0]])
+
+
+def planted(n_users=30, n_votes=20, seed=0, tastes=TASTES):
+    """A mixture whose users have one of the tastes each, and their communities."""
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n_users) % len(tastes)
+    user = np.repeat(np.arange(n_users), n_votes)
+    a = rng.integers(N_ITEMS, size=len(user))
+    b = (a + rng.integers(1, N_ITEMS, size=len(user))) % N_ITEMS
+    f = tastes[truth[user]]
+    rows = np.arange(len(user))
+    wins = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
+    winner, loser = np.where(wins, a, b), np.where(wins, b, a)
+    data = Comparisons.from_pairs(winner, loser, user=user, items=range(N_ITEMS))
+    hyper = Hyperparameters(Independent(), Probit())
+    items = Inputs(index=np.arange(N_ITEMS))
+    return Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-3)), truth
+
+
+def plan(sampler="collapsed", n_warmup=8, prior=None, learn=True, own=False):
+    return Plan(sampler, n_warmup, 1.0, prior, learn, own)
+
+
+def run(mixture, how, n_sweeps, state=None):
+    state = state or start_chain(mixture, how, (3, 0))
+    for _ in range(n_sweeps):
+        state = sweep(mixture, how, state)
+    return state
+
+
+def assert_same(a, b):
+    for field in fields(a):
+        np.testing.assert_array_equal(getattr(a, field.name), getattr(b, field.name))
+
+
+@pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
+def test_planted_communities_are_found(sampler):
+    mixture, truth = planted()
+    state = run(mixture, plan(sampler), 14)
+    # one draw of the chain, which may hold a stray small community
+    assert adjusted_rand(truth, state.assignment) > 0.8
+
+
+@pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
+def test_the_same_seed_gives_the_same_chain_and_another_another(sampler):
+    mixture, _ = planted(n_users=12)
+    how = plan(sampler)
+    assert_same(run(mixture, how, 4), run(mixture, how, 4))
+    other = run(mixture, how, 4, start_chain(mixture, how, (4, 0)))
+    assert not np.array_equal(other.tau, run(mixture, how, 4).tau)
+
+
+def test_a_chain_continues_exactly_from_a_copied_state():
+    mixture, _ = planted(n_users=12)
+    how = plan(prior=(1.0, 1.0))
+    halfway = run(mixture, how, 5)
+    copied = replace(
+        halfway,
+        **{
+            f.name: np.copy(v)
+            for f in fields(halfway)
+            if isinstance(v := getattr(halfway, f.name), np.ndarray)
+        },
+    )
+    assert_same(run(mixture, how, 4, copied), run(mixture, how, 9))
+
+
+def test_sizes_and_evidence_describe_the_assignment():
+    mixture, _ = planted(n_users=12)
+    state = run(mixture, plan(), 3)
+    counts = count_pairs(mixture.answers.counts, state.assignment, len(state.utilities))
+    fits = [fit_community(mixture, c, t) for c, t in zip(counts, state.thetas, strict=True)]
+    assert [fit.log_evidence for fit in fits] == pytest.approx(state.log_evidence, abs=1e-3)
+    assert state.sizes.min() > 0
+
+
+def test_hyperparameters_are_learned_only_while_warming_up():
+    mixture, _ = planted()
+    how = plan(n_warmup=4)
+    before = run(mixture, how, 4)
+    assert not np.array_equal(before.theta, mixture.hyper.theta)
+    np.testing.assert_array_equal(run(mixture, how, 3, before).theta, before.theta)
+    kept = run(mixture, replace(how, learn=False), 4)
+    np.testing.assert_array_equal(kept.theta, mixture.hyper.theta)
+
+
+def test_opposite_tastes_do_not_teach_that_there_is_no_taste():
+    f = TASTES[0]
+    mixture, truth = planted(tastes=np.stack([f, -f]), seed=2)
+    state = run(mixture, plan(), 14)
+    assert np.exp(state.theta[0]) > 0.5
+    assert adjusted_rand(truth, state.assignment) > 0.9
+
+
+def test_shared_evidence_has_the_slope_that_it_climbs():
+    mixture, truth = planted()
+    mixture = replace(mixture, settings=Settings(tolerance=1e-9))
+    counts = count_pairs(mixture.answers.counts, truth.astype(np.int32), 2)
+    groups = Groups(counts, np.zeros_like(counts), np.zeros_like(counts))
+    evidence = _Evidence(mixture, groups)
+    theta, step = np.array([0.4]), 1e-4
+    for c in range(2):
+        numerical = (evidence(c, theta + step)[0] - evidence(c, theta - step)[0]) / (2 * step)
+        assert evidence(c, theta)[1][0] == pytest.approx(numerical, rel=1e-4)
+    learned = learn_shared(mixture, groups, theta)
+    gain = sum(evidence(c, learned)[0] - evidence(c, theta)[0] for c in range(2))
+    assert gain > 0.0
+
+
+def test_own_hyperparameters_stay_near_the_shared_where_answers_are_few():
+    mixture, _ = planted(n_users=40, tastes=4.0 * TASTES[:1])
+    few = np.zeros(40, dtype=np.int32)
+    few[0] = 1
+    counts = count_pairs(mixture.answers.counts, few, 2)
+    blank = np.zeros_like(counts)
+    theta = np.array([-2.0])
+    own = learn_own(mixture, Groups(counts, blank, blank), theta)
+    assert abs(own[1, 0] - theta[0]) < 0.5 * abs(own[0, 0] - theta[0])
+
+
+def test_a_likelihood_with_parameters_and_ties_runs():
+    data = Comparisons.from_pairs(
+        [0, 1, 2, 0, 2, 1],
+        [1, 2, 0, 2, 1, 0],
+        user=[0, 0, 1, 1, 2, 2],
+        tie=[False, True, False, False, True, False],
+    )
+    X = np.array([[0.0], [1.0], [2.0]])
+    hyper = Hyperparameters(RBF(), Ties())
+    items = Inputs(X, index=np.arange(3))
+    mixture = Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-3))
+    state = run(mixture, plan(own=True), 5)
+    assert np.isfinite(state.log_joint)
+    assert state.thetas.shape == (len(state.utilities), len(hyper.theta))
+
+
+def test_groups_that_no_one_would_miss_do_not_count():
+    mixture, truth = planted(n_users=40)
+    how = plan(learn=False)
+    junk = truth.astype(np.int32)
+    junk[[0, 1, 2, 3]] = 2  # two of each taste
+    state = run(mixture, how, 1)
+    partition = community._partition(
+        replace(
+            state,
+            utilities=np.zeros((3, N_ITEMS)),
+            tau=np.zeros((3, state.tau.shape[1])),
+            nu=np.zeros((3, state.tau.shape[1])),
+            thetas=np.tile(state.theta, (3, 1)),
+        ),
+        community.Allocation(junk, count_pairs(mixture.answers.counts, junk, 3)),
+    )
+    settled = community._settle(mixture, how, state, partition, np.random.default_rng(0))
+    supported, _ = community._support(mixture, settled)
+    assert supported.tolist() == [True, True, False]
+    dissolved = community._dissolve(mixture, settled)
+    np.testing.assert_array_equal(dissolved.assignment, truth)
+    np.testing.assert_array_equal(
+        dissolved.pair_counts, count_pairs(mixture.answers.counts, dissolved.assignment, 3)
+    )
+
+
+def test_an_interrupted_chain_keeps_what_it_has(monkeypatch):
+    mixture, _ = planted(n_users=12)
+    how = plan(n_warmup=2)
+    sweeps = []
+
+    def interrupt(state):
+        sweeps.append(state.sweep)
+        if state.sweep == 5:
+            raise KeyboardInterrupt
+
+    chain = Chain.of(start_chain(mixture, how, (3, 0)))
+    after, completed = run_chain(mixture, how, chain, 9, interrupt)
+    assert not completed
+    assert after.state.sweep == 5
+    assert len(after.log_joint) == 6
+    assert len(after.draws) == 3
+    resumed, completed = run_chain(mixture, how, after, 4, lambda state: None)
+    assert completed
+    assert_same(resumed.state, run(mixture, how, 9))
+
+
+def test_an_interrupt_at_once_leaves_one_draw():
+    mixture, _ = planted(n_users=12)
+
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    chain = Chain.of(start_chain(mixture, plan(), (3, 0)))
+    (after,), completed = run_chains(mixture, plan(), [chain], 9, interrupt)
+    assert not completed
+    assert len(after.draws) == 1
+
+
+def test_chains_agree_on_hyperparameters_when_they_are_warm():
+    mixture, _ = planted()
+    how = plan(n_warmup=6)
+    chains = [Chain.of(start_chain(mixture, how, (3, number))) for number in range(2)]
+    alone = [run_chain(mixture, how, chain, 6, lambda state: None)[0] for chain in chains]
+    together, _ = run_chains(mixture, how, chains, 8, lambda state: None)
+    learned = np.stack([chain.state.theta for chain in alone])
+    assert np.ptp(learned, axis=0).max() > 0.0
+    for chain in together:
+        np.testing.assert_allclose(chain.state.theta, learned.mean(axis=0), rtol=1e-14)
+        np.testing.assert_allclose(
+            chain.state.thetas, chain.state.theta + np.zeros_like(chain.state.thetas), atol=1e-14
+        )
+
+
+def test_long_chains_are_thinned(monkeypatch):
+    monkeypatch.setattr(community, "DRAWS_PER_CHAIN", 3)
+    mixture, _ = planted(n_users=6, n_votes=4)
+    how = plan(n_warmup=1, learn=False)
+    chain = Chain.of(start_chain(mixture, how, (3, 0)))
+    after, _ = run_chain(mixture, how, chain, 10, lambda state: None)
+    assert len(after.draws) == 3
+
+
+def test_one_user_is_one_community():
+    mixture, _ = planted(n_users=1)
+    state = run(mixture, plan(), 4)
+    assert state.sizes.tolist() == [1]

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from penchant.data import Comparisons
+from penchant.gp.items.edges import EdgePoints, Edges, ItemDifferences
+from penchant.numerics.linalg import multiply_symmetric
+
+
+@pytest.fixture
+def design(rng):
+    winner = rng.integers(6, size=20)
+    loser = (winner + 1 + rng.integers(5, size=20)) % 6
+    return ItemDifferences(winner, loser, 6)
+
+
+def dense_operator(design):
+    A = np.zeros((len(design.winner), design.n_points))
+    A[np.arange(len(A)), design.winner] += 1
+    A[np.arange(len(A)), design.loser] -= 1
+    return A
+
+
+def test_item_operator_equals_its_dense_matrix(design, rng):
+    A = dense_operator(design)
+    x, y = rng.standard_normal(6), rng.standard_normal(20)
+    np.testing.assert_allclose(design.forward(x), A @ x)
+    np.testing.assert_array_equal(design.matrix().toarray(), A)
+    np.testing.assert_allclose(design.adjoint(y), A.T @ y, atol=1e-14)
+
+
+@pytest.mark.parametrize(("n_points", "is_dense"), [(6, True), (30, False)])
+def test_the_laplacian_is_dense_where_the_graph_is(rng, n_points, is_dense):
+    winner = rng.integers(n_points, size=20)
+    loser = (winner + 1 + rng.integers(n_points - 1, size=20)) % n_points
+    design, w = ItemDifferences(winner, loser, n_points), rng.random(20)
+    A, L = dense_operator(design), design.laplacian(w)
+    assert isinstance(L, np.ndarray) == is_dense
+    rows = rng.standard_normal((n_points, 3))
+    np.testing.assert_allclose(multiply_symmetric(L, rows), A.T @ np.diag(w) @ A @ rows, atol=1e-13)
+    assert multiply_symmetric(L, rows).flags.c_contiguous
+
+
+@pytest.mark.parametrize("n_points", [6, 600])  # few points: one dense product; many: gathers
+def test_edge_variances_by_both_routes(rng, n_points):
+    winner = rng.integers(n_points, size=20)
+    loser = (winner + 1) % n_points
+    design = ItemDifferences(winner, loser, n_points)
+    half = rng.standard_normal((4, n_points))
+    A = dense_operator(design)
+    np.testing.assert_allclose(design.variances(half), np.diag(A @ half.T @ half @ A.T))
+
+
+def test_edge_points_are_a_permutation(rng):
+    points = EdgePoints(np.array([2, 0, 1]))
+    y, half = rng.standard_normal(3), rng.standard_normal((2, 3))
+    np.testing.assert_array_equal(points.adjoint(y), y[[2, 0, 1]])
+    np.testing.assert_array_equal(points.forward(points.adjoint(y)), y)
+    np.testing.assert_array_equal(points.laplacian(y).diagonal(), y[[2, 0, 1]])
+    np.testing.assert_allclose(points.variances(half), points.forward((half**2).sum(0)))
+
+
+def test_edges_pool_users_and_keep_only_compared_items():
+    data = Comparisons.from_pairs([1, 1, 3], [3, 3, 1], user=["ann", "bob", "ann"], items=range(5))
+    edges = Edges.of(data)
+    assert edges.items.tolist() == [1, 3]
+    assert sorted(zip(edges.winner, edges.loser, edges.count, strict=True)) == [
+        (0, 1, 2.0),
+        (1, 0, 1.0),
+    ]
+
+
+def test_taking_some_edges_keeps_their_items_and_outcomes():
+    data = Comparisons.from_pairs([4, 1, 3], [1, 2, 0], tie=[False, True, False], items=range(5))
+    edges = Edges.of(data)
+    some = edges.take(np.array([2, 0]))
+    for part, row in enumerate((2, 0)):
+        assert some.items[some.winner[part]] == edges.items[edges.winner[row]]
+        assert some.items[some.loser[part]] == edges.items[edges.loser[row]]
+        assert some.outcomes.tie[part] == edges.outcomes.tie[row]

@@ -1,0 +1,231 @@
+"""The loop against slow, independent references."""
+
+import choix
+import numpy as np
+import pytest
+from scipy.special import log_ndtr, ndtr
+
+from penchant.data import Comparisons
+from penchant.errors import NumericalError
+from penchant.gp import Edges, Hyperparameters, Problem, Settings, posterior_of, solve
+from penchant.gp.items.prior import factor_prior
+from penchant.kernels import RBF, Independent, Inputs, Linear
+from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
+
+TIGHT = Settings(tolerance=1e-10)
+PROBIT = Probit()
+
+
+def solved(data, kernel, likelihood=PROBIT, settings=TIGHT, X=None, rank=None):
+    universe = Inputs(X, index=np.arange(data.n_items))
+    problem = Problem(universe, Edges.of(data), settings, rank)
+    solution = solve(problem, Hyperparameters(kernel, likelihood))
+    return problem, solution, posterior_of(problem, solution)
+
+
+def grid_posterior(K, log_likelihood, n=401, reach=7.0):
+    """Moments and evidence of a two-item model by brute force over whitened coordinates."""
+    lower = np.linalg.cholesky(K)
+    t = np.linspace(-reach, reach, n)
+    white = np.stack(np.meshgrid(t, t, indexing="ij"), -1).reshape(-1, 2)
+    f = white @ lower.T
+    log_weight = -0.5 * (white**2).sum(1) + log_likelihood(f)
+    top = log_weight.max()
+    weight = np.exp(log_weight - top)
+    log_z = np.log(weight.sum()) + top + 2 * np.log(t[1] - t[0]) - np.log(2 * np.pi)
+    mean = weight @ f / weight.sum()
+    second = (f.T * weight) @ f / weight.sum()
+    return mean, second - np.outer(mean, mean), log_z
+
+
+def test_one_edge_is_exact_for_probit():
+    """With a single factor moment matching is the answer, in closed form and on a grid."""
+    data = Comparisons.from_pairs(["a"], ["b"])
+    K = 2.0 * np.eye(2)
+    mean, cov, log_z = grid_posterior(K, lambda f: log_ndtr(f[:, 0] - f[:, 1]))
+    _, solution, posterior = solved(data, Independent(2.0))
+    np.testing.assert_allclose(posterior.mean, mean, atol=1e-6)
+    np.testing.assert_allclose(posterior.covariance(), cov, atol=1e-6)
+    assert solution.inference.log_evidence == pytest.approx(np.log(0.5), abs=1e-9)
+    assert log_z == pytest.approx(np.log(0.5), abs=1e-9)
+
+
+@pytest.mark.parametrize("wins", [(3, 1), (1, 0), (6, 2)])
+def test_ep_is_close_to_dense_integration(wins):
+    data = Comparisons.from_pairs(["a", "b"], ["b", "a"], count=[max(w, 1) for w in wins])
+    counts = [max(w, 1) for w in wins]
+
+    def log_likelihood(f):
+        g = f[:, 0] - f[:, 1]
+        return counts[0] * log_ndtr(g) + counts[1] * log_ndtr(-g)
+
+    mean, cov, log_z = grid_posterior(2.0 * np.eye(2), log_likelihood)
+    _, solution, posterior = solved(data, Independent(2.0))
+    sd = np.sqrt(np.diag(cov))
+    assert np.all(np.abs(posterior.mean - mean) < 0.02 * sd)
+    np.testing.assert_allclose(posterior.var, np.diag(cov), rtol=0.02)
+    assert solution.inference.log_evidence == pytest.approx(log_z, abs=0.02)
+
+
+def test_probit_ep_equals_choix(rng):
+    n, alpha = 7, 0.5
+    pairs = [tuple(rng.choice(n, 2, replace=False)) for _ in range(25)]
+    # choix's probit has unit noise on the difference and a N(0, 1/alpha) prior
+    mean, cov = choix.ep_pairwise(n, pairs, alpha, model="probit", max_iter=1000)
+    data = Comparisons.from_pairs(*np.array(pairs).T, items=range(n))
+    _, _, posterior = solved(data, Independent(1 / alpha))
+    np.testing.assert_allclose(posterior.mean, mean, atol=1e-5)
+    np.testing.assert_allclose(posterior.covariance(), cov, atol=1e-5)
+
+
+LIKELIHOODS = [Probit(), Logit(), Ties(0.4), Lapse(Probit(), 0.1)]
+
+
+@pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
+def test_every_rule_reaches_its_fixed_point(make_comparisons, rng, rule, likelihood):
+    data = make_comparisons(8, 40)
+    X = rng.standard_normal((8, 2))
+    _, solution, _ = solved(data, RBF(1.0, 2.0), likelihood, Settings(rule, 1e-9), X)
+    assert solution.inference.report.converged
+
+
+@pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
+def test_a_count_of_two_is_the_row_twice(rule):
+    """The same data as counts, or as separate edges that the engine is fed one by one."""
+    merged = Comparisons.from_pairs([0, 1, 2], [1, 2, 0], count=[2, 1, 3], items=range(3))
+    edges = Edges.of(merged)
+    rows = np.repeat(np.arange(3), [2, 1, 3])
+    separate = Edges(edges.winner[rows], edges.loser[rows], np.ones(6), edges.items, edges.outcomes)
+    universe = Inputs(None, index=np.arange(3))
+    settings = Settings(rule, tolerance=1e-12)
+    results = []
+    for e in (edges, separate):
+        problem = Problem(universe, e, settings)
+        solution = solve(problem, Hyperparameters(Independent(3.0), Probit()))
+        results.append((posterior_of(problem, solution), solution.inference.log_evidence))
+    (a, log_a), (b, log_b) = results
+    np.testing.assert_allclose(a.mean, b.mean, atol=1e-9)
+    np.testing.assert_allclose(a.covariance(), b.covariance(), atol=1e-9)
+    assert log_a == pytest.approx(log_b, abs=1e-9)
+
+
+def test_item_space_equals_comparison_space(rng):
+    """A matching has more items than edges, so the engine works on edges; both must agree."""
+    n = 12
+    X = rng.standard_normal((n, 2))
+    data = Comparisons.from_pairs(range(0, n, 2), range(1, n, 2), items=range(n))
+    _, solution, posterior = solved(data, RBF(1.0, 2.0), X=X)
+    assert solution.inference.report.space == "comparisons"
+    reference = dense_ep(RBF(1.0, 2.0)(X), data)
+    np.testing.assert_allclose(posterior.mean, reference[0], atol=1e-7)
+    np.testing.assert_allclose(posterior.covariance(), reference[1], atol=1e-7)
+    assert solution.inference.log_evidence == pytest.approx(reference[2], abs=1e-7)
+
+
+def dense_ep(K, data, n_sweeps=200):
+    """Sequential EP on the full covariance, one rank-one update at a time: slow and plain."""
+    n = len(K)
+    sigma, mu = K.copy(), np.zeros(n)
+    rows = [
+        (w, loser)
+        for w, loser, c in zip(data.winner, data.loser, data.count, strict=True)
+        for _ in range(int(c))
+    ]
+    tau, nu = np.zeros(len(rows)), np.zeros(len(rows))
+    for _ in range(n_sweeps):
+        for s, (w, loser) in enumerate(rows):
+            a = np.zeros(n)
+            a[w], a[loser] = 1, -1
+            v, m = a @ sigma @ a, a @ mu
+            t_cav, n_cav = 1 / v - tau[s], m / v - nu[s]
+            m_cav, v_cav = n_cav / t_cav, 1 / t_cav
+            z = m_cav / np.sqrt(1 + v_cav)
+            h = np.exp(-0.5 * z * z - log_ndtr(z)) / np.sqrt(2 * np.pi)
+            d1, d2 = h / np.sqrt(1 + v_cav), h * (z + h) / (1 + v_cav)
+            new_tau = d2 / (1 - v_cav * d2)
+            new_nu = (d1 + m_cav * d2) / (1 - v_cav * d2)
+            dt, dn = new_tau - tau[s], new_nu - nu[s]
+            tau[s], nu[s] = new_tau, new_nu
+            sa = sigma @ a
+            mu = mu + sa * (dn - dt * m) / (1 + dt * v)
+            sigma = sigma - np.outer(sa, sa) * dt / (1 + dt * v)
+    A = np.zeros((len(rows), n))
+    for s, (w, loser) in enumerate(rows):
+        A[s, w], A[s, loser] = 1, -1
+    v, m = np.einsum("ij,jk,ik->i", A, sigma, A), A @ mu
+    t_cav, n_cav = 1 / v - tau, m / v - nu
+    log_zs = log_ndtr((n_cav / t_cav) / np.sqrt(1 + 1 / t_cav))
+    scale = log_zs + 0.5 * np.log(1 + tau / t_cav) - 0.5 * (m**2 / v - n_cav**2 / t_cav)
+    b = A.T @ nu
+    L = A.T @ np.diag(tau) @ A
+    log_z = scale.sum() - 0.5 * np.linalg.slogdet(np.eye(n) + K @ L)[1] + 0.5 * b @ sigma @ b
+    return mu, sigma, log_z
+
+
+def test_parallel_sweeps_reach_the_sequential_fixed_point(make_comparisons, rng):
+    data = make_comparisons(6, 30)
+    X = rng.standard_normal((6, 2))
+    mean, cov, log_z = dense_ep(RBF(1.3, 1.7)(X), data)
+    _, solution, posterior = solved(data, RBF(1.3, 1.7), X=X)
+    np.testing.assert_allclose(posterior.mean, mean, atol=1e-8)
+    np.testing.assert_allclose(posterior.covariance(), cov, atol=1e-8)
+    assert solution.inference.log_evidence == pytest.approx(log_z, abs=1e-8)
+
+
+def test_gaussian_likelihood_is_exact(rng):
+    scores = rng.standard_normal(6)
+    data = Comparisons.from_scores(scores)
+    noise, K = 0.3, RBF(1.0, 2.0)(np.arange(6.0)[:, None])
+    A = np.zeros((len(data), 6))
+    A[np.arange(len(data)), data.winner] = 1
+    A[np.arange(len(data)), data.loser] = -1
+    S = A @ K @ A.T + noise * np.eye(len(data))
+    gain = K @ A.T @ np.linalg.inv(S)
+    log_z = -0.5 * (
+        data.margin @ np.linalg.solve(S, data.margin) + np.linalg.slogdet(2 * np.pi * S)[1]
+    )
+    for rule in ("exact", "ep"):
+        _, solution, posterior = solved(
+            data, RBF(1.0, 2.0), Gaussian(noise), Settings(rule, 1e-10), np.arange(6.0)[:, None]
+        )
+        np.testing.assert_allclose(posterior.mean, gain @ data.margin, atol=1e-8)
+        np.testing.assert_allclose(posterior.covariance(), K - gain @ A @ K, atol=1e-8)
+        assert solution.inference.log_evidence == pytest.approx(log_z, abs=1e-7)
+
+
+def test_bounded_rank_approaches_the_exact_fit(make_comparisons, rng):
+    data = make_comparisons(60, 300)
+    X = rng.random((60, 1))
+    _, _, exact = solved(data, RBF(0.5, 2.0), X=X)
+    _, solution, bounded = solved(data, RBF(0.5, 2.0), X=X, rank=8)
+    assert solution.prior.factor.shape == (60, 8)
+    np.testing.assert_allclose(bounded.mean, exact.mean, atol=1e-3)
+
+
+def test_damping_is_reported_and_a_hopeless_problem_says_so():
+    """Lapses make sites of negative precision; the engine must end with a word, not a NaN."""
+    data = Comparisons.from_pairs([0, 1] * 5, [1, 0] * 5, items=range(2))
+    _, solution, posterior = solved(
+        data, Independent(400.0), Lapse(Probit(), 0.3), Settings("ep", 1e-8, 500)
+    )
+    report = solution.inference.report
+    assert np.isfinite(posterior.mean).all()
+    assert report.converged or report.change > report.tolerance
+    np.testing.assert_allclose(posterior.mean, 0.0, atol=1e-5)
+
+
+def test_a_prior_without_variance_is_an_error():
+    data = Comparisons.from_pairs([0], [1], items=range(2))
+    universe = Inputs(np.full((2, 1), 1e200), index=np.arange(2))
+    with np.errstate(all="ignore"), pytest.raises(NumericalError, match="largest"):
+        factor_prior(Linear(), universe, Edges.of(data))
+
+
+def test_prediction_of_an_edge_follows_the_probit_formula(make_comparisons):
+    data = make_comparisons(5, 20)
+    _, _, posterior = solved(data, Independent(1.5))
+    m, v = posterior.difference(np.array([0]), np.array([3]))
+    np.testing.assert_allclose(
+        posterior.prob(np.array([0]), np.array([3])), ndtr(m / np.sqrt(1 + v))
+    )

@@ -1,0 +1,166 @@
+"""Evidence gradients against finite differences, for every kernel, rule and space."""
+
+import numpy as np
+import pytest
+
+from penchant.data import Comparisons
+from penchant.gp import (
+    Edges,
+    Hyperparameters,
+    Problem,
+    Settings,
+    expectation_maximize,
+    gradient,
+    maximize,
+    solve,
+)
+from penchant.gp.learn import PRIOR_SPREAD
+from penchant.kernels import (
+    RBF,
+    CommonCause,
+    Diffusion,
+    Independent,
+    Inputs,
+    Linear,
+    Matern,
+    RandomWalk,
+    RegularizedLaplacian,
+    directed,
+    undirected,
+)
+from penchant.kernels.relations import as_relations
+from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
+
+N = 9
+
+
+@pytest.fixture
+def universe(rng):
+    W = np.triu(rng.random((N, N)) < 0.35, 1).astype(float)
+    cites = (rng.random((N, N)) < 0.25).astype(float)
+    np.fill_diagonal(cites, 0)
+    relations = as_relations(
+        {"knows": undirected(W + W.T), "cites": directed(cites), "flow": directed(cites, "chung")},
+        N,
+    )
+    return Inputs(rng.standard_normal((N, 2)), relations, np.arange(N))
+
+
+KERNELS = [
+    RBF((0.8, 1.4), 1.5),
+    RBF(1.1, 0.7),
+    Matern(0.5, 1.0, 1.2),
+    Matern(1.5, (1.0, 2.0), 1.2),
+    Matern(2.5, 1.0, 1.2),
+    Linear(0.8),
+    Independent(1.3),
+    RegularizedLaplacian("knows", 0.7, 1.2),
+    CommonCause("knows", 1.4),
+    Diffusion("knows", 0.4, 1.4),
+    RandomWalk("knows", 3, 2.5),
+    RegularizedLaplacian("flow", 0.7, 1.2),
+    RBF((0.8, 1.4), 1.5) + RegularizedLaplacian("knows", 0.7, 1.2),
+    RBF(1.0) + RegularizedLaplacian("cites:linking") + RegularizedLaplacian("cites:linked"),
+    RBF(1.0) * Diffusion("knows", 0.3) + 0.1 * Independent(),
+]
+
+
+def finite_differences(problem, hyper, step=1e-5):
+    slopes = []
+    for i in range(len(hyper.theta)):
+        values = []
+        for sign in (1, -1):
+            theta = hyper.theta.copy()
+            theta[i] += sign * step
+            values.append(solve(problem, hyper.at(theta)).inference.log_evidence)
+        slopes.append((values[0] - values[1]) / (2 * step))
+    return np.array(slopes)
+
+
+def check_gradient(problem, hyper, tolerance=1e-5):
+    analytic = gradient(problem, solve(problem, hyper))
+    numeric = finite_differences(problem, hyper)
+    np.testing.assert_allclose(analytic, numeric, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_gradient_of_every_kernel(universe, make_comparisons, kernel):
+    problem = Problem(universe, Edges.of(make_comparisons(N, 40)), Settings(tolerance=1e-11))
+    check_gradient(problem, Hyperparameters(kernel, Probit()))
+
+
+@pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
+def test_gradient_under_every_rule(universe, make_comparisons, rule):
+    problem = Problem(universe, Edges.of(make_comparisons(N, 40)), Settings(rule, 1e-11))
+    kernel = RBF((0.8, 1.4), 1.5) + RegularizedLaplacian("knows", 0.7, 1.2)
+    check_gradient(problem, Hyperparameters(kernel, Probit()))
+
+
+def test_gradient_in_comparison_space(universe):
+    data = Comparisons.from_pairs([0, 2, 4], [1, 3, 5], items=range(N))
+    problem = Problem(universe, Edges.of(data), Settings(tolerance=1e-11))
+    hyper = Hyperparameters(RBF(1.0) + RegularizedLaplacian("knows"), Probit())
+    assert solve(problem, hyper).prior.space == "comparisons"
+    check_gradient(problem, hyper)
+
+
+@pytest.mark.parametrize(
+    "kernel", [RBF((0.8, 1.4), 1.5), RBF(1.0) + RegularizedLaplacian("knows")], ids=repr
+)
+def test_gradient_through_a_bounded_factor(universe, make_comparisons, kernel):
+    problem = Problem(universe, Edges.of(make_comparisons(N, 40)), Settings(tolerance=1e-11), 4)
+    hyper = Hyperparameters(kernel, Probit())
+    assert solve(problem, hyper).prior.is_bounded
+    check_gradient(problem, hyper)
+
+
+@pytest.mark.parametrize("likelihood", [Logit(), Ties(0.4), Lapse(Probit(), 0.1)], ids=repr)
+def test_gradient_of_likelihood_parameters(universe, rng, likelihood):
+    a = rng.integers(N, size=40)
+    b = (a + 1 + rng.integers(N - 1, size=40)) % N
+    tie = rng.random(40) < 0.2 if isinstance(likelihood, Ties) else None
+    data = Comparisons.from_pairs(a, b, tie=tie, items=range(N))
+    problem = Problem(universe, Edges.of(data), Settings(tolerance=1e-11))
+    check_gradient(problem, Hyperparameters(RBF(1.0, 0.8), likelihood))
+
+
+def test_gradient_of_gaussian_noise(universe, rng):
+    data = Comparisons.from_scores(rng.standard_normal(N))
+    problem = Problem(universe, Edges.of(data), Settings("exact", 1e-11))
+    check_gradient(problem, Hyperparameters(RBF(1.0), Gaussian(0.4)))
+
+
+def test_climbing_reaches_a_stationary_point_and_em_agrees(universe, rng):
+    f = np.linalg.cholesky(RBF(1.0, 4.0)(universe.X) + 1e-9 * np.eye(N)) @ rng.standard_normal(N)
+    a = rng.integers(N, size=400)
+    b = (a + 1 + rng.integers(N - 1, size=400)) % N
+    wins = f[a] - f[b] + rng.standard_normal(400) > 0
+    data = Comparisons.from_pairs(np.where(wins, a, b), np.where(wins, b, a), items=range(N))
+    problem = Problem(universe, Edges.of(data), Settings(tolerance=1e-8))
+    start = Hyperparameters(RBF(2.0, 1.0), Probit())
+    climbed = maximize(problem, start)
+    assert climbed.inference.log_evidence > solve(problem, start).inference.log_evidence + 1
+    # what the evidence still wants is what the weak prior around the start holds back
+    drag = (climbed.hyper.theta - start.theta) / PRIOR_SPREAD**2
+    np.testing.assert_allclose(gradient(problem, climbed), drag, atol=0.05)
+    em = expectation_maximize(problem, start)
+    assert em.inference.log_evidence == pytest.approx(climbed.inference.log_evidence, abs=0.5)
+
+
+def test_a_bounded_problem_is_learned_from_some_of_its_comparisons(rng, monkeypatch):
+    from penchant.gp import learn as learning
+
+    monkeypatch.setattr(learning, "LEARNING_EDGES", 150)
+    n = 60
+    X = rng.random((n, 1))
+    f = 4.0 * np.sin(5 * X[:, 0])
+    a = rng.integers(n, size=600)
+    b = (a + 1 + rng.integers(n - 1, size=600)) % n
+    wins = f[a] - f[b] + rng.standard_normal(600) > 0
+    data = Comparisons.from_pairs(np.where(wins, a, b), np.where(wins, b, a), items=range(n))
+    items = Inputs(X, index=np.arange(n))
+    problem = Problem(items, Edges.of(data), Settings(), rank=15)
+    start = Hyperparameters(RBF(1.0, 0.1), Probit())
+    learned = maximize(problem, start)
+    assert len(learned.inference.sites.tau) == len(problem.edges) > 150
+    assert learned.inference.log_evidence > solve(problem, start).inference.log_evidence + 10

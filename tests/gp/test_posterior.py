@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+from penchant.data import Comparisons
+from penchant.gp import (
+    Edges,
+    Hyperparameters,
+    Problem,
+    Settings,
+    posterior_of,
+    solve,
+)
+from penchant.gp.summary import summarize_ranks
+from penchant.kernels import RBF, Independent, Inputs
+from penchant.likelihoods import Probit
+
+
+@pytest.fixture
+def posterior(rng):
+    """Eight items of which six were compared."""
+    X = rng.standard_normal((8, 2))
+    data = Comparisons.from_pairs([0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 5, 3], items=range(8))
+    universe = Inputs(X, index=np.arange(8))
+    problem = Problem(universe, Edges.of(data), Settings(tolerance=1e-10))
+    return posterior_of(problem, solve(problem, Hyperparameters(RBF(1.0, 2.0), Probit())))
+
+
+def test_covariance_variance_and_differences_agree(posterior):
+    cov = posterior.covariance()
+    np.testing.assert_allclose(np.diagonal(cov), posterior.var, atol=1e-10)
+    first, second = np.array([0, 6, 6, 2]), np.array([5, 7, 1, 4])
+    mean, var = posterior.difference(first, second)
+    np.testing.assert_allclose(mean, posterior.mean[first] - posterior.mean[second])
+    expected = cov[first, first] + cov[second, second] - 2 * cov[first, second]
+    np.testing.assert_allclose(var, expected, atol=1e-9)
+    part = np.array([7, 0, 6])
+    np.testing.assert_allclose(posterior.covariance(part), cov[np.ix_(part, part)], atol=1e-10)
+
+
+def test_contrasts_are_relative_to_the_average_item(posterior):
+    n = len(posterior)
+    C = np.eye(n) - 1.0 / n
+    exact = np.diagonal(C @ posterior.covariance() @ C)
+    # exact but for the prior covariance of the two items that were never compared
+    np.testing.assert_allclose(posterior.contrast_var, exact, rtol=0.15)
+    compared = posterior.at(posterior.universe.take(np.arange(6)))
+    C = np.eye(6) - 1.0 / 6
+    exact = np.diagonal(C @ compared.covariance() @ C)
+    np.testing.assert_allclose(compared.contrast_var, exact, atol=1e-8)
+
+
+def test_samples_have_the_moments(posterior):
+    draws = posterior.sample(200_000, np.random.default_rng(0))
+    sd = np.sqrt(posterior.var)
+    assert np.all(np.abs(draws.mean(0) - posterior.mean) < 4.5 * sd / np.sqrt(len(draws)))
+    np.testing.assert_allclose(np.cov(draws.T), posterior.covariance(), atol=0.03)
+
+
+def test_looking_at_a_subset_is_the_same_posterior(posterior):
+    part = np.array([5, 6, 1])
+    seen = posterior.at(posterior.universe.take(part))
+    np.testing.assert_allclose(seen.mean, posterior.mean[part], atol=1e-12)
+    np.testing.assert_allclose(seen.covariance(), posterior.covariance(part), atol=1e-10)
+
+
+def test_rank_summary_counts_orders():
+    """Two independent certain items and one in between: ranks are what the draws say."""
+    data = Comparisons.from_pairs([0, 1], [1, 2], count=[400, 400], items=range(3))
+    universe = Inputs(None, index=np.arange(3))
+    problem = Problem(universe, Edges.of(data), Settings())
+    solution = solve(problem, Hyperparameters(Independent(9.0), Probit()))
+    ranks = summarize_ranks(posterior_of(problem, solution), 0.95, 500, np.random.default_rng(0))
+    np.testing.assert_array_equal(ranks.prob_best, [1.0, 0.0, 0.0])
+    np.testing.assert_array_equal(ranks.rank_low, [1, 2, 3])
+    np.testing.assert_array_equal(ranks.rank_high, [1, 2, 3])

@@ -1,0 +1,190 @@
+"""Many users: exact answers, gradients, learning."""
+
+import numpy as np
+import pytest
+
+from penchant.data import Comparisons
+from penchant.errors import DataError
+from penchant.gp import Settings
+from penchant.gp.users import model as multi_user
+from penchant.gp.users.learn import expectation_maximize, maximize
+from penchant.gp.users.model import Hyperparameters, Problem, gradient, posteriors_of, solve
+from penchant.gp.users.votes import Votes
+from penchant.kernels import RBF, Constant, Independent, Inputs, Linear
+from penchant.kernels.free import FreeCovariance
+from penchant.likelihoods import Lapse, Probit, Ties
+
+N_USERS, N_ITEMS, SHARING = 7, 6, 0.35
+FREE = FreeCovariance.of(np.diag(np.arange(1.0, N_ITEMS + 1)) + 0.5)
+ITEM_KERNELS = [RBF((0.8, 1.4), 2.0) + Independent(0.3), Linear(0.7), FREE]
+USER_KERNELS = [Constant(1.0), 1.0 + RBF((1.0, 2.0), 0.7)]
+
+
+def problem_of(study, rule="ep", tolerance=1e-11):
+    return Problem.of(study.items, study.users, study.votes, Settings(rule, tolerance, 1000))
+
+
+@pytest.mark.parametrize("item_kernel", ITEM_KERNELS, ids=repr)
+@pytest.mark.parametrize("user_kernel", USER_KERNELS, ids=repr)
+def test_posterior_equals_dense_ep_on_the_kronecker_covariance(
+    study, dense_infer, item_kernel, user_kernel
+):
+    problem = problem_of(study)
+    solution = solve(problem, Hyperparameters(item_kernel, user_kernel, SHARING, Probit()))
+    K_user = SHARING * user_kernel(study.users) + (1 - SHARING) * np.eye(N_USERS)
+    K = np.kron(K_user, item_kernel(study.items))
+    dense = dense_infer(K, study.votes, N_ITEMS, Probit(), problem.settings)
+    assert solution.inference.log_evidence == pytest.approx(dense.log_evidence, abs=1e-8)
+    posteriors = posteriors_of(problem, solution)
+    mean, var = posteriors.utilities(np.arange(N_USERS))
+    covariance = dense.state.covariance
+    np.testing.assert_allclose(mean, dense.state.utilities, atol=1e-8)
+    expected = np.einsum("uiui->ui", covariance)
+    np.testing.assert_allclose(var, expected, atol=1e-8)
+    for user in (2, 3, 5):  # silent, talkative, of one pair
+        one = posteriors.for_user(user)
+        np.testing.assert_allclose(one.mean, dense.state.utilities[user], atol=1e-8)
+        np.testing.assert_allclose(one.covariance(), covariance[user, :, user], atol=1e-8)
+
+
+def finite_differences(problem, hyper, step=1e-5):
+    slopes = []
+    for direction in step * np.eye(len(hyper.theta)):
+        ahead, behind = (
+            solve(problem, hyper.at(hyper.theta + sign * direction)).inference.log_evidence
+            for sign in (1, -1)
+        )
+        slopes.append((ahead - behind) / (2 * step))
+    return np.array(slopes)
+
+
+@pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
+@pytest.mark.parametrize("item_kernel", [ITEM_KERNELS[0], FREE], ids=repr)
+@pytest.mark.parametrize("user_kernel", USER_KERNELS, ids=repr)
+def test_gradient_is_the_derivative(study, rule, item_kernel, user_kernel):
+    problem = problem_of(study, rule, 1e-9)
+    hyper = Hyperparameters(item_kernel, user_kernel, SHARING, Probit())
+    analytic = gradient(problem, solve(problem, hyper))
+    np.testing.assert_allclose(analytic, finite_differences(problem, hyper), atol=2e-6)
+
+
+def test_gradient_through_few_pivot_users(study, monkeypatch):
+    monkeypatch.setattr(multi_user, "USER_RANK", 3)
+    problem = problem_of(study)
+    hyper = Hyperparameters(Linear(0.7), 1.0 + RBF((1.0, 2.0), 0.7), SHARING, Probit())
+    solution = solve(problem, hyper)
+    assert solution.user_factor.rows.shape == (N_USERS, 3)
+    assert solution.inference.report.residual > 0.0
+    analytic = gradient(problem, solution)
+    np.testing.assert_allclose(analytic, finite_differences(problem, hyper), atol=2e-6)
+
+
+def test_gradient_of_likelihood_parameters(study, rng):
+    data = study.data
+    tied = Comparisons.from_pairs(
+        data.winner,
+        data.loser,
+        user=data.user,
+        tie=rng.random(len(data)) < 0.2,
+        items=range(N_ITEMS),
+        users=range(N_USERS),
+    )
+    for likelihood, source in ((Ties(0.4), tied), (Lapse(Probit(), 0.1), data)):
+        settings = Settings(tolerance=1e-11, max_sweeps=1000)
+        problem = Problem.of(study.items, study.users, Votes.of(source), settings)
+        hyper = Hyperparameters(Linear(0.7), Constant(1.0), SHARING, likelihood)
+        analytic = gradient(problem, solve(problem, hyper))
+        np.testing.assert_allclose(analytic, finite_differences(problem, hyper), atol=2e-6)
+
+
+def test_theta_round_trip():
+    hyper = Hyperparameters(ITEM_KERNELS[0], USER_KERNELS[1], SHARING, Lapse(Probit()))
+    assert len(hyper.theta) == len(hyper.bounds) == 4 + 3 + 1 + 1
+    moved = hyper.at(hyper.theta + 0.1)
+    np.testing.assert_allclose(moved.theta, hyper.theta + 0.1)
+    assert 0.0 < moved.sharing < 1.0
+
+
+def simulate(rng, n_users, n_pairs, covariance, population):
+    """Probit answers of users whose utilities are a population's plus correlated deviations."""
+    n = len(population)
+    f = population + rng.multivariate_normal(np.zeros(n), covariance, size=n_users)
+    user = np.repeat(np.arange(n_users), n_pairs)
+    a = rng.integers(n, size=len(user))
+    b = (a + 1 + rng.integers(n - 1, size=len(user))) % n
+    wins = f[user, a] - f[user, b] + rng.standard_normal(len(user)) > 0
+    data = Comparisons.from_pairs(
+        np.where(wins, a, b), np.where(wins, b, a), user=user, items=range(n), users=range(n_users)
+    )
+    return data, f
+
+
+@pytest.fixture(scope="module")
+def correlated():
+    rng = np.random.default_rng(5)
+    factor = np.array([[2.0, 0.0], [1.8, 0.3], [-1.5, 0.5], [0.0, 1.5], [0.2, -1.6]])
+    covariance = factor @ factor.T + 0.2 * np.eye(5)
+    data, f = simulate(rng, 150, 15, covariance, np.array([1.0, 0.5, 0.0, -0.5, -1.0]))
+    problem = Problem.of(
+        Inputs(index=np.arange(5)), Inputs(index=np.arange(150)), Votes.of(data), Settings()
+    )
+    start = Hyperparameters(FreeCovariance.of(np.eye(5)), Constant(1.0), 0.5, Probit())
+    return problem, start, covariance, f
+
+
+def test_learning_finds_the_covariance_of_tastes(correlated):
+    problem, start, covariance, f = correlated
+    evaluations = []
+    solution = maximize(problem, start, lambda n, value: evaluations.append(value))
+    assert solution.inference.report.n_evaluations == len(evaluations)
+    assert (np.diff(evaluations) >= 0).all()
+    assert solution.inference.log_evidence > solve(problem, start).inference.log_evidence + 50
+    P = np.eye(5) - 0.2
+    learned = (1 - solution.hyper.sharing) * solution.hyper.item_kernel(problem.items)
+    truth = P @ covariance @ P
+    assert np.linalg.norm(learned - truth) < 0.35 * np.linalg.norm(truth)
+    mean = posteriors_of(problem, solution).utilities(np.arange(150)).mean
+    centred = f - f.mean(axis=1, keepdims=True)
+    assert np.corrcoef(mean.ravel(), centred.ravel())[0, 1] > 0.9
+
+
+def test_em_climbs_monotonically_to_the_same_place(correlated):
+    problem, start, *_ = correlated
+    values = []
+    em = expectation_maximize(problem, start, lambda n, value: values.append(value))
+    assert np.diff(values).min() > -1e-4
+    by_gradient = maximize(problem, start)
+    assert em.inference.log_evidence == pytest.approx(by_gradient.inference.log_evidence, abs=1.0)
+    assert em.hyper.sharing == pytest.approx(by_gradient.hyper.sharing, abs=0.1)
+
+
+def test_em_step_has_the_gradients_direction(correlated):
+    """At EM's fixed point the gradient of the penalised evidence is zero: check it shrinks."""
+    problem, start, *_ = correlated
+    precise = Problem.of(problem.items, problem.users, problem.votes, Settings(tolerance=1e-9))
+
+    def slope(hyper):
+        g = gradient(precise, solve(precise, hyper))
+        penalty = hyper.item_kernel.log_prior()[1]
+        g[: len(penalty)] += penalty
+        return np.linalg.norm(g)
+
+    assert slope(expectation_maximize(problem, start).hyper) < 0.05 * slope(start)
+
+
+def test_em_needs_a_free_covariance(study):
+    problem = problem_of(study)
+    hyper = Hyperparameters(Linear(), Constant(1.0), SHARING, Probit())
+    with pytest.raises(DataError, match="closed form"):
+        expectation_maximize(problem, hyper)
+
+
+def test_votes_without_users_are_refused():
+    with pytest.raises(DataError, match="who made them"):
+        Votes.of(Comparisons.from_pairs([0], [1]))
+
+
+def test_too_many_items_are_refused(study, monkeypatch):
+    monkeypatch.setattr(multi_user, "MAX_ITEMS", 5)
+    with pytest.raises(DataError, match="6 items"):
+        problem_of(study)

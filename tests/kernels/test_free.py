@@ -1,0 +1,95 @@
+"""The free covariance: parameters, derivatives, prior."""
+
+import numpy as np
+import pytest
+
+from penchant.errors import DataError
+from penchant.kernels import Inputs
+from penchant.kernels.free import FreeCovariance
+
+N = 5
+ITEMS = Inputs(index=np.arange(N))
+
+
+@pytest.fixture
+def kernel(rng):
+    A = rng.standard_normal((N, N))
+    return FreeCovariance.of(A @ A.T + 0.5 * np.eye(N))
+
+
+def slopes(function, theta, step=1e-6):
+    return [
+        (function(theta + step * e) - function(theta - step * e)) / (2 * step)
+        for e in np.eye(len(theta))
+    ]
+
+
+def test_is_centred_and_semidefinite(kernel):
+    K = kernel(ITEMS)
+    np.testing.assert_allclose(K.sum(axis=0), 0.0, atol=1e-13)
+    assert np.linalg.eigvalsh(K)[0] > -1e-12
+    np.testing.assert_allclose(kernel.diag(ITEMS), np.diagonal(K))
+
+
+def test_differences_have_the_covariance_given(rng):
+    A = rng.standard_normal((N, N))
+    C = A @ A.T + np.eye(N)
+    D = np.eye(N)[1:] - np.eye(N)[0]
+    K = FreeCovariance.of(C)(ITEMS)
+    np.testing.assert_allclose(D @ K @ D.T, D @ C @ D.T, atol=1e-12)
+
+
+def test_theta_round_trip(kernel):
+    theta = kernel.theta
+    assert len(kernel.names) == len(theta) == len(kernel.bounds) == N * (N + 1) // 2
+    np.testing.assert_allclose(kernel.with_theta(theta)(ITEMS), kernel(ITEMS))
+    np.testing.assert_allclose(kernel.with_theta(theta + 0.1).theta, theta + 0.1)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_pullback_is_the_derivative(kernel, rng, crossed):
+    A = ITEMS.take(np.array([3, 0, 4]))
+    B = ITEMS.take(np.array([1, 3])) if crossed else None
+    G = rng.standard_normal((3, 2 if crossed else 3))
+    G = G if crossed else G + G.T
+    expected = slopes(lambda t: np.vdot(G, kernel.with_theta(t)(A, B)), kernel.theta)
+    np.testing.assert_allclose(kernel.pullback(A, G, B), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_prior_slope_is_the_derivative(kernel):
+    value, slope = kernel.log_prior()
+    expected = slopes(lambda t: kernel.with_theta(t).log_prior()[0], kernel.theta)
+    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7)
+    assert value < 0.0
+
+
+def test_slope_of_the_scale_is_its_derivative(kernel):
+    value, slope = kernel.log_scale()
+    expected = slopes(lambda t: kernel.with_theta(t).log_scale()[0], kernel.theta)
+    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7)
+    assert kernel.scaled(7.0).log_scale()[0] == pytest.approx(value + np.log(7.0))
+
+
+def test_prior_is_blind_to_scale_and_likes_the_identity(kernel):
+    assert kernel.scaled(7.0).log_prior()[0] == pytest.approx(kernel.log_prior()[0])
+    assert FreeCovariance.of(3.0 * np.eye(N)).log_prior()[0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_em_step_on_draws_is_their_second_moment(kernel, rng):
+    """With draws seen exactly, ½ Σ (K⁻¹ f fᵀ K⁻¹ − K⁻¹) is the evidence's derivative."""
+    draws = rng.standard_normal((400, N))
+    inverse = np.linalg.inv(kernel.factor @ kernel.factor.T)
+    G = 0.5 * (inverse @ draws.T @ draws @ inverse - len(draws) * inverse)
+    new = kernel.updated(G, len(draws))
+    prior = kernel.pseudo_users * kernel.typical_variance * np.eye(N)
+    expected = (draws.T @ draws + prior) / (len(draws) + kernel.pseudo_users)
+    np.testing.assert_allclose(new.factor @ new.factor.T, expected, rtol=1e-9)
+    twice = FreeCovariance.of(draws.T @ draws / len(draws) / 2.0)
+    assert kernel.fitted_scale(twice, G, len(draws)) == pytest.approx(2.0)
+
+
+def test_new_items_have_no_place(kernel):
+    with pytest.raises(DataError, match="features"):
+        kernel(np.zeros((2, 1)))
+    with pytest.raises(DataError, match="knows its 5 items only"):
+        kernel(Inputs(index=np.array([N])))
