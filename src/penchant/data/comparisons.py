@@ -280,6 +280,29 @@ class Comparisons:
         )
         return self.from_table(self._table().join(theirs).merge(), items.names, users.names)
 
+    def without(self, answers: "Comparisons") -> Self:
+        """Return these comparisons less some of them; items and users stay.
+
+        >>> data = Comparisons.from_pairs(["a", "b"], ["b", "c"], count=[2, 1])
+        >>> data.without(Comparisons.from_pairs(["a"], ["b"])).count.tolist()
+        [1, 1]
+        """
+        taken = self.extend(answers)
+        if taken.items != self.items or taken.users != self.users or len(taken) != len(self):
+            raise DataError(
+                "some of these answers are not among the comparisons: only what is there can be "
+                "taken back"
+            )
+        left = 2 * self.count - taken.count
+        if (left < 0).any():
+            row = int(np.flatnonzero(left < 0)[0])
+            pair = (self.items[self.winner[row]], self.items[self.loser[row]])
+            raise DataError(
+                f"{pair[0]!r} over {pair[1]!r} was answered {self.count[row]} times, and "
+                f"{taken.count[row] - self.count[row]} are to be taken back"
+            )
+        return self._with_count(left)
+
     def __add__(self, more: object) -> Self:
         return self.extend(more) if isinstance(more, Comparisons) else NotImplemented
 
