@@ -17,7 +17,7 @@ from penchant.communities.utility import (
     learn_shared,
 )
 from penchant.data import Comparisons
-from penchant.gp import Hyperparameters, Settings
+from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Probit, Ties
 from penchant.metrics import adjusted_rand
@@ -38,7 +38,7 @@ def planted(n_users=30, n_votes=20, seed=0, tastes=TASTES):
     wins = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
     winner, loser = np.where(wins, a, b), np.where(wins, b, a)
     data = Comparisons.from_pairs(winner, loser, user=user, items=range(N_ITEMS))
-    hyper = Hyperparameters(Independent(), Probit())
+    hyper = ItemHyper(Independent(), Probit())
     items = Inputs(index=np.arange(N_ITEMS))
     return Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-3)), truth
 
@@ -152,7 +152,7 @@ def test_a_likelihood_with_parameters_and_ties_runs():
         tie=[False, True, False, False, True, False],
     )
     X = np.array([[0.0], [1.0], [2.0]])
-    hyper = Hyperparameters(RBF(), Ties())
+    hyper = ItemHyper(RBF(), Ties())
     items = Inputs(X, index=np.arange(3))
     mixture = Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-3))
     state = run(mixture, plan(own=True), 5)

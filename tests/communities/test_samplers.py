@@ -18,7 +18,7 @@ from penchant.communities.samplers import (
 from penchant.communities.scan import Scan, reassign
 from penchant.communities.utility import Mixture, fit_community
 from penchant.data import Comparisons
-from penchant.gp import Hyperparameters, Settings
+from penchant.gp import ItemHyper, Settings
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 
@@ -135,7 +135,7 @@ def tiny_mixture(n_users):
             rows.append((user, order[a], order[b]))
     user, winner, loser = zip(*rows, strict=True)
     data = Comparisons.from_pairs(winner, loser, user=user, items=range(4), users=range(n_users))
-    hyper = Hyperparameters(Independent(3.0), Probit())
+    hyper = ItemHyper(Independent(3.0), Probit())
     items = Inputs(index=np.arange(4))
     return Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-4))
 

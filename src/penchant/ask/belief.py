@@ -72,7 +72,8 @@ class Part:
         """(k,) variances relative to the average of the part's items."""
         cov = self.covariance()
         sums, k = cov.sum(axis=0), len(self)
-        return np.maximum(np.diagonal(cov) - 2.0 * sums / k + sums.sum() / k**2, 0.0)
+        contrast: FloatArray = np.diagonal(cov) - 2.0 * sums / k + sums.sum() / k**2
+        return np.maximum(contrast, 0.0)
 
     def __len__(self) -> int:
         return len(self.items)

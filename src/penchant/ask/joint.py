@@ -68,7 +68,8 @@ class Joint:
     def contrast_var(self) -> FloatArray:
         """(n,) variances of the utilities relative to the average item."""
         sums, n = self.cov.sum(axis=0), len(self)
-        return np.maximum(self.var - 2.0 * sums / n + sums.sum() / n**2, 0.0)
+        contrast: FloatArray = self.var - 2.0 * sums / n + sums.sum() / n**2
+        return np.maximum(contrast, 0.0)
 
     def difference(self, first: IntArray, second: IntArray) -> Normal:
         """Marginals of f[first] − f[second], each (k,)."""

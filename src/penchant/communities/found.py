@@ -73,8 +73,9 @@ class Found:
         """(k, C) of users, −1 standing for people at large; (1, C) of those for None."""
         everybody = self.sizes / self.sizes.sum()
         if users is None:
-            return everybody[None, :]
-        return np.where(users[:, None] >= 0, self.membership[users], everybody)
+            return np.atleast_2d(everybody)
+        shares: FloatArray = np.where(users[:, None] >= 0, self.membership[users], everybody)
+        return shares
 
     def with_answers(self, data: Comparisons, changed: IntArray, polish: bool | None) -> "Found":
         """After the users `changed` answered more, or took answers back.

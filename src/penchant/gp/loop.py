@@ -58,17 +58,18 @@ class GaussianState(Protocol):
 
 
 State = TypeVar("State", bound=GaussianState)
+State_co = TypeVar("State_co", bound=GaussianState, covariant=True)
 Refresh = Callable[[FloatArray, FloatArray], State]
 
 
-class Conditionable(Protocol[State]):
+class Conditionable(Protocol[State_co]):
     """A prior that sites can be put on."""
 
     @property
     def flops(self) -> float:
         """Of the dense algebra of one `refresh`."""
 
-    def refresh(self, weight: FloatArray, shift: FloatArray) -> State:
+    def refresh(self, weight: FloatArray, shift: FloatArray) -> State_co:
         """The posterior given sites of precision `weight` and shift `shift`, (m,) each."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from penchant.gp.loop import Inference, Settings, State
+from penchant.gp.loop import Inference, Settings, State, State_co
 from penchant.gp.posterior import Normal
 from penchant.gp.sites import Sites
 from penchant.likelihoods import Likelihood, Outcomes
@@ -41,7 +41,7 @@ class Hyperparameters(Protocol):
 Hyper = TypeVar("Hyper", bound=Hyperparameters)
 
 
-class Prior(Protocol[State]):
+class Prior(Protocol[State_co]):
     """A Gaussian prior at one setting of the hyperparameters, factored."""
 
     @property
@@ -60,7 +60,7 @@ class Prior(Protocol[State]):
     def flops(self) -> float:
         """Of the dense algebra of one `refresh`."""
 
-    def refresh(self, weight: FloatArray, shift: FloatArray) -> State:
+    def refresh(self, weight: FloatArray, shift: FloatArray) -> State_co:
         """The posterior given sites of precision `weight` and shift `shift`, (m,) each."""
 
     def coarse(self, tolerance: float) -> Self:

@@ -6,7 +6,7 @@ pivots leave unexplained of the prior (zero for items whose comparisons were use
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -118,7 +118,8 @@ class Posterior:
         contrast = self.half - self.half.mean(axis=1, keepdims=True)
         variance: FloatArray = np.einsum("ij,ij->j", contrast, contrast)
         sums = self._rest_sums
-        return np.maximum(variance + self._rest - 2.0 * sums / n + sums.sum() / n**2, 0.0)
+        variance += self._rest - 2.0 * sums / n + sums.sum() / n**2
+        return np.maximum(variance, 0.0)
 
     @cached_property
     def _rest_sums(self) -> FloatArray:
@@ -193,6 +194,16 @@ class Posterior:
         return lower @ noise
 
 
+class Sampled(Protocol):
+    """Utilities that can be drawn jointly."""
+
+    def __len__(self) -> int:
+        """n."""
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
+        """(n_samples, n) joint draws."""
+
+
 class RankSummary(NamedTuple):
     """Per item, (n,): P(best), and the interval of ranks (1 = best) at the asked level."""
 
@@ -202,7 +213,7 @@ class RankSummary(NamedTuple):
 
 
 def summarize_ranks(
-    posterior: Posterior, level: float, n_samples: int, rng: np.random.Generator
+    posterior: Sampled, level: float, n_samples: int, rng: np.random.Generator
 ) -> RankSummary:
     """Rank the items in each of many joint draws of the utilities.
 

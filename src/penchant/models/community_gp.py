@@ -22,6 +22,7 @@ from penchant.errors import ConvergenceWarning
 from penchant.gp import ItemHyper, Normal, Posterior, Settings
 from penchant.gp.users.fold_in import check_newcomers
 from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.votes import Votes
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.community_report import (
@@ -241,8 +242,8 @@ class CommunityGP(UtilityModel):
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Found:
         found: Found = fitted.learned
-        before, after = (np.bincount(d.user, d.count, d.n_users) for d in (found.data, data))
-        return found.with_answers(data, np.flatnonzero(before != after), None)
+        changed = np.flatnonzero(_n_answers(found.data) != _n_answers(data))
+        return found.with_answers(data, changed, None)
 
     def fold_in(self, data: Comparisons) -> Self:
         """A copy of this model that knows new users too, without sampling again.
@@ -435,6 +436,12 @@ class CommunityGP(UtilityModel):
         """What was found, in a few lines; says so when there is no evidence of communities."""
         views = view_items(self._fitted().learned)
         return summarize(self.community_counts_, self.communities_, views)
+
+
+def _n_answers(data: Comparisons) -> FloatArray:
+    """(U,) how many answers each user gave."""
+    votes = Votes.of(data)
+    return np.bincount(votes.user, votes.count, data.n_users).astype(np.float64)
 
 
 def _at(posteriors: tuple[Posterior, ...], target: Inputs | None) -> tuple[Posterior, ...]:

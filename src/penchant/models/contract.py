@@ -364,7 +364,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     def _alone(self) -> Iterator[Fitted]:
         """One change of state at a time, with as many BLAS threads as the items are worth."""
         with _MAKING_LOCKS:
-            lock = vars(self).setdefault("_lock", RLock())
+            lock = self.__dict__.setdefault("_lock", RLock())
         with lock:
             fitted = self._fitted()
             with threads_for(fitted.learned.data.n_items):
@@ -375,7 +375,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         return kept
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.__dict__.update(state)
 
     def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
         """(k,) positions of users; None for people at large."""

@@ -38,6 +38,11 @@ class FeatureColumns:
         relations: Mapping[str, Any] | None = None,
     ) -> tuple["FeatureColumns", Inputs]:
         """Check features and relations of the n rows that are fitted; return them as inputs too."""
+        if relations is not None and not isinstance(relations, Mapping):
+            raise DataError(
+                f"relations is a {type(relations).__name__}: it must be a dictionary "
+                "{name: graph}; features of users go in user_features=…"
+            )
         features = check_features(X, n, what)
         scaling = Scaling.of(features) if scale and features is not None else None
         n_columns = 0 if features is None else features.shape[1]

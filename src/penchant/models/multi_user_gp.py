@@ -26,8 +26,8 @@ from penchant.gp.users.absorb import absorb
 from penchant.gp.users.fold_in import check_newcomers, with_newcomers
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserSolution
-from penchant.gp.users.sparse import Kept, restrict, select
-from penchant.gp.users.votes import Votes
+from penchant.gp.users.sparse import restrict, select
+from penchant.gp.users.votes import Kept, Votes
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.contract import Fitted, Odds, UtilityModel

@@ -151,10 +151,10 @@ class Tally(NamedTuple):
         """Of answers with `winner`, `loser` and `tie`, each given `count` times."""
         winner, loser = answers.winner, answers.loser
         half = np.zeros(len(winner)) if answers.tie is None else 0.5 * answers.tie
-        wins = np.bincount(winner, (1.0 - half) * count, n_items)
-        wins += np.bincount(loser, half * count, n_items)
-        compared = np.bincount(winner, count, n_items) + np.bincount(loser, count, n_items)
-        return cls(compared, wins)
+        won = np.bincount(winner, (1.0 - half) * count, n_items)
+        shared = np.bincount(loser, half * count, n_items)
+        met = np.bincount(winner, count, n_items) + np.bincount(loser, count, n_items)
+        return cls(met.astype(np.float64), (won + shared).astype(np.float64))
 
 
 def ranking_of(

@@ -48,8 +48,9 @@ LIKELIHOOD = Constraint(
 
 def one_of(choices: Collection[Any]) -> Constraint:
     """One of some names; read when it is checked, so that a registry may grow."""
+    listed = ", ".join(map(repr, choices))
     return Constraint(
-        f"one of {', '.join(map(repr, choices))}",
+        listed if len(choices) == 1 else f"one of {listed}",
         lambda value: isinstance(value, str) and value in choices,
     )
 

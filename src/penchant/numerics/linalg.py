@@ -219,7 +219,7 @@ def apply_stack(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
 def cholesky_stack(A: FloatArray, what: str) -> FloatArray:
     """Lower Cholesky factors (k, p, p); a matrix that has none is a NumericalError about `what`."""
     try:
-        lower: FloatArray = np.linalg.cholesky(A)
+        lower: FloatArray = np.asarray(np.linalg.cholesky(A), dtype=np.float64)
     except np.linalg.LinAlgError:
         raise NumericalError(
             f"{what} is not positive definite; use a log-concave likelihood or lower the kernel's "
@@ -230,8 +230,8 @@ def cholesky_stack(A: FloatArray, what: str) -> FloatArray:
 
 def solve_stack(A: FloatArray, B: FloatArray) -> FloatArray:
     """A⁻¹ B for each of the matrices (k, p, p) and (k, p, q)."""
-    solution: FloatArray = np.linalg.solve(A, np.broadcast_to(B, (len(A), *B.shape[1:])))
-    return solution
+    every = np.broadcast_to(B, (len(A), *B.shape[1:]))
+    return np.asarray(np.linalg.solve(A, every), dtype=np.float64)
 
 
 def square_root_stack(K: FloatArray) -> FloatArray:
@@ -256,5 +256,4 @@ def transpose_stack(A: FloatArray) -> FloatArray:
 
 def solve_square(A: FloatArray, b: FloatArray) -> FloatArray:
     """A⁻¹ b for a general square matrix."""
-    solution: FloatArray = np.linalg.solve(A, b)
-    return solution
+    return np.asarray(np.linalg.solve(A, b), dtype=np.float64)

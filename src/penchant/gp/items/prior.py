@@ -59,7 +59,7 @@ class ItemPrior:
     @property
     def rank(self) -> int:
         """r."""
-        return self.factor.shape[1]
+        return int(self.factor.shape[1])
 
     @property
     def residual(self) -> float:

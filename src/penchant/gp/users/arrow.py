@@ -107,8 +107,9 @@ class ArrowPrior:
     @property
     def flops(self) -> float:
         """Of a sweep's dense algebra: some ten products of p × p matrices a user, and S."""
-        users = sum(10.0 * len(block.users) * block.items.shape[1] ** 3 for block in self.blocks)
-        return users + float(self.user_factor.shape[1] * self.item_factor.shape[1]) ** 3
+        sizes = [(len(block.users), block.items.shape[1]) for block in self.blocks]
+        shared = self.user_factor.shape[1] * self.item_factor.shape[1]
+        return float(sum(10 * k * p**3 for k, p in sizes) + shared**3)
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "ArrowState":
         """Condition on sites: what the loop asks of a prior."""

@@ -109,7 +109,7 @@ class UserPrior:
     @property
     def rank(self) -> int:
         """Of the items' factor."""
-        return self.items.rows.shape[1]
+        return int(self.items.rows.shape[1])
 
     @property
     def residual(self) -> float:
