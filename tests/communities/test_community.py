@@ -7,9 +7,9 @@ import pytest
 
 from penchant.communities import chains as community
 from penchant.communities.assignment import Answers, count_pairs
-from penchant.communities.chains import Chain, Plan, run_chain, run_chains, start_chain, sweep
+from penchant.communities.chains import Chain, ChainPlan, run_chain, run_chains, start_chain, sweep
 from penchant.communities.utility import (
-    Groups,
+    Gathered,
     Mixture,
     _Evidence,
     fit_community,
@@ -44,7 +44,7 @@ def planted(n_users=30, n_votes=20, seed=0, tastes=TASTES):
 
 
 def plan(sampler="collapsed", n_warmup=8, prior=None, learn=True, own=False):
-    return Plan(sampler, n_warmup, 1.0, prior, learn, own)
+    return ChainPlan(sampler, n_warmup, 1.0, prior, learn, own)
 
 
 def run(mixture, how, n_sweeps, state=None):
@@ -122,7 +122,7 @@ def test_shared_evidence_has_the_slope_that_it_climbs():
     mixture, truth = planted()
     mixture = replace(mixture, settings=Settings(tolerance=1e-9))
     counts = count_pairs(mixture.answers.counts, truth.astype(np.int32), 2)
-    groups = Groups(counts, np.zeros_like(counts), np.zeros_like(counts))
+    groups = Gathered(counts, np.zeros_like(counts), np.zeros_like(counts))
     evidence = _Evidence(mixture, groups)
     theta, step = np.array([0.4]), 1e-4
     for c in range(2):
@@ -140,7 +140,7 @@ def test_own_hyperparameters_stay_near_the_shared_where_answers_are_few():
     counts = count_pairs(mixture.answers.counts, few, 2)
     blank = np.zeros_like(counts)
     theta = np.array([-2.0])
-    own = learn_own(mixture, Groups(counts, blank, blank), theta)
+    own = learn_own(mixture, Gathered(counts, blank, blank), theta)
     assert abs(own[1, 0] - theta[0]) < 0.5 * abs(own[0, 0] - theta[0])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from penchant.communities import chains as community
 from penchant.communities.assignment import Answers, count_pairs
-from penchant.communities.chains import Plan, start_chain, sweep
+from penchant.communities.chains import ChainPlan, start_chain, sweep
 from penchant.communities.mixing import log_prior_of_sizes
 from penchant.communities.samplers import (
     N_EMPTY,
@@ -172,7 +172,7 @@ def test_partition_probabilities_sum_to_one():
 
 
 def frequencies(mixture, sampler, n_sweeps):
-    plan = Plan(sampler, 0, 1.0, None, learn=False, own=False)
+    plan = ChainPlan(sampler, 0, 1.0, None, learn=False, own=False)
     state = start_chain(mixture, plan, (0, 0))
     seen = Counter()
     for _ in range(n_sweeps):

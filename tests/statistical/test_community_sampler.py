@@ -14,7 +14,7 @@ import pytest
 
 import penchant as pc
 from penchant.communities.assignment import Answers
-from penchant.communities.chains import Plan, start_chain, sweep
+from penchant.communities.chains import ChainPlan, start_chain, sweep
 from penchant.communities.samplers import ChainState
 from penchant.communities.utility import Mixture
 from penchant.gp import ItemHyper, Settings
@@ -66,7 +66,7 @@ def draw_study(rng):
 
 
 def plan_of(sampler, n_warmup):
-    return Plan(sampler, n_warmup, CONCENTRATION, None, learn=False, own=False)
+    return ChainPlan(sampler, n_warmup, CONCENTRATION, None, learn=False, own=False)
 
 
 def state_at(study, seed):

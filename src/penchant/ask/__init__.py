@@ -5,7 +5,7 @@ from penchant.ask.belief import Belief, Part
 from penchant.ask.choose import ask, choose
 from penchant.ask.criteria import CRITERIA, Criterion, criterion
 from penchant.ask.joint import LOSS, TIE, WIN, Joint
-from penchant.ask.planner import Plan, Range, Study, answers_left, plan
+from penchant.ask.planner import Plan, Range, StudyDesign, answers_left, plan
 from penchant.ask.rules import Pool, Rules, all_pairs
 from penchant.ask.session import Session, Setup
 from penchant.ask.stopping import Budget, SmallGain, TopSettled, Verdict
@@ -27,7 +27,7 @@ __all__ = [
     "Session",
     "Setup",
     "SmallGain",
-    "Study",
+    "StudyDesign",
     "TopSettled",
     "Verdict",
     "all_pairs",

@@ -24,7 +24,7 @@ Event = dict[str, Any]
 Pairs = tuple[tuple[Any, Any], ...]
 
 
-class Learner(Protocol):
+class Teachable(Protocol):
     """A fitted model that can be told answers and take them back."""
 
     @property
@@ -97,7 +97,7 @@ class Session:
     """
 
     def __init__(
-        self, model: Learner, setup: Setup | None = None, log: str | PathLike[str] | None = None
+        self, model: Teachable, setup: Setup | None = None, log: str | PathLike[str] | None = None
     ) -> None:
         self.model, self.setup = model, setup or Setup()
         self.log = None if log is None else Path(log)
@@ -180,7 +180,7 @@ class Session:
         return answers_left(belief, rule, self.setup.criterion, horizon, random_state=self._rng())
 
     @classmethod
-    def replay(cls, log: str | PathLike[str] | list[Event], model: Learner) -> "Session":
+    def replay(cls, log: str | PathLike[str] | list[Event], model: Teachable) -> "Session":
         """Play a log again on the model that it started from, to the same bits.
 
         log : a file, to which the session then goes on to append, or a list of events.
@@ -258,7 +258,7 @@ def _check_names(data: Comparisons) -> None:
             )
 
 
-def _fingerprint(model: Learner) -> str:
+def _fingerprint(model: Teachable) -> str:
     """What the session started from, in 16 letters."""
     data = model.comparisons_
     told = json.dumps([type(model).__name__, list(data.items), list(data.users), _columns(data)])
@@ -278,7 +278,7 @@ def _read(path: Path) -> list[Event]:
         ) from None
 
 
-def _check_start(events: Sequence[Event], model: Learner) -> None:
+def _check_start(events: Sequence[Event], model: Teachable) -> None:
     start = events[0] if events else {}
     if start.get("event") != "start" or start.get("version") != LOG_VERSION:
         raise DataError(

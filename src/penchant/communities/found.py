@@ -94,7 +94,7 @@ class Found:
 
     def inferred(self) -> tuple[Posterior, ...]:
         """Each community's utilities, given who belongs to it."""
-        mixture = Mixture(self.answers, self.items, self.hyper, max_rank=self.max_rank)
+        mixture = Mixture(self.answers, self.items, self.hyper, max_rank=self.max_rank).precise()
         return tuple(
             fit_community(
                 mixture, counts, ItemHyper(known.kernel, known.likelihood).theta

@@ -5,7 +5,7 @@ distinct answers and not the votes (paper 004 section 3.2), and sites carry over
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -17,12 +17,12 @@ from penchant.gp.items.problem import ItemSolution
 from penchant.gp.learn import climb
 from penchant.kernels import Inputs
 from penchant.likelihoods import Likelihood
-from penchant.numerics.linalg import multiply, pivoted_cholesky
+from penchant.numerics.linalg import FACTOR_TOLERANCE, multiply, pivoted_cholesky
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray
 
-FACTOR_TOLERANCE = 1e-7
-"""Of the prior's factor: what it drops is far below what a draw of the utilities varies by."""
+CHAIN_FACTOR_TOLERANCE = 1e-7
+"""Of the prior's factor in a chain: what it drops is far below what a draw varies by."""
 CLIMB_STEPS = 10
 """Steps up the evidence each time hyperparameters are learned: membership changes soon anyway."""
 CHAIN_SETTINGS = Settings(tolerance=1e-3)
@@ -42,7 +42,12 @@ class Mixture:
     items: Inputs
     hyper: ItemHyper
     settings: Settings = CHAIN_SETTINGS
+    factor_tolerance: float = CHAIN_FACTOR_TOLERANCE
     max_rank: int | None = None
+
+    def precise(self) -> "Mixture":
+        """The same, with the tolerances of what is reported instead of those of a chain."""
+        return replace(self, settings=Settings(), factor_tolerance=FACTOR_TOLERANCE)
 
     def table(self, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
         """(m, K) log probabilities of the answers, given utilities (K, n) and parameters (K, p)."""
@@ -89,7 +94,7 @@ def fit_community(
         answers.outcomes.part(given),
     )
     problem = ItemProblem(
-        mixture.items, edges, mixture.settings, mixture.max_rank, FACTOR_TOLERANCE
+        mixture.items, edges, mixture.settings, mixture.max_rank, mixture.factor_tolerance
     )
     sites = None if start is None else Sites(start[0][given], start[1][given])
     solution = solve(problem, mixture.hyper.at(theta), sites)
@@ -107,7 +112,7 @@ def draw_prior(
     return multiply(factor, rng.standard_normal((factor.shape[1], n_draws))).T
 
 
-class Groups(NamedTuple):
+class Gathered(NamedTuple):
     """Several communities' answers and where their sites start, (K, m) each."""
 
     pair_counts: FloatArray
@@ -115,13 +120,13 @@ class Groups(NamedTuple):
     nu: FloatArray
 
 
-def learn_shared(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatArray:
+def learn_shared(mixture: Mixture, groups: Gathered, theta: FloatArray) -> FloatArray:
     """Climb the sum of the communities' evidences: small communities lean on large ones.
 
     A weak normal prior around where learning started keeps the scale of utilities from vanishing
     while opposite tastes still share a community.
     """
-    evidence = _Evidence(mixture, groups)
+    evidence = _CommunityEvidence(mixture, groups)
 
     def objective(candidate: FloatArray) -> tuple[float, FloatArray, None]:
         value, slope = mixture.hyper.at(candidate).log_prior(mixture.hyper)
@@ -134,13 +139,13 @@ def learn_shared(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatAr
     return climb(objective, theta, mixture.hyper.bounds, CLIMB_STEPS).theta
 
 
-def learn_own(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatArray:
+def learn_own(mixture: Mixture, groups: Gathered, theta: FloatArray) -> FloatArray:
     """(K, p): each community's own parameters by its evidence, held near the shared `theta`.
 
     The normal prior around `theta` is the pooling: it decides where a community has few answers
     and gives way where it has many (paper 004 section 3.3 optimises each alone).
     """
-    evidence = _Evidence(mixture, groups)
+    evidence = _CommunityEvidence(mixture, groups)
 
     def penalised(c: int, candidate: FloatArray) -> tuple[float, FloatArray, None]:
         value, slope = evidence(c, candidate)
@@ -162,17 +167,18 @@ def fit_reported(
     thetas = np.tile(theta, (len(pair_counts), 1))
     if own:
         blank = np.zeros_like(pair_counts)
-        thetas = learn_own(mixture, Groups(pair_counts, blank, blank), theta)
+        thetas = learn_own(mixture, Gathered(pair_counts, blank, blank), theta)
+    precise = mixture.precise()
     return [
-        fit_community(mixture, counts, its_theta)
+        fit_community(precise, counts, its_theta)
         for counts, its_theta in zip(pair_counts, thetas, strict=True)
     ]
 
 
-class _Evidence:
+class _CommunityEvidence:
     """Log evidence of one community and its slope in theta, remembering the sites."""
 
-    def __init__(self, mixture: Mixture, groups: Groups) -> None:
+    def __init__(self, mixture: Mixture, groups: Gathered) -> None:
         self.mixture, self.pair_counts = mixture, groups.pair_counts
         self.sites = list(zip(groups.tau, groups.nu, strict=True))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from penchant.ask import Belief, Joint
 from penchant.communities.assignment import Answers
-from penchant.communities.chains import Chain, Plan, run_chains, start_chain
+from penchant.communities.chains import Chain, ChainPlan, run_chains, start_chain
 from penchant.communities.diagnostics import diagnose
 from penchant.communities.draws import Draws, align
 from penchant.communities.found import Found
@@ -255,9 +255,9 @@ class CommunityGP(UtilityModel):
         check_newcomers(found.data, data)
         return self._with(found.with_newcomers(found.data.extend(data)))
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> ChainPlan:
         *rest, last = np.atleast_1d(np.asarray(self.concentration, dtype=float)).tolist()
-        return Plan(
+        return ChainPlan(
             sampler=self.sampler,
             n_warmup=self.n_sweeps // 2,
             concentration=rest[0] / last if rest else last,

@@ -41,7 +41,7 @@ from penchant.online.perceptron import (
     swap_neighbours,
 )
 from penchant.online.rounds import Round, group, rounds_of
-from penchant.online.rule import LOSSES, UPDATES, Real, Rule, State, discounts, new_state
+from penchant.online.rule import LOSSES, UPDATES, Real, State, UpdateRule, discounts, new_state
 
 LABEL_DEPTH = 25
 """How far down the list a labelled query is read (paper 002, Section 4)."""
@@ -272,9 +272,9 @@ class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             self.learn(round_.docs, presented, user(round_, presented, rng))
         return self
 
-    def _rule(self) -> Rule:
+    def _rule(self) -> UpdateRule:
         check_parameters(self, self.constraints)
-        return Rule(
+        return UpdateRule(
             discounts(self.k),
             LOSSES[self.loss],
             UPDATES[self.update],
@@ -282,7 +282,7 @@ class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             self.average,
         )
 
-    def _state(self, rule: Rule, n_features: int) -> State:
+    def _state(self, rule: UpdateRule, n_features: int) -> State:
         if not hasattr(self, "coef_"):
             return new_state(rule, n_features, self.dtype)
         arrays = (self.coef_, self.log_coef_, self.squares_, self.total_)

@@ -87,7 +87,7 @@ class UserPosteriors:
         """What users share on average: utilities without anybody's deviation."""
         phi = self._user_features(np.arange(self.n_fitted)).mean(axis=0, keepdims=True)
         mean, cov = self._shared(phi)
-        return self._posterior(mean[0], cov[0], self.sharing * float(phi[0] @ phi[0]))
+        return self._posterior(mean[0], cov[0], self.sharing * float(np.vdot(phi, phi)))
 
     def _posterior(self, mean: FloatArray, cov: FloatArray, scale: float) -> Posterior:
         """Weights of prior variance `scale` as the item-space posterior that they amount to."""
