@@ -1,0 +1,141 @@
+"""What shape a table has: the one recognition of files, data frames and the command line."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from penchant.data.columns import (
+    ITEM_STEMS,
+    OUTCOME_SPELLINGS,
+    SCORE_STEMS,
+    SPELLINGS,
+    choose_columns,
+    find_roles,
+    find_sides,
+    refuse_double_roles,
+)
+from penchant.data.source import Source, find_column, listed, plain
+from penchant.errors import DataError
+
+# What `shape=` can say: how the rows of a table are meant.
+SHAPES = {
+    "pairs": "a row names the winner and the loser",
+    "outcome": "a row names two items and says which won, in a word or by its name",
+    "points": "as outcome, in numbers: 1 the first won, 0 the second, 0.5 a tie",
+    "numbered": "as outcome, by number: 1 or 2 (or 0 or 1) tells which won",
+    "scores": "a row names two items and the score of each",
+    "rankings": "a row names a ballot, an item and its position there",
+    "ranks": "a row is a ballot, a column an item, a cell its rank (1 is best)",
+    "ratings": "a row is a person, a column an item, a cell its grade (more is better)",
+    "questions": "a row is a person, a column a question 'X or Y?', a cell the answer",
+    "best-worst": "a row names the best and the worst of the items in its other columns",
+    "top": "a row is a ballot, its columns name the first choice, the second, …",
+    "approvals": "a row is a person, a cell lists all the items that they like",
+}
+ROW_BY_ROW = ("pairs", "outcome", "points", "numbered", "scores")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A shape, and the columns that play a role in it."""
+
+    shape: str
+    columns: Mapping[str, str]
+    guessed: frozenset[str] = frozenset()  # roles that nobody asked for
+
+
+def check_shape(shape: str | None) -> None:
+    """Raise where `shape` is not the name of one."""
+    if shape is not None and shape not in SHAPES:
+        known = "; ".join(f"{name!r}: {meaning}" for name, meaning in SHAPES.items())
+        raise DataError(f"shape is {shape!r}: it must be one of {known}")
+
+
+def recognise(source: Source, asked: Mapping[str, str | None], shape: str | None) -> Reading | None:
+    """Return how each row of the table is one comparison, or None where it does not look so."""
+    names = [name for name in source.names if name not in source.unusable]
+    sides = find_sides(names, ITEM_STEMS)
+    pair = find_roles(names, asked, ("winner", "loser"), table=source.name)
+    if shape == "pairs" or (shape is None and len(pair) == 2):
+        return _pairs(source, names, asked, sides, shape)
+    if shape in (None, "outcome", "points", "numbered", "scores") and sides:
+        found = _battles(source, names, asked, sides, shape)
+        if found is not None:
+            return found
+    if shape in ROW_BY_ROW:
+        raise DataError(
+            f"{source.name} cannot be read as shape={shape!r} ({SHAPES[shape]}): its columns are "
+            f"{listed(names)}"
+        )
+    if shape is None and sides and sides[0].casefold() in ("a", "first"):
+        return _pairs(source, names, asked, None, shape)
+    return None
+
+
+def unrecognised(source: Source, asked: Mapping[str, str | None]) -> DataError:
+    """What to say about a table that nothing fits."""
+    try:
+        choose_columns(source.names, asked, guess=True, table=source.name)
+    except DataError as error:
+        return DataError(f"{error}; or say its shape=, one of {', '.join(map(repr, SHAPES))}")
+    return DataError(f"{source.name} is not recognised: say its shape=")
+
+
+def _pairs(
+    source: Source,
+    names: Sequence[str],
+    asked: Mapping[str, str | None],
+    sides: tuple[str, str] | None,
+    shape: str | None,
+) -> Reading:
+    columns = choose_columns(names, asked, guess=True, table=source.name)
+    outcomes = [name for name in _outcomes(names) if name not in columns.values()]
+    if shape is None and outcomes and sides and {columns["winner"], columns["loser"]} == {*sides}:
+        raise DataError(
+            f"{source.name}: winner={columns['winner']!r} and loser={columns['loser']!r} would "
+            f"make the first the winner of every row, but column {outcomes[0]!r} seems to tell who "
+            "won: leave winner= and loser= out, or say shape='pairs' if they are right"
+        )
+    return _reading("pairs", columns, asked)
+
+
+def _battles(
+    source: Source,
+    names: Sequence[str],
+    asked: Mapping[str, str | None],
+    sides: tuple[str, str],
+    shape: str | None,
+) -> Reading | None:
+    """Two items a row, and a column of outcomes or two of scores."""
+    further = find_roles(names, asked, ("user", "tie", "count"), table=source.name)
+    columns = {"winner": sides[0], "loser": sides[1], **further}
+    scores = find_sides([name for name in names if name not in sides], SCORE_STEMS)
+    if scores and shape in (None, "scores") and not asked.get("winner"):
+        columns |= {"score": scores[0], "other score": scores[1]}
+        columns.pop("tie", None)
+        return _reading("scores", columns, asked)
+    if shape == "scores":
+        return None
+    wanted = asked.get("winner")
+    found = [name for name in _outcomes(names) if name not in columns.values()]
+    if wanted is not None:
+        found = [find_column(wanted, "outcome", names, source.name)]
+    if len(found) > 1:
+        readings = " or ".join(f"winner={name!r}" for name in found)
+        raise DataError(
+            f"{source.name} has {len(found)} columns that may tell who won, {listed(found)}: say "
+            f"which, as in {readings}"
+        )
+    if not found:
+        return None
+    columns["outcome"] = found[0]
+    return _reading(shape or "outcome", columns, asked)
+
+
+def _outcomes(names: Sequence[str]) -> list[str]:
+    return [name for name in names if plain(name) in OUTCOME_SPELLINGS]
+
+
+def _reading(shape: str, columns: dict[str, str], asked: Mapping[str, str | None]) -> Reading:
+    refuse_double_roles(columns)
+    guessed = frozenset(role for role in columns if role in SPELLINGS and not asked.get(role))
+    return Reading(shape, columns, guessed)
