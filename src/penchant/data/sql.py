@@ -92,8 +92,8 @@ def _refuse_row_numbers(con: Any, source: Source, column: str) -> None:
     if consecutive and n >= (_INDEX_ROWS if in_order else _SHUFFLED_ROWS):
         raise DataError(
             f"column {column!r} of {source.name} holds {low:g}, {low + 1:g}, … {high:g}: that "
-            f"looks like a row number, not like a count of comparisons; say count={column!r} if it is "
-            "one, or else rename or drop the column"
+            f"looks like a row number, not like a count of comparisons; say count={column!r} if it "
+            "is one, or else rename or drop the column"
         )
 
 
