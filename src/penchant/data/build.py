@@ -14,7 +14,7 @@ from penchant.errors import DataError, DataWarning
 from penchant.numerics.types import BoolArray, IntArray
 
 _SHOWN = 5  # bad rows that a message spells out
-MOST = 2**53  # comparisons that can be counted: beyond it a number in floating point skips some
+MOST = 2**53 - 1  # comparisons that can be counted: floating point tells all smaller ones apart
 
 
 class Problem(NamedTuple):
@@ -45,17 +45,16 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Nam
             raise DataError(f"no row is usable. {message}")
         warnings.warn(f"{message}\nThey were left out.", DataWarning, stacklevel=3)
     table = Table(
-        rows.winner.astype(np.intp),
-        rows.loser.astype(np.intp),
-        rows.count.astype(np.intp),
-        None if rows.user is None else rows.user.astype(np.intp),
-        rows.tie.astype(bool),
-        rows.margin,
-        None if rows.first is None else rows.first.astype(np.intp),
-        rows.time,
-        rows.covariates,
+        rows.winner[keep].astype(np.intp),
+        rows.loser[keep].astype(np.intp),
+        rows.count[keep].astype(np.intp),
+        None if rows.user is None else rows.user[keep].astype(np.intp),
+        rows.tie[keep].astype(bool),
+        None if rows.margin is None else rows.margin[keep],
+        None if rows.first is None else rows.first[keep].astype(np.intp),
+        None if rows.time is None else rows.time[keep],
+        None if rows.covariates is None else rows.covariates[keep],
     )
-    table = table.take(keep)
     if table.count.sum(dtype=np.float64) > MOST:
         raise DataError(
             f"{_where(rows)}the counts add up to {table.count.sum(dtype=np.float64):.3g}: they may "

@@ -111,7 +111,7 @@ def _broken_rows(
         "SELECT line, list(error_type::VARCHAR) FROM reject_errors GROUP BY line ORDER BY line"
     ).fetchall()
     for line, kinds in found:
-        if "INVALID ENCODING" in kinds:
+        if {"INVALID ENCODING", "INVALID UNICODE"} & set(kinds):  # as newer and older DuckDBs say
             raise DataError(
                 f"{name}: row {_row_at(file, line)} is not text in UTF-8: save the file as UTF-8 "
                 "(in Excel as 'CSV UTF-8')"
