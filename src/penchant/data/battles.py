@@ -32,7 +32,7 @@ def read_battle(con: Any, table: str, reading: Reading) -> Battle | None:
     """Return how the rows of a reading tell who won; None where the winner is a column."""
     if reading.shape == "pairs":
         return None
-    if reading.shape == "scores":
+    if reading.shape in ("scores", "marks"):
         return _by_scores(reading)
     cells = con.execute(f"SELECT DISTINCT outcome FROM picked LIMIT {_MOST_OUTCOMES + 1}")
     outcomes = sorted(cell for (cell,) in cells.fetchall() if cell is not None and cell.strip())
@@ -58,14 +58,14 @@ def read_battle(con: Any, table: str, reading: Reading) -> Battle | None:
 
 
 def _by_scores(reading: Reading) -> Battle:
-    one, two = ('try_cast("score" AS DOUBLE)', 'try_cast("other score" AS DOUBLE)')
+    one, two = (f'try_cast("{role}" AS DOUBLE)' for role in ("score", "other score"))
     difference = f"({one} - {two})"
     finite = f"isfinite({one}) AND isfinite({two})"
     side = f"CASE WHEN {finite} THEN sign({difference}) END"
     pair = f"{reading.columns['score']}, {reading.columns['other score']}"
     return Battle(
         side,
-        f"coalesce(abs({difference.replace('try_cast(', 'try_cast(r.')}), 0)",
+        f"coalesce(abs({difference}), 0)" if reading.shape == "scores" else "",
         pair,
         'concat_ws(\', \', r."score", r."other score")',
         "both must be numbers",
@@ -79,7 +79,8 @@ def _by_words(outcomes: Sequence[str], reading: Reading) -> list[Vocabulary]:
     numbers = read_numbers(outcomes)
     if reading.shape in ("points", "numbered"):
         is_points = reading.shape == "points"
-        return [v for v in numbers if v.meaning.startswith("1 means") == is_points]
+        fitting = [v for v in numbers if v.meaning.startswith("1 means") == is_points]
+        return [v for v in fitting if not v.meaning.endswith("2 a tie")]
     column = reading.columns["outcome"].casefold()
     if any(word in column for word in _POINTS) and numbers:
         return numbers[:1]

@@ -96,11 +96,11 @@ def find_sides(available: Sequence[str], stems: Sequence[str]) -> tuple[str, str
     by_spelling = {bare(column): column for column in reversed(available)}
     for stem in stems:
         for one, two in SIDES:
-            for first, second in (
-                (stem + one, stem + two),
-                (one + stem, two + stem),
-                (stem.replace("?", one), stem.replace("?", two)),
-            ):
+            if "?" in stem:
+                ways = [(stem.replace("?", one), stem.replace("?", two))]
+            else:
+                ways = [(stem + one, stem + two), (one + stem, two + stem)]
+            for first, second in ways:
                 if first in by_spelling and second in by_spelling:
                     return by_spelling[first], by_spelling[second]
     return None

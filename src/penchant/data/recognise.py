@@ -23,6 +23,7 @@ SHAPES = {
     "points": "as outcome, in numbers: 1 the first won, 0 the second, 0.5 a tie",
     "numbered": "as outcome, by number: 1 or 2 (or 0 or 1) tells which won",
     "scores": "a row names two items and the score of each",
+    "marks": "a row names two items and marks the one that won with 1, the other with 0",
     "rankings": "a row names a ballot, an item and its position there",
     "ranks": "a row is a ballot, a column an item, a cell its rank (1 is best)",
     "ratings": "a row is a person, a column an item, a cell its grade (more is better)",
@@ -31,7 +32,7 @@ SHAPES = {
     "top": "a row is a ballot, its columns name the first choice, the second, …",
     "approvals": "a row is a person, a cell lists all the items that they like",
 }
-ROW_BY_ROW = ("pairs", "outcome", "points", "numbered", "scores")
+ROW_BY_ROW = ("pairs", "outcome", "points", "numbered", "scores", "marks")
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def recognise(source: Source, asked: Mapping[str, str | None], shape: str | None
     pair = find_roles(names, asked, ("winner", "loser"), table=source.name)
     if shape == "pairs" or (shape is None and len(pair) == 2):
         return _pairs(source, names, asked, sides, shape)
-    if shape in (None, "outcome", "points", "numbered", "scores") and sides:
+    if shape in (None, *ROW_BY_ROW) and sides:
         found = _battles(source, names, asked, sides, shape)
         if found is not None:
             return found
@@ -108,12 +109,15 @@ def _battles(
     """Two items a row, and a column of outcomes or two of scores."""
     further = find_roles(names, asked, ("user", "tie", "count"), table=source.name)
     columns = {"winner": sides[0], "loser": sides[1], **further}
-    scores = find_sides([name for name in names if name not in sides], SCORE_STEMS)
-    if scores and shape in (None, "scores") and not asked.get("winner"):
-        columns |= {"score": scores[0], "other score": scores[1]}
-        columns.pop("tie", None)
-        return _reading("scores", columns, asked)
-    if shape == "scores":
+    others = [name for name in names if name not in sides]
+    for kind, scores in (
+        ("scores", find_sides(others, SCORE_STEMS)),
+        ("marks", find_sides(others, [f"winner{stem}" for stem in ITEM_STEMS])),
+    ):
+        if scores and shape in (None, kind) and not asked.get("winner"):
+            columns |= {"score": scores[0], "other score": scores[1]}
+            return _reading(kind, {r: c for r, c in columns.items() if r != "tie"}, asked)
+    if shape in ("scores", "marks"):
         return None
     wanted = asked.get("winner")
     found = [name for name in _outcomes(names) if name not in columns.values()]

@@ -33,6 +33,11 @@ class Column:
     type: str = "VARCHAR"
 
     @property
+    def is_integer(self) -> bool:
+        """Whether the column holds nothing but whole numbers."""
+        return self.type in _INTEGERS or self.type in _WIDE
+
+    @property
     def text(self) -> str:
         """SQL for the cell as plain text."""
         if self.cells == "json":

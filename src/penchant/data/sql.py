@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,12 +12,12 @@ from penchant.data.battles import Battle, read_battle
 from penchant.data.build import find_problems
 from penchant.data.coding import FALSE_WORDS, MISSING, TRUE_WORDS, Codebook, CodedRows, settle
 from penchant.data.dates import days
+from penchant.data.names import whole_numbers
 from penchant.data.recognise import Reading
 from penchant.data.source import EXACT, Source, find_column, name_cells
 from penchant.errors import DataError
 
 _GROUPED_ROWS = 4_000_000  # a hash table of so many rows fits the memory limit; NumPy groups more
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,999}")  # "007" and "+7" are text, not the number 7
 _INDEX_ROWS = 3  # counts of 1, 2, 3 in this order are row numbers
 _SHUFFLED_ROWS = 20  # so many counts that are 1 … n in any order, too
 
@@ -125,13 +124,6 @@ def _make_dictionary(
     return settle(tuple(decode(raw)), None, table)
 
 
-def _decode_text(raw: list[str]) -> list[Any]:
-    filled = [name for name in raw if name]
-    if all(map(_INTEGER.fullmatch, filled)):
-        return [int(name) if name else name for name in raw]
-    return list(raw)
-
-
 def _decode_json(raw: list[str]) -> list[Any]:
     """JSON values as names; 1, 1.0 and true are different names, kept as they are written."""
     names = [_json_name(text) for text in raw]
@@ -168,7 +160,7 @@ def _json_name(text: str) -> Any:
 
 
 _DECODE: Mapping[str, Callable[[list[Any]], list[Any]]] = {
-    "text": _decode_text,
+    "text": whole_numbers,
     "json": _decode_json,
     "typed": lambda raw: raw,
 }

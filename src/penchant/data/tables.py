@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from penchant.data.duck import open_duck
-from penchant.data.names import Name, Names, closest, is_missing
+from penchant.data.names import Name, Names, closest, is_missing, whole_numbers
 from penchant.data.reading import check_file, open_file
 from penchant.data.source import Column, listed
 from penchant.errors import DataError
@@ -21,7 +21,6 @@ from penchant.numerics.types import FloatArray, IntArray
 RelationKind = Literal["undirected", "directed", "bipartite"]
 
 _DECIMAL_COMMA = re.compile(r"(-?[0-9]+),([0-9]+)")
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,999}")
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,7 @@ class CellTable:
                     f"{self.source}: column {column!r} row {row} is empty: it must hold a name"
                 )
             text = str(cell)
-            new = int(text) if whole and _INTEGER.fullmatch(text) else cell
-            names.append(by_text.get(text, new))
+            names.append(by_text.get(text, whole_numbers([text])[0] if whole else cell))
         return names
 
     def row_of(self, column: str, names: Sequence[Any]) -> IntArray:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from penchant.data.columns import bare, find_roles
@@ -16,6 +17,7 @@ from penchant.data.formats.choices import (
 )
 from penchant.data.formats.grids import BRACKETS, read_rankings, read_ranks, read_ratings
 from penchant.data.formats.sheet import Ballots, Sheet
+from penchant.data.names import whole_numbers
 from penchant.data.source import Source, listed
 from penchant.errors import DataError
 
@@ -58,7 +60,16 @@ def read_ballots(
         raise DataError(
             f"{source.name} has no columns for shape={kind!r}: its columns are {listed(names)}"
         )
-    return _READERS[kind](_sheet(con, source, user), columns)
+    return _with_integers(_READERS[kind](_sheet(con, source, user), columns), source)
+
+
+def _with_integers(ballots: Ballots, source: Source) -> Ballots:
+    """Names of items are whole numbers where all are, unless the table says they are text."""
+    names = [name for ranking in ballots.rankings for tied in ranking for name in tied]
+    is_text = any(c.cells != "text" and not c.is_integer for c in source.columns)
+    meaning = dict(zip(names, names if is_text else whole_numbers(names), strict=True))
+    rankings = [[[meaning[name] for name in tied] for tied in r] for r in ballots.rankings]
+    return replace(ballots, rankings=rankings)
 
 
 def _sheet(con: Any, source: Source, user: str | None) -> Sheet:
@@ -66,8 +77,12 @@ def _sheet(con: Any, source: Source, user: str | None) -> Sheet:
     cells = ", ".join(column.text for column in columns)
     rows = con.execute(f"SELECT {cells} FROM {source.sql}").fetchall()
     by_name = {c.name: [row[k] for row in rows] for k, c in enumerate(columns)}
-    who = by_name[user] if user is not None else range(1, len(rows) + 1)
-    return Sheet(source.name, by_name, list(who), source.first_row)
+    who: list[Any] = list(range(1, len(rows) + 1))
+    if user is not None:
+        who = by_name[user]
+        if source[user].cells == "text" or source[user].is_integer:
+            who = whole_numbers([(name or "").strip() for name in who])
+    return Sheet(source.name, by_name, who, source.first_row)
 
 
 def _recognised(names: Sequence[str]) -> dict[str, list[str]]:
@@ -76,8 +91,9 @@ def _recognised(names: Sequence[str]) -> dict[str, list[str]]:
     if len(grid) >= _LEAST["ratings"]:
         asks_ranks = any(re.search(r"\brank", name, re.IGNORECASE) for name in grid)
         return {"ranks" if asks_ranks else "ratings": grid}
-    kinds = [kind for kind in _READERS if kind not in ("ranks", "ratings")]
+    kinds = [kind for kind in _READERS if kind not in ("ranks", "ratings", "approvals")]
     found = {kind: _used(kind, names) for kind in kinds}
+    found["approvals"] = [name for name in names if APPROVAL.search(name)]
     return {kind: used for kind, used in found.items() if len(used) >= _LEAST.get(kind, 1)}
 
 
@@ -92,7 +108,8 @@ def _used(kind: str, names: Sequence[str]) -> list[str]:
         shown = [name for name in names if _SHOWN.fullmatch(name.strip())]
         return ends + shown if len(ends) == 2 else []
     fits = {"questions": QUESTION.fullmatch, "top": CHOICE.search, "approvals": APPROVAL.search}
-    return [name for name in names if fits[kind](name)]
+    fitting = [name for name in names if fits[kind](name)]
+    return fitting or (list(names) if kind == "approvals" else [])
 
 
 def _named_each(names: Sequence[str], groups: Sequence[Sequence[str]]) -> list[str]:

@@ -28,11 +28,12 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 def read_questions(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """A column a question 'X or Y?', a cell its answer; an empty cell was not asked."""
     rankings, users, ties = [], [], 0
+    spelling: dict[str, str] = {}  # "Tea or milk?" and "Milk or tea?" speak of the same two
     for column in columns:
         match = QUESTION.fullmatch(column)
         if match is None:
             raise DataError(f"{sheet.name}: column {column!r} is no question 'X or Y?'")
-        one, two = match[1].strip(), match[2].strip()
+        one, two = (spelling.setdefault(i.strip().casefold(), i.strip()) for i in match.groups())
         for row, user, (cell,) in sheet.rows([column]):
             if not cell:
                 continue

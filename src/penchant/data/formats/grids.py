@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from penchant.data.formats.sheet import Ballots, Sheet, ordered
+from penchant.data.names import whole_numbers
 from penchant.data.source import listed
 from penchant.errors import DataError
 
@@ -54,7 +55,7 @@ def read_rankings(sheet: Sheet, columns: Sequence[str]) -> Ballots:
         place[item] = _position(sheet, columns[2], row, cell)
     rankings = [ordered(place) for place in ballots.values()]
     said = f"{len(rankings):,} rankings; {columns[2]} 1 is best; {columns[0]} = user"
-    return Ballots(rankings, list(ballots), said)
+    return Ballots(rankings, whole_numbers(list(ballots)), said)
 
 
 def read_ratings(sheet: Sheet, columns: Sequence[str]) -> Ballots:

@@ -6,7 +6,7 @@ from typing import Any
 
 from penchant.errors import DataError
 
-Places = list[list[str]]
+Places = list[list[Any]]
 """Groups of tied items, best first."""
 
 

@@ -16,7 +16,7 @@ from penchant.errors import DataError
 SUFFIXES = (".csv", ".tsv", ".txt")
 
 _SEPARATORS = ",\t;|"
-_HEADER = 4 << 20  # characters in which the first line must end
+_USUAL_HEADER, _HEADER = 1 << 14, 4 << 20  # characters in which the first line must end
 _QUOTED = re.compile(r'"(?:[^"]++|"")*+"')
 _LINE_END = re.compile(r"\r\n?|\n")
 _MENDED = 1 << 30  # bytes of a file with mixed line ends that are put right in memory
@@ -42,7 +42,9 @@ def _read_header(file: Path, path: Path) -> tuple[list[str], str]:
     """Return the column names in the first line and the separator between them."""
     try:
         with file.open(encoding="utf-8-sig", newline="", errors="surrogateescape") as opened:
-            head = opened.read(_HEADER)
+            head = opened.read(_USUAL_HEADER)
+            if not _LINE_END.search(_QUOTED.sub("", head)):
+                head += opened.read(_HEADER - _USUAL_HEADER)
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error}): check the file") from None
     bare = _LINE_END.split(_QUOTED.sub("", head), maxsplit=1)
