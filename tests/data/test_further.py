@@ -129,6 +129,25 @@ def test_all_columns_of_a_data_frame():
     ]
 
 
+def test_all_columns_of_a_data_frame_and_back():
+    pytest.importorskip("pandas")
+    data = Comparisons.from_pairs(
+        ["a", "c", "a"],
+        ["b", "b", "c"],
+        user=["u", "v", "v"],
+        tie=[False, True, False],
+        margin=[1.0, 0.0, 2.5],
+        first=[-1, 1, 0],
+        time=[1.5, 2.5, 3.5],
+        covariates={"x": [1.0, -2.0, 0.0]},
+    )
+    further = {"margin": "margin", "first": "first", "time": "time", "covariates": ["x"]}
+    assert Comparisons.from_frame(data.to_frame(), **further) == data
+    bad = data.to_frame().assign(first=[1, 2, 0])
+    with pytest.raises(DataError, match=r"column 'first' row 1 is 2\.0: it must be"):
+        Comparisons.from_frame(bad, **further)
+
+
 def test_splits_and_users_carry_everything():
     data = build([((0, 1), u, False, 3, 1, float(u), 1.0, 0.5) for u in range(3)])
     train, test = data.split(0.3, random_state=0)

@@ -2,6 +2,7 @@
 
 import warnings
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -78,6 +79,9 @@ BATTLES = {("x", "y", "won"): 1, ("z", "y", "won"): 1, ("x", "z", "tie"): 1}
         "player1,player2,outcome\nx,y,1\ny,z,2\nz,x,0\n",
         "white,black,result\nx,y,1\ny,z,-1\nz,x,0\n",
         "HomeTeam,AwayTeam,FTR\nx,y,H\ny,z,A\nz,x,D\n",
+        "left,right,vote\nx,y,l\ny,z,r\nz,x,tie\n",
+        "white,black,result\nx,y,w\ny,z,b\nz,x,draw\n",
+        "left_image,right_image,vote\nx,y,l\ny,z,r\nz,x,tie\n",
         "response_a,response_b,verdict\nx,y,A>B\ny,z,A<B\nz,x,A=B\n",
     ],
 )
@@ -406,9 +410,18 @@ def test_spreadsheets_without_their_libraries(tmp_path, suffix, monkeypatch):
 
     monkeypatch.setattr(pd, "read_excel", missing)
     path = tmp_path / f"v.{suffix}"
-    path.write_bytes(b"PK")
+    with ZipFile(path, "w") as file:
+        file.writestr("content.xml", "")
     library = {"xlsx": "openpyxl", "ods": "odfpy"}[suffix]
     with pytest.raises(DataError, match=f"which pandas and {library} read: install them"):
+        read_comparisons(path)
+
+
+def test_a_spreadsheet_that_is_a_bomb(tmp_path):
+    path = tmp_path / "v.xlsx"
+    with ZipFile(path, "w", ZIP_DEFLATED) as file:
+        file.writestr("xl/worksheets/sheet1.xml", b" " * (80 << 20))
+    with pytest.raises(DataError, match="unzips to more than 200 times its size"):
         read_comparisons(path)
 
 

@@ -116,7 +116,7 @@ def test_decimals_and_dates_as_objects_are_text():
 
 def test_objects_that_are_no_names():
     frame = pd.DataFrame({"winner": [["a"], ["b"]], "loser": ["x", "y"]}, dtype=object)
-    with pytest.raises(DataError, match="no column that is recognised as the winner"):
+    with pytest.raises(DataError, match="column 'winner' of the data frame holds lists"):
         Comparisons.from_frame(frame)
 
 

@@ -89,7 +89,7 @@ def test_a_header_may_span_lines_and_hold_separators(write):
 def test_long_headers_and_cells(write):
     long = "x" * 200_000
     assert read_comparisons(write(f"winner,loser\n{long},b\n")).items == ("b", long)
-    assert "cannot be read (field larger than" in complaint(write(f"{long},loser\na,b\n"))
+    assert "the first line of v.csv cannot be read" in complaint(write(f"{long},loser\na,b\n"))
     assert "does not end" in complaint(write(b"a," * (3 << 20)))
     message = complaint(write(f"winner,loser\na,b\n\n{'x' * 3_000_000},b\n"))
     assert "row 2 is longer than 2,000,000 bytes" in message
@@ -185,16 +185,18 @@ def test_zip_files_of_several_parts_are_read_whole(write):
     assert read_comparisons(write(content, "v.csv.gz")) == EXPECTED
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what Linux tells about memory")
 def test_a_zip_bomb_is_refused_before_it_fills_memory(write):
     bomb = gzip.compress(b"winner,loser\n" + b"a,b\n" * (100 << 20 >> 2), compresslevel=9)
     path = write(bomb, "v.csv.gz")
     program = (
-        "import resource, sys\n"
+        "import re, sys\n"
         "from penchant.data import read_comparisons\n"
         "from penchant.errors import DataError\n"
         "try:\n    read_comparisons(sys.argv[1])\n"
         "except DataError as error:\n    print(error)\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+        "status = open('/proc/self/status').read()\n"
+        "print(re.search(r'VmHWM:\\s*(\\d+)', status)[1])\n"
     )
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True)
     message, peak = done.stdout.strip().splitlines()

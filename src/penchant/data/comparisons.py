@@ -162,6 +162,8 @@ class Comparisons:
         user: str | None = None,
         tie: str | None = None,
         count: str | None = None,
+        margin: str | None = None,
+        first: str | None = None,
         time: str | None = None,
         covariates: Sequence[str] = (),
         shape: str | None = None,
@@ -176,7 +178,7 @@ class Comparisons:
         ('milk', 'tea', 'water')
         """
         columns = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
-        wish = Wish(columns, shape, Further(time, tuple(covariates)), skip_bad)
+        wish = Wish(columns, shape, Further(time, margin, first, tuple(covariates)), skip_bad)
         return cls.from_found(read_frame(frame, wish), wish)
 
     @classmethod

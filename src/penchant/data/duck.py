@@ -1,6 +1,7 @@
 """The one DuckDB that every reader uses: closed to the network, and to clever guesses."""
 
 import gzip
+import re
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ class Duck:
             with path.open("rb") as zipped, gzip.open(zipped) as file, copy.open("wb") as target:
                 while chunk := file.read(_CHUNK):
                     target.write(chunk)
-                    _refuse_bomb(path, target.tell(), zipped.tell())
+                    refuse_bomb(path, target.tell(), zipped.tell())
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(
                 f"{path} is damaged or not zipped at all ({error}): copy it again; a name ends "
@@ -62,7 +63,8 @@ class Duck:
         return copy
 
 
-def _refuse_bomb(path: Path, unzipped: int, zipped: int) -> None:
+def refuse_bomb(path: Path, unzipped: int, zipped: int) -> None:
+    """Raise where so many unzipped bytes from so few zipped ones cannot be text."""
     if unzipped > max(_UNZIPPED_FREELY, _MOST_UNZIPPED * zipped):
         raise DataError(
             f"{path} unzips to more than {_MOST_UNZIPPED} times its size, which text hardly does: "
@@ -84,6 +86,7 @@ def open_duck(what: str) -> Iterator[Duck]:
             yield Duck(con, Path(folder))
         except duckdb.Error as error:
             reason = " ".join(str(error).split("Possible")[0].split("LINE 1:")[0].split())
+            reason = re.sub(rf'{re.escape(folder)}[^\s"\']*', Path(what).name, reason)
             raise DataError(f"{what} cannot be read: {reason}") from error
 
 

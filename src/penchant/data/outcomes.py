@@ -15,11 +15,11 @@ _TIES = frozenset(
         *("tie both good", "both equal", "both are equal", "similar", "indifferent"),
     )
 )
-_SIDES = (
-    *(("a", "b"), ("left", "right"), ("first", "second"), ("home", "away"), ("one", "two")),
-    *(("white", "black"), ("win", "loss"), ("won", "lost"), ("w", "l")),
+_FAMILIES = (
+    *(("a", "b"), ("left", "right"), ("first", "second"), ("home", "away"), ("white", "black")),
+    *(("one", "two"),),
 )
-_HOME = (("h", "a"), ("home", "away"))  # here "a" is the second
+_ANY = (("left", "right"), ("first", "second"), ("win", "loss"), ("won", "lost"))
 _STRENGTH = {
     3: ("much", "far", "a lot", "significantly", "strongly", "definitely", "clearly", "way"),
     1: ("slightly", "a bit", "a little", "marginally", "somewhat", "barely", "probably"),
@@ -73,7 +73,7 @@ def _read_word(word: str, first: str, second: str) -> tuple[int, float] | None:
     text = " ".join(re.sub(r"[\W_]+", " ", text).split())
     if text in _TIES:
         return TIE, 0.0
-    sides = [(_words(first), _words(second)), *(_HOME if "home" in first.casefold() else _SIDES)]
+    sides = _sides(first, second)
     for one, two in sides:  # before anything is taken away: a column may be called "winner"
         if text in (one, two) and one != two:
             return (FIRST_WON if text == one else SECOND_WON), 2.0
@@ -91,6 +91,18 @@ def _read_word(word: str, first: str, second: str) -> tuple[int, float] | None:
             won = (text == one) != worse
             return (FIRST_WON if won else SECOND_WON), clear
     return None
+
+
+def _sides(first: str, second: str) -> list[tuple[str, str]]:
+    """Return the words for the two columns: their names, the sides that these speak of, and the
+    initials of those ("l" is left between left and right, "a" is away between home and away)."""
+    sides = [(_words(first), _words(second))]
+    for one, two in _FAMILIES:
+        if one in first.casefold() and two in second.casefold() and len(one) > 1:
+            sides += [(one, two), (one[0], two[0])]
+    taken = {word for pair in sides for word in pair}
+    sides += [] if {"a", "b"} & taken else [("a", "b")]
+    return sides + list(_ANY)
 
 
 def _words(label: str) -> str:

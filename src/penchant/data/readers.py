@@ -20,6 +20,8 @@ def read_comparisons(
     user: str | None = None,
     tie: str | None = None,
     count: str | None = None,
+    margin: str | None = None,
+    first: str | None = None,
     time: str | None = None,
     covariates: Sequence[str] = (),
     shape: str | None = None,
@@ -30,10 +32,10 @@ def read_comparisons(
     The shape of the table is recognised from its columns (winner and loser; two items and an
     outcome; rankings; surveys …), or `shape` names it; `source` of the result tells how it was
     read. The other arguments name columns where spellings are unusual; in a table of two items
-    and an outcome `winner` names the column of outcomes. `time` and `covariates` are read only
-    when named; a covariate is a column, or a difference such as "length_a - length_b". Columns
-    that nothing points to are ignored. Bad rows are an error that lists them, or with
-    `skip_bad=True` they are left out with a DataWarning that lists them.
+    and an outcome `winner` names the column of outcomes. `margin`, `first`, `time` and
+    `covariates` are read only when named; a covariate is a column, or a difference such as
+    "length_a - length_b". Columns that nothing points to are ignored. Bad rows are an error that
+    lists them, or with `skip_bad=True` they are left out with a DataWarning that lists them.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -47,7 +49,7 @@ def read_comparisons(
     if table_suffix(path, PREFLIB) in PREFLIB:
         return read_preflib(path)
     columns = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
-    wish = Wish(columns, shape, Further(time, tuple(covariates)), skip_bad)
+    wish = Wish(columns, shape, Further(time, margin, first, tuple(covariates)), skip_bad)
     return Comparisons.from_found(read_file(path, wish), wish)
 
 

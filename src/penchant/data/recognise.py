@@ -32,6 +32,7 @@ SHAPES = {
     "top": "a row is a ballot, its columns name the first choice, the second, …",
     "approvals": "a row is a person, a cell lists all the items that they like",
 }
+_MEANT = {word for words in SPELLINGS.values() for word in words}
 ROW_BY_ROW = ("pairs", "outcome", "points", "numbered", "scores", "marks")
 
 
@@ -53,7 +54,13 @@ def check_shape(shape: str | None) -> None:
 
 def recognise(source: Source, asked: Mapping[str, str | None], shape: str | None) -> Reading | None:
     """Return how each row of the table is one comparison, or None where it does not look so."""
-    names = [name for name in source.names if name not in source.unusable]
+    names = source.names
+    for name in source.unusable:
+        if name in asked.values() or plain(name) in _MEANT:
+            raise DataError(
+                f"column {name!r} of {source.name} holds lists or other values that cannot be a "
+                "name: names must be text or numbers"
+            )
     sides = find_sides(names, ITEM_STEMS)
     pair = find_roles(names, asked, ("winner", "loser"), table=source.name)
     if shape == "pairs" or (shape is None and len(pair) == 2):

@@ -15,6 +15,7 @@ _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 _WIDE = {"UBIGINT", "HUGEINT"}
 _NESTED = re.compile(r"\]$|^(STRUCT|MAP|UNION|LIST)\b")
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+_SHOWN, _LONG = 30, 80  # columns that a message lists, and letters of each
 _DIGITS_OF_A_DOUBLE = 15
 EXACT = {"DOUBLE": 2**53, "FLOAT": 2**24}  # beyond it whole numbers merge in such a column
 
@@ -101,7 +102,9 @@ def plain(column: str) -> str:
 
 def listed(available: Sequence[str]) -> str:
     """The columns' names as a message shows them."""
-    return ", ".join(map(repr, available)) if available else "none"
+    shown = [repr(name if len(name) <= _LONG else f"{name[:_LONG]}…") for name in available]
+    more = [f"… and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
+    return ", ".join([*shown[:_SHOWN], *more]) if shown else "none"
 
 
 def name_cells(con: Any, source: Source, columns: Sequence[Column]) -> tuple[list[str], Cells]:
@@ -140,7 +143,8 @@ def _name_type(con: Any, source: Source, column: Column) -> str:
         whole = f"SELECT bool_and({column.sql} = round({column.sql}, 0)) FROM {source.sql}"
         if decimal[2] == "0" or con.execute(whole).fetchone()[0] in (True, None):
             return "HUGEINT"
-        if int(decimal[1]) > _DIGITS_OF_A_DOUBLE:
+        if int(decimal[1]) > _SHOWN, _LONG = 30, 80  # columns that a message lists, and letters of each
+_DIGITS_OF_A_DOUBLE:
             raise DataError(
                 f"column {column.name!r} of {source.name} holds decimal numbers of {decimal[1]} "
                 "digits, which would be rounded: give names as text or whole numbers"

@@ -10,7 +10,15 @@ import numpy as np
 
 from penchant.data.battles import Battle, read_battle
 from penchant.data.build import find_problems
-from penchant.data.coding import FALSE_WORDS, MISSING, TRUE_WORDS, Codebook, CodedRows, settle
+from penchant.data.coding import (
+    FALSE_WORDS,
+    MISSING,
+    TRUE_WORDS,
+    UNREADABLE,
+    Codebook,
+    CodedRows,
+    settle,
+)
 from penchant.data.dates import days
 from penchant.data.names import whole_numbers
 from penchant.data.recognise import Reading
@@ -24,15 +32,22 @@ _SHUFFLED_ROWS = 20  # so many counts that are 1 … n in any order, too
 
 @dataclass(frozen=True)
 class Further:
-    """Columns that are read only when asked for: a time, and covariates of the comparison."""
+    """Columns that are read only when asked for; `first` and `margin` where winners are named."""
 
     time: str | None = None
+    margin: str | None = None
+    first: str | None = None  # +1 the winner was shown first, −1 the loser, 0 not known
     covariates: Sequence[str] = ()  # a column, or "one - other"
 
 
 def fetch_rows(con: Any, source: Source, reading: Reading, further: Further) -> CodedRows:
     """Return the rows behind `source` as codes: some merged already, or where any is bad all of
     them in their order."""
+    if reading.shape != "pairs" and (further.first or further.margin):
+        raise DataError(
+            f"{source.name} is read as shape={reading.shape!r}, which tells itself who was shown "
+            "first and by how much they won: leave first= and margin= out"
+        )
     decode = _pick(con, source, reading, further)
     if "count" in reading.guessed:
         _refuse_row_numbers(con, source, reading.columns["count"])
@@ -61,9 +76,11 @@ def _pick(
     cells |= {role: c.text for role, c in roles.items() if role not in cells}
     if "outcome" in roles:
         cells |= {"first name": roles["winner"].text, "second name": roles["loser"].text}
-    if further.time is not None:
-        time = source[find_column(further.time, "time", source.names, source.name)]
-        cells["time"] = days(con, source, time)
+    for role in ("time", "margin", "first"):
+        if name := getattr(further, role):
+            column = source[find_column(name, role, source.names, source.name)]
+            is_time = role == "time"
+            cells[role] = days(con, source, column) if is_time else _number(column.text)
     for k, covariate in enumerate(further.covariates):
         cells[f"covariate {k}"] = _covariate(source, covariate)
     typed = all(column.cells == "typed" for column in source.columns)
@@ -77,12 +94,16 @@ def _covariate(source: Source, covariate: str) -> str:
     """SQL for a column, or for the difference of two: "length_a - length_b"."""
     names = [covariate] if covariate in source.names else covariate.split(" - ")
     found = [source[find_column(n.strip(), "covariate", source.names, source.name)] for n in names]
-    return " - ".join(f"try_cast({column.text} AS DOUBLE)" for column in found)
+    return " - ".join(_number(column.text) for column in found)
+
+
+def _number(cell: str) -> str:
+    return f"try_cast({cell} AS DOUBLE)"
 
 
 def _refuse_row_numbers(con: Any, source: Source, column: str) -> None:
     """Raise where counts that nobody asked for are 1, 2, 3, …: an index, not counts."""
-    number = 'try_cast("count" AS DOUBLE)'
+    number = _number('"count"')
     query = f"""SELECT count(*), min(x), max(x), count(DISTINCT x), bool_and(x - row = lowest)
         FROM (SELECT {number} AS x, row_number() OVER () AS row,
                      min({number}) OVER () - 1 AS lowest FROM picked)"""
@@ -215,8 +236,8 @@ class _CodedView:
 
     def _labels(self) -> dict[str, str]:
         labels = dict(self.reading.columns)
-        if self.further.time is not None:
-            labels["time"] = self.further.time
+        for role in ("time", "margin", "first"):
+            labels |= {role: name} if (name := getattr(self.further, role)) else {}
         return labels if self.battle is None else labels | {"tie": self.battle.column}
 
     def _query(self, how: str) -> str:
@@ -258,6 +279,11 @@ class _CodedView:
             columns.append(f"(1{sign})::TINYINT AS first")
             if self.battle.margin:
                 columns.append(f"{self.battle.margin} AS margin")
+        elif self.further.first:
+            known = f"CASE WHEN r.first IN (-1, 0, 1) THEN r.first ELSE {UNREADABLE} END"
+            columns.append(f"({known})::TINYINT AS first")
+        if self.battle is None and self.further.margin:
+            columns.append("r.margin AS margin")
         columns += [f"{winner} AS winner", f"{loser} AS loser", f"{self._tie()} AS tie"]
         columns.append(f'{self._count()} AS "count"')
         if self.further.time is not None:
@@ -282,7 +308,7 @@ class _CodedView:
         """A count that is not a whole number of at least 1 is NaN, and so is any sum with it."""
         if "count" not in self.reading.columns:
             return "1::DOUBLE"
-        number = 'try_cast(r."count" AS DOUBLE)'
+        number = _number('r."count"')
         return (
             f"CASE WHEN {number} >= 1 AND {number} = floor({number}) THEN {number} ELSE 'NaN' END"
         )

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
-from penchant.data.duck import Duck
+from penchant.data.duck import Duck, refuse_bomb
 from penchant.data.formats.frames import open_frame
 from penchant.data.source import Source
 from penchant.errors import DataError
@@ -34,6 +35,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         import pandas as pd
 
+        with ZipFile(path) as parts:
+            refuse_bomb(path, sum(p.file_size for p in parts.infolist()), path.stat().st_size)
+
         sheets: dict[str, Any] = pd.read_excel(
             path, sheet_name=None, header=None, dtype=object, na_filter=False
         )
@@ -42,6 +46,8 @@ def _read(path: Path) -> dict[str, Any]:
             f"{path.name} is a spreadsheet, which {needed} read: install them, or save the sheet "
             "as CSV UTF-8"
         ) from None
+    except DataError:
+        raise
     except Exception as error:  # a damaged file fails anywhere inside the libraries
         raise DataError(
             f"{path.name} cannot be read as a spreadsheet ({type(error).__name__}: {error}): save "

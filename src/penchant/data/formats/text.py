@@ -17,6 +17,7 @@ SUFFIXES = (".csv", ".tsv", ".txt")
 
 _SEPARATORS = ",\t;|"
 _USUAL_HEADER, _HEADER = 1 << 14, 4 << 20  # characters in which the first line must end
+_LONGEST_NAME = 10_000
 _QUOTED = re.compile(r'"(?:[^"]++|"")*+"')
 _LINE_END = re.compile(r"\r\n?|\n")
 _MENDED = 1 << 30  # bytes of a file with mixed line ends that are put right in memory
@@ -62,6 +63,11 @@ def _read_header(file: Path, path: Path) -> tuple[list[str], str]:
         raise DataError(f"the first line of {path.name} does not end: it must name the columns")
     if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
         raise DataError(f"{path} is not text in UTF-8: save it as UTF-8 (in Excel as 'CSV UTF-8')")
+    if max(map(len, names)) > _LONGEST_NAME:
+        raise DataError(
+            f"the first line of {path.name} cannot be read: a name in it has more than "
+            f"{_LONGEST_NAME} characters; is a quotation mark not closed?"
+        )
     names = [name.strip() for name in names]
     refuse_repeated(names, str(path))
     return names, separator
