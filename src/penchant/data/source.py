@@ -143,8 +143,7 @@ def _name_type(con: Any, source: Source, column: Column) -> str:
         whole = f"SELECT bool_and({column.sql} = round({column.sql}, 0)) FROM {source.sql}"
         if decimal[2] == "0" or con.execute(whole).fetchone()[0] in (True, None):
             return "HUGEINT"
-        if int(decimal[1]) > _SHOWN, _LONG = 30, 80  # columns that a message lists, and letters of each
-_DIGITS_OF_A_DOUBLE:
+        if int(decimal[1]) > _DIGITS_OF_A_DOUBLE:
             raise DataError(
                 f"column {column.name!r} of {source.name} holds decimal numbers of {decimal[1]} "
                 "digits, which would be rounded: give names as text or whole numbers"
