@@ -10,10 +10,11 @@ from scipy import sparse
 
 from penchant.data.build import build
 from penchant.data.coding import code_columns
-from penchant.data.describe import describe, sentence, to_frame, to_html
+from penchant.data.combine import found_again, joined
+from penchant.data.describe import describe, to_frame, to_html
 from penchant.data.expand import merge_rankings, merge_scores
 from penchant.data.graph import components, laplacian
-from penchant.data.names import Encoder, Lookup, Names
+from penchant.data.names import Lookup, Names
 from penchant.data.reading import Found, Wish, read_frame
 from penchant.data.split import hold_out
 from penchant.data.sql import Further
@@ -277,14 +278,14 @@ class Comparisons:
         >>> data.pooled().count.tolist()
         [2]
         """
-        return self._of(replace(self._table(), user=None).merge(), self.items, ())
+        return self._of(replace(self.table(), user=None).merge(), self.items, ())
 
     def for_user(self, user: Any) -> Self:
         """Return one user's comparisons, over the same items and without a user column."""
         if self.user is None:
             raise DataError("these comparisons do not tell users apart: there is no user column")
         mine = self.user == self.user_index(user)
-        return self._of(replace(self._table().take(mine), user=None), self.items, ())
+        return self._of(replace(self.table().take(mine), user=None), self.items, ())
 
     def split(
         self,
@@ -312,14 +313,7 @@ class Comparisons:
         >>> (Comparisons.from_pairs(["a"], ["b"]) + more).items
         ('a', 'b', 'z')
         """
-        if self.covariate_names != more.covariate_names:
-            raise DataError(
-                f"covariates are {self.covariate_names} here and {more.covariate_names} there: "
-                "both sets of comparisons must have the same"
-            )
-        items, users = Encoder(self.items), Encoder(self.users)
-        theirs = _recoded(more, items, users)
-        return self._of(self._table().join(theirs).merge(), items.names, users.names)
+        return self._of(*joined(self, more))
 
     def without(self, answers: "Comparisons") -> Self:
         """Return these comparisons with `answers` taken back; items and users stay.
@@ -329,26 +323,7 @@ class Comparisons:
         >>> less.items, less.n_comparisons
         (('a', 'b', 'c'), 2)
         """
-        if self.covariate_names != answers.covariate_names:
-            raise DataError(
-                f"covariates are {self.covariate_names} here and {answers.covariate_names} in what "
-                "is taken back: both must have the same"
-            )
-        mine = self._table()
-        items, users = Encoder(self.items), Encoder(self.users)
-        theirs = _recoded(answers, items, users).merge()
-        at = mine.locate(theirs)
-        there = np.where(at < 0, 0, self.count[at] if len(self) else 0)
-        for row in np.flatnonzero(theirs.count > there)[:1]:
-            named = self._of(theirs, items.names, users.names)
-            raise DataError(
-                f"{sentence(named, row)} is to be taken back {theirs.count[row]} times, but "
-                f"occurred {there[row]} times: take back only what was said, by the same user and "
-                "with the same tie, margin and covariates"
-            )
-        taken = np.zeros_like(self.count)
-        taken[at] = theirs.count
-        return self._with_count(self.count - taken)
+        return self._with_count(self.count - found_again(self, answers))
 
     def __add__(self, more: object) -> Self:
         return self.extend(more) if isinstance(more, Comparisons) else NotImplemented
@@ -393,28 +368,16 @@ class Comparisons:
     def _user_lookup(self) -> Lookup:
         return Lookup(self.users, "user")
 
-    def _table(self) -> Table:
+    def table(self) -> Table:
+        """Return the columns alone, without the names."""
         return Table(**{column: getattr(self, column) for column in _COLUMNS})
 
     def _of(self, table: Table, items: Names, users: Names) -> Self:
         return self.from_table(table, items, users, self.covariate_names)
 
     def _with_count(self, count: IntArray) -> Self:
-        table = replace(self._table(), count=count).take(count > 0)
+        table = replace(self.table(), count=count).take(count > 0)
         return self._of(table, self.items, self.users)
-
-
-def _recoded(data: Comparisons, items: Encoder, users: Encoder) -> Table:
-    """The rows with the codes that the encoders give; names that are new get new ones."""
-    item_code = items.encode(data.items, "items")
-    user_code = users.encode(data.users, "users")
-    table = data._table()
-    return replace(
-        table,
-        winner=item_code[table.winner],
-        loser=item_code[table.loser],
-        user=None if table.user is None else user_code[table.user],
-    )
 
 
 def _covariate_names(given: Any, covariates: FloatArray | None) -> tuple[str, ...]:

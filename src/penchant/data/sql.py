@@ -1,6 +1,5 @@
 """Rows in DuckDB to checked comparisons: encoding and grouping happen there, out of core."""
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,10 @@ from penchant.data.coding import (
     settle,
 )
 from penchant.data.dates import days
+from penchant.data.json_names import json_names
 from penchant.data.names import whole_numbers
 from penchant.data.recognise import Reading
-from penchant.data.source import EXACT, Source, find_column, name_cells
+from penchant.data.source import Source, find_column, name_cells
 from penchant.errors import DataError
 
 _GROUPED_ROWS = 4_000_000  # a hash table of so many rows fits the memory limit; NumPy groups more
@@ -145,44 +145,9 @@ def _make_dictionary(
     return settle(tuple(decode(raw)), None, table)
 
 
-def _decode_json(raw: list[str]) -> list[Any]:
-    """JSON values as names; 1, 1.0 and true are different names, kept as they are written."""
-    names = [_json_name(text) for text in raw]
-    spellings: dict[Any, set[str]] = {}
-    for name, text in zip(names, raw, strict=True):
-        spellings.setdefault(name, set()).add(text)
-    written = [
-        text if isinstance(name, float) and len(spellings[name]) > 1 else name
-        for name, text in zip(names, raw, strict=True)
-    ]
-    given = {name for name, text in zip(names, raw, strict=True) if text.startswith('"')}
-    for name, text in zip(written, raw, strict=True):
-        if name in given and not text.startswith('"'):
-            raise DataError(
-                f"both {text} and the text {json.dumps(name)} occur as names, so that they cannot "
-                "be told apart: write them alike"
-            )
-    return written
-
-
-def _json_name(text: str) -> Any:
-    try:
-        name = json.loads(text)
-    except ValueError as error:  # a number of thousands of digits
-        raise DataError(f"{text[:40]}… cannot be a name ({error}): write it as text") from None
-    if isinstance(name, list | dict):
-        raise DataError(f"{name!r} cannot be a name: names must be text or numbers")
-    if isinstance(name, float) and abs(name) >= EXACT["DOUBLE"]:
-        raise DataError(
-            f"{text} cannot be a name: numbers with a point, or of more than 19 digits, can merge "
-            f"from {EXACT['DOUBLE']} on; write names as whole numbers or text"
-        )
-    return text if isinstance(name, bool) else name
-
-
 _DECODE: Mapping[str, Callable[[list[Any]], list[Any]]] = {
     "text": whole_numbers,
-    "json": _decode_json,
+    "json": json_names,
     "typed": lambda raw: raw,
 }
 
