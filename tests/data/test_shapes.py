@@ -79,6 +79,7 @@ BATTLES = {("x", "y", "won"): 1, ("z", "y", "won"): 1, ("x", "z", "tie"): 1}
         "player1,player2,outcome\nx,y,1\ny,z,2\nz,x,0\n",
         "white,black,result\nx,y,1\ny,z,-1\nz,x,0\n",
         "HomeTeam,AwayTeam,FTR\nx,y,H\ny,z,A\nz,x,D\n",
+        "photo 1,photo 2,winner\nx,y,photo 1\ny,z,photo 2\nz,x,tie\n",
         "left,right,vote\nx,y,l\ny,z,r\nz,x,tie\n",
         "white,black,result\nx,y,w\ny,z,b\nz,x,draw\n",
         "left_image,right_image,vote\nx,y,l\ny,z,r\nz,x,tie\n",
@@ -184,6 +185,13 @@ def test_sides_are_not_winners(read):
     }
     text = "model_a,model_b,winner,loser\nx,y,model_a,model_b\n"
     assert "are columns of their own" in complaint(read, text)
+
+
+def test_sides_of_any_name_are_not_winners(read):
+    text = "photo_a,photo_b,choice\nx,y,a\ny,z,b\n"
+    assert "seems to tell who won" in complaint(read, text, winner="photo_a", loser="photo_b")
+    text = "photo_a,photo_b,taste_a,taste_b,choice\nx,y,1,2,a\n"
+    assert "has 2 pairs of columns that may name the items" in complaint(read, text)
 
 
 def test_two_columns_of_outcomes(read):
@@ -323,6 +331,7 @@ def test_best_and_worst(read):
 @pytest.mark.parametrize(
     "header",
     [
+        "Rank them [2nd choice],Rank them [1st choice],Rank them [3rd choice]",
         "2nd choice,1st choice,3rd choice",
         "choice 2,choice 1,choice 3",
         "Second pick,First pick,Third pick",

@@ -106,6 +106,22 @@ def find_sides(available: Sequence[str], stems: Sequence[str]) -> tuple[str, str
     return None
 
 
+def all_sides(available: Sequence[str]) -> list[tuple[str, str]]:
+    """Return all pairs of columns that differ only in their side.
+
+    >>> all_sides(["photo_a", "photo_b", "winner"])
+    [('photo_a', 'photo_b')]
+    """
+    by_spelling = {bare(column): column for column in reversed(available)}
+    found: dict[tuple[str, str], None] = {}
+    for word, column in by_spelling.items():
+        for one, two in SIDES:
+            others = [word[: -len(one)] + two] if word.endswith(one) else []
+            others += [two + word[len(one) :]] if word.startswith(one) else []
+            found |= {(column, by_spelling[o]): None for o in others if o in by_spelling}
+    return list(found)
+
+
 def bare(column: str) -> str:
     """A column's name without case, spaces and marks."""
     return re.sub(r"[\W_]+", "", column).casefold()

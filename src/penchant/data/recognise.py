@@ -8,6 +8,7 @@ from penchant.data.columns import (
     OUTCOME_SPELLINGS,
     SCORE_STEMS,
     SPELLINGS,
+    all_sides,
     choose_columns,
     find_roles,
     find_sides,
@@ -61,10 +62,10 @@ def recognise(source: Source, asked: Mapping[str, str | None], shape: str | None
                 f"column {name!r} of {source.name} holds lists or other values that cannot be a "
                 "name: names must be text or numbers"
             )
-    sides = find_sides(names, ITEM_STEMS)
+    sides = _item_columns(source, names, shape)
     pair = find_roles(names, asked, ("winner", "loser"), table=source.name)
     if shape == "pairs" or (shape is None and len(pair) == 2):
-        return _pairs(source, names, asked, sides, shape)
+        return _pairs(source, names, asked, shape)
     if shape in (None, *ROW_BY_ROW) and sides:
         found = _battles(source, names, asked, sides, shape)
         if found is not None:
@@ -75,8 +76,26 @@ def recognise(source: Source, asked: Mapping[str, str | None], shape: str | None
             f"{listed(names)}"
         )
     if shape is None and sides and sides[0].casefold() in ("a", "first"):
-        return _pairs(source, names, asked, None, shape)
+        return _pairs(source, names, asked, shape)
     return None
+
+
+def _item_columns(
+    source: Source, names: Sequence[str], shape: str | None
+) -> tuple[str, str] | None:
+    """Return the two columns that name the items of a row, where two do."""
+    known = find_sides(names, ITEM_STEMS)
+    if known or not (_outcomes(names) or shape in ROW_BY_ROW):
+        return known
+    scores = find_sides(names, SCORE_STEMS) or ()
+    found = [pair for pair in all_sides(names) if pair != scores]
+    if len(found) > 1:
+        raise DataError(
+            f"{source.name} has {len(found)} pairs of columns that may name the items, such as "
+            f"{found[0][0]!r} and {found[0][1]!r} or {found[1][0]!r} and {found[1][1]!r}: call the "
+            "right ones item_a and item_b"
+        )
+    return found[0] if found else None
 
 
 def unrecognised(source: Source, asked: Mapping[str, str | None]) -> DataError:
@@ -92,12 +111,11 @@ def _pairs(
     source: Source,
     names: Sequence[str],
     asked: Mapping[str, str | None],
-    sides: tuple[str, str] | None,
     shape: str | None,
 ) -> Reading:
     columns = choose_columns(names, asked, guess=True, table=source.name)
     outcomes = [name for name in _outcomes(names) if name not in columns.values()]
-    if shape is None and outcomes and sides and {columns["winner"], columns["loser"]} == {*sides}:
+    if shape is None and outcomes and all_sides([columns["winner"], columns["loser"]]):
         raise DataError(
             f"{source.name}: winner={columns['winner']!r} and loser={columns['loser']!r} would "
             f"make the first the winner of every row, but column {outcomes[0]!r} seems to tell who "

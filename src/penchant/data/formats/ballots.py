@@ -89,6 +89,8 @@ def _recognised(names: Sequence[str]) -> dict[str, list[str]]:
     """Return every shape that the columns' names speak of, with its columns."""
     grid = [name for name in names if BRACKETS.fullmatch(name)]
     if len(grid) >= _LEAST["ratings"]:
+        if all(CHOICE.search(name) for name in grid):
+            return {"top": grid}
         asks_ranks = any(re.search(r"\brank", name, re.IGNORECASE) for name in grid)
         return {"ranks" if asks_ranks else "ratings": grid}
     kinds = [kind for kind in _READERS if kind not in ("ranks", "ratings", "approvals")]
