@@ -217,6 +217,15 @@ def test_what_is_taken_back_must_be_told_alike():
         data.without(Comparisons.from_pairs(["a"], ["b"], user=["ann"], covariates={"x": [1]}))
 
 
+def test_answers_that_do_not_tell_who_was_shown_first_join_those_that_do():
+    told = Comparisons.from_pairs(["a", "a"], ["b", "b"], first=[1, -1])
+    more = Comparisons.from_pairs(["a"], ["b"])
+    both = told + more
+    assert (both.first.tolist(), both.count.tolist()) == ([-1, 0, 1], [1, 1, 1])
+    assert (more + told) == both
+    assert both.without(more) == told
+
+
 def test_a_page_of_a_notebook_shows_what_is_there():
     names = [f"<b>{k}" for k in range(12)]
     data = Comparisons.from_pairs(names, ["&"] * 12, user=["ann"] * 12)

@@ -19,14 +19,14 @@ def joined(data: "Comparisons", more: "Comparisons") -> tuple[Table, Names, Name
     """Return the rows of both, items and users; names that are new go to the end."""
     items, users = Encoder(data.items), Encoder(data.users)
     theirs = _recoded(data, more, items, users)
-    return data.table().join(theirs).merge(), items.names, users.names
+    return data._table().join(theirs).merge(), items.names, users.names
 
 
 def found_again(data: "Comparisons", answers: "Comparisons") -> IntArray:
     """Return how often each row of `data` occurs in `answers`, all of which must be there."""
     items, users = Encoder(data.items), Encoder(data.users)
     theirs = _recoded(data, answers, items, users).merge()
-    at = data.table().locate(theirs)
+    at = data._table().locate(theirs)
     there = np.where(at < 0, 0, data.count[at] if len(data) else 0)
     for row in np.flatnonzero(theirs.count > there)[:1]:
         named = data.from_table(theirs, items.names, users.names, data.covariate_names)
@@ -49,7 +49,7 @@ def _recoded(data: "Comparisons", others: "Comparisons", items: Encoder, users: 
         )
     item_code = items.encode(others.items, "items")
     user_code = users.encode(others.users, "users")
-    table = others.table()
+    table = others._table()
     return replace(
         table,
         winner=item_code[table.winner],

@@ -278,14 +278,14 @@ class Comparisons:
         >>> data.pooled().count.tolist()
         [2]
         """
-        return self._of(replace(self.table(), user=None).merge(), self.items, ())
+        return self._of(replace(self._table(), user=None).merge(), self.items, ())
 
     def for_user(self, user: Any) -> Self:
         """Return one user's comparisons, over the same items and without a user column."""
         if self.user is None:
             raise DataError("these comparisons do not tell users apart: there is no user column")
         mine = self.user == self.user_index(user)
-        return self._of(replace(self.table().take(mine), user=None), self.items, ())
+        return self._of(replace(self._table().take(mine), user=None), self.items, ())
 
     def split(
         self,
@@ -368,15 +368,14 @@ class Comparisons:
     def _user_lookup(self) -> Lookup:
         return Lookup(self.users, "user")
 
-    def table(self) -> Table:
-        """Return the columns alone, without the names."""
+    def _table(self) -> Table:
         return Table(**{column: getattr(self, column) for column in _COLUMNS})
 
     def _of(self, table: Table, items: Names, users: Names) -> Self:
         return self.from_table(table, items, users, self.covariate_names)
 
     def _with_count(self, count: IntArray) -> Self:
-        table = replace(self.table(), count=count).take(count > 0)
+        table = replace(self._table(), count=count).take(count > 0)
         return self._of(table, self.items, self.users)
 
 

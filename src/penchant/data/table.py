@@ -11,8 +11,7 @@ from scipy import sparse
 from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
-_PLURAL = {"user": "a user", "margin": "a margin", "first": "the side shown first"}
-_PLURAL |= {"time": "a time", "covariates": "covariates"}
+_PLURAL = {"user": "a user", "margin": "a margin", "time": "a time", "covariates": "covariates"}
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,14 @@ class Table:
         return Table(**chosen)
 
     def join(self, more: "Table") -> "Table":
-        """Return these rows and then those of `more`."""
+        """Return these rows and then those of `more`; a side that only one tells is not known in
+        the other."""
         both: dict[str, Any] = {}
         for name, values in vars(self).items():
             added = vars(more)[name]
+            if name == "first" and (values is None) != (added is None):
+                values = np.zeros_like(self.winner) if values is None else values
+                added = np.zeros_like(more.winner) if added is None else added
             if (values is None) != (added is None):
                 raise DataError(
                     f"only one of the two sets of comparisons has {_PLURAL[name]} for its rows: "
