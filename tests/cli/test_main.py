@@ -124,7 +124,7 @@ def test_interruption_is_130(run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("penchant.cli.rank.models.ranking", interrupt)
+    monkeypatch.setattr("penchant.models.contract.UtilityModel.rank", interrupt)
     assert "interrupted" in run("rank", "model.penchant", code=130).stderr
 
 
@@ -134,7 +134,7 @@ def test_a_numerical_failure_is_one(run, monkeypatch):
     def fail(*_, **__):
         raise pc.NumericalError("not positive definite")
 
-    monkeypatch.setattr("penchant.cli.rank.models.ranking", fail)
+    monkeypatch.setattr("penchant.models.contract.UtilityModel.rank", fail)
     assert "not positive definite" in run("rank", "model.penchant", code=1).stderr
 
 
@@ -165,7 +165,7 @@ def test_warnings_are_one_line_without_code(run):
     ],
 )
 def test_what_is_not_there_is_said_before_a_long_fit(run, monkeypatch, arguments, message):
-    monkeypatch.setattr("penchant.cli.models.fit", None)
+    monkeypatch.setattr("penchant.workflow.models.Material.fit", None)
     assert message in run(*arguments, code=3).stderr
 
 

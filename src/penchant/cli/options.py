@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from time import perf_counter
@@ -11,11 +11,13 @@ from typing import Any
 
 import click
 
-from penchant.cli import models
-from penchant.cli.model_file import SUFFIX, load
-from penchant.cli.models import MODELS, Choice, Fitted
+import penchant as pc
+from penchant.cli.model_file import SUFFIX, FittedModel, load
 from penchant.cli.output import Output
-from penchant.cli.study import RELATION_KINDS, Files, Study, as_names, read_study
+from penchant.cli.study import RELATION_KINDS, Files, read_material
+from penchant.workflow.choosing import choose
+from penchant.workflow.encoding import Encoded, as_names
+from penchant.workflow.models import KINDS, Material, build, spared
 
 PATIENCE = 10.0
 """Seconds after which fitting the same model again would annoy."""
@@ -25,7 +27,7 @@ ROLES = ("winner", "loser", "user", "tie", "count")
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceOptions:
     """What to learn from, and how."""
 
     files: Files
@@ -60,34 +62,44 @@ class Source:
                 ]
         return shlex.join(words)
 
-    def study(self, output: Output) -> Study:
+    def material(self, output: Output) -> Material:
         """Read the data, and say what is there."""
         if self.is_model:
             raise click.UsageError(
                 f"{self.files.comparisons} is a fitted model: this command needs the comparisons"
             )
         with output.progress("reading"):
-            study = read_study(self.files, output.note)
-        output.note(study.data.describe().splitlines()[0])
-        return study
+            material = read_material(self.files, output.note)
+        output.note(material.data.describe().splitlines()[0])
+        return material
 
-    def fit(self, study: Study, output: Output) -> Fitted:
+    def chosen(self, material: Material, asked: str | None = None) -> tuple[str, str]:
+        """The model that was asked for, or one that suits; and why."""
+        asked = asked or self.model
+        if asked == "auto":
+            return choose(material)
+        check_usable(asked, material)
+        return asked, "as you asked"
+
+    def fit(self, material: Material, output: Output) -> FittedModel:
         """Choose and fit a model."""
-        return fit_and_tell(study, models.choose(study, self.model), output, self.settings)
+        return fit_and_tell(material, self.chosen(material), output, self.settings)
 
     def fitted(
         self, output: Output, *, user: str | None = None, items: Sequence[str] = ()
-    ) -> Fitted:
+    ) -> FittedModel:
         """The model in the file, or a new one fitted to the data in it.
 
         Whether the user and items that the command will look for exist is checked before any fit.
         """
         if not self.is_model:
             begin = perf_counter()
-            study = self.study(output)
-            models.find_user(models.choose(study, self.model).kind, study.data.users, user)
-            study.data.item_index(as_names(items, study.data.items))
-            fitted = self.fit(study, output)
+            material = self.material(output)
+            data = material.data
+            is_of_people = KINDS[self.chosen(material)[0]].of_people
+            find_user(data.users if is_of_people else (), user)
+            data.item_index(as_names(items, data.items))
+            fitted = self.fit(material, output)
             if perf_counter() - begin > PATIENCE:
                 output.note(f"tip: penchant fit {self.spelled} keeps the model for the next time")
             return fitted
@@ -99,21 +111,59 @@ class Source:
         return load(self.files.comparisons)
 
 
+def check_usable(name: str, material: Material) -> None:
+    """Whether a model that was asked for can learn from what there is."""
+    kind = KINDS[name]
+    if kind.of_people and material.data.user is None:
+        raise pc.DataError(
+            f"--model {name} learns tastes of people, but no column says who made each "
+            "comparison: name it with --column user=NAME, or use --model gp"
+        )
+    if kind.by_features and material.X is None:
+        raise pc.DataError(
+            f"--model {name} ranks items by their features: give them with --items FILE, or use "
+            "--model gp"
+        )
+    if kind.by_features and material.relations:
+        raise pc.DataError(
+            f"--model {name} does not use relations: leave out --relation, or use --model gp"
+        )
+
+
+def find_user(users: tuple[Any, ...], name: str | None) -> Any | None:
+    """The user whom a text on the command line names; users: those whom a model tells apart."""
+    if name is None:
+        return None
+    if not users:
+        raise pc.DataError(
+            "--user: this model takes everybody together; fit --model multi-user or community to "
+            "look at one person"
+        )
+    (user,) = as_names([name], users)
+    if user not in users:
+        raise pc.DataError(
+            f"--user {name}: nobody of that name made a comparison; the {len(users)} users are "
+            f"{', '.join(map(str, users[:3]))} …"
+        )
+    return user
+
+
 def fit_and_tell(
-    study: Study, choice: Choice, output: Output, settings: Mapping[str, Any]
-) -> Fitted:
+    material: Material, choice: tuple[str, str], output: Output, settings: Mapping[str, Any]
+) -> FittedModel:
     """Fit a model, saying which and why."""
-    kind, why = choice
-    output.note(f"model: {kind} ({why})")
-    output.tell_spared(kind, models.spared(kind, study.data), settings)
+    name, why = choice
+    output.note(f"model: {name} ({why})")
+    output.tell_spared(name, spared(name, material.data), settings)
     begin = perf_counter()
-    if kind in models.FOR_PEOPLE:  # these show a bar of their own
-        fitted = models.fit(kind, study, {"progress": not output.quiet, **settings})
+    if "progress" in KINDS[name].settings:  # it shows a bar of its own
+        bar = {"progress": not output.quiet}
+        model = material.fit(build(name, material.data, {**bar, **settings}))
     else:
-        with output.progress(f"fitting {kind}"):
-            fitted = models.fit(kind, study, settings)
+        with output.progress(f"fitting {name}"):
+            model = material.fit(build(name, material.data, settings))
     output.note(f"fitted in {perf_counter() - begin:.1f} s")
-    return replace(fitted, why=why)
+    return FittedModel(model, material.X if isinstance(material.X, Encoded) else None, why)
 
 
 def target_option(default: str, what: str) -> Callable[..., Any]:
@@ -162,7 +212,7 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be used.")
     @click.option(
         "--model",
-        type=click.Choice(["auto", *MODELS]),
+        type=click.Choice(["auto", *KINDS]),
         default="auto",
         show_default=True,
         help="What to fit; auto chooses by the data.",
@@ -191,7 +241,7 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         files = Files(path, items, users, relations, columns, skip_bad)
         changed = files != Files(path, columns={}) or model != "auto" or bool(settings)
-        source = Source(files, model, {"random_state": seed, **settings}, changed)
+        source = SourceOptions(files, model, {"random_state": seed, **settings}, changed)
         return function(source=source, **arguments)
 
     return command

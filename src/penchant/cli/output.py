@@ -126,7 +126,13 @@ def _as_csv(rows: Sequence[Row]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    return "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return "; ".join(map(str, value))
+    return None if _is_unknown(value) else value
+
+
+def _is_unknown(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _print_table(rows: Sequence[Row], formats: Mapping[str, str]) -> None:
@@ -143,6 +149,6 @@ def _print_table(rows: Sequence[Row], formats: Mapping[str, str]) -> None:
 
 
 def _shown(value: Any, form: str) -> str:
-    if value is None:
+    if _is_unknown(value):
         return "–"
     return format(value, form) if form else str(_cell(value))

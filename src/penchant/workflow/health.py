@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-import penchant as pc
+from penchant.data import Comparisons, check_all_ties, check_connected, check_never_compared
 
 
-def facts(data: pc.Comparisons) -> list[tuple[str, str]]:
+def facts(data: Comparisons) -> list[tuple[str, str]]:
     """Counts that describe the data, as (what, how many)."""
     ties = int(data.count[data.tie].sum())
     times = np.bincount(data.winner, data.count, data.n_items)
@@ -37,13 +37,13 @@ def facts(data: pc.Comparisons) -> list[tuple[str, str]]:
     return rows
 
 
-def concerns(data: pc.Comparisons) -> list[str]:
+def concerns(data: Comparisons) -> list[str]:
     """What limits the conclusions, in sentences."""
-    checks = (pc.data.check_never_compared, pc.data.check_connected, pc.data.check_all_ties)
+    checks = (check_never_compared, check_connected, check_all_ties)
     return [_sentence(message) for check in checks if (message := check(data)) is not None]
 
 
-def _judged_twice(data: pc.Comparisons) -> tuple[int, int]:
+def _judged_twice(data: Comparisons) -> tuple[int, int]:
     """Pairs of items with two answers or more, and those of them with wins of both items."""
     pooled = data.pooled() if data.users else data
     low, high = np.minimum(pooled.winner, pooled.loser), np.maximum(pooled.winner, pooled.loser)
@@ -54,7 +54,7 @@ def _judged_twice(data: pc.Comparisons) -> tuple[int, int]:
     return int((total > 1).sum()), int(((wins_low > 0) & (wins_high > 0)).sum())
 
 
-def _contradictions(data: pc.Comparisons) -> int:
+def _contradictions(data: Comparisons) -> int:
     """Answers of a person for one item of a pair and, another time, for the other."""
     user: Any = data.user
     low, high = np.minimum(data.winner, data.loser), np.maximum(data.winner, data.loser)

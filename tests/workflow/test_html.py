@@ -2,7 +2,7 @@
 
 import pytest
 
-from penchant.cli import html
+from penchant.workflow import html
 
 HOSTILE = '<script>alert("x")</script>&\''
 

@@ -1,0 +1,207 @@
+"""The models by their short names: the one place where they are told apart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from inspect import signature
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from penchant.data import Comparisons
+from penchant.errors import DataError
+from penchant.models.contract import UtilityModel
+from penchant.models.ranking import RankedItem, Ranking, Tally
+from penchant.numerics.types import FloatArray
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """A model by name.
+
+    of_people: whether it tells them apart, and so needs to know who said what. by_features:
+    whether it knows items by nothing else. brief: settings with which it predicts nearly as well
+    in a fraction of the time, for fits that are only scored. for_many: settings for very many
+    people.
+    """
+
+    estimator: str
+    module: str
+    of_people: bool = False
+    by_features: bool = False
+    brief: Mapping[str, Any] | None = None
+    for_many: Mapping[str, Any] | None = None
+
+    def load(self) -> type[Any]:
+        """The class of the estimator, imported when it is first needed."""
+        cls: type[Any] = getattr(import_module(f"penchant.models.{self.module}"), self.estimator)
+        return cls
+
+    @property
+    def settings(self) -> list[str]:
+        """Names of the settings that the estimator has."""
+        return list(self.load()().get_params(deep=False))
+
+
+KINDS = {
+    "gp": ModelKind("PreferenceGP", "preference_gp"),
+    "multi-user": ModelKind("MultiUserGP", "multi_user_gp", of_people=True),
+    "community": ModelKind(
+        "CommunityGP",
+        "community_gp",
+        of_people=True,
+        # on the cars data a log loss of 0.320 in 6 s a fit, against 0.316 in 14 s
+        brief={"n_sweeps": 60, "n_chains": 1},
+        # so many votes settle early: ten million by 200,000 people did in three sweeps
+        for_many={"sampler": "blocked", "n_sweeps": 20, "n_chains": 1},
+    ),
+    "rank-rls": ModelKind("RankRLS", "rank_rls", by_features=True),
+    "kpc-rank": ModelKind("KPCRank", "kpc_rank", by_features=True),
+}
+"""Every model that can be asked for by name."""
+MANY_PEOPLE = 5_000
+"""With more people, reassigning them one after another takes longer than it is worth."""
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """Everything that a model can learn from.
+
+    X : (n_items, d), user_features : (n_users, e), in the order of the data, or None.
+    relations : {"name": graph} between the items, or None.
+    """
+
+    data: Comparisons
+    X: Any = None
+    relations: Mapping[str, Any] | None = None
+    user_features: Any = None
+
+    def only(self, data: Comparisons) -> Self:
+        """The same items and people, other comparisons."""
+        return replace(self, data=data)
+
+    def fit(self, model: Any) -> Any:
+        """Fit a model to as much of this as it takes."""
+        takes = signature(model.fit).parameters
+        further = {
+            name: value
+            for name in ("relations", "user_features")
+            if (value := getattr(self, name)) is not None and name in takes
+        }
+        return model.fit(self.X, self.data, **further)
+
+
+def kind_called(name: str) -> ModelKind:
+    """The model of a short name."""
+    if name not in KINDS:
+        raise DataError(f"there is no model called {name!r}: the names are {', '.join(KINDS)}")
+    return KINDS[name]
+
+
+def build(name: str, data: Comparisons, settings: Mapping[str, Any] | None = None) -> Any:
+    """An estimator with settings that suit the data, and those given on top."""
+    kind = kind_called(name)
+    known, given = kind.settings, dict(settings or {})
+    if unknown := set(given) - set(known):
+        raise DataError(
+            f"{min(unknown)}: a {name} model has no such setting; it has {', '.join(known)}"
+        )
+    suited = {"likelihood": "ties" if data.tie.any() else "probit", "progress": False}
+    chosen = {key: value for key, value in suited.items() if key in known}
+    return as_model(kind.load()(**{**chosen, **spared(name, data), **given}))
+
+
+def spared(name: str, data: Comparisons, only_scored: bool = False) -> dict[str, Any]:
+    """Settings that spare time: where there are very many people, or a fit is only scored."""
+    kind = KINDS[name]
+    settings = dict(kind.brief or {}) if only_scored else {}
+    return settings | dict((kind.for_many or {}) if data.n_users > MANY_PEOPLE else {})
+
+
+def as_model(estimator: Any) -> Any:
+    """An estimator that can rank and predict: itself, or one that only scores, given that face."""
+    if isinstance(estimator, UtilityModel | Scorer):
+        return estimator
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
+        raise DataError(
+            f"{estimator!r} is no model: give an estimator such as PreferenceGP(), or one of the "
+            f"names {', '.join(KINDS)}"
+        )
+    return Scorer(estimator)
+
+
+def name_of(model: Any) -> str:
+    """What a model is called: its short name, or that of its class."""
+    estimator = type(getattr(model, "estimator", model)).__name__
+    return next((name for name, kind in KINDS.items() if kind.estimator == estimator), estimator)
+
+
+class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """A model that scores items by their features and does not know how sure it is.
+
+    It ranks and predicts as the others do, and says what it cannot.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, data: Comparisons) -> Self:
+        """Learn to score the rows of X."""
+        if X is None:
+            raise DataError(
+                f"a {name_of(self)} model ranks items by their features, and there are none: give "
+                "X, or use a gp model"
+            )
+        fitted = self.estimator.fit(X, data)
+        # kept with the estimator, so that its file knows the items too
+        fitted.comparisons_, fitted.scores_ = data, fitted.predict(X)
+        return self
+
+    @property
+    def comparisons_(self) -> Comparisons:
+        """The data that were fitted."""
+        data: Comparisons = self.estimator.comparisons_
+        return data
+
+    def predict(
+        self, X: Any = None, *, users: Any = None, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Scores (n,) of the items, or of new ones; how sure they are is unknown, NaN."""
+        scores: FloatArray = self.estimator.scores_ if X is None else self.estimator.predict(X)
+        return (scores, np.full(len(scores), np.nan)) if return_std else scores
+
+    def predict_proba(self, pairs: Any, users: Any = None, X: Any = None) -> FloatArray:
+        """There are no probabilities."""
+        raise DataError(
+            f"a {name_of(self)} model gives scores and no probabilities: fit a gp model for them"
+        )
+
+    def ask(self, k: int = 1, criterion: str = "", *, user: Any = None) -> list[tuple[Any, Any]]:
+        """There is nothing to choose questions by."""
+        raise DataError(
+            f"a {name_of(self)} model does not know how sure it is: fit a gp model to ask questions"
+        )
+
+    def rank(self, user: Any = None, level: float = 0.95) -> Ranking:
+        """Items from best to worst; what is not known is NaN."""
+        unknown: Any = float("nan")
+        scores, data = np.asarray(self.predict()), self.comparisons_
+        tally = Tally.of(data)
+        rows = tuple(
+            RankedItem(
+                rank=place,
+                item=data.items[i],
+                utility=float(scores[i]),
+                **dict.fromkeys(("low", "high", "prob_best", "rank_low", "rank_high"), unknown),
+                comparisons=round(float(tally.compared[i])),
+                wins=round(float(tally.wins[i]), 1),
+            )
+            for place, i in enumerate(np.argsort(-scores, kind="stable"), start=1)
+        )
+        return Ranking(rows, level)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the estimator, with the comparisons that it was fitted to, to one file."""
+        self.estimator.save(path)
