@@ -50,18 +50,19 @@ def command(source: SourceOptions, names: tuple[str, ...], folds: int, output: O
     material = source.material(output)
     data = material.data
     wanted = dict.fromkeys(names or ("gp", source.chosen(material)[0]))
-    settings = _settings([source.chosen(material, name)[0] for name in wanted], source.settings)
+    settings = _settings([source.chosen(material, name)[0] for name in wanted], source.all_settings)
     for name, own in settings.items():
         output.tell_spared(name, spared(name, data, only_scored=True), own)
     models = {name: only_scored(name, data, own) for name, own in settings.items()}
     with output.progress("evaluating") as advance:
-        found = cross_validate(models, material, folds, source.settings["random_state"], advance)
+        found = cross_validate(models, material, folds, source.seed, advance)
     output.rows(found.to_dicts(), FORMATS, folds=folds, comparisons=found.n_comparisons)
     best = found.best.model
     if best == BASELINE:
         output.suggest("the baseline is enough here; more comparisons or features may change that")
     else:
-        chosen = replace(source, model=best, settings=settings[best])
+        own = {key: value for key, value in settings[best].items() if key in source.settings}
+        chosen = replace(source, model=best, settings=own)
         output.suggest(f"penchant fit {chosen.spelled}")
 
 

@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from pathlib import Path
 from time import perf_counter
@@ -27,49 +27,47 @@ ROLES = ("winner", "loser", "user", "tie", "count")
 
 
 @dataclass(frozen=True)
-class SourceOptions:
+class SourceOptions(Files):
     """What to learn from, and how."""
 
-    files: Files
-    model: str
-    settings: dict[str, Any]  # of the estimator
-    was_changed: bool  # whether any option about data was given
+    model: str = "auto"
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the estimator
+    seed: int = 0
 
     @property
     def is_model(self) -> bool:
         """Whether the file is a model that was fitted before."""
-        return Path(self.files.comparisons).suffix == SUFFIX
+        return Path(self.comparisons).suffix == SUFFIX
+
+    @property
+    def all_settings(self) -> dict[str, Any]:
+        """Those of the estimator, the seed among them."""
+        return {"random_state": self.seed, **self.settings}
 
     @property
     def spelled(self) -> str:
         """The source and the options about data, to be typed again."""
-        files = self.files
-        words = ["votes.csv" if files.comparisons == "-" else files.comparisons]
-        words += ["--items", files.items] if files.items else []
-        words += ["--users", files.users] if files.users else []
-        for name, kind, path in files.relations:
+        flags = [("--items", self.items), ("--users", self.users)]
+        for name, kind, path in self.relations:
             label = name if kind == RELATION_KINDS[0] else f"{name}:{kind}"
-            words += ["--relation", f"{label}={path}"]
-        for role, column in (files.columns or {}).items():
-            words += ["--column", f"{role}={column}"]
-        words += ["--skip-bad"] if files.skip_bad else []
-        words += ["--model", self.model] if self.model != "auto" else []
+            flags.append(("--relation", f"{label}={path}"))
+        flags += [("--column", f"{role}={name}") for role, name in self.columns.items()]
+        flags.append(("--model", self.model if self.model != "auto" else None))
         for name, value in self.settings.items():
-            if name != "random_state":
-                words += [
-                    "--set",
-                    f"{name}={value if isinstance(value, str) else json.dumps(value)}",
-                ]
-        return shlex.join(words)
+            text = value if isinstance(value, str) else json.dumps(value)
+            flags.append(("--set", f"{name}={text}"))
+        words = ["votes.csv" if self.comparisons == "-" else self.comparisons]
+        words += [word for flag, value in flags if value for word in (flag, value)]
+        return shlex.join(words + ["--skip-bad"] * self.skip_bad)
 
     def material(self, output: Output) -> Material:
         """Read the data, and say what is there."""
         if self.is_model:
             raise click.UsageError(
-                f"{self.files.comparisons} is a fitted model: this command needs the comparisons"
+                f"{self.comparisons} is a fitted model: this command needs the comparisons"
             )
         with output.progress("reading"):
-            material = read_material(self.files, output.note)
+            material = read_material(self, output.note)
         output.note(material.data.describe().splitlines()[0])
         return material
 
@@ -83,7 +81,7 @@ class SourceOptions:
 
     def fit(self, material: Material, output: Output) -> FittedModel:
         """Choose and fit a model."""
-        return fit_and_tell(material, self.chosen(material), output, self.settings)
+        return fit_and_tell(material, self.chosen(material), output, self.all_settings)
 
     def fitted(
         self, output: Output, *, user: str | None = None, items: Sequence[str] = ()
@@ -103,12 +101,11 @@ class SourceOptions:
             if perf_counter() - begin > PATIENCE:
                 output.note(f"tip: penchant fit {self.spelled} keeps the model for the next time")
             return fitted
-        if self.was_changed:
+        if replace(self, seed=0) != SourceOptions(self.comparisons):
             raise click.UsageError(
-                f"{self.files.comparisons} is a fitted model: options about data belong to "
-                "`penchant fit`"
+                f"{self.comparisons} is a fitted model: options about data belong to `penchant fit`"
             )
-        return load(self.files.comparisons)
+        return load(self.comparisons)
 
 
 def check_usable(name: str, material: Material) -> None:
@@ -190,7 +187,7 @@ def target_option(default: str, what: str) -> Callable[..., Any]:
 def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add SOURCE and the options about data; the command receives them as `source`."""
 
-    @click.argument("path", metavar="SOURCE", type=FILE)
+    @click.argument("comparisons", metavar="SOURCE", type=FILE)
     @click.option("--items", metavar="FILE", type=FILE, help="Table with features of the items.")
     @click.option("--users", metavar="FILE", type=FILE, help="Table with features of the users.")
     @click.option(
@@ -227,22 +224,9 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
     @wraps(function)
-    def command(
-        path: str,
-        items: str | None,
-        users: str | None,
-        relations: tuple[tuple[str, str, str], ...],
-        columns: dict[str, str],
-        skip_bad: bool,
-        model: str,
-        settings: dict[str, Any],
-        seed: int,
-        **arguments: Any,
-    ) -> Any:
-        files = Files(path, items, users, relations, columns, skip_bad)
-        changed = files != Files(path, columns={}) or model != "auto" or bool(settings)
-        source = SourceOptions(files, model, {"random_state": seed, **settings}, changed)
-        return function(source=source, **arguments)
+    def command(**given: Any) -> Any:
+        own = {part.name: given.pop(part.name) for part in fields(SourceOptions)}
+        return function(source=SourceOptions(**own), **given)
 
     return command
 

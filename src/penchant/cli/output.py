@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import logging
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,7 +77,23 @@ class Output:
         columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(what, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            with _followed(lambda part: bar.update(task, description=f"{what}: {part}")):
+                yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def _followed(tell: Callable[[str], None]) -> Iterator[None]:
+    """Tell which part of a long computation has begun, as its log does."""
+    log = logging.getLogger("penchant")
+    handler, level = logging.Handler(logging.INFO), log.level
+    handler.emit = lambda record: tell(record.getMessage())  # type: ignore[method-assign]
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 Command = Callable[..., Any]

@@ -11,6 +11,7 @@ from penchant.cli.model_file import FittedModel
 from penchant.cli.options import FILE, SourceOptions, find_user, source_argument
 from penchant.cli.output import Output, output_options
 from penchant.cli.tables import read_table
+from penchant.data.names import Lookup
 from penchant.workflow.encoding import Encoded, as_names
 
 PAIR_FORMATS = {"first": "", "second": "", "user": "", "probability": ".3f"}
@@ -115,8 +116,11 @@ def _probabilities(
     pairs: list[tuple[Any, Any]] = [(first, second) for first, second, _ in questions]
     X = None
     if new is not None and fitted.X is not None:
-        names, X = [*fitted.data.items, *new.names], np.concatenate([fitted.X, new])
-        pairs = _rows(pairs, names, len(new))
+        # of a name in both, the new row counts
+        row = {name: k for k, name in enumerate((*fitted.data.items, *new.names))}
+        index = Lookup(tuple(row), "item").pairs(pairs)
+        pairs = np.array(list(row.values()))[index].tolist()
+        X = np.concatenate([fitted.X, new])
     found = np.empty(len(pairs))
     for is_named in (True, False):
         some = [k for k, (*_, who) in enumerate(questions) if (who is not None) == is_named]
@@ -124,15 +128,3 @@ def _probabilities(
             who = [questions[k][2] for k in some] if is_named else None
             found[some] = fitted.model.predict_proba([pairs[k] for k in some], who, X)
     return found.tolist()
-
-
-def _rows(pairs: list[tuple[Any, Any]], names: list[Any], n_new: int) -> list[tuple[Any, Any]]:
-    """Pairs as rows of the old and the new items; of a name in both, the new row counts."""
-    row = {name: k for k, name in enumerate(names)}
-    unknown = [name for pair in pairs for name in pair if name not in row]
-    if unknown:
-        raise pc.DataError(
-            f"unknown item {unknown[0]!r}: it is neither among the {len(names) - n_new} items of "
-            f"the model nor among the {n_new} new ones"
-        )
-    return [(row[a], row[b]) for a, b in pairs]

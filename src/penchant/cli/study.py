@@ -2,11 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 import penchant as pc
@@ -25,7 +23,7 @@ class Files:
     items: str | None = None
     users: str | None = None
     relations: tuple[tuple[str, str, str], ...] = ()  # name, kind, path
-    columns: Mapping[str, str] | None = None  # role → name of the column
+    columns: Mapping[str, str] = field(default_factory=dict)  # role → name of the column
     skip_bad: bool = False
 
 
@@ -62,7 +60,7 @@ def _encoded(path: str, names: Sequence[Any], what: str, note: Callable[[str], N
 def _comparisons(files: Files) -> pc.Comparisons:
     with local_file(files.comparisons) as path:
         try:
-            return pc.read_comparisons(path, skip_bad=files.skip_bad, **(files.columns or {}))
+            return pc.read_comparisons(path, skip_bad=files.skip_bad, **files.columns)
         except pc.DataError as error:
             raise pc.DataError(f"{error}{_hint(str(error))}") from None
 
@@ -96,24 +94,16 @@ def _relation(table: FileTable, kind: str, names: Sequence[Any]) -> Any:
             "link (and may have a third, called weight)"
         )
     first, second = list(table.columns.values())[:2]
-    code = {name: index for index, name in enumerate(names)}
-    rows = _codes(first, code, names, table)
-    weight = _weights(table)
+    others = tuple(dict.fromkeys(second)) if kind == "bipartite" else names
+    ends = _codes(first, names, table), _codes(second, others, table)
+    links = sparse.csr_array((_weights(table), ends), shape=(len(names), len(others)))
     if kind == "bipartite":
-        others = {name: index for index, name in enumerate(dict.fromkeys(map(str, second)))}
-        columns = np.array([others[str(cell)] for cell in second])
-        shape = (len(names), len(others))
-        return pc.kernels.bipartite(sparse.csr_array((weight, (rows, columns)), shape=shape))
-    columns = _codes(second, code, names, table)
-    links = sparse.csr_array((weight, (rows, columns)), shape=(len(names),) * 2)
-    if kind == "directed":
-        return pc.kernels.directed(links)
-    return links.maximum(links.T)
+        return pc.kernels.bipartite(links)
+    return pc.kernels.directed(links) if kind == "directed" else links.maximum(links.T)
 
 
-def _codes(
-    cells: Sequence[Any], code: Mapping[Any, int], names: Sequence[Any], table: FileTable
-) -> NDArray[np.intp]:
+def _codes(cells: Sequence[Any], names: Sequence[Any], table: FileTable) -> list[int]:
+    code = {name: index for index, name in enumerate(names)}
     found = as_names(cells, names)
     for row, name in enumerate(found, start=1):
         if name not in code:
@@ -121,15 +111,15 @@ def _codes(
                 f"{table.source} row {row} links {name!r}, which is not one of the {len(names)} "
                 "items: correct the name or add it to the items"
             )
-    return np.array([code[name] for name in found], dtype=np.intp)
+    return [code[name] for name in found]
 
 
-def _weights(table: FileTable) -> NDArray[np.float64]:
+def _weights(table: FileTable) -> list[float]:
     column = next((name for name in table.columns if name.lower() == "weight"), None)
     if column is None:
-        return np.ones(len(table))
+        return [1.0] * len(table)
     try:
-        return np.array([float(cell) for cell in table.columns[column]])
+        return [float(cell) for cell in table.columns[column]]
     except (TypeError, ValueError):
         raise pc.DataError(
             f"column {column!r} of {table.source} holds something that is not a number: every "

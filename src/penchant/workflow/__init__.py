@@ -1,24 +1,13 @@
 """From a table to an answer: encode features, choose a model, compare models, write a report.
 
-What the command line does, for notebooks and programs.
+What the command line does, for notebooks and programs; the functions are also at the top, such as
+`penchant.evaluate`.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from penchant.workflow.choosing import Choice as Choice
-    from penchant.workflow.choosing import choose_model as choose_model
-    from penchant.workflow.encoding import Encoded as Encoded
-    from penchant.workflow.encoding import encode as encode
-    from penchant.workflow.evaluation import Evaluation as Evaluation
-    from penchant.workflow.evaluation import evaluate as evaluate
-    from penchant.workflow.reporting import report as report
+from typing import Any
 
 _MODULE = {
-    "Choice": "choosing",
-    "Encoded": "encoding",
-    "Evaluation": "evaluation",
     "choose_model": "choosing",
     "encode": "encoding",
     "evaluate": "evaluation",

@@ -35,6 +35,19 @@ BASELINE = "bradley-terry"
 """Everybody taken together, one strength an item, ridge-penalised logistic regression."""
 
 
+class Scores(NamedTuple):
+    """Accuracy, and for probabilities the log loss and the calibration error, else NaN."""
+
+    accuracy: float
+    log_loss: float
+    calibration_error: float
+
+    def cells(self, error: float) -> tuple[str, ...]:
+        """As texts; error: of the accuracy."""
+        known = ("–" if np.isnan(value) else f"{value:.3f}" for value in self[1:])
+        return (f"{self.accuracy:.3f} ± {error:.3f}", *known)
+
+
 class Evaluated(NamedTuple):
     """One model's scores, each a mean over folds and its standard error.
 
@@ -49,6 +62,11 @@ class Evaluated(NamedTuple):
     calibration_error: float
     calibration_error_se: float
     seconds: float
+
+    @property
+    def scores(self) -> Scores:
+        """The means."""
+        return Scores(self.accuracy, self.log_loss, self.calibration_error)
 
 
 @dataclass(frozen=True)
@@ -81,32 +99,16 @@ class Evaluation:
         return pandas.DataFrame(self.to_dicts())
 
     def _cells(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                row.model,
-                f"{row.accuracy:.3f} ± {row.accuracy_se:.3f}",
-                _number(row.log_loss),
-                _number(row.calibration_error),
-                f"{row.seconds:.1f}",
-            )
-            for row in self.rows
-        ]
+        return [(r.model, *r.scores.cells(r.accuracy_se), f"{r.seconds:.1f}") for r in self.rows]
 
     def _repr_html_(self) -> str:
-        return html.table(self._caption, self._cells(), _HEADER)
-
-    @property
-    def _caption(self) -> str:
-        return f"{self.n_comparisons:,} comparisons, each predicted in one of {self.folds} folds"
+        caption = f"{self.n_comparisons:,} comparisons, each predicted in one of {self.folds} folds"
+        return html.table(caption, self._cells(), _HEADER)
 
     def __str__(self) -> str:
         lines = [_HEADER, *self._cells()]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-
-
-def _number(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.3f}"
 
 
 _HEADER = ("model", "accuracy", "log loss", "calibration error", "seconds")
@@ -124,13 +126,13 @@ class HeldOut:
     is_probability: bool
     seconds: float
 
-    def scores(self) -> tuple[float, float, float]:
-        """Accuracy, and for probabilities the log loss and the calibration error."""
+    def scores(self) -> Scores:
+        """How good they are."""
         p, count = self.prob, self.count
         accuracy = 1.0 - pair_error(p, count)
         if not self.is_probability:
-            return accuracy, np.nan, np.nan
-        return accuracy, log_loss(p, count), calibration(p, counts=count).error
+            return Scores(accuracy, np.nan, np.nan)
+        return Scores(accuracy, log_loss(p, count), calibration(p, counts=count).error)
 
     def accuracy_error(self) -> float:
         """Standard error of the accuracy, each comparison taken for independent."""

@@ -14,7 +14,7 @@ def facts(data: Comparisons) -> list[tuple[str, str]]:
     times += np.bincount(data.loser, data.count, data.n_items)
     _, labels = data.components()
     used = data.compared()
-    asked, both = _judged_twice(data)
+    total, *wins = _wins_of_pairs(data.pooled() if data.users else data)
     rows = [
         ("comparisons", f"{data.n_comparisons:,}"),
         ("distinct comparisons", f"{len(data):,}"),
@@ -23,16 +23,17 @@ def facts(data: Comparisons) -> list[tuple[str, str]]:
         ("groups of items connected by comparisons", f"{len(np.unique(labels[used])):,}"),
         ("comparisons an item, least to most", f"{times.min():,.0f} to {times.max():,.0f}"),
         ("ties", f"{ties:,} ({ties / data.n_comparisons:.0%})"),
-        ("pairs of items judged more than once", f"{asked:,}"),
-        ("of these, judged both ways", f"{both:,}"),
+        ("pairs of items judged more than once", f"{(total > 1).sum():,}"),
+        ("of these, judged both ways", f"{(np.minimum(*wins) > 0).sum():,}"),
     ]
     if data.user is not None:
         per_user = np.bincount(data.user, data.count, data.n_users)
         spread = f"{per_user.min():,.0f} to {per_user.max():,.0f}"
+        contradicted = np.minimum(*_wins_of_pairs(data, data.user)[1:]).sum()
         rows += [
             ("people", f"{data.n_users:,}"),
             ("comparisons a person, least to most", spread),
-            ("times a person contradicted their own answer", f"{_contradictions(data):,}"),
+            ("times a person contradicted their own answer", f"{contradicted:,.0f}"),
         ]
     return rows
 
@@ -43,27 +44,12 @@ def concerns(data: Comparisons) -> list[str]:
     return [_sentence(message) for check in checks if (message := check(data)) is not None]
 
 
-def _judged_twice(data: Comparisons) -> tuple[int, int]:
-    """Pairs of items with two answers or more, and those of them with wins of both items."""
-    pooled = data.pooled() if data.users else data
-    low, high = np.minimum(pooled.winner, pooled.loser), np.maximum(pooled.winner, pooled.loser)
-    _, pair = np.unique(low * data.n_items + high, return_inverse=True)
-    total = np.bincount(pair, pooled.count)
-    wins_low = np.bincount(pair, pooled.count * (~pooled.tie & (pooled.winner == low)))
-    wins_high = np.bincount(pair, pooled.count * (~pooled.tie & (pooled.winner == high)))
-    return int((total > 1).sum()), int(((wins_low > 0) & (wins_high > 0)).sum())
-
-
-def _contradictions(data: Comparisons) -> int:
-    """Answers of a person for one item of a pair and, another time, for the other."""
-    user: Any = data.user
+def _wins_of_pairs(data: Comparisons, who: Any = 0) -> list[Any]:
+    """(k,) answers to each pair of items, wins of one and wins of the other; apart by `who`."""
     low, high = np.minimum(data.winner, data.loser), np.maximum(data.winner, data.loser)
-    key = (user * data.n_items + low) * data.n_items + high
-    _, case = np.unique(key, return_inverse=True)
-    decided = ~data.tie
-    for_low = np.bincount(case, data.count * (decided & (data.winner == low)))
-    for_high = np.bincount(case, data.count * (decided & (data.winner == high)))
-    return int(np.minimum(for_low, for_high).sum())
+    _, pair = np.unique((who * data.n_items + low) * data.n_items + high, return_inverse=True)
+    first, second = (~data.tie & (data.winner == item) for item in (low, high))
+    return [np.bincount(pair, data.count * which) for which in (1, first, second)]
 
 
 def _sentence(message: str) -> str:

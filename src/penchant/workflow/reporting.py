@@ -30,7 +30,7 @@ SHOWN_RANKS = 30
 SHOWN_WINS = 20
 N_QUESTIONS = 5
 FEWEST = 50
-"""With fewer comparisons a held-out fifth says nothing."""
+"""With fewer comparisons, ties aside, a held-out fifth says nothing."""
 MAPPED = 2_000
 """About so many people are on the map; the utilities of all would fill the memory."""
 LEVEL = 0.95
@@ -98,7 +98,7 @@ def report(
 def check(material: Material, model: Any, why: str) -> Findings:
     """Hold out a fifth, and let the model and the baseline predict it from the rest."""
     data = material.data
-    if data.n_comparisons < FEWEST or data.tie.all():
+    if data.count[~data.tie].sum() < FEWEST:
         too_few = "There are too few comparisons to hold some out and check predictions on them."
         return Findings(material, model, why, {}, too_few)
     if missing := _not_given(model, material):
@@ -119,8 +119,8 @@ def _learned_from(model: Any) -> Comparisons:
         data: Comparisons = model.comparisons_
     except AttributeError:
         raise DataError(
-            f"this {name_of(model)} model does not know the comparisons that it was fitted to: "
-            "give the comparisons instead of the model"
+            f"this {name_of(model)} model is not fitted, or does not know the comparisons that it "
+            "was fitted to: give the comparisons instead of the model"
         ) from None
     return data
 
@@ -252,7 +252,10 @@ def _trust(findings: Findings) -> str:
     )
     body += html.table(
         "Predictions of held-out comparisons",
-        [(name, *_scores(result)) for name, result in findings.held_out.items()],
+        [
+            (name, *result.scores().cells(result.accuracy_error()))
+            for name, result in findings.held_out.items()
+        ],
         ("model", "share foreseen", "log loss (less is better)", "calibration error"),
     )
     if held_out.is_probability:
@@ -266,13 +269,6 @@ def _trust(findings: Findings) -> str:
             "26rem",
         )
     return body
-
-
-def _scores(held_out: HeldOut) -> Iterator[str]:
-    accuracy, *others = held_out.scores()
-    yield f"{accuracy:.3f} ± {held_out.accuracy_error():.3f}"
-    for value in others:
-        yield "–" if isnan(value) else f"{value:.3f}"
 
 
 def _communities(model: Any) -> Iterator[Section]:
