@@ -170,6 +170,40 @@ def test_models_of_people_rank_and_predict_for_one_person(run, kind, more):
     assert "nobody of that name" in run("rank", f"{kind}.penchant", "--user", "x", code=3).stderr
 
 
+def test_models_of_people_use_relations_too(run):
+    run(
+        "fit",
+        "votes.csv",
+        "--model",
+        "community",
+        "--relation",
+        "near=links.csv",
+        "-o",
+        "c.penchant",
+    )
+    assert "relation='near'" in repr(pc.load("c.penchant").kernel_)
+
+
+def test_a_saved_scorer_ranks_everybody_and_nobody_in_particular(run):
+    run("fit", "votes.csv", "--model", "rank-rls", "--items", "items.csv", "-o", "s.penchant")
+    shown = rows(run("rank", "s.penchant", "--csv"))
+    assert (shown[0]["low"], shown[0]["prob_best"]) == ("", "")
+    assert sum(int(row["comparisons"]) for row in shown) == 2 * 12 * 12
+    new = rows(run("predict", "s.penchant", "--new-items", "items.csv", "--csv"))
+    utility = {row["item"]: float(row["utility"]) for row in shown}
+    assert all(float(row["utility"]) == pytest.approx(utility[row["item"]]) for row in new)
+    assert "everybody together" in run("rank", "s.penchant", "--user", "user 01", code=3).stderr
+
+
+def test_pairs_of_somebody_and_of_anybody_can_be_asked_at_once(run):
+    run("fit", "votes.csv", "--model", "multi-user", "-o", "m.penchant")
+    Path("asked.csv").write_text("first,second,user\nitem 01,item 02,user 03\n")
+    found = rows(run("predict", "m.penchant", "asked.csv", "--pair", "item 01", "item 02", "--csv"))
+    model = pc.load("m.penchant")
+    expected = [model.predict_proba([("item 01", "item 02")], who)[0] for who in (None, "user 03")]
+    assert [float(row["probability"]) for row in found] == pytest.approx(expected)
+
+
 def test_groups_add_up(run):
     groups = json.loads(run("groups", "votes.csv", "--json").stdout)
     assert sum(group["size"] for group in groups["rows"]) == pytest.approx(12)

@@ -214,3 +214,11 @@ def test_standard_input_in_every_format(run):
     for content in (text, gzip.compress(text), lines):
         assert '"tea"' in run("rank", "-", "--json", "-q", input=content).stdout
     assert "standard input is empty" in run("rank", "-", code=3, input=b"").stderr
+
+
+def test_python_dash_m_is_the_command_line():
+    done = subprocess.run(
+        [sys.executable, "-m", "penchant", "rank"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "Usage: penchant rank" in done.stderr

@@ -156,12 +156,13 @@ class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
             )
         fitted = self.estimator.fit(X, data)
         # kept with the estimator, so that its file knows the items too
-        fitted.comparisons_, fitted.scores_ = data, fitted.predict(X)
+        fitted.comparisons_ = data.pooled() if data.users else data
+        fitted.scores_ = fitted.predict(X)
         return self
 
     @property
     def comparisons_(self) -> Comparisons:
-        """The data that were fitted."""
+        """The data that were fitted, everybody's together."""
         data: Comparisons = self.estimator.comparisons_
         return data
 
