@@ -5,7 +5,6 @@ import io
 import json
 import shlex
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -26,7 +25,7 @@ def quick_chains(monkeypatch):
 
     defaults = {**CommunityGP.__init__.__kwdefaults__, "n_sweeps": 8, "n_chains": 1}
     monkeypatch.setattr(CommunityGP.__init__, "__kwdefaults__", defaults)
-    monkeypatch.setitem(models.KINDS, "community", replace(models.KINDS["community"], brief={}))
+    monkeypatch.setattr(models, "BRIEF", {})
 
 
 def rows(result):
@@ -255,8 +254,7 @@ def test_fits_that_are_only_scored_are_brief_unless_told_otherwise(run, monkeypa
         return fit(self, model)
 
     fit = models.Material.fit
-    brief = replace(models.KINDS["community"], brief={"n_sweeps": 60, "n_chains": 1})
-    monkeypatch.setitem(models.KINDS, "community", brief)
+    monkeypatch.setattr(models, "BRIEF", {"community": {"n_sweeps": 60, "n_chains": 1}})
     monkeypatch.setattr(models.Material, "fit", spy)
     arguments = ("evaluate", "votes.csv", "--with", "community", "--folds", "2")
     told = run(*arguments).stderr

@@ -11,7 +11,7 @@ from penchant.cli import COMMANDS, ask, main
 from penchant.cli.options import ROLES
 from penchant.cli.study import RELATION_KINDS
 from penchant.workflow.choosing import FEW_ANSWERS, FEW_PEOPLE
-from penchant.workflow.models import KINDS, MANY_PEOPLE
+from penchant.workflow.models import FOR_MANY, KINDS, MANY_PEOPLE
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 
@@ -26,7 +26,7 @@ def test_roles_and_thresholds_are_those_of_the_code():
     assert f"fewer than {FEW_PEOPLE} users" in TEXT
     assert f"fewer than {FEW_ANSWERS} comparisons a person" in TEXT
     assert f"more than\n{MANY_PEOPLE:,} people" in TEXT
-    assert f"one chain of {KINDS['community'].for_many['n_sweeps']} sweeps" in TEXT
+    assert f"one chain of {FOR_MANY['community']['n_sweeps']} sweeps" in TEXT
 
 
 def test_every_option_that_the_document_names_exists():

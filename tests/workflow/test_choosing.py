@@ -34,7 +34,7 @@ def test_by_the_data(data, about, name, why):
     assert choice.name == name
     assert why in choice.why
     assert str(choice) == f"{name}: {choice.why}"
-    assert type(choice.model).__name__ == models.KINDS[name].estimator
+    assert type(choice.model) is models.KINDS[name]
     assert choice.model.random_state == 3
 
 

@@ -8,7 +8,7 @@ import penchant as pc
 from penchant.errors import DataError
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.workflow.evaluation import BASELINE, BradleyTerry, hold_out
-from penchant.workflow.models import KINDS, Material, Scorer
+from penchant.workflow.models import BRIEF, Material, Scorer
 
 QUICK = {
     "multi-user": pc.MultiUserGP(optimize=None, progress=False),
@@ -83,7 +83,7 @@ def test_names_are_models_too(study, monkeypatch):
     table = pc.evaluate(["auto", "gp"], study.comparisons, folds=2)
     assert [row.model for row in table] == [BASELINE, "community", "gp"]
     given = next(params for params in seen if "n_sweeps" in params)
-    assert {key: given[key] for key in KINDS["community"].brief} == KINDS["community"].brief
+    assert {key: given[key] for key in BRIEF["community"]} == BRIEF["community"]
     assert given["random_state"] == 0
 
 

@@ -8,7 +8,7 @@ import click
 from penchant.cli.options import SourceOptions, source_argument
 from penchant.cli.output import Output, output_options
 from penchant.workflow.evaluation import BASELINE, cross_validate, only_scored
-from penchant.workflow.models import KINDS, spared
+from penchant.workflow.models import KINDS, settings_of, spared
 
 FORMATS = {
     "model": "",
@@ -68,7 +68,7 @@ def command(source: SourceOptions, names: tuple[str, ...], folds: int, output: O
 
 def _settings(names: list[str], given: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Each setting goes to the models that have it."""
-    has = {name: KINDS[name].settings for name in names}
+    has = {name: settings_of(name) for name in names}
     for setting in given:
         if not any(setting in known for known in has.values()):
             listed = ", ".join(names)

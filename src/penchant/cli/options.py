@@ -17,7 +17,15 @@ from penchant.cli.output import Output
 from penchant.cli.study import RELATION_KINDS, Files, read_material
 from penchant.workflow.choosing import choose
 from penchant.workflow.encoding import Encoded, as_names
-from penchant.workflow.models import KINDS, Material, build, spared
+from penchant.workflow.models import (
+    KINDS,
+    Material,
+    build,
+    knows_only_features,
+    settings_of,
+    spared,
+    tells_people_apart,
+)
 
 PATIENCE = 10.0
 """Seconds after which fitting the same model again would annoy."""
@@ -94,8 +102,8 @@ class SourceOptions(Files):
             begin = perf_counter()
             material = self.material(output)
             data = material.data
-            is_of_people = KINDS[self.chosen(material)[0]].of_people
-            find_user(data.users if is_of_people else (), user)
+            name, _ = self.chosen(material)
+            find_user(data.users if tells_people_apart(name) else (), user)
             data.item_index(as_names(items, data.items))
             fitted = self.fit(material, output)
             if perf_counter() - begin > PATIENCE:
@@ -110,18 +118,17 @@ class SourceOptions(Files):
 
 def check_usable(name: str, material: Material) -> None:
     """Whether a model that was asked for can learn from what there is."""
-    kind = KINDS[name]
-    if kind.of_people and material.data.user is None:
+    if tells_people_apart(name) and material.data.user is None:
         raise pc.DataError(
             f"--model {name} learns tastes of people, but no column says who made each "
             "comparison: name it with --column user=NAME, or use --model gp"
         )
-    if kind.by_features and material.X is None:
+    if knows_only_features(name) and material.X is None:
         raise pc.DataError(
             f"--model {name} ranks items by their features: give them with --items FILE, or use "
             "--model gp"
         )
-    if kind.by_features and material.relations:
+    if knows_only_features(name) and material.relations:
         raise pc.DataError(
             f"--model {name} does not use relations: leave out --relation, or use --model gp"
         )
@@ -153,7 +160,7 @@ def fit_and_tell(
     output.note(f"model: {name} ({why})")
     output.tell_spared(name, spared(name, material.data), settings)
     begin = perf_counter()
-    if "progress" in KINDS[name].settings:  # it shows a bar of its own
+    if "progress" in settings_of(name):  # it shows a bar of its own
         bar = {"progress": not output.quiet}
         model = material.fit(build(name, material.data, {**bar, **settings}))
     else:

@@ -116,11 +116,8 @@ def _probabilities(
     pairs: list[tuple[Any, Any]] = [(first, second) for first, second, _ in questions]
     X = None
     if new is not None and fitted.X is not None:
-        # of a name in both, the new row counts
-        row = {name: k for k, name in enumerate((*fitted.data.items, *new.names))}
-        index = Lookup(tuple(row), "item").pairs(pairs)
-        pairs = np.array(list(row.values()))[index].tolist()
-        X = np.concatenate([fitted.X, new])
+        X = fitted.X.joined(new)
+        pairs = Lookup(X.names, "item").pairs(pairs).tolist()
     found = np.empty(len(pairs))
     for is_named in (True, False):
         some = [k for k, (*_, who) in enumerate(questions) if (who is not None) == is_named]

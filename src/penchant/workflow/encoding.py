@@ -109,6 +109,12 @@ class Encoded:
         names = _names(as_columns(table), self.encoding.id_column, len(values))
         return Encoded(values, tuple(names), self.encoding)
 
+    def joined(self, new: "Encoded") -> "Encoded":
+        """These rows and then new ones; of a name in both, the new row counts."""
+        kept = [k for k, name in enumerate(self.names) if name not in set(new.names)]
+        names = (*(self.names[k] for k in kept), *new.names)
+        return Encoded(np.concatenate([self.values[kept], new.values]), names, self.encoding)
+
     def __len__(self) -> int:
         return len(self.values)
 

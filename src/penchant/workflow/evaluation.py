@@ -26,8 +26,8 @@ from penchant.workflow.models import (
     Scorer,
     as_model,
     build,
-    kind_called,
     name_of,
+    settings_of,
     spared,
 )
 
@@ -235,7 +235,7 @@ def _contestants(models: Any, material: Material, seed: int) -> dict[str, Any]:
     for label, model in given:
         if isinstance(model, str):
             name = choose(material)[0] if model == "auto" else model
-            own = {"random_state": seed} if "random_state" in kind_called(name).settings else {}
+            own = {"random_state": seed} if "random_state" in settings_of(name) else {}
             model = only_scored(name, material.data, own)
         model = as_model(model)
         label = label or name_of(model)

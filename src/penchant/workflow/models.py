@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
 from inspect import signature
 from os import PathLike
 from typing import Any, Self
@@ -12,55 +11,31 @@ from sklearn.base import BaseEstimator
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.models.community_gp import CommunityGP
 from penchant.models.contract import UtilityModel
+from penchant.models.kpc_rank import KPCRank
+from penchant.models.multi_user_gp import MultiUserGP
+from penchant.models.preference_gp import PreferenceGP
+from penchant.models.rank_rls import RankRLS
 from penchant.models.ranking import RankedItem, Ranking, Tally
 from penchant.numerics.types import FloatArray
 
-
-@dataclass(frozen=True)
-class ModelKind:
-    """A model by name.
-
-    of_people: whether it tells them apart, and so needs to know who said what. by_features:
-    whether it knows items by nothing else. brief: settings with which it predicts nearly as well
-    in a fraction of the time, for fits that are only scored. for_many: settings for very many
-    people.
-    """
-
-    estimator: str
-    module: str
-    of_people: bool = False
-    by_features: bool = False
-    brief: Mapping[str, Any] | None = None
-    for_many: Mapping[str, Any] | None = None
-
-    def load(self) -> type[Any]:
-        """The class of the estimator, imported when it is first needed."""
-        cls: type[Any] = getattr(import_module(f"penchant.models.{self.module}"), self.estimator)
-        return cls
-
-    @property
-    def settings(self) -> list[str]:
-        """Names of the settings that the estimator has."""
-        return list(self.load()().get_params(deep=False))
-
-
-KINDS = {
-    "gp": ModelKind("PreferenceGP", "preference_gp"),
-    "multi-user": ModelKind("MultiUserGP", "multi_user_gp", of_people=True),
-    "community": ModelKind(
-        "CommunityGP",
-        "community_gp",
-        of_people=True,
-        # on the cars data a log loss of 0.320 in 6 s a fit, against 0.316 in 14 s
-        brief={"n_sweeps": 60, "n_chains": 1},
-        # so many votes settle early: ten million by 200,000 people did in three sweeps
-        for_many={"sampler": "blocked", "n_sweeps": 20, "n_chains": 1},
-    ),
-    "rank-rls": ModelKind("RankRLS", "rank_rls", by_features=True),
-    "kpc-rank": ModelKind("KPCRank", "kpc_rank", by_features=True),
+KINDS: dict[str, type[Any]] = {
+    "gp": PreferenceGP,
+    "multi-user": MultiUserGP,
+    "community": CommunityGP,
+    "rank-rls": RankRLS,
+    "kpc-rank": KPCRank,
 }
 """Every model that can be asked for by name."""
+BRIEF: dict[str, dict[str, Any]] = {"community": {"n_sweeps": 60, "n_chains": 1}}
+"""Settings with which a model predicts nearly as well in a fraction of the time, for fits that are
+only scored: on the cars data a log loss of 0.320 in 6 s a fit, against 0.316 in 14 s."""
+FOR_MANY: dict[str, dict[str, Any]] = {
+    "community": {"sampler": "blocked", "n_sweeps": 20, "n_chains": 1}
+}
+"""Settings for very many people, whose votes settle early: ten million by 200,000 people did in
+three sweeps."""
 MANY_PEOPLE = 5_000
 """With more people, reassigning them one after another takes longer than it is worth."""
 
@@ -93,31 +68,39 @@ class Material:
         return model.fit(self.X, self.data, **further)
 
 
-def kind_called(name: str) -> ModelKind:
-    """The model of a short name."""
+def tells_people_apart(name: str) -> bool:
+    """Whether a model needs to know who said what."""
+    return "user_features" in signature(KINDS[name].fit).parameters
+
+
+def knows_only_features(name: str) -> bool:
+    """Whether a model knows items by nothing else."""
+    return not issubclass(KINDS[name], UtilityModel)
+
+
+def settings_of(name: str) -> list[str]:
+    """Names of the settings that the model of a short name has."""
     if name not in KINDS:
         raise DataError(f"there is no model called {name!r}: the names are {', '.join(KINDS)}")
-    return KINDS[name]
+    return list(KINDS[name]().get_params(deep=False))
 
 
 def build(name: str, data: Comparisons, settings: Mapping[str, Any] | None = None) -> Any:
     """An estimator with settings that suit the data, and those given on top."""
-    kind = kind_called(name)
-    known, given = kind.settings, dict(settings or {})
+    known, given = settings_of(name), dict(settings or {})
     if unknown := set(given) - set(known):
         raise DataError(
             f"{min(unknown)}: a {name} model has no such setting; it has {', '.join(known)}"
         )
     suited = {"likelihood": "ties" if data.tie.any() else "probit", "progress": False}
     chosen = {key: value for key, value in suited.items() if key in known}
-    return as_model(kind.load()(**{**chosen, **spared(name, data), **given}))
+    return as_model(KINDS[name](**{**chosen, **spared(name, data), **given}))
 
 
 def spared(name: str, data: Comparisons, only_scored: bool = False) -> dict[str, Any]:
     """Settings that spare time: where there are very many people, or a fit is only scored."""
-    kind = KINDS[name]
-    settings = dict(kind.brief or {}) if only_scored else {}
-    return settings | dict((kind.for_many or {}) if data.n_users > MANY_PEOPLE else {})
+    brief = BRIEF.get(name, {}) if only_scored else {}
+    return brief | (FOR_MANY.get(name, {}) if data.n_users > MANY_PEOPLE else {})
 
 
 def as_model(estimator: Any) -> Any:
@@ -134,8 +117,8 @@ def as_model(estimator: Any) -> Any:
 
 def name_of(model: Any) -> str:
     """What a model is called: its short name, or that of its class."""
-    estimator = type(getattr(model, "estimator", model)).__name__
-    return next((name for name, kind in KINDS.items() if kind.estimator == estimator), estimator)
+    estimator = type(getattr(model, "estimator", model))
+    return next((name for name, kind in KINDS.items() if kind is estimator), estimator.__name__)
 
 
 class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
