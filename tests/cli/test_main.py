@@ -23,6 +23,12 @@ def test_help_lists_every_command_without_importing_any():
         assert re.search(rf"^  {name} +{re.escape(what)}$", shown.stdout, re.MULTILINE)
 
 
+def test_options_complete_without_loading_a_model():
+    code = "import sys, penchant.cli.rank; print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 @pytest.mark.slow
 def test_help_starts_within_three_times_an_import_of_click():
     def seconds(code):

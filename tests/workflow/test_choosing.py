@@ -34,7 +34,7 @@ def test_by_the_data(data, about, name, why):
     assert choice.name == name
     assert why in choice.why
     assert str(choice) == f"{name}: {choice.why}"
-    assert type(choice.model) is models.KINDS[name]
+    assert type(choice.model) is models.estimator_called(name)
     assert choice.model.random_state == 3
 
 

@@ -8,7 +8,8 @@ import penchant as pc
 from penchant.errors import DataError
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.workflow.evaluation import BASELINE, BradleyTerry, hold_out
-from penchant.workflow.models import BRIEF, Material, Scorer
+from penchant.workflow.models import BRIEF, Material
+from penchant.workflow.scorer import Scorer
 
 QUICK = {
     "multi-user": pc.MultiUserGP(optimize=None, progress=False),

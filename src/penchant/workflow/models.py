@@ -2,32 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from inspect import signature
-from os import PathLike
 from typing import Any, Self
-
-import numpy as np
-from sklearn.base import BaseEstimator
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.models.community_gp import CommunityGP
-from penchant.models.contract import UtilityModel
-from penchant.models.kpc_rank import KPCRank
-from penchant.models.multi_user_gp import MultiUserGP
-from penchant.models.preference_gp import PreferenceGP
-from penchant.models.rank_rls import RankRLS
-from penchant.models.ranking import RankedItem, Ranking, Tally
-from penchant.numerics.types import FloatArray
 
-KINDS: dict[str, type[Any]] = {
-    "gp": PreferenceGP,
-    "multi-user": MultiUserGP,
-    "community": CommunityGP,
-    "rank-rls": RankRLS,
-    "kpc-rank": KPCRank,
+KINDS = {
+    "gp": "preference_gp.PreferenceGP",
+    "multi-user": "multi_user_gp.MultiUserGP",
+    "community": "community_gp.CommunityGP",
+    "rank-rls": "rank_rls.RankRLS",
+    "kpc-rank": "kpc_rank.KPCRank",
 }
-"""Every model that can be asked for by name."""
+"""Every model that can be asked for by name, and its estimator, imported when first needed."""
 BRIEF: dict[str, dict[str, Any]] = {"community": {"n_sweeps": 60, "n_chains": 1}}
 """Settings with which a model predicts nearly as well in a fraction of the time, for fits that are
 only scored: on the cars data a log loss of 0.320 in 6 s a fit, against 0.316 in 14 s."""
@@ -68,21 +57,28 @@ class Material:
         return model.fit(self.X, self.data, **further)
 
 
+def estimator_called(name: str) -> type[Any]:
+    """The estimator of a short name."""
+    if name not in KINDS:
+        raise DataError(f"there is no model called {name!r}: the names are {', '.join(KINDS)}")
+    module, estimator = KINDS[name].split(".")
+    cls: type[Any] = getattr(import_module(f"penchant.models.{module}"), estimator)
+    return cls
+
+
 def tells_people_apart(name: str) -> bool:
     """Whether a model needs to know who said what."""
-    return "user_features" in signature(KINDS[name].fit).parameters
+    return "user_features" in signature(estimator_called(name).fit).parameters
 
 
 def knows_only_features(name: str) -> bool:
     """Whether a model knows items by nothing else."""
-    return not issubclass(KINDS[name], UtilityModel)
+    return not hasattr(estimator_called(name), "belief")
 
 
 def settings_of(name: str) -> list[str]:
-    """Names of the settings that the model of a short name has."""
-    if name not in KINDS:
-        raise DataError(f"there is no model called {name!r}: the names are {', '.join(KINDS)}")
-    return list(KINDS[name]().get_params(deep=False))
+    """Names of the settings that a model has."""
+    return list(estimator_called(name)().get_params(deep=False))
 
 
 def build(name: str, data: Comparisons, settings: Mapping[str, Any] | None = None) -> Any:
@@ -94,7 +90,7 @@ def build(name: str, data: Comparisons, settings: Mapping[str, Any] | None = Non
         )
     suited = {"likelihood": "ties" if data.tie.any() else "probit", "progress": False}
     chosen = {key: value for key, value in suited.items() if key in known}
-    return as_model(KINDS[name](**{**chosen, **spared(name, data), **given}))
+    return as_model(estimator_called(name)(**{**chosen, **spared(name, data), **given}))
 
 
 def spared(name: str, data: Comparisons, only_scored: bool = False) -> dict[str, Any]:
@@ -105,87 +101,19 @@ def spared(name: str, data: Comparisons, only_scored: bool = False) -> dict[str,
 
 def as_model(estimator: Any) -> Any:
     """An estimator that can rank and predict: itself, or one that only scores, given that face."""
-    if isinstance(estimator, UtilityModel | Scorer):
+    if hasattr(estimator, "rank"):
         return estimator
     if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
         raise DataError(
             f"{estimator!r} is no model: give an estimator such as PreferenceGP(), or one of the "
             f"names {', '.join(KINDS)}"
         )
+    from penchant.workflow.scorer import Scorer
+
     return Scorer(estimator)
 
 
 def name_of(model: Any) -> str:
     """What a model is called: its short name, or that of its class."""
-    estimator = type(getattr(model, "estimator", model))
-    return next((name for name, kind in KINDS.items() if kind is estimator), estimator.__name__)
-
-
-class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """A model that scores items by their features and does not know how sure it is.
-
-    It ranks and predicts as the others do, and says what it cannot.
-    """
-
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-
-    def fit(self, X: Any, data: Comparisons) -> Self:
-        """Learn to score the rows of X."""
-        if X is None:
-            raise DataError(
-                f"a {name_of(self)} model ranks items by their features, and there are none: give "
-                "X, or use a gp model"
-            )
-        fitted = self.estimator.fit(X, data)
-        # kept with the estimator, so that its file knows the items too
-        fitted.comparisons_ = data.pooled() if data.users else data
-        fitted.scores_ = fitted.predict(X)
-        return self
-
-    @property
-    def comparisons_(self) -> Comparisons:
-        """The data that were fitted, everybody's together."""
-        data: Comparisons = self.estimator.comparisons_
-        return data
-
-    def predict(
-        self, X: Any = None, *, users: Any = None, return_std: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Scores (n,) of the items, or of new ones; how sure they are is unknown, NaN."""
-        scores: FloatArray = self.estimator.scores_ if X is None else self.estimator.predict(X)
-        return (scores, np.full(len(scores), np.nan)) if return_std else scores
-
-    def predict_proba(self, pairs: Any, users: Any = None, X: Any = None) -> FloatArray:
-        """There are no probabilities."""
-        raise DataError(
-            f"a {name_of(self)} model gives scores and no probabilities: fit a gp model for them"
-        )
-
-    def ask(self, k: int = 1, criterion: str = "", *, user: Any = None) -> list[tuple[Any, Any]]:
-        """There is nothing to choose questions by."""
-        raise DataError(
-            f"a {name_of(self)} model does not know how sure it is: fit a gp model to ask questions"
-        )
-
-    def rank(self, user: Any = None, level: float = 0.95) -> Ranking:
-        """Items from best to worst; what is not known is NaN."""
-        unknown: Any = float("nan")
-        scores, data = np.asarray(self.predict()), self.comparisons_
-        tally = Tally.of(data)
-        rows = tuple(
-            RankedItem(
-                rank=place,
-                item=data.items[i],
-                utility=float(scores[i]),
-                **dict.fromkeys(("low", "high", "prob_best", "rank_low", "rank_high"), unknown),
-                comparisons=round(float(tally.compared[i])),
-                wins=round(float(tally.wins[i]), 1),
-            )
-            for place, i in enumerate(np.argsort(-scores, kind="stable"), start=1)
-        )
-        return Ranking(rows, level)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the estimator, with the comparisons that it was fitted to, to one file."""
-        self.estimator.save(path)
+    estimator = type(getattr(model, "estimator", model)).__name__
+    return next((name for name, at in KINDS.items() if at.endswith(f".{estimator}")), estimator)

@@ -23,8 +23,9 @@ from penchant.plots.win_matrix import plot_win_matrix, win_matrix
 from penchant.workflow import health, html
 from penchant.workflow.choosing import choose_model
 from penchant.workflow.evaluation import BASELINE, BradleyTerry, HeldOut, hold_out
-from penchant.workflow.models import Material, Scorer, as_model, name_of
+from penchant.workflow.models import Material, as_model, name_of
 from penchant.workflow.rows import groups, questions
+from penchant.workflow.scorer import Scorer
 
 SHOWN_RANKS = 30
 SHOWN_WINS = 20
