@@ -24,6 +24,7 @@ def crowd(n_users, n_answers, n_items=6, **more):
         (crowd(20, 2), {}, "gp", "too few to tell them apart"),
         (crowd(20, 5), {"relations": {"r": np.eye(6)}}, "gp", "relations between items"),
         (crowd(20, 2), {"user_features": np.ones((20, 1))}, "multi-user", "described by features"),
+        (crowd(20, 2), {"user_relations": {"r": np.eye(20)}}, "multi-user", "between people"),
         (crowd(5, 5), {}, "multi-user", "too few to fall into communities"),
         (crowd(20, 12), {}, "multi-user", "enough to know every person"),
         (crowd(20, 5), {}, "community", "enough to know groups of people"),

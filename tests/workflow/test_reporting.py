@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import penchant as pc
@@ -39,6 +40,16 @@ def test_a_model_is_not_checked_without_what_it_was_fitted_with(study, tmp_path)
     assert "fitted with features (X) and relations, which the report was not given" in text
     whole = pc.report(model, tmp_path / "r.html", X, relations=links)
     assert "was held out" in whole.read_text(encoding="utf-8")
+
+
+def test_people_who_are_linked_are_asked_for_too(study, tmp_path):
+    friends = {"knows": 1.0 - np.eye(12)}
+    model = pc.MultiUserGP(optimize=None, progress=False)
+    model.fit(None, study.comparisons, user_relations=friends)
+    page = pc.report(model, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "fitted with relations between people (user_relations), which" in page
+    page = pc.report(model, tmp_path / "r.html", user_relations=friends)
+    assert "was held out" in page.read_text(encoding="utf-8")
 
 
 def test_many_ties_are_no_reason_to_fail(tmp_path):

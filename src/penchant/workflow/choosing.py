@@ -33,11 +33,12 @@ def choose_model(
     *,
     relations: Mapping[str, Any] | None = None,
     user_features: Any = None,
+    user_relations: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Choice:
     """The model that suits what there is to learn from, with settings that suit it too.
 
-    relations, user_features : as they will be given to `fit`, or None.
+    relations, user_features, user_relations : as they will be given to `fit`, or None.
     settings : of the estimator, such as random_state=0.
 
     >>> import penchant as pc
@@ -48,7 +49,7 @@ def choose_model(
     >>> choice.model.fit(None, data).rank()[0].item
     'tea'
     """
-    name, why = choose(Material(data, None, relations, user_features))
+    name, why = choose(Material(data, None, relations, user_features, user_relations))
     return Choice(name, why, build(name, data, settings))
 
 
@@ -63,6 +64,8 @@ def choose(material: Material) -> tuple[str, str]:
         return "gp", "there is one person"
     if material.user_features is not None:
         return "multi-user", "people are described by features"
+    if material.user_relations:
+        return "multi-user", "there are relations between people, and this model uses them"
     made = float(np.median(np.bincount(data.user, data.count)))
     said = f"{data.n_users:,} people made about {made:.0f} comparisons each"
     if made < FEW_ANSWERS:

@@ -157,7 +157,7 @@ def evaluate(
         for less long than a fit would.
     X : (n_items, d) features, or None.
     folds : each part is predicted by models that learned from the others.
-    about : what `fit` takes besides: relations=, user_features=.
+    about : what `fit` takes besides: relations=, user_features=, user_relations=.
 
     Accuracy is the share of comparisons foreseen, the log loss punishes false confidence, the
     calibration error is the distance between stated and observed frequencies. Ties are learned

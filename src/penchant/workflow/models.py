@@ -34,13 +34,14 @@ class Material:
     """Everything that a model can learn from.
 
     X : (n_items, d), user_features : (n_users, e), in the order of the data, or None.
-    relations : {"name": graph} between the items, or None.
+    relations, user_relations : {"name": graph} between the items, and between people, or None.
     """
 
     data: Comparisons
     X: Any = None
     relations: Mapping[str, Any] | None = None
     user_features: Any = None
+    user_relations: Mapping[str, Any] | None = None
 
     def only(self, data: Comparisons) -> Self:
         """The same items and people, other comparisons."""
@@ -51,7 +52,7 @@ class Material:
         takes = signature(model.fit).parameters
         further = {
             name: value
-            for name in ("relations", "user_features")
+            for name in ("relations", "user_features", "user_relations")
             if (value := getattr(self, name)) is not None and name in takes
         }
         return model.fit(self.X, self.data, **further)

@@ -74,8 +74,9 @@ def report(
     (by holding out a fifth), communities of taste, the state of the data, and what to ask next.
 
     data_or_model : comparisons, to which a model is chosen and fitted; or a fitted model.
-    X, about : features, and relations= and user_features=; beside a fitted model those that it
-        was fitted with, without which it cannot be checked on held-out comparisons.
+    X, about : features, and what else `fit` takes (relations=, user_features=, user_relations=);
+        beside a fitted model those that it was fitted with, without which it cannot be checked
+        on held-out comparisons.
 
     >>> import penchant as pc, tempfile
     >>> data = pc.datasets.simulate_pairs([0.0, 1.0, 2.0], 80, random_state=0)
@@ -130,13 +131,13 @@ def _not_given(model: Any, material: Material) -> list[str]:
     """What a model was fitted with beside comparisons and the caller has left out."""
     if isinstance(model, Scorer):
         return [] if material.X is not None else ["features (X)"]
+    knows_people = model.state_.user_columns.n_columns > 0
+    links_people = "relation=" in repr(getattr(model, "user_kernel_", None))
     had = {
         "features (X)": (model.n_features_in_ > 0, material.X),
         "relations": ("relation=" in repr(model.kernel_), material.relations),
-        "features of people (user_features)": (
-            model.state_.user_columns.n_columns > 0,
-            material.user_features,
-        ),
+        "features of people (user_features)": (knows_people, material.user_features),
+        "relations between people (user_relations)": (links_people, material.user_relations),
     }
     return [name for name, (used, given) in had.items() if used and given is None]
 
