@@ -119,6 +119,25 @@ def test_ties_are_learned_from_but_not_predicted():
     assert held_out.count.sum() == 40
 
 
+def test_parts_of_nothing_but_ties_are_an_error_or_left_out():
+    tie = np.arange(60) > 1
+    data = pc.Comparisons.from_pairs(["a", "b"] * 30, ["b", "c"] * 30, tie=tie)
+    model, said = pc.PreferenceGP(likelihood="ties"), set()
+    for seed in range(8):
+        try:
+            table = pc.evaluate(
+                pc.PreferenceGP(likelihood="ties"), data, folds=2, random_state=seed
+            )
+        except DataError as error:
+            said.add(str(error))
+        else:
+            said.add(len(table))
+    assert said == {
+        2,
+        "every part is all ties, or leaves only ties to learn from: take fewer folds",
+    }
+
+
 def test_the_baseline_is_ridge_penalised_logistic_regression():
     data = pc.datasets.simulate_pairs([0.0, 0.5, 1.5], 60, random_state=1)
     model = BradleyTerry().fit(None, data)

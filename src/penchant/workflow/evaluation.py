@@ -193,6 +193,8 @@ def cross_validate(
             seen[label].append(hold_out(model, material.only(train), test))
             done += 1
             watch(done, n_folds * len(everyone))
+    if not done:
+        raise DataError("every part is all ties, or leaves only ties to learn from: collect more")
     rows = tuple(_summary(label, per_fold) for label, per_fold in seen.items())
     return Evaluation(rows, n_folds, material.data.n_comparisons)
 
