@@ -57,7 +57,8 @@ def test_a_compared_item_without_features_is_an_error(write):
 def test_what_is_left_out_is_told(write):
     write(items="name,size,unit\na,1,cm\nb,2,cm\nc,3,cm\n")
     _, notes = read("items.csv")
-    assert notes == ["items.csv: column 'unit' is the same in every row: left out"]
+    assert notes[-1] == "items.csv: column 'unit' is the same in every row: left out"
+    assert notes[0].startswith("read ")
 
 
 def test_users_without_a_user_column(write):
@@ -86,13 +87,13 @@ def test_directed_and_bipartite_relations(write):
 
 def test_a_link_to_nowhere_is_named_where_items_are_listed(write):
     write(items="name,size\na,1\nb,2\nc,3\n", links="from,to\na,b\na,x\n")
-    with pytest.raises(DataError, match=r"links\.csv row 2 links 'x'"):
+    with pytest.raises(DataError, match=r"links\.csv links 'x'"):
         read("items.csv", relations=(("near", "undirected", "links.csv"),))
 
 
 def test_a_weight_that_is_no_number(write):
     write(links="from,to,weight\na,b,much\n")
-    with pytest.raises(DataError, match="not a number"):
+    with pytest.raises(DataError, match="must be a positive number"):
         read(relations=(("near", "undirected", "links.csv"),))
 
 

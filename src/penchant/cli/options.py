@@ -60,6 +60,7 @@ class SourceOptions(Files):
             label = name if kind == RELATION_KINDS[0] else f"{name}:{kind}"
             flags.append(("--relation", f"{label}={path}"))
         flags += [("--column", f"{role}={name}") for role, name in self.columns.items()]
+        flags.append(("--shape", self.shape))
         flags.append(("--model", self.model if self.model != "auto" else None))
         for name, value in self.settings.items():
             text = value if isinstance(value, str) else json.dumps(value)
@@ -213,6 +214,12 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         callback=_columns,
         help=f"Which column is which; ROLE is {', '.join(ROLES)}. Repeatable.",
     )
+    @click.option(
+        "--shape",
+        metavar="SHAPE",
+        help="How the table is meant, where that is not recognised: pairs, outcome, scores, "
+        "rankings, ranks, ratings, questions, best-worst, top, approvals …",
+    )
     @click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be used.")
     @click.option(
         "--model",
@@ -229,7 +236,13 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         callback=_settings,
         help="A setting of the model, such as n_sweeps=400. Repeatable.",
     )
-    @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
+    @click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Same seed, same result.",
+    )
     @wraps(function)
     def command(**given: Any) -> Any:
         own = {part.name: given.pop(part.name) for part in fields(SourceOptions)}
