@@ -12,19 +12,21 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
-from scipy.special import entr, expit, gammaln, psi
+from scipy.special import entr, expit, gammaln, logsumexp, psi
 
-from penchant.communities.assignment import Answers
-from penchant.communities.partition import (
-    Partition,
+from penchant.communities.allocation import (
+    SMALLEST,
+    Allocation,
+    allocate,
     log_likelihoods,
-    partition_of,
     refit,
     settle,
     shares,
     soft_counts,
 )
+from penchant.communities.assignment import Answers
 from penchant.communities.taste import Taste
+from penchant.errors import DataError
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -38,11 +40,19 @@ CUTS = (0.0, 1.3, -1.3)
 """Where members are cut along a direction, in standard deviations of their scores."""
 STEEPNESS = 3.0
 SPLIT_SWEEPS = 8
+SPLIT_TOLERANCE = 0.5
+"""Nats that a sweep between two halves must gain for another one."""
 LEAST_GAIN = 0.1
 """Nats: smaller gains are within the tolerance of fits."""
 ALIKE = 0.3
 """Cosine of two communities' differences, or overlap of their members, for a merge to be tried."""
 DELETE_SWEEPS = 2
+HOPELESS = 2.0
+"""A deletion is not tried if members would lose more than so many times what can be gained."""
+SAME = 0.05
+"""Share of its answers that must have changed for a community to be tried again."""
+SAME_THETA = 0.1
+"""Or how far a (log) hyperparameter must have moved."""
 
 
 class Spectrum(NamedTuple):
@@ -56,11 +66,11 @@ class Spectrum(NamedTuple):
     scores: FloatArray
 
 
-def disagreement(partition: Partition, c: int, members: IntArray) -> Spectrum:
+def disagreement(allocation: Allocation, c: int, members: IntArray) -> Spectrum:
     """Spectrum of the members' scores about the common taste of community c."""
-    taste, prior = partition.tastes[c], partition.model.prior
-    answers = partition.crowd.answers
-    weight = partition.responsibilities[members, c]
+    taste, prior = allocation.tastes[c], allocation.model.prior
+    answers = allocation.crowd.answers
+    weight = allocation.responsibilities[members, c]
     sample = np.unique(np.linspace(0, len(members) - 1, min(len(members), SAMPLE)).astype(np.intp))
     D = prior.design.matrix()
     half = solve_lower(taste.state.lower, prior.factor.T).T  # Φ C⁻ᵀ
@@ -90,23 +100,66 @@ def _pulls(answers: Answers, taste: Taste) -> sparse.csr_array:
     )
 
 
-def split(partition: Partition, c: int, least_gain: float = LEAST_GAIN) -> Partition | None:
-    """Community c as two, the first way that raises the objective; None if none does."""
-    members = np.flatnonzero(partition.responsibilities[:, c] > MEMBER)
-    if len(members) < 2:
+class SplitSearch:
+    """Tries to split communities, and remembers which ones resisted."""
+
+    def __init__(self) -> None:
+        self._refused: list[Refusal] = []
+
+    def split(self, allocation: Allocation, c: int) -> Allocation | None:
+        """Community c as two, the first way that raises the objective; None if none does."""
+        weights, theta = allocation.tastes[c].weights, allocation.model.hyper.theta
+        if any(refusal.covers(weights, theta) for refusal in self._refused):
+            return None
+        for halves in _ways(allocation, c):
+            if halves.gain > LEAST_GAIN:
+                return _replaced(allocation, c, halves)
+        self._refused.append(Refusal(weights, theta))
         return None
-    spectrum = disagreement(partition, c, members)
-    for start in _starts(spectrum):
-        halves = _two_way(partition, c, members, start)
-        if halves is not None and halves.gain > least_gain:
-            return _replaced(partition, c, halves)
-    return None
 
 
-def _starts(spectrum: Spectrum) -> Iterator[FloatArray]:
+def force_split(allocation: Allocation) -> Allocation:
+    """One community more, the way that costs the objective least."""
+    ways = [
+        (halves.gain, c, halves)
+        for c in range(allocation.n_communities)
+        for halves in _ways(allocation, c, screened=False)
+    ]
+    if not ways:
+        raise DataError(
+            f"no community of {allocation.n_communities} can be divided further: "
+            "ask for fewer with n_communities"
+        )
+    _, c, halves = max(ways, key=lambda way: way[0])
+    return _replaced(allocation, c, halves)
+
+
+class Refusal(NamedTuple):
+    """A community that could not be split: its answers, and the hyperparameters then."""
+
+    weights: FloatArray
+    theta: FloatArray
+
+    def covers(self, weights: FloatArray, theta: FloatArray) -> bool:
+        """Whether these are nearly the same answers and hyperparameters."""
+        moved = float(np.abs(theta - self.theta).max(initial=0.0))
+        changed = float(np.abs(weights - self.weights).sum())
+        return moved < SAME_THETA and changed < SAME * float(weights.sum())
+
+
+def _ways(allocation: Allocation, c: int, screened: bool = True) -> Iterator["Halves"]:
+    """Ways to divide community c, from several starts."""
+    members = np.flatnonzero(allocation.responsibilities[:, c] > MEMBER)
+    if len(members) > 1:
+        for start in _starts(disagreement(allocation, c, members), screened):
+            if (halves := _two_way(allocation, c, members, start)) is not None:
+                yield halves
+
+
+def _starts(spectrum: Spectrum, screened: bool) -> Iterator[FloatArray]:
     """(k,) shares of the first half, from soft cuts along the main directions."""
     for strength, scores in zip(spectrum.strength, spectrum.scores.T, strict=True):
-        if strength < SCREEN:
+        if screened and strength < SCREEN:
             return
         for cut in CUTS if strength > 1.0 else CUTS[:1]:
             yield expit(STEEPNESS * (scores - cut))
@@ -120,11 +173,11 @@ class Halves(NamedTuple):
     gain: float
 
 
-def _two_way(partition: Partition, c: int, members: IntArray, start: FloatArray) -> Halves | None:
+def _two_way(allocation: Allocation, c: int, members: IntArray, start: FloatArray) -> Halves | None:
     """Sweep the members between two halves; users hardly in c stay with the first."""
-    model, whole = partition.model, partition.tastes[c]
-    answers = partition.crowd.answers.take(members)
-    total = partition.responsibilities[:, c]
+    model, whole = allocation.model, allocation.tastes[c]
+    answers = allocation.crowd.answers.take(members)
+    total = allocation.responsibilities[:, c]
     inside = total[members]
     outside = np.zeros((2, answers.n_answers))
     outside[0] = np.maximum(whole.weights - soft_counts(answers, inside[:, None])[0], 0.0)
@@ -134,19 +187,19 @@ def _two_way(partition: Partition, c: int, members: IntArray, start: FloatArray)
     halves = inside[:, None] * np.column_stack([start, 1.0 - start])
     tastes: tuple[Taste, Taste] = (whole, whole)
     previous = -np.inf
-    for _ in range(SPLIT_SWEEPS):
+    for sweeps_left in reversed(range(SPLIT_SWEEPS)):
         sizes = halves.sum(axis=0) + n_outside
         if sizes.min() < 1.0:
             return None
         weights = soft_counts(answers, halves) + outside
         tastes = (refit(model, weights[0], tastes[0]), refit(model, weights[1], tastes[1]))
         value = sum(taste.log_z for taste in tastes) + float(gammaln(sizes).sum())
-        value += float(entr(halves).sum()) + rest_entropy + np.log(partition.crowd.concentration)
+        value += float(entr(halves).sum()) + rest_entropy + np.log(allocation.crowd.concentration)
         gain = value - before
         result = Halves(halves, tastes, gain)
-        if gain - previous < LEAST_GAIN:
+        step, previous = gain - previous, gain
+        if step < SPLIT_TOLERANCE or gain + sweeps_left * step < 0.0:
             break
-        previous = gain
         tables = np.column_stack([model.slope(taste) for taste in tastes])
         halves = inside[:, None] * shares(log_likelihoods(answers, tables) + psi(sizes))
     responsibilities = np.column_stack([total, np.zeros_like(total)])
@@ -154,52 +207,65 @@ def _two_way(partition: Partition, c: int, members: IntArray, start: FloatArray)
     return result._replace(responsibilities=responsibilities)
 
 
-def _replaced(partition: Partition, c: int, halves: Halves) -> Partition:
-    """The partition with the halves in place of c."""
-    others = [other for other in range(partition.n_communities) if other != c]
-    return Partition(
-        partition.model,
-        np.column_stack([partition.responsibilities[:, others], halves.responsibilities]),
-        (*(partition.tastes[other] for other in others), *halves.tastes),
+def _replaced(allocation: Allocation, c: int, halves: Halves) -> Allocation:
+    """The allocation with the halves in place of c."""
+    others = [other for other in range(allocation.n_communities) if other != c]
+    return Allocation(
+        allocation.model,
+        np.column_stack([allocation.responsibilities[:, others], halves.responsibilities]),
+        (*(allocation.tastes[other] for other in others), *halves.tastes),
     )
 
 
-def merge(partition: Partition, least_gain: float = LEAST_GAIN) -> Partition | None:
+def merge(allocation: Allocation) -> Allocation | None:
     """Two communities as one, the likest pair first; None if no merge raises the objective."""
-    for a, b in _alike(partition):
-        joined = _joined(partition, a, b)
-        if joined.objective > partition.objective + least_gain:
+    for a, b in _alike(allocation, ALIKE)[: 2 * allocation.n_communities]:
+        joined = _joined(allocation, a, b)
+        if joined.objective > allocation.objective + LEAST_GAIN:
             return joined
     return None
 
 
-def _alike(partition: Partition) -> list[tuple[int, int]]:
+def force_merge(allocation: Allocation) -> Allocation:
+    """One community fewer, the way that costs the objective least."""
+    joined = [_joined(allocation, a, b) for a, b in _alike(allocation, -1.0)]
+    return max(joined, key=lambda candidate: candidate.objective)
+
+
+def _alike(allocation: Allocation, least: float) -> list[tuple[int, int]]:
     """Pairs of communities with like tastes or the same members, the likest first."""
-    differences = np.stack([taste.state.mean for taste in partition.tastes])
+    differences = np.stack([taste.state.mean for taste in allocation.tastes])
     differences /= np.maximum(np.linalg.norm(differences, axis=1, keepdims=True), 1e-12)
-    r = partition.responsibilities / np.linalg.norm(partition.responsibilities, axis=0)
+    r = allocation.responsibilities / np.linalg.norm(allocation.responsibilities, axis=0)
     likeness = np.maximum(differences @ differences.T, r.T @ r)
-    pairs = [p for p in combinations(range(partition.n_communities), 2) if likeness[p] > ALIKE]
+    pairs = [p for p in combinations(range(allocation.n_communities), 2) if likeness[p] > least]
     return sorted(pairs, key=lambda pair: -likeness[pair])
 
 
-def _joined(partition: Partition, a: int, b: int) -> Partition:
-    r, tastes = partition.responsibilities, partition.tastes
-    others = [c for c in range(partition.n_communities) if c not in (a, b)]
-    larger = a if partition.sizes[a] >= partition.sizes[b] else b
-    joined = partition.model.fit(tastes[a].weights + tastes[b].weights, tastes[larger])
-    return Partition(
-        partition.model,
+def _joined(allocation: Allocation, a: int, b: int) -> Allocation:
+    r, tastes = allocation.responsibilities, allocation.tastes
+    others = [c for c in range(allocation.n_communities) if c not in (a, b)]
+    larger = a if allocation.sizes[a] >= allocation.sizes[b] else b
+    joined = allocation.model.fit(tastes[a].weights + tastes[b].weights, tastes[larger])
+    return Allocation(
+        allocation.model,
         np.column_stack([r[:, others], r[:, a] + r[:, b]]),
         (*(tastes[c] for c in others), joined),
     )
 
 
-def delete(partition: Partition, c: int, least_gain: float = LEAST_GAIN) -> Partition | None:
+def delete(allocation: Allocation, c: int) -> Allocation | None:
     """Spread the members of c over the other communities; None unless the objective rises."""
-    others = [other for other in range(partition.n_communities) if other != c]
-    left = partition.within(others)
-    log_weights = log_likelihoods(partition.crowd.answers, left.tables) + psi(left.sizes)
-    spread = partition_of(partition.model, shares(log_weights), left.tastes)
+    others = [other for other in range(allocation.n_communities) if other != c]
+    log_weights = log_likelihoods(allocation.crowd.answers, allocation.tables)
+    log_weights += psi(np.maximum(allocation.sizes, SMALLEST))
+    taste = allocation.tastes[c]
+    # what its own taste costs a community is all that there is to gain by giving it up
+    cost = float(taste.weights @ allocation.tables[:, c]) - taste.log_z
+    loss = logsumexp(log_weights, axis=1).sum() - logsumexp(log_weights[:, others], axis=1).sum()
+    if loss > HOPELESS * cost:
+        return None
+    starts = [allocation.tastes[other] for other in others]
+    spread = allocate(allocation.model, shares(log_weights[:, others]), starts)
     spread = settle(spread, DELETE_SWEEPS, LEAST_GAIN)
-    return spread if spread.objective > partition.objective + least_gain else None
+    return spread if spread.objective > allocation.objective + LEAST_GAIN else None

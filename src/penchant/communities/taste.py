@@ -26,7 +26,7 @@ from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray
 
 MAX_STEPS = 30
-TOLERANCE = 1e-2
+TOLERANCE = 3e-2
 """Of a fit: squared length of the last Newton step in posterior standard deviations. What is left
 is of the order of its square."""
 SHORTEST_STEP = 1.0 / 64.0

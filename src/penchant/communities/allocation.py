@@ -4,7 +4,8 @@ With responsibilities r (U, K), sizes N_c = Σ_u r_uc and answers w_c = Pᵀ r_c
 
     Σ_c log Z(w_c) + K log λ + Σ_c ln Γ(N_c) − Σ r log r + ln Γ(λ) − ln Γ(λ + U),
 
-the evidence of a Dirichlet-process mixture, with memberships averaged and tastes integrated out.
+plus the weak prior of the hyperparameters: the evidence of a Dirichlet-process mixture, with
+memberships averaged and tastes integrated out.
 log Z and ln Γ are convex, so that choosing communities by their slopes climbs it.
 """
 
@@ -30,7 +31,7 @@ LEARNING_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Partition:
+class Allocation:
     """Who belongs where, and what each community prefers; responsibilities: (U, K)."""
 
     model: TasteModel
@@ -57,12 +58,13 @@ class Partition:
         """Log evidence, up to what mean-field memberships and Laplace leave out."""
         n_users, concentration = len(self.responsibilities), self.crowd.concentration
         everybody = gammaln(concentration) - gammaln(concentration + n_users)
-        parts = [taste.log_z for taste in self.tastes]
+        parameters, _ = weak_prior(self.model.hyper.theta, self.crowd.hyper.theta)
         return float(
-            everybody
-            + sum(parts)
+            sum(taste.log_z for taste in self.tastes)
             + self.n_communities * np.log(concentration)
             + memberships_value(self.responsibilities)
+            + everybody
+            + parameters
         )
 
     @cached_property
@@ -70,9 +72,9 @@ class Partition:
         """(m, K) what each answer says for each community."""
         return np.column_stack([self.model.slope(taste) for taste in self.tastes])
 
-    def within(self, columns: Sequence[int]) -> "Partition":
+    def within(self, columns: Sequence[int]) -> "Allocation":
         """Some of the communities, as if they were all."""
-        return Partition(
+        return Allocation(
             self.model, self.responsibilities[:, columns], tuple(self.tastes[c] for c in columns)
         )
 
@@ -91,26 +93,26 @@ def soft_counts(answers: Answers, responsibilities: FloatArray) -> FloatArray:
     return np.ascontiguousarray(counts.T)
 
 
-def everybody_together(crowd: Crowd, theta: FloatArray) -> Partition:
+def everybody_together(crowd: Crowd, theta: FloatArray) -> Allocation:
     """One community of all users."""
-    return partition_of(crowd.model(theta), np.ones((crowd.answers.n_users, 1)))
+    return allocate(crowd.model(theta), np.ones((crowd.answers.n_users, 1)))
 
 
-def partition_of(
+def allocate(
     model: TasteModel, responsibilities: FloatArray, starts: Sequence[Taste | None] | None = None
-) -> Partition:
+) -> Allocation:
     """Fit every community to its answers; one that starts from the same answers is kept."""
     weights = soft_counts(model.crowd.answers, responsibilities)
     given = starts or [None] * len(weights)
     tastes = tuple(refit(model, w, start) for w, start in zip(weights, given, strict=True))
-    return Partition(model, responsibilities, tastes)
+    return Allocation(model, responsibilities, tastes)
 
 
 def refit(model: TasteModel, weights: FloatArray, start: Taste | None) -> Taste:
     """The taste behind these answers, unless it is known already."""
-    if start is not None and start.prior is model.prior:
-        if float(np.abs(weights - start.weights).sum()) < UNCHANGED:
-            return start
+    known = start is not None and start.prior is model.prior
+    if known and float(np.abs(weights - start.weights).sum()) < UNCHANGED:
+        return start
     return model.fit(weights, start)
 
 
@@ -130,37 +132,37 @@ def shares(log_weights: FloatArray) -> FloatArray:
     return log_weights
 
 
-def sweep(partition: Partition, keep_all: bool = False) -> Partition:
+def sweep(allocation: Allocation, keep_all: bool = False) -> Allocation:
     """Let every user choose among the communities, then fit them: r ∝ exp(ψ(N_c) + P slope)."""
-    log_weights = log_likelihoods(partition.crowd.answers, partition.tables)
-    log_weights += psi(np.maximum(partition.sizes, SMALLEST))
+    log_weights = log_likelihoods(allocation.crowd.answers, allocation.tables)
+    log_weights += psi(np.maximum(allocation.sizes, SMALLEST))
     responsibilities = shares(log_weights)
     kept = np.flatnonzero(responsibilities.sum(axis=0) >= (0.0 if keep_all else SMALLEST))
-    if len(kept) < partition.n_communities:
+    if len(kept) < allocation.n_communities:
         responsibilities = responsibilities[:, kept]
         responsibilities /= responsibilities.sum(axis=1, keepdims=True)
-    starts = [partition.tastes[c] for c in kept]
-    return partition_of(partition.model, responsibilities, starts)
+    starts = [allocation.tastes[c] for c in kept]
+    return allocate(allocation.model, responsibilities, starts)
 
 
 def settle(
-    partition: Partition, max_sweeps: int, tolerance: float, keep_all: bool = False
-) -> Partition:
+    allocation: Allocation, max_sweeps: int, tolerance: float, keep_all: bool = False
+) -> Allocation:
     """Sweep until the objective gains less than the tolerance; never to a lower one."""
-    for _ in range(max_sweeps if partition.n_communities > 1 else 0):
-        swept = sweep(partition, keep_all)
-        gain = swept.objective - partition.objective
-        if gain > 0.0 or swept.n_communities < partition.n_communities:
-            partition = swept
-        if gain < tolerance and swept.n_communities == partition.n_communities:
+    for _ in range(max_sweeps if allocation.n_communities > 1 else 0):
+        swept = sweep(allocation, keep_all)
+        gain = swept.objective - allocation.objective
+        if gain > 0.0 or swept.n_communities < allocation.n_communities:
+            allocation = swept
+        if gain < tolerance and swept.n_communities == allocation.n_communities:
             break
-    return partition
+    return allocation
 
 
-def learn(partition: Partition) -> Partition:
+def learn(allocation: Allocation) -> Allocation:
     """A few steps up Σ log Z + weak prior over the hyperparameters, memberships held."""
-    crowd, climb = partition.crowd, _Climb(partition)
-    theta = partition.model.hyper.theta
+    crowd, climb = allocation.crowd, _Climb(allocation)
+    theta = allocation.model.hyper.theta
     if len(theta):
         minimize_in_box(climb, theta, crowd.hyper.bounds, LEARNING_STEPS)
     return climb.best
@@ -169,8 +171,8 @@ def learn(partition: Partition) -> Partition:
 class _Climb:
     """Negative value and slope for the optimiser, remembering the best and the last tastes."""
 
-    def __init__(self, partition: Partition) -> None:
-        self.best = self.last = partition
+    def __init__(self, allocation: Allocation) -> None:
+        self.best = self.last = allocation
         self.best_value = -np.inf
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
