@@ -27,6 +27,7 @@ from penchant.communities.allocation import (
 from penchant.communities.assignment import Answers
 from penchant.communities.taste import Taste
 from penchant.errors import DataError
+from penchant.gp.items.edges import Design, ItemDifferences
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -58,21 +59,24 @@ SAME_THETA = 0.1
 class Spectrum(NamedTuple):
     """Main directions of disagreement in a community.
 
-    strength: (2,) eigenvalues relative to the noise edge; scores: (k, 2) of the members along the
-    directions, standardised.
+    strength: (q,) eigenvalues relative to the noise edge, largest first; scores: (k, q) of the
+    members along the directions, standardised; weights: (r, q) the directions, as moves of z.
     """
 
     strength: FloatArray
     scores: FloatArray
+    weights: FloatArray
 
 
-def disagreement(allocation: Allocation, c: int, members: IntArray) -> Spectrum:
+def disagreement(
+    allocation: Allocation, c: int, members: IntArray, n_directions: int = 2
+) -> Spectrum:
     """Spectrum of the members' scores about the common taste of community c."""
     taste, prior = allocation.tastes[c], allocation.model.prior
     answers = allocation.crowd.answers
     weight = allocation.responsibilities[members, c]
     sample = np.unique(np.linspace(0, len(members) - 1, min(len(members), SAMPLE)).astype(np.intp))
-    D = prior.design.matrix()
+    D = _differences(prior.design)
     half = solve_lower(taste.state.lower, prior.factor.T).T  # Φ C⁻ᵀ
     scores = _pulls(answers.take(members[sample]), taste) @ D
     whitened = multiply(scores.toarray(), half)
@@ -81,14 +85,23 @@ def disagreement(allocation: Allocation, c: int, members: IntArray) -> Spectrum:
     whitened -= share @ whitened / n_sample
     covariance = gram(np.sqrt(share)[:, None] * whitened) * (float(weight.sum()) / n_sample)
     rank = len(covariance)
-    values, vectors = eigh(covariance, subset_by_index=[max(rank - 2, 0), rank - 1])
+    values, vectors = eigh(covariance, subset_by_index=[max(rank - n_directions, 0), rank - 1])
     effective = rank - float((np.diagonal(taste.state.lower) ** -2).sum())
     edge = (1.0 + np.sqrt(max(effective, 0.0) / n_sample)) ** 2
-    directions = D @ multiply(half, np.ascontiguousarray(vectors[:, ::-1]))
-    along = _pulls(answers.take(members), taste) @ directions
+    vectors = np.asfortranarray(vectors[:, ::-1])
+    along = _pulls(answers.take(members), taste) @ (D @ multiply(half, vectors))
     along -= np.average(along, axis=0, weights=weight)
     spread = np.sqrt(np.average(along**2, axis=0, weights=weight))
-    return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12))
+    weights = solve_lower(taste.state.lower, vectors, transposed=True)
+    return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12), weights)
+
+
+def _differences(design: Design) -> sparse.csr_array:
+    """D as a sparse matrix, in either space."""
+    if isinstance(design, ItemDifferences):
+        return design.matrix()
+    m = design.n_points
+    return sparse.csr_array((np.ones(m), design.position, np.arange(m + 1)), shape=(m, m))
 
 
 def _pulls(answers: Answers, taste: Taste) -> sparse.csr_array:
