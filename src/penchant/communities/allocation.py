@@ -51,7 +51,7 @@ class Allocation:
     @cached_property
     def sizes(self) -> FloatArray:
         """(K,) expected numbers of members."""
-        return self.responsibilities.sum(axis=0)
+        return np.asarray(self.responsibilities.sum(axis=0))
 
     @cached_property
     def objective(self) -> float:
@@ -110,9 +110,10 @@ def allocate(
 
 def refit(model: TasteModel, weights: FloatArray, start: Taste | None) -> Taste:
     """The taste behind these answers, unless it is known already."""
-    known = start is not None and start.prior is model.prior
-    if known and float(np.abs(weights - start.weights).sum()) < UNCHANGED:
-        return start
+    if start is not None and start.prior is model.prior:
+        changed = float(np.abs(weights - start.weights).sum())
+        if changed < UNCHANGED:
+            return start
     return model.fit(weights, start)
 
 

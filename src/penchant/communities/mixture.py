@@ -76,7 +76,7 @@ class Grouping:
     @property
     def labels(self) -> IntArray:
         """(U,) the likeliest community of each user."""
-        return self.membership.argmax(axis=1)
+        return np.asarray(self.membership.argmax(axis=1), dtype=np.intp)
 
     @cached_property
     def posteriors(self) -> tuple[Posterior, ...]:
@@ -98,7 +98,8 @@ class Grouping:
     def prob(self, membership: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
         """(k,) P(first preferred to second) by somebody with these memberships (k, K)."""
         each = [posterior.prob(first, second) for posterior in self.posteriors]
-        return np.einsum("kc,ck->k", membership, np.stack(each))
+        mixed: FloatArray = np.einsum("kc,ck->k", membership, np.stack(each))
+        return mixed
 
 
 def find_communities(

@@ -160,23 +160,25 @@ class TasteModel:
 
     def _kernel_gradient(self, tastes: tuple[Taste, ...]) -> FloatArray:
         """G = ½ (aaᵀ − R) + sym(u aᵀ), summed over communities and pulled back once."""
-        prior, crowd = self.prior, self.crowd
-        through = None
+        kernel, prior, items = self.hyper.kernel, self.prior, self.crowd.items
+        edges, order = self.crowd.edges, prior.chosen.order
         if prior.is_bounded:
             through = solve_lower(prior.basis.lower, prior.factor.T, transposed=True)
-        G = sum(self._pull(taste, through) for taste in tastes)
-        edges, order = crowd.edges, prior.chosen.order
-        if through is not None:
-            points = crowd.items.take(edges.items[order])
-            pivots = crowd.items.take(prior.basis.first)
-            inner = multiply(through, G)
-            return 2.0 * self.hyper.kernel.pullback(points, G, pivots) - self.hyper.kernel.pullback(
-                pivots, 0.5 * (inner + inner.T)
-            )
+            M = self._sum_of_pulls(tastes, through)
+            pivots, inner = items.take(prior.basis.first), multiply(through, M)
+            across = kernel.pullback(items.take(edges.items[order]), M, pivots)
+            return 2.0 * across - kernel.pullback(pivots, 0.5 * (inner + inner.T))
+        G = self._sum_of_pulls(tastes, None)
         if isinstance(prior.design, ItemDifferences):
-            return self.hyper.kernel.pullback(crowd.items.take(edges.items[order]), G)
+            return kernel.pullback(items.take(edges.items[order]), G)
         D = ItemDifferences(edges.winner[order], edges.loser[order], len(edges.items)).matrix()
-        return self.hyper.kernel.pullback(crowd.items.take(edges.items), D.T @ (D.T @ G).T)
+        return kernel.pullback(items.take(edges.items), D.T @ (D.T @ G).T)
+
+    def _sum_of_pulls(self, tastes: tuple[Taste, ...], through: FloatArray | None) -> FloatArray:
+        total = self._pull(tastes[0], through)
+        for taste in tastes[1:]:
+            total += self._pull(taste, through)
+        return total
 
     def _pull(self, taste: Taste, through: FloatArray | None) -> FloatArray:
         """A community's G (n, n), or G T (n, r) with T = Φ lower⁻¹ where the rank is bounded."""

@@ -66,7 +66,8 @@ class Ballots:
     @cached_property
     def _products(self) -> FloatArray:
         """(V, q²) outer products of the loadings."""
-        return np.einsum("vi,vj->vij", self.loading, self.loading).reshape(len(self.count), -1)
+        products: FloatArray = np.einsum("vi,vj->vij", self.loading, self.loading)
+        return products.reshape(len(self.count), -1)
 
     def _sum(self, weight: FloatArray, rows: FloatArray) -> FloatArray:
         """(U, …) weighted sums of rows over each user's votes."""
@@ -157,12 +158,13 @@ class SpreadPrior(NamedTuple):
 class Modes:
     """Communities with personal variation.
 
-    membership: (U, K); means: (K, q); spread: (q, q); tastes, covariance: (U, q) and (U, q, q),
-    each user's own; sites: of the votes.
+    membership: (U, K); means, doubt: (K, q) and (K, q, q), posterior of the communities' tastes;
+    spread: (q, q); sites: of the votes.
     """
 
     membership: FloatArray
     means: FloatArray
+    doubt: FloatArray
     spread: FloatArray
     sites: Sites
     objective: float = -np.inf
@@ -171,6 +173,12 @@ class Modes:
     def n_communities(self) -> int:
         """K."""
         return len(self.means)
+
+    @property
+    def second(self) -> FloatArray:
+        """(K, q, q) E μμᵀ."""
+        outer: FloatArray = np.einsum("ci,cj->cij", self.means, self.means)
+        return outer + self.doubt
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +192,9 @@ class Cloud:
 
     def start(self, membership: FloatArray, spread: FloatArray) -> Modes:
         """Communities whose means are not known yet."""
-        means = np.zeros((membership.shape[1], self.ballots.n_directions))
-        return Modes(membership, means, spread, Sites.zeros(len(self.ballots.count)))
+        K, q = membership.shape[1], self.ballots.n_directions
+        nothing = Sites.zeros(len(self.ballots.count))
+        return Modes(membership, np.zeros((K, q)), np.zeros((K, q, q)), spread, nothing)
 
     def fit(self, modes: Modes, rounds: int = ROUNDS) -> Modes:
         """Climb: sites, means, memberships and spread in turn; steps of the spread lengthen."""
@@ -205,21 +214,20 @@ class Cloud:
         sites, log_scale = ballots.refined(modes.sites, *ballots.marginals(*_own(users, modes)))
         M, R, t = self.prior.means, _weighted(r, users.precision), r.T @ users.shift
         inner = np.eye(len(M)) + M @ R
-        W = np.linalg.solve(inner, np.broadcast_to(M, R.shape))  # covariances of the means
-        means = np.einsum("cij,cj->ci", W, t)
+        doubt = np.asarray(np.linalg.solve(inner, np.broadcast_to(M, R.shape)), dtype=np.float64)
+        means = np.einsum("cij,cj->ci", doubt, t)
         value = float(users.value.sum() + ballots.count @ log_scale)
         value += 0.5 * float(np.sum(means * t) - np.linalg.slogdet(inner)[1].sum())
         value += self._value_of_memberships(r) + self.prior.log_density(modes.spread)
-        here = replace(modes, means=means, objective=value)
+        here = replace(modes, means=means, doubt=doubt, objective=value)
         spread = modes.spread
         if self.learn_spread:
-            spread = _stretched(spread, self._wanted_spread(users, here, W), length)
-        second = np.einsum("ci,cj->cij", means, means) + W
-        log_weights = users.shift @ means.T - 0.5 * _flat(users.precision) @ _flat(second).T
+            spread = _stretched(spread, self._wanted_spread(users, here), length)
+        log_weights = users.shift @ means.T - 0.5 * _flat(users.precision) @ _flat(here.second).T
         membership = shares(log_weights + psi(np.maximum(r.sum(axis=0), SMALLEST)))
         kept = np.flatnonzero(membership.sum(axis=0) >= SMALLEST)
         membership = membership[:, kept] / membership[:, kept].sum(axis=1, keepdims=True)
-        return here, Modes(membership, means[kept], spread, sites)
+        return here, Modes(membership, means[kept], doubt[kept], spread, sites)
 
     def _value_of_memberships(self, membership: FloatArray) -> float:
         """As of the plain mixture."""
@@ -227,12 +235,11 @@ class Cloud:
         everybody = gammaln(self.concentration) - gammaln(self.concentration + n_users)
         return float(memberships_value(membership) + K * np.log(self.concentration) + everybody)
 
-    def _wanted_spread(self, users: Reduced, modes: Modes, W: FloatArray) -> FloatArray:
+    def _wanted_spread(self, users: Reduced, modes: Modes) -> FloatArray:
         """EM: (prior + Σ r E (ε − μ)(ε − μ)ᵀ) / (degrees + U); ε − μ = Tη − TΛ μ + N(0, T)."""
         q, r = len(modes.spread), modes.membership
         toward = np.eye(q) - modes.spread @ users.precision  # T Λ
-        second = np.einsum("ci,cj->cij", modes.means, modes.means) + W
-        expected = (r @ _flat(second)).reshape(-1, q, q)
+        expected = (r @ _flat(modes.second)).reshape(-1, q, q)
         crossed = users.pull.T @ np.einsum("uij,uj->ui", toward, r @ modes.means)
         total = users.covariance.sum(axis=0) + users.pull.T @ users.pull - crossed - crossed.T
         total += (toward @ expected @ np.swapaxes(toward, 1, 2)).sum(axis=0)
@@ -245,10 +252,7 @@ def _own(users: Reduced, modes: Modes) -> tuple[FloatArray, FloatArray]:
     """Means and covariances of the users' ε: E ε = Tη + (I − TΛ) μ, where I − TΛ = S R."""
     mean = modes.membership @ modes.means
     shrink = modes.spread @ users.precision
-    q = modes.means.shape[1]
-    second = (modes.membership @ _flat(np.einsum("ci,cj->cij", modes.means, modes.means))).reshape(
-        -1, q, q
-    )
+    second = (modes.membership @ _flat(modes.second)).reshape(shrink.shape)
     between = second - np.einsum("ui,uj->uij", mean, mean)
     tastes = users.pull + np.einsum("uij,uj->ui", shrink, mean)
     return tastes, users.covariance + shrink @ between @ np.swapaxes(shrink, 1, 2)
@@ -303,8 +307,9 @@ def _joined(modes: Modes) -> Modes:
     a, b = map(int, np.unravel_index(int(distance.argmin()), distance.shape))
     sizes = modes.membership.sum(axis=0)
     means, membership = modes.means.copy(), modes.membership.copy()
+    others = [c for c in range(modes.n_communities) if c != b]
     means[a] = (sizes[a] * means[a] + sizes[b] * means[b]) / (sizes[a] + sizes[b])
     membership[:, a] += membership[:, b]
     return replace(
-        modes, membership=np.delete(membership, b, axis=1), means=np.delete(means, b, axis=0)
+        modes, membership=membership[:, others], means=means[others], doubt=modes.doubt[others]
     )

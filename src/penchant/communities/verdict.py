@@ -190,7 +190,8 @@ def _directions(one: Allocation, grouping: Grouping) -> FloatArray:
         left, size, _ = np.linalg.svd(rest, full_matrices=False)
         kept = np.flatnonzero(size > 0.1 * size.max(initial=0.0))[:MAX_DIRECTIONS]
         basis = np.column_stack([basis, left[:, kept]])
-    return basis / weight[:, None] * np.sqrt(np.sum(weight**2))
+    loading: FloatArray = basis / weight[:, None] * np.sqrt(np.sum(weight**2))
+    return loading
 
 
 def agreement_of_halves(crowd: Crowd, n_communities: int, rng: np.random.Generator) -> float:
