@@ -28,10 +28,12 @@ from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.types import FloatArray, IntArray
 
 ROUNDS = 150
-TOLERANCE = 0.02
+TOLERANCE = 0.05
 """Nats that a round must gain for another one."""
 PRIOR_USERS = 2.0
 """The spread's prior weighs as much as so many users beyond its dimension."""
+WIDE = 20.0
+"""Spread that learning starts from, relative to the prior's."""
 WITHIN = 0.1
 """Spread within communities that their fit starts from, as a share of everybody's."""
 HASTE = 1.25
@@ -202,7 +204,7 @@ class Cloud:
         for _ in range(rounds):
             here, modes = self._round(modes, length)
             gain, before = here.objective - before, here.objective
-            if abs(gain) < TOLERANCE * length:
+            if abs(gain) < TOLERANCE:
                 break
             length = min(HASTE * length, LONGEST_STEP) if gain > 0.0 else 1.0
         return here
@@ -238,7 +240,7 @@ class Cloud:
     def _wanted_spread(self, users: Reduced, modes: Modes) -> FloatArray:
         """EM: (prior + Σ r E (ε − μ)(ε − μ)ᵀ) / (degrees + U); ε − μ = Tη − TΛ μ + N(0, T)."""
         q, r = len(modes.spread), modes.membership
-        toward = np.eye(q) - modes.spread @ users.precision  # T Λ
+        toward = modes.spread @ users.precision  # S R = T Λ
         expected = (r @ _flat(modes.second)).reshape(-1, q, q)
         crossed = users.pull.T @ np.einsum("uij,uj->ui", toward, r @ modes.means)
         total = users.covariance.sum(axis=0) + users.pull.T @ users.pull - crossed - crossed.T
@@ -249,9 +251,9 @@ class Cloud:
 
 
 def _own(users: Reduced, modes: Modes) -> tuple[FloatArray, FloatArray]:
-    """Means and covariances of the users' ε: E ε = Tη + (I − TΛ) μ, where I − TΛ = S R."""
+    """Means and covariances of the users' ε: E ε = Tη + (I − TΛ) μ, where TΛ = S R."""
     mean = modes.membership @ modes.means
-    shrink = modes.spread @ users.precision
+    shrink = np.eye(len(modes.spread)) - modes.spread @ users.precision
     second = (modes.membership @ _flat(modes.second)).reshape(shrink.shape)
     between = second - np.einsum("ui,uj->uij", mean, mean)
     tastes = users.pull + np.einsum("uij,uj->ui", shrink, mean)
@@ -278,10 +280,15 @@ def _stretched(S: FloatArray, wanted: FloatArray, length: float) -> FloatArray:
     return 0.5 * (moved + moved.T)
 
 
-def fit_one(ballots: Ballots, scale: FloatArray, concentration: float) -> tuple[Cloud, Modes]:
-    """Everybody around one taste; what is learned of the spread is the prior of all others."""
-    cloud = Cloud(ballots, SpreadPrior(scale, scale), concentration)
-    first = cloud.fit(cloud.start(np.ones((ballots.n_users, 1)), scale))
+def fit_one(ballots: Ballots, scale: float, concentration: float) -> tuple[Cloud, Modes]:
+    """Everybody around one taste; what is learned of the spread is the prior of all others.
+
+    scale: variance of personal deviations a priori, along each direction.
+    """
+    weak = scale * np.eye(ballots.n_directions)
+    cloud = Cloud(ballots, SpreadPrior(weak, weak), concentration)
+    # EM widens a spread that is too small far more slowly than it narrows one that is too large
+    first = cloud.fit(cloud.start(np.ones((ballots.n_users, 1)), WIDE * weak))
     fixed = replace(cloud, prior=SpreadPrior(first.spread, first.spread))
     return fixed, fixed.fit(first)
 

@@ -32,8 +32,8 @@ MAX_DIRECTIONS = 8
 NOTABLE = 0.9
 """Share of the noise edge from which on a direction of disagreement is taken along."""
 FIRST_SPREAD = 0.1
-"""Variance of personal deviations of a difference that learning starts from."""
-CLEAR_EVIDENCE = 20.0
+"""Variance of personal deviations of a difference, a priori."""
+CLEAR_EVIDENCE = 10.0
 """Nats by which communities must beat one taste with personal deviations."""
 CLEAR_AGREEMENT = 0.005
 AGREEMENT_RATIO = 1.25
@@ -161,8 +161,7 @@ def one_taste(one: Allocation, grouping: Grouping) -> OneTaste:
         crowd.answers.outcomes.part(counts.indices),
         one.model.hyper.likelihood,
     )
-    scale = FIRST_SPREAD * np.eye(loading.shape[1])
-    cloud, modes = fit_one(ballots, scale, crowd.concentration)
+    cloud, modes = fit_one(ballots, FIRST_SPREAD, crowd.concentration)
     # the votes are in both; what the common taste itself costs is not in the cloud
     own_cost = taste.log_z - float(taste.weights @ taste.local.value)
     parameters = one.objective - taste.log_z
