@@ -117,11 +117,11 @@ def find_communities(
     >>> from penchant.kernels import Independent, Inputs
     >>> from penchant.likelihoods import Probit
     >>> tea = ["tea", "milk", "water"]
-    >>> data = Comparisons.from_rankings([tea] * 6 + [tea[::-1]] * 6, users=range(12))
+    >>> data = Comparisons.from_rankings([tea] * 7 + [tea[::-1]] * 5, users=range(12))
     >>> items = Inputs(index=np.arange(3))
     >>> crowd = Crowd(Answers.of(data), items, Hyperparameters(Independent(), Probit()))
     >>> find_communities(crowd).labels
-    array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
+    array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
     """
     crowd.hyper.likelihood.check(crowd.answers.outcomes)
     active = np.flatnonzero(np.diff(crowd.answers.counts.indptr))
