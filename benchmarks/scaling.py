@@ -52,7 +52,13 @@ def votes(n_votes):
     """CommunityGP, blocked, 30 items, 20 votes a user, ten sweeps."""
     data = crowd(n_votes // 20, 30, 20)
     model = pc.CommunityGP(
-        sampler="blocked", optimize=None, n_sweeps=10, n_chains=1, progress=False, random_state=0
+        inference="mcmc",
+        sampler="blocked",
+        optimize=None,
+        n_sweeps=10,
+        n_chains=1,
+        progress=False,
+        random_state=0,
     )
     return lambda: model.fit(None, data)
 

@@ -18,7 +18,7 @@ from penchant.communities.mixture import find_communities
 from penchant.communities.taste import Crowd
 from penchant.communities.verdict import judge
 from penchant.data import Comparisons
-from penchant.gp import Hyperparameters
+from penchant.gp import ItemHyper
 from penchant.kernels import Inputs
 from penchant.likelihoods import Probit
 from penchant.metrics import adjusted_rand
@@ -80,7 +80,7 @@ def crowd_of(trial):
     """The crowd as CommunityGP would see it: standardised features and the default kernel."""
     X = Scaling.of(trial.X).apply(trial.X)
     items = Inputs(X, index=np.arange(len(X)))
-    hyper = Hyperparameters(utility_kernel(items, None), Probit())
+    hyper = ItemHyper(utility_kernel(items, None), Probit())
     return Crowd(Answers.of(trial.train), items, hyper)
 
 

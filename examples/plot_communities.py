@@ -48,7 +48,7 @@ data = Comparisons.from_pairs(
     items=drinks,
 )
 
-model = CommunityGP(n_sweeps=40, random_state=0).fit(features, data)
+model = CommunityGP(inference="mcmc", n_sweeps=40, random_state=0).fit(features, data)
 print(model.describe())
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")

@@ -7,13 +7,13 @@ import pytest
 from scipy.optimize import minimize
 
 from penchant.communities import taste as tastes
-from penchant.communities.allocation import allocate, everybody_together, learn, settle, sweep
 from penchant.communities.assignment import Answers
+from penchant.communities.division import allocate, everybody_together, learn, settle, sweep
 from penchant.communities.mixture import find_communities
 from penchant.communities.taste import Crowd
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import Hyperparameters
+from penchant.gp import ItemHyper
 from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian
 from penchant.kernels.relations import undirected
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
@@ -42,7 +42,7 @@ def crowd_of(user, winner, loser, likelihood=None, kernel=None, **options):
     data = Comparisons.from_pairs(
         winner, loser, user=user, items=range(N_ITEMS), users=range(user.max() + 1)
     )
-    hyper = Hyperparameters(kernel or Independent(2.0), likelihood or Probit())
+    hyper = ItemHyper(kernel or Independent(2.0), likelihood or Probit())
     return Crowd(Answers.of(data), Inputs(X, index=np.arange(N_ITEMS)), hyper, **options)
 
 

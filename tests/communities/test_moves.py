@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from penchant.communities.allocation import allocate, everybody_together
 from penchant.communities.assignment import Answers
+from penchant.communities.division import allocate, everybody_together
 from penchant.communities.moves import (
     SCREEN,
     SplitSearch,
@@ -17,7 +17,7 @@ from penchant.communities.moves import (
 from penchant.communities.taste import Crowd
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import Hyperparameters
+from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 
@@ -36,7 +36,7 @@ def draw(tastes, n_users=120, n_votes=20, seed=0):
     data = Comparisons.from_pairs(
         np.where(wins, a, b), np.where(wins, b, a), user=user, items=range(N_ITEMS)
     )
-    hyper = Hyperparameters(Independent(2.0), Probit())
+    hyper = ItemHyper(Independent(2.0), Probit())
     return Crowd(Answers.of(data), Inputs(index=np.arange(N_ITEMS)), hyper), truth
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from penchant.communities import variation
-from penchant.communities.allocation import everybody_together, learn
 from penchant.communities.assignment import Answers
+from penchant.communities.division import everybody_together, learn
 from penchant.communities.mixture import find_communities
 from penchant.communities.taste import Crowd
 from penchant.communities.variation import Ballots, Cloud, SpreadPrior, fit_modes, fit_one
 from penchant.communities.verdict import _halves, judge, one_taste, redrawn
 from penchant.data import Comparisons
-from penchant.gp import Hyperparameters, Settings
+from penchant.gp import ItemHyper, Settings
 from penchant.gp.users import model as multi_user
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Constant, Independent, Inputs
@@ -39,7 +39,7 @@ def votes(utilities, n_votes, seed=0):
 
 
 def crowd_of(utilities, n_votes, seed=0, likelihood=None):
-    hyper = Hyperparameters(Independent(), likelihood or Probit())
+    hyper = ItemHyper(Independent(), likelihood or Probit())
     answers = Answers.of(votes(utilities, n_votes, seed))
     return Crowd(answers, Inputs(index=np.arange(N_ITEMS)), hyper)
 
@@ -73,7 +73,7 @@ def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypat
         Votes.of(data),
         Settings(tolerance=1e-10),
     )
-    hyper = multi_user.Hyperparameters(Independent(variance), Constant(1.0), shared, Probit())
+    hyper = multi_user.ItemHyper(Independent(variance), Constant(1.0), shared, Probit())
     expected = multi_user.solve(problem, hyper).inference.log_evidence
     answers = Answers.of(data)
     D = np.eye(N_ITEMS)[answers.winner] - np.eye(N_ITEMS)[answers.loser]

@@ -140,7 +140,9 @@ def test_plots_load_on_demand():
 def communities():
     tea = ["tea", "milk", "water"]
     data = pc.Comparisons.from_rankings([tea] * 6 + [tea[::-1]] * 6, users=range(5, 17))
-    model = pc.CommunityGP(n_sweeps=20, n_chains=2, progress=False, random_state=0)
+    model = pc.CommunityGP(
+        inference="mcmc", n_sweeps=20, n_chains=2, progress=False, random_state=0
+    )
     return model.fit(None, data)
 
 

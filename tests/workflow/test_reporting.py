@@ -25,7 +25,7 @@ def test_from_comparisons_a_model_is_chosen(tmp_path, outline_of):
 
 
 def test_a_fitted_model_is_reported_as_it_is(study, tmp_path):
-    model = pc.CommunityGP(n_sweeps=6, n_chains=1, progress=False, random_state=0)
+    model = pc.CommunityGP(progress=False, random_state=0)
     model.fit(None, study.comparisons)
     page = pc.report(model, tmp_path / "r.html")
     assert "Communities of taste" in headings(page)

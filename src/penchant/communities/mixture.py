@@ -5,14 +5,16 @@ chain, no seed, and a second where chains need a minute. It is greedy; chains st
 solution give the posterior.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from penchant.communities.allocation import (
-    Allocation,
+from penchant.communities.assignment import Answers
+from penchant.communities.division import (
+    Division,
     allocate,
     everybody_together,
     learn,
@@ -20,11 +22,10 @@ from penchant.communities.allocation import (
     settle,
     shares,
 )
-from penchant.communities.assignment import Answers
 from penchant.communities.moves import SplitSearch, delete, force_merge, force_split, merge
 from penchant.communities.taste import Crowd
 from penchant.errors import DataError
-from penchant.gp import Hyperparameters, Posterior
+from penchant.gp import ItemHyper, Posterior
 from penchant.numerics.types import FloatArray, IntArray
 
 ROUNDS = 12
@@ -47,6 +48,19 @@ class Step(NamedTuple):
     objective: float
 
 
+@dataclass(frozen=True)
+class SearchReport:
+    """How the search went: its steps, and the log evidence where it ended.
+
+    converged: the last pass of moves gained nothing worthwhile.
+    """
+
+    converged: bool
+    steps: tuple[str, ...]
+    n_communities: tuple[int, ...]
+    log_evidence: tuple[float, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Grouping:
     """Communities, largest first: who belongs to them and what they prefer.
@@ -54,7 +68,7 @@ class Grouping:
     membership: (U, K), rows sum to one; trace: the steps of the search.
     """
 
-    allocation: Allocation
+    allocation: Division
     membership: FloatArray
     trace: tuple[Step, ...]
 
@@ -64,7 +78,7 @@ class Grouping:
         return self.allocation.n_communities
 
     @property
-    def hyper(self) -> Hyperparameters:
+    def hyper(self) -> ItemHyper:
         """Kernel and likelihood with the learned parameters."""
         return self.allocation.model.hyper
 
@@ -72,6 +86,12 @@ class Grouping:
     def objective(self) -> float:
         """Log evidence, approximately: of this grouping, hyperparameters included."""
         return self.allocation.objective
+
+    @property
+    def report(self) -> SearchReport:
+        """How the search went."""
+        steps, numbers, values = zip(*self.trace, strict=True)
+        return SearchReport(True, steps, numbers, values)
 
     @property
     def labels(self) -> IntArray:
@@ -84,22 +104,26 @@ class Grouping:
         return tuple(map(self.allocation.model.posterior, self.allocation.tastes))
 
     def place(self, answers: Answers) -> FloatArray:
-        """(users, K) memberships of people by their answers, without changing the communities.
-
-        Somebody without answers belongs anywhere, in proportion to the communities' sizes.
-        """
-        tables = []
-        for posterior in self.posteriors:
-            mean, var = posterior.difference(answers.winner, answers.loser)
-            tables.append(self.hyper.likelihood.tilted(mean, var, answers.outcomes).log_z)
-        log_weights = log_likelihoods(answers, np.column_stack(tables))
-        return shares(log_weights + np.log(self.allocation.sizes))
+        """(users, K) memberships of people by their answers, without changing the communities."""
+        return place(self.posteriors, self.allocation.sizes, answers)
 
     def prob(self, membership: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
         """(k,) P(first preferred to second) by somebody with these memberships (k, K)."""
         each = [posterior.prob(first, second) for posterior in self.posteriors]
         mixed: FloatArray = np.einsum("kc,ck->k", membership, np.stack(each))
         return mixed
+
+
+def place(posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) -> FloatArray:
+    """(users, K) memberships of people by their answers, among communities that there are.
+
+    Somebody without answers belongs anywhere, in proportion to the communities' sizes.
+    """
+    tables = []
+    for posterior in posteriors:
+        mean, var = posterior.difference(answers.winner, answers.loser)
+        tables.append(posterior.likelihood.tilted(mean, var, answers.outcomes).log_z)
+    return shares(log_likelihoods(answers, np.column_stack(tables)) + np.log(sizes))
 
 
 def find_communities(
@@ -119,7 +143,7 @@ def find_communities(
     >>> tea = ["tea", "milk", "water"]
     >>> data = Comparisons.from_rankings([tea] * 7 + [tea[::-1]] * 5, users=range(12))
     >>> items = Inputs(index=np.arange(3))
-    >>> crowd = Crowd(Answers.of(data), items, Hyperparameters(Independent(), Probit()))
+    >>> crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(), Probit()))
     >>> find_communities(crowd).labels
     array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
     """
@@ -151,7 +175,7 @@ class _Search:
         self.splits = SplitSearch()
         self.trace: list[Step] = []
 
-    def run(self, start: FloatArray | None) -> Allocation:
+    def run(self, start: FloatArray | None) -> Division:
         theta = self.crowd.hyper.theta
         if start is None:
             allocation = everybody_together(self.crowd, theta)
@@ -168,7 +192,7 @@ class _Search:
             if allocation.objective < before + WORTHWHILE:
                 return allocation
 
-    def _grow(self, allocation: Allocation) -> Allocation:
+    def _grow(self, allocation: Division) -> Division:
         """Rounds of splits, learning after each, while the number of communities grows."""
         for _ in range(ROUNDS):
             before = allocation.n_communities
@@ -180,7 +204,7 @@ class _Search:
             allocation = self._learn(allocation)
         return allocation
 
-    def _prune(self, allocation: Allocation) -> Allocation:
+    def _prune(self, allocation: Division) -> Division:
         """Merges and deletions while any raises the objective."""
         while True:
             before = allocation.n_communities
@@ -189,7 +213,7 @@ class _Search:
                 return allocation
             allocation = self._settle(allocation)
 
-    def _split(self, allocation: Allocation) -> Allocation:
+    def _split(self, allocation: Division) -> Division:
         for taste in sorted(allocation.tastes, key=lambda taste: -float(taste.weights.sum())):
             if allocation.n_communities == self.target:
                 break
@@ -198,14 +222,14 @@ class _Search:
                 allocation = self._noted("split", divided)
         return allocation
 
-    def _merge(self, allocation: Allocation) -> Allocation:
+    def _merge(self, allocation: Division) -> Division:
         while allocation.n_communities != (self.target or 1):
             if (merged := merge(allocation)) is None:
                 break
             allocation = self._noted("merge", merged)
         return allocation
 
-    def _delete(self, allocation: Allocation) -> Allocation:
+    def _delete(self, allocation: Division) -> Division:
         while allocation.n_communities != (self.target or 1):
             smallest = np.argsort(allocation.sizes, kind="stable")[:DELETIONS]
             tries = (delete(allocation, int(c)) for c in smallest)
@@ -214,7 +238,7 @@ class _Search:
             allocation = self._noted("delete", fewer)
         return allocation
 
-    def _reach_target(self, allocation: Allocation) -> Allocation:
+    def _reach_target(self, allocation: Division) -> Division:
         """Where the number is given: force what the objective did not want."""
         while self.target is not None and allocation.n_communities != self.target:
             if allocation.n_communities > self.target:
@@ -226,16 +250,16 @@ class _Search:
 
     def _settle(
         self,
-        allocation: Allocation,
+        allocation: Division,
         max_sweeps: int = SETTLE_SWEEPS,
         tolerance: float = SETTLE_TOLERANCE,
-    ) -> Allocation:
+    ) -> Division:
         settled = settle(allocation, max_sweeps, tolerance, keep_all=self.target is not None)
         return self._noted("sweep", settled)
 
-    def _learn(self, allocation: Allocation) -> Allocation:
+    def _learn(self, allocation: Division) -> Division:
         return self._noted("learn", learn(allocation)) if self.learns else allocation
 
-    def _noted(self, name: str, allocation: Allocation) -> Allocation:
+    def _noted(self, name: str, allocation: Division) -> Division:
         self.trace.append(Step(name, allocation.n_communities, allocation.objective))
         return allocation

@@ -14,9 +14,10 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.special import entr, expit, gammaln, logsumexp, psi
 
-from penchant.communities.allocation import (
+from penchant.communities.assignment import Answers
+from penchant.communities.division import (
     SMALLEST,
-    Allocation,
+    Division,
     allocate,
     log_likelihoods,
     refit,
@@ -24,10 +25,10 @@ from penchant.communities.allocation import (
     shares,
     soft_counts,
 )
-from penchant.communities.assignment import Answers
 from penchant.communities.taste import Taste
+from penchant.data.graph import Differences
 from penchant.errors import DataError
-from penchant.gp.items.edges import Design, ItemDifferences
+from penchant.gp.items.edges import Design
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -69,7 +70,7 @@ class Spectrum(NamedTuple):
 
 
 def disagreement(
-    allocation: Allocation, c: int, members: IntArray, n_directions: int = 2
+    allocation: Division, c: int, members: IntArray, n_directions: int = 2
 ) -> Spectrum:
     """Spectrum of the members' scores about the common taste of community c."""
     taste, prior = allocation.tastes[c], allocation.model.prior
@@ -98,7 +99,7 @@ def disagreement(
 
 def _differences(design: Design) -> sparse.csr_array:
     """D as a sparse matrix, in either space."""
-    if isinstance(design, ItemDifferences):
+    if isinstance(design, Differences):
         return design.matrix()
     m = design.n_points
     return sparse.csr_array((np.ones(m), design.position, np.arange(m + 1)), shape=(m, m))
@@ -119,7 +120,7 @@ class SplitSearch:
     def __init__(self) -> None:
         self._refused: list[Refusal] = []
 
-    def split(self, allocation: Allocation, c: int) -> Allocation | None:
+    def split(self, allocation: Division, c: int) -> Division | None:
         """Community c as two, the first way that raises the objective; None if none does."""
         weights, theta = allocation.tastes[c].weights, allocation.model.hyper.theta
         if any(refusal.covers(weights, theta) for refusal in self._refused):
@@ -131,7 +132,7 @@ class SplitSearch:
         return None
 
 
-def force_split(allocation: Allocation) -> Allocation:
+def force_split(allocation: Division) -> Division:
     """One community more, the way that costs the objective least."""
     ways = [
         (halves.gain, c, halves)
@@ -160,7 +161,7 @@ class Refusal(NamedTuple):
         return moved < SAME_THETA and changed < SAME * float(weights.sum())
 
 
-def _ways(allocation: Allocation, c: int, screened: bool = True) -> Iterator["Halves"]:
+def _ways(allocation: Division, c: int, screened: bool = True) -> Iterator["Halves"]:
     """Ways to divide community c, from several starts."""
     members = np.flatnonzero(allocation.responsibilities[:, c] > MEMBER)
     if len(members) > 1:
@@ -186,7 +187,7 @@ class Halves(NamedTuple):
     gain: float
 
 
-def _two_way(allocation: Allocation, c: int, members: IntArray, start: FloatArray) -> Halves | None:
+def _two_way(allocation: Division, c: int, members: IntArray, start: FloatArray) -> Halves | None:
     """Sweep the members between two halves; users hardly in c stay with the first."""
     model, whole = allocation.model, allocation.tastes[c]
     answers = allocation.crowd.answers.take(members)
@@ -220,17 +221,17 @@ def _two_way(allocation: Allocation, c: int, members: IntArray, start: FloatArra
     return result._replace(responsibilities=responsibilities)
 
 
-def _replaced(allocation: Allocation, c: int, halves: Halves) -> Allocation:
+def _replaced(allocation: Division, c: int, halves: Halves) -> Division:
     """The allocation with the halves in place of c."""
     others = [other for other in range(allocation.n_communities) if other != c]
-    return Allocation(
+    return Division(
         allocation.model,
         np.column_stack([allocation.responsibilities[:, others], halves.responsibilities]),
         (*(allocation.tastes[other] for other in others), *halves.tastes),
     )
 
 
-def merge(allocation: Allocation) -> Allocation | None:
+def merge(allocation: Division) -> Division | None:
     """Two communities as one, the likest pair first; None if no merge raises the objective."""
     for a, b in _alike(allocation, ALIKE)[: 2 * allocation.n_communities]:
         joined = _joined(allocation, a, b)
@@ -239,13 +240,13 @@ def merge(allocation: Allocation) -> Allocation | None:
     return None
 
 
-def force_merge(allocation: Allocation) -> Allocation:
+def force_merge(allocation: Division) -> Division:
     """One community fewer, the way that costs the objective least."""
     joined = [_joined(allocation, a, b) for a, b in _alike(allocation, -1.0)]
     return max(joined, key=lambda candidate: candidate.objective)
 
 
-def _alike(allocation: Allocation, least: float) -> list[tuple[int, int]]:
+def _alike(allocation: Division, least: float) -> list[tuple[int, int]]:
     """Pairs of communities with like tastes or the same members, the likest first."""
     differences = np.stack([taste.state.mean for taste in allocation.tastes])
     differences /= np.maximum(np.linalg.norm(differences, axis=1, keepdims=True), 1e-12)
@@ -255,19 +256,19 @@ def _alike(allocation: Allocation, least: float) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: -likeness[pair])
 
 
-def _joined(allocation: Allocation, a: int, b: int) -> Allocation:
+def _joined(allocation: Division, a: int, b: int) -> Division:
     r, tastes = allocation.responsibilities, allocation.tastes
     others = [c for c in range(allocation.n_communities) if c not in (a, b)]
     larger = a if allocation.sizes[a] >= allocation.sizes[b] else b
     joined = allocation.model.fit(tastes[a].weights + tastes[b].weights, tastes[larger])
-    return Allocation(
+    return Division(
         allocation.model,
         np.column_stack([r[:, others], r[:, a] + r[:, b]]),
         (*(tastes[c] for c in others), joined),
     )
 
 
-def delete(allocation: Allocation, c: int) -> Allocation | None:
+def delete(allocation: Division, c: int) -> Division | None:
     """Spread the members of c over the other communities; None unless the objective rises."""
     others = [other for other in range(allocation.n_communities) if other != c]
     log_weights = log_likelihoods(allocation.crowd.answers, allocation.tables)

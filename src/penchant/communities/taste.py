@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.communities.assignment import Answers
-from penchant.gp import Edges, Hyperparameters, Posterior, Prior, factor_prior
-from penchant.gp.items.edges import ItemDifferences
-from penchant.gp.items.prior import LowRankState
+from penchant.data.graph import Differences
+from penchant.gp import Edges, ItemHyper, Posterior
+from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
 from penchant.kernels import Inputs
 from penchant.likelihoods import LogProb
 from penchant.numerics.linalg import gram, multiply, solve_lower
@@ -44,7 +44,7 @@ class Crowd:
 
     answers: Answers
     items: Inputs
-    hyper: Hyperparameters
+    hyper: ItemHyper
     concentration: float = 1.0
     max_rank: int | None = None
 
@@ -68,7 +68,7 @@ class Taste(NamedTuple):
     weights: (m,) of the answers; local: log-likelihood and derivatives (m,) at the mode.
     """
 
-    prior: Prior
+    prior: ItemPrior
     weights: FloatArray
     state: LowRankState
     local: LogProb
@@ -80,8 +80,8 @@ class TasteModel:
     """The prior of every community and the likelihood of its answers."""
 
     crowd: Crowd
-    hyper: Hyperparameters
-    prior: Prior
+    hyper: ItemHyper
+    prior: ItemPrior
 
     def fit(self, weights: FloatArray, start: Taste | None = None) -> Taste:
         """The mode by Newton's method, from that of another taste (of another prior even)."""
@@ -169,9 +169,9 @@ class TasteModel:
             across = kernel.pullback(items.take(edges.items[order]), M, pivots)
             return 2.0 * across - kernel.pullback(pivots, 0.5 * (inner + inner.T))
         G = self._sum_of_pulls(tastes, None)
-        if isinstance(prior.design, ItemDifferences):
+        if isinstance(prior.design, Differences):
             return kernel.pullback(items.take(edges.items[order]), G)
-        D = ItemDifferences(edges.winner[order], edges.loser[order], len(edges.items)).matrix()
+        D = Differences(edges.winner[order], edges.loser[order], len(edges.items)).matrix()
         return kernel.pullback(items.take(edges.items), D.T @ (D.T @ G).T)
 
     def _sum_of_pulls(self, tastes: tuple[Taste, ...], through: FloatArray | None) -> FloatArray:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln, psi
 
-from penchant.communities.allocation import SMALLEST, memberships_value, shares
+from penchant.communities.division import SMALLEST, memberships_value, shares
 from penchant.gp import RULES, Sites
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.types import FloatArray, IntArray
@@ -118,7 +118,7 @@ class Ballots:
 
     def refined(self, sites: Sites, mean: FloatArray, var: FloatArray) -> tuple[Sites, FloatArray]:
         """The sites that expectation propagation wants next, and the present ones' log scales."""
-        wanted = RULES["ep"](mean, var, sites, self.likelihood, self.outcomes)
+        wanted = RULES["ep"].propose(mean, var, sites, self.likelihood, self.outcomes)
         valid = wanted.tau >= 0.0 if wanted.valid is None else wanted.valid & (wanted.tau >= 0.0)
         tau, nu = np.where(valid, wanted.tau, sites.tau), np.where(valid, wanted.nu, sites.nu)
         return Sites(tau, nu), wanted.log_scale

@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from penchant.communities.allocation import Allocation, everybody_together, learn
 from penchant.communities.assignment import Answers
+from penchant.communities.division import Division, everybody_together, learn
 from penchant.communities.mixture import Grouping, find_communities
 from penchant.communities.moves import disagreement
 from penchant.communities.taste import Crowd
@@ -106,7 +106,7 @@ def _worded(found: Support) -> Support:
 class OneTaste(NamedTuple):
     """Everybody around one taste: votes along the directions, the fitted cloud, its evidence."""
 
-    one: Allocation
+    one: Division
     ballots: Ballots
     cloud: Cloud
     modes: Modes
@@ -148,7 +148,7 @@ class OneTaste(NamedTuple):
         return find_communities(replace(crowd, answers=answers)).n_communities > 1
 
 
-def one_taste(one: Allocation, grouping: Grouping) -> OneTaste:
+def one_taste(one: Division, grouping: Grouping) -> OneTaste:
     """Fit one taste with personal deviations along the main directions of disagreement."""
     crowd, taste = one.crowd, one.tastes[0]
     counts = crowd.answers.counts
@@ -168,7 +168,7 @@ def one_taste(one: Allocation, grouping: Grouping) -> OneTaste:
     return OneTaste(one, ballots, cloud, modes, modes.objective + own_cost + parameters)
 
 
-def _directions(one: Allocation, grouping: Grouping) -> FloatArray:
+def _directions(one: Division, grouping: Grouping) -> FloatArray:
     """(m, q) loadings of the answers: main disagreements, and the communities' differences.
 
     They are orthogonal and of unit size over the votes.

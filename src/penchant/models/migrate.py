@@ -180,7 +180,8 @@ def _multi_user_gp(tree: Tree) -> Tree:
 
 
 def _community_gp(tree: Tree) -> Tree:
-    params, old = _params(tree, {"rank": "max_rank"}, {}), tree["state"]
+    new_params = {"inference": "mcmc", "n_communities": None}
+    params, old = _params(tree, {"rank": "max_rank"}, new_params), tree["state"]
     if "draws_" not in old:
         return _with_state(tree, params, None)
     new = _Numbers()

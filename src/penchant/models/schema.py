@@ -191,6 +191,10 @@ KINDS: dict[str, Kind] = {
         "penchant.communities.draws:Draw",
         ("sizes", "utilities", "likelihood_thetas", "is_supported", "chain", "labels"),
     ),
+    "search": Kind(
+        "penchant.communities.mixture:SearchReport",
+        ("converged", "steps", "n_communities", "log_evidence"),
+    ),
     "diagnostics": Kind(
         "penchant.communities.diagnostics:Diagnostics",
         (

@@ -82,7 +82,9 @@ def score(model: CommunityGP, trial: Trial) -> TrialScore:
 def fit(trial: Trial, seed: int, quick: bool, **options: Any) -> CommunityGP:
     """A model of the trial's training votes; that chains may disagree is in its diagnostics."""
     length = {"n_sweeps": 30, "n_chains": 1} if quick else {"n_sweeps": 100}
-    model = CommunityGP(**{**length, "random_state": seed, "progress": False, **options})
+    model = CommunityGP(
+        **{"inference": "mcmc", **length, "random_state": seed, "progress": False, **options}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(trial.X, trial.train)

@@ -18,9 +18,7 @@ from scipy.special import entr, gammaln, psi
 
 from penchant.communities.assignment import Answers
 from penchant.communities.taste import Crowd, Taste, TasteModel
-from penchant.errors import NumericalError
-from penchant.gp.learn import weak_prior
-from penchant.numerics.optimize import minimize_in_box
+from penchant.gp.learn import climb
 from penchant.numerics.types import FloatArray
 
 SMALLEST = 0.5
@@ -31,7 +29,7 @@ LEARNING_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Allocation:
+class Division:
     """Who belongs where, and what each community prefers; responsibilities: (U, K)."""
 
     model: TasteModel
@@ -58,7 +56,7 @@ class Allocation:
         """Log evidence, up to what mean-field memberships and Laplace leave out."""
         n_users, concentration = len(self.responsibilities), self.crowd.concentration
         everybody = gammaln(concentration) - gammaln(concentration + n_users)
-        parameters, _ = weak_prior(self.model.hyper.theta, self.crowd.hyper.theta)
+        parameters, _ = self.model.hyper.log_prior(self.crowd.hyper)
         return float(
             sum(taste.log_z for taste in self.tastes)
             + self.n_communities * np.log(concentration)
@@ -72,9 +70,9 @@ class Allocation:
         """(m, K) what each answer says for each community."""
         return np.column_stack([self.model.slope(taste) for taste in self.tastes])
 
-    def within(self, columns: Sequence[int]) -> "Allocation":
+    def within(self, columns: Sequence[int]) -> "Division":
         """Some of the communities, as if they were all."""
-        return Allocation(
+        return Division(
             self.model, self.responsibilities[:, columns], tuple(self.tastes[c] for c in columns)
         )
 
@@ -93,19 +91,19 @@ def soft_counts(answers: Answers, responsibilities: FloatArray) -> FloatArray:
     return np.ascontiguousarray(counts.T)
 
 
-def everybody_together(crowd: Crowd, theta: FloatArray) -> Allocation:
+def everybody_together(crowd: Crowd, theta: FloatArray) -> Division:
     """One community of all users."""
     return allocate(crowd.model(theta), np.ones((crowd.answers.n_users, 1)))
 
 
 def allocate(
     model: TasteModel, responsibilities: FloatArray, starts: Sequence[Taste | None] | None = None
-) -> Allocation:
+) -> Division:
     """Fit every community to its answers; one that starts from the same answers is kept."""
     weights = soft_counts(model.crowd.answers, responsibilities)
     given = starts or [None] * len(weights)
     tastes = tuple(refit(model, w, start) for w, start in zip(weights, given, strict=True))
-    return Allocation(model, responsibilities, tastes)
+    return Division(model, responsibilities, tastes)
 
 
 def refit(model: TasteModel, weights: FloatArray, start: Taste | None) -> Taste:
@@ -133,7 +131,7 @@ def shares(log_weights: FloatArray) -> FloatArray:
     return log_weights
 
 
-def sweep(allocation: Allocation, keep_all: bool = False) -> Allocation:
+def sweep(allocation: Division, keep_all: bool = False) -> Division:
     """Let every user choose among the communities, then fit them: r ∝ exp(ψ(N_c) + P slope)."""
     log_weights = log_likelihoods(allocation.crowd.answers, allocation.tables)
     log_weights += psi(np.maximum(allocation.sizes, SMALLEST))
@@ -147,8 +145,8 @@ def sweep(allocation: Allocation, keep_all: bool = False) -> Allocation:
 
 
 def settle(
-    allocation: Allocation, max_sweeps: int, tolerance: float, keep_all: bool = False
-) -> Allocation:
+    allocation: Division, max_sweeps: int, tolerance: float, keep_all: bool = False
+) -> Division:
     """Sweep until the objective gains less than the tolerance; never to a lower one."""
     for _ in range(max_sweeps if allocation.n_communities > 1 else 0):
         swept = sweep(allocation, keep_all)
@@ -160,36 +158,23 @@ def settle(
     return allocation
 
 
-def learn(allocation: Allocation) -> Allocation:
+def learn(allocation: Division) -> Division:
     """A few steps up Σ log Z + weak prior over the hyperparameters, memberships held."""
-    crowd, climb = allocation.crowd, _Climb(allocation)
+    crowd, last = allocation.crowd, allocation
     theta = allocation.model.hyper.theta
-    if len(theta):
-        minimize_in_box(climb, theta, crowd.hyper.bounds, LEARNING_STEPS)
-    return climb.best
+    if not len(theta):
+        return allocation
 
+    def evaluate(candidate: FloatArray) -> tuple[float, FloatArray, Division]:
+        nonlocal last
+        model = last.model
+        if not np.array_equal(candidate, model.hyper.theta):
+            model = crowd.model(candidate)
+        tastes = tuple(refit(model, taste.weights, taste) for taste in last.tastes)
+        slope = model.gradient(tastes)
+        penalty, drag = model.hyper.log_prior(crowd.hyper)
+        last = replace(last, model=model, tastes=tastes)
+        return sum(taste.log_z for taste in tastes) + penalty, slope + drag, last
 
-class _Climb:
-    """Negative value and slope for the optimiser, remembering the best and the last tastes."""
-
-    def __init__(self, allocation: Allocation) -> None:
-        self.best = self.last = allocation
-        self.best_value = -np.inf
-
-    def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        crowd = self.best.crowd
-        try:
-            model = self.last.model
-            if not np.array_equal(theta, model.hyper.theta):
-                model = crowd.model(theta)
-            tastes = tuple(refit(model, taste.weights, taste) for taste in self.last.tastes)
-            slope = model.gradient(tastes)
-        except NumericalError:
-            # a wall that the line search backs away from
-            return 1e25, np.zeros_like(theta)
-        penalty, drag = weak_prior(theta, crowd.hyper.theta)
-        value = sum(taste.log_z for taste in tastes) + penalty
-        self.last = replace(self.last, model=model, tastes=tastes)
-        if value > self.best_value:
-            self.best, self.best_value = self.last, value
-        return -value, -(slope + drag)
+    summit = climb(evaluate, theta, crowd.hyper.bounds, LEARNING_STEPS)
+    return allocation if summit.kept is None else summit.kept
