@@ -10,11 +10,10 @@ from penchant.communities.assignment import Answers
 from penchant.communities.division import everybody_together, learn
 from penchant.communities.mixture import find_communities
 from penchant.communities.taste import Crowd
-from penchant.communities.variation import Ballots, Cloud, SpreadPrior, fit_modes, fit_one
+from penchant.communities.variation import Cloud, PersonalVotes, SpreadPrior, fit_modes, fit_one
 from penchant.communities.verdict import _halves, judge, one_taste, redrawn
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Settings
-from penchant.gp.users import model as multi_user
+from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, solve
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Constant, Independent, Inputs
 from penchant.likelihoods import Gaussian, Outcomes, Probit, Ties
@@ -53,7 +52,7 @@ def people(n_tastes, spread, n_users=300, seed=0):
 
 def ballots_of(answers, loading, likelihood=None):
     counts = answers.counts
-    return Ballots(
+    return PersonalVotes(
         counts.indptr.astype(np.intp),
         counts.data.astype(np.float64),
         np.zeros(counts.nnz),
@@ -67,14 +66,14 @@ def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypat
     monkeypatch.setattr(variation, "TOLERANCE", 1e-10)
     data = votes(people(1, 1.0, n_users=12), 7)
     shared, variance, n_users = 0.4, 2.0, 12
-    problem = multi_user.Problem.of(
+    problem = UserProblem.of(
         Inputs(index=np.arange(N_ITEMS)),
         Inputs(index=np.arange(n_users)),
         Votes.of(data),
         Settings(tolerance=1e-10),
     )
-    hyper = multi_user.ItemHyper(Independent(variance), Constant(1.0), shared, Probit())
-    expected = multi_user.solve(problem, hyper).inference.log_evidence
+    hyper = UserHyper(Independent(variance), Constant(1.0), shared, Probit())
+    expected = solve(problem, hyper).inference.log_evidence
     answers = Answers.of(data)
     D = np.eye(N_ITEMS)[answers.winner] - np.eye(N_ITEMS)[answers.loser]
     K = variance * np.eye(N_ITEMS)
@@ -97,7 +96,7 @@ def test_the_spread_is_learned():
     g = np.einsum("vq,vq->v", loading[answer], own[user])
     sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
     starts = np.arange(0, len(user) + 1, 40)
-    ballots = Ballots(
+    ballots = PersonalVotes(
         starts,
         np.ones(len(g)),
         np.zeros(len(g)),
@@ -121,7 +120,7 @@ def test_modes_beat_one_cloud_only_where_there_are_modes():
         loading = rng.standard_normal((n_users * 30, 2))
         g = np.einsum("vq,vq->v", loading, np.repeat(own, 30, axis=0))
         sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
-        ballots = Ballots(
+        ballots = PersonalVotes(
             np.arange(0, len(g) + 1, 30),
             np.ones(len(g)),
             np.zeros(len(g)),

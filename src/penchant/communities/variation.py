@@ -42,7 +42,7 @@ LONGEST_STEP = 8.0
 
 
 @dataclass(frozen=True, eq=False)
-class Ballots:
+class PersonalVotes:
     """Votes as g = offset + loading · ε of their user; rows sorted by user, starts: (U + 1,).
 
     offset, count: (V,); loading: (V, q); outcomes: of the V votes.
@@ -187,7 +187,7 @@ class Modes:
 class Cloud:
     """The users' votes, the prior of the spread and λ: what modes are fitted to."""
 
-    ballots: Ballots
+    ballots: PersonalVotes
     prior: SpreadPrior
     concentration: float = 1.0
     learn_spread: bool = True
@@ -280,7 +280,7 @@ def _stretched(S: FloatArray, wanted: FloatArray, length: float) -> FloatArray:
     return 0.5 * (moved + moved.T)
 
 
-def fit_one(ballots: Ballots, scale: float, concentration: float) -> tuple[Cloud, Modes]:
+def fit_one(ballots: PersonalVotes, scale: float, concentration: float) -> tuple[Cloud, Modes]:
     """Everybody around one taste; what is learned of the spread is the prior of all others.
 
     scale: variance of personal deviations a priori, along each direction.

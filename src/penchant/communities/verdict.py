@@ -21,7 +21,7 @@ from penchant.communities.division import Division, everybody_together, learn
 from penchant.communities.mixture import Grouping, find_communities
 from penchant.communities.moves import disagreement
 from penchant.communities.taste import Crowd
-from penchant.communities.variation import Ballots, Cloud, Modes, fit_modes, fit_one
+from penchant.communities.variation import Cloud, Modes, PersonalVotes, fit_modes, fit_one
 from penchant.data import Comparisons
 from penchant.likelihoods import Gaussian, Outcomes
 from penchant.metrics import adjusted_rand
@@ -107,7 +107,7 @@ class OneTaste(NamedTuple):
     """Everybody around one taste: votes along the directions, the fitted cloud, its evidence."""
 
     one: Division
-    ballots: Ballots
+    ballots: PersonalVotes
     cloud: Cloud
     modes: Modes
     evidence: float
@@ -153,7 +153,7 @@ def one_taste(one: Division, grouping: Grouping) -> OneTaste:
     crowd, taste = one.crowd, one.tastes[0]
     counts = crowd.answers.counts
     loading = _directions(one, grouping)
-    ballots = Ballots(
+    ballots = PersonalVotes(
         counts.indptr.astype(np.intp),
         counts.data.astype(np.float64),
         taste.state.mean[counts.indices],

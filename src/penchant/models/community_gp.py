@@ -243,6 +243,8 @@ class CommunityGP(UtilityModel):
             report=grouping.report,
             max_rank=self.max_rank,
         )
+        # the search looks at modes; what is reported is inferred as after every `tell`
+        found = replace(found, posteriors=found.inferred())
         return self._with_personal(found) if self.personal else found
 
     def _sampled(

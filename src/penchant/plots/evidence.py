@@ -11,7 +11,7 @@ from penchant.plots.style import COLOURS, axes, tidy
 def plot_evidence(traces: Any, ax: Any | None = None, xlabel: str = "step") -> Any:
     """Log evidence against steps of an optimiser, or log joint against sweeps of a sampler.
 
-    traces : a model that was sampled; (n_steps,), or label → such a column, one line each. A line
+    traces : a model of communities; (n_steps,), or label → such a column, one line each. A line
     that still climbs at its right end has not settled. The first tenth may climb in from below
     the figure, which would otherwise show nothing else.
 
@@ -21,8 +21,11 @@ def plot_evidence(traces: Any, ax: Any | None = None, xlabel: str = "step") -> A
     """
     ylabel = "log evidence"
     if hasattr(traces, "chains_"):
-        xlabel, ylabel = "sweep", "log probability"
-        traces = {f"chain {k}": t for k, t in enumerate(traces.report_.log_joint, start=1)}
+        report, is_sampled = traces.report_, bool(traces.chains_)
+        xlabel, ylabel = ("sweep", "log probability") if is_sampled else ("step", ylabel)
+        joint = report.log_joint if is_sampled else [report.log_evidence]
+        what = "chain" if is_sampled else "search"
+        traces = {f"{what} {k}": trace for k, trace in enumerate(joint, start=1)}
     given = traces if isinstance(traces, Mapping) else {"": traces}
     named = {label: np.asarray(trace, dtype=np.float64) for label, trace in given.items()}
     ax = axes(ax)

@@ -276,10 +276,13 @@ def _trust(findings: Findings) -> str:
 def _communities(model: Any) -> Iterator[Section]:
     if not hasattr(model, "membership_"):
         return
-    numbers = ", ".join(f"{k} with {p:.0%}" for k, p in model.community_counts_.items())
+    if model.draws_ is None:
+        learned = model.support_.sentence
+    else:
+        learned = ", ".join(f"{k} with {p:.0%}" for k, p in model.community_counts_.items())
     body = html.paragraph(
         "People who judge alike form a community. How many there are is learned from the answers: "
-        f"{numbers}."
+        f"{learned}."
     )
     if not model.has_communities_:
         body += html.paragraph("One taste for everybody explains the answers best.", "warning")
@@ -308,6 +311,8 @@ def _map(model: Any) -> str:
 
 
 def _search(model: Any) -> str:
+    if not model.chains_:  # a search that ended is nothing to look at
+        return ""
     return html.figure(
         plot_evidence(model),
         "Log probability of the sampled communities against sweeps of the sampler.",
