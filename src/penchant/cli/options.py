@@ -1,6 +1,7 @@
 """Options that commands share: where the data are, and which model learns from them."""
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -172,11 +173,16 @@ def fit_and_tell(
 
 
 def target_option(default: str, what: str) -> Callable[..., Any]:
-    """Add -o for a file to write; its folder must be there before any work is done."""
+    """Add -o for a file to write; whether it can be written is known before any work is done."""
 
     def check(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-        if not Path(value).resolve().parent.is_dir():
+        path = Path(value).resolve()
+        if not path.parent.is_dir():
             raise click.BadParameter(f"{value}: there is no folder {Path(value).parent}")
+        if path.exists() and not path.is_file():
+            raise click.BadParameter(f"{value} is no plain file: give the path of one")
+        if not os.access(path.parent, os.W_OK):
+            raise click.BadParameter(f"{value}: the folder {path.parent} cannot be written to")
         return value
 
     return click.option(
@@ -190,6 +196,17 @@ def target_option(default: str, what: str) -> Callable[..., Any]:
         callback=check,
         help=f"Where to write the {what}.",
     )
+
+
+def _refuse_input_as_output(source: SourceOptions, target: str | None) -> None:
+    """Data must not be written over by what is made of them."""
+    inputs = [source.comparisons, source.items, source.users]
+    inputs += [path for *_, path in source.relations]
+    there = [Path(path) for path in inputs if path and path != "-" and Path(path).exists()]
+    if target and Path(target).exists() and any(path.samefile(target) for path in there):
+        raise click.UsageError(
+            f"-o {target} is also read: it would be overwritten; give another name"
+        )
 
 
 def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -246,7 +263,9 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def command(**given: Any) -> Any:
         own = {part.name: given.pop(part.name) for part in fields(SourceOptions)}
-        return function(source=SourceOptions(**own), **given)
+        source = SourceOptions(**own)
+        _refuse_input_as_output(source, given.get("target"))
+        return function(source=source, **given)
 
     return command
 

@@ -7,6 +7,7 @@ import click
 from penchant.cli.model_file import FittedModel
 from penchant.cli.options import SourceOptions, source_argument, target_option
 from penchant.cli.output import Output, output_options
+from penchant.data.files import whole_file
 from penchant.workflow.models import Material
 from penchant.workflow.reporting import TITLE, build_page, check
 
@@ -40,5 +41,6 @@ def write_report(
     """Check the model on held-out comparisons, and write the page."""
     with output.progress("checking on held-out comparisons"):
         findings = check(material, fitted.model, fitted.why)
-    target.write_text(build_page(findings, title), encoding="utf-8")
+    with whole_file(target) as file:
+        file.write(build_page(findings, title).encode())
     output.note(f"wrote {target}")

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 import penchant
 from penchant.data import Comparisons
+from penchant.data.files import whole_file
 from penchant.errors import DataError
 from penchant.metrics import calibration
 from penchant.models.ranking import RankedItem, Ranking
@@ -93,7 +94,8 @@ def report(
         model = as_model(data_or_model)
         findings = check(Material(_learned_from(model), X, **about), model, "as it was fitted")
     target = Path(path)
-    target.write_text(build_page(findings, title), encoding="utf-8")
+    with whole_file(target) as file:
+        file.write(build_page(findings, title).encode())
     return target
 
 
