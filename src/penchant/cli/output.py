@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import logging
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,7 +77,23 @@ class Output:
         columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(what, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            with _followed(lambda part: bar.update(task, description=f"{what}: {part}")):
+                yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def _followed(tell: Callable[[str], None]) -> Iterator[None]:
+    """Tell which part of a long computation has begun, as its log does."""
+    log = logging.getLogger("penchant")
+    handler, level = logging.Handler(logging.INFO), log.level
+    handler.emit = lambda record: tell(record.getMessage())  # type: ignore[method-assign]
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 Command = Callable[..., Any]
@@ -126,7 +143,13 @@ def _as_csv(rows: Sequence[Row]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    return "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return "; ".join(map(str, value))
+    return None if _is_unknown(value) else value
+
+
+def _is_unknown(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _print_table(rows: Sequence[Row], formats: Mapping[str, str]) -> None:
@@ -143,6 +166,6 @@ def _print_table(rows: Sequence[Row], formats: Mapping[str, str]) -> None:
 
 
 def _shown(value: Any, form: str) -> str:
-    if value is None:
+    if _is_unknown(value):
         return "–"
     return format(value, form) if form else str(_cell(value))

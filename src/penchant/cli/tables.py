@@ -21,7 +21,7 @@ _MAGIC = {b"PAR1": ".parquet", b"\x1f\x8b": ".csv.gz", b"{": ".jsonl", b"# FILE 
 
 
 @dataclass(frozen=True)
-class Table:
+class FileTable:
     """Columns by name; a cell is text, a number, a truth value, or None."""
 
     source: str
@@ -51,7 +51,7 @@ def local_file(path: str) -> Iterator[Path]:
         yield file
 
 
-def read_table(path: str) -> Table:
+def read_table(path: str) -> FileTable:
     """Read all columns of a table of features, links or pairs."""
     with local_file(path) as file:
         if not file.is_file():
@@ -64,7 +64,7 @@ def read_table(path: str) -> Table:
         else:
             known = " ".join((*_TEXT, *_TYPED))
             raise pc.DataError(f"{file.name} is no table that can be read: it must end in {known}")
-        table = Table(file.name, columns)
+        table = FileTable(file.name, columns)
         if not len(table):
             raise pc.DataError(f"{file.name} has no rows below its header: nothing can be read")
         return table

@@ -17,7 +17,7 @@ from penchant.communities.personal import PersonalModel, fit_personal
 from penchant.communities.samplers import SAMPLERS
 from penchant.communities.update import LEARNING_SWEEPS, active, carry_over
 from penchant.communities.utility import Mixture, fit_reported
-from penchant.data import Comparisons
+from penchant.data import Comparisons, as_comparisons
 from penchant.errors import ConvergenceWarning
 from penchant.gp import ItemHyper, Normal, Posterior, Settings
 from penchant.gp.users.fold_in import check_newcomers
@@ -114,7 +114,7 @@ class CommunityGP(UtilityModel):
 
     Examples
     --------
-    >>> from penchant.data import Comparisons
+    >>> from penchant.data import Comparisons, as_comparisons
     >>> tea = ["tea", "milk", "water"]
     >>> users = range(12)
     >>> data = Comparisons.from_rankings([tea] * 6 + [tea[::-1]] * 6, users=users)
@@ -191,6 +191,7 @@ class CommunityGP(UtilityModel):
         An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
         """
         self._check()
+        data = as_comparisons(data)
         answers = Answers.of(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
         user_columns, _ = FeatureColumns.of(user_features, data.n_users, "users", scale=False)

@@ -83,6 +83,9 @@ def _kind(tree: Tree) -> Tree:
     name, fields = tree["$class"], dict(tree["fields"])
     if name == "UserPosteriors":
         fields["kernel"], fields["kept"] = fields.pop("item_kernel"), None
+    if name == "Comparisons":
+        fields |= {"first": None, "time": None, "covariates": None}
+        fields |= {"covariate_names": _NOTHING, "source": ""}
     if name == "FeatureColumns":
         fields["names"] = _NOTHING
     return {"$kind": _KINDS_OF_1.get(name, name), "number": tree["number"], "fields": fields}

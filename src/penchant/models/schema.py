@@ -63,7 +63,21 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     "comparisons": Kind(
         "penchant.data:Comparisons",
-        ("winner", "loser", "count", "user", "tie", "margin", "items", "users"),
+        (
+            "winner",
+            "loser",
+            "count",
+            "user",
+            "tie",
+            "margin",
+            "items",
+            "users",
+            "first",
+            "time",
+            "covariates",
+            "covariate_names",
+            "source",
+        ),
     ),
     "inputs": Kind("penchant.kernels:Inputs", ("X", "relations", "index")),
     "relation": Kind("penchant.kernels:Relation", ("weights", "kind", "walk_laplacian")),
