@@ -223,11 +223,10 @@ class Lookup:
         listed = [] if no_pairs else list(pairs)
         odd = [p for p in listed if isinstance(p, str | bytes) or not isinstance(p, Sized)]
         if no_pairs or odd:
+            got = odd[0] if odd else pairs
             raise DataError(
                 f"pairs must be a sequence of two {self._what}s each, such as [('a', 'b')]; got "
-                f"{odd[0]!r}"
-                if odd
-                else f"{pairs!r}"
+                f"{got!r}"
             )
         return listed
 
