@@ -44,7 +44,7 @@ def test_the_scale_of_a_free_covariance_is_held_near_its_start(rng):
     drops = values[0] - np.array(values[1:])
     assert drops / drops[0] == pytest.approx([1.0, 4.0, 16.0])
     far = FreeCovariance(start.factor * 3.0)
-    value, slope = far.log_prior(start)
+    _, slope = far.log_prior(start)
     for k, step in enumerate(1e-6 * np.eye(len(slope))):
         ahead = far.with_theta(far.theta + step).log_prior(start)[0]
         behind = far.with_theta(far.theta - step).log_prior(start)[0]
