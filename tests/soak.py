@@ -202,6 +202,7 @@ def utility_trial(rng, estimator, people):
         return estimator(**fixed).fit(X, data, relations=relations)
 
     model = estimator(**how).fit(X, data, relations=relations)
+    data = data.pooled() if estimator is pc.PreferenceGP else data
     must(model.comparisons_ == data, "the data are kept")
     must(np.isfinite(model.predict()).all(), "utilities are finite")
     must(np.isfinite(model.score(data)), "the score is finite")
