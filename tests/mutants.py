@@ -164,7 +164,7 @@ class Bench:
         return [test for test in tests if self._is_steady[test]]
 
     def is_noticed(self, tests: list[str], timeout: float) -> bool:
-        """Whether some test fails, or the time runs out; with no tests at all (exit 5) none does."""
+        """Whether some test fails or the time runs out; where there is none (exit 5), no."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
         threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
         names = {"PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,4 +1,4 @@
-"""Model files that are valid and yet wrong: refused with the kind and field, never answered from."""
+"""Model files that are valid and yet wrong: refused with their field, never answered from."""
 
 import io
 import json

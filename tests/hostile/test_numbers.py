@@ -1,6 +1,7 @@
 """Extreme but valid numbers: the right answer, or a word about it, never a wrong one quietly."""
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,7 +26,8 @@ def fitted(model, pairs, X=None, **columns):
         try:
             model.fit(X, data)
         except NumericalError as error:
-            assert "variance" in str(error)
+            refusal = str(error)
+            assert "variance" in refusal
             return None, []
     return model, said
 
@@ -41,7 +43,7 @@ def win_after(pairs, variance):
     far = 9.0 * sd
     cuts = [x for x in (-30.0, -3.0, 0.0, 3.0, 30.0) if abs(x) < far] or [0.0]
     ends = [-far, *cuts, far]
-    parts = list(zip(ends[:-1], ends[1:], strict=True))
+    parts = list(pairwise(ends))
     total = sum(quad(density, low, high, limit=200)[0] for low, high in parts)
     won_next = sum(quad(lambda g: density(g) * ndtr(g), *part, limit=200)[0] for part in parts)
     return won_next / total
@@ -144,7 +146,8 @@ def test_scores_almost_without_noise_are_reproduced_or_refused(noise, variance):
         try:
             model.fit(None, data)
         except NumericalError as error:
-            assert "noise" in str(error)
+            refusal = str(error)
+            assert "noise" in refusal
             return
     # ridge regression on all three differences: f = (I/v + L/noise)⁻¹ L s / noise, L = 3I − 11ᵀ
     shrunk = 3.0 / (3.0 + noise / variance)

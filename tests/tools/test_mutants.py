@@ -58,7 +58,7 @@ def test_a_killed_and_a_surviving_mutant_are_told_apart(tmp_path, monkeypatch):
         "src/penchant/ask/__init__.py": "",
         "src/penchant/__init__.py": "",
         "tests/ask/test_b.py": "def test():\n    assert False\n",
-        "tests/ask/test_a.py": "from penchant.ask.a import LIMIT\n\ndef test():\n    assert LIMIT == 3",
+        "tests/ask/test_a.py": "import penchant.ask.a as a\n\ndef test():\n    assert a.LIMIT == 3",
     }.items():
         (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "tree" / name).write_text(text)

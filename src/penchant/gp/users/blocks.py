@@ -85,8 +85,8 @@ class Block:
         largest = float(own.max(initial=0.0))
         if largest > WIDEST_PRIOR:
             raise NumericalError(
-                f"a utility has a variance of {largest:.1e}, and beyond {WIDEST_PRIOR:.0e} rounding "
-                "hides what answers tell: lower the kernel's variance (an answer's noise has "
+                f"a utility has a variance of {largest:.1e}, and beyond {WIDEST_PRIOR:.0e} "
+                "rounding hides what answers tell: lower the kernel's variance (an answer's noise has "
                 "variance 1, so 100 is wide already)"
             )
         # items that the prior holds identical differ by nothing but rounding
