@@ -200,6 +200,8 @@ def target_option(default: str, what: str) -> Callable[..., Any]:
 
 def _refuse_input_as_output(source: SourceOptions, target: str | None) -> None:
     """Data must not be written over by what is made of them."""
+    if source.is_model:
+        return  # a command that needs comparisons says so
     inputs = [source.comparisons, source.items, source.users]
     inputs += [path for *_, path in source.relations]
     there = [Path(path) for path in inputs if path and path != "-" and Path(path).exists()]

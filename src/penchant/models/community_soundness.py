@@ -5,6 +5,7 @@ import numpy as np
 from penchant.communities.chains import Chain
 from penchant.communities.diagnostics import Diagnostics
 from penchant.communities.draws import Draw, Draws
+from penchant.communities.mixture import SearchReport
 from penchant.communities.samplers import ChainState
 from penchant.data import Comparisons
 from penchant.gp import Learned, Posterior
@@ -28,9 +29,12 @@ def _communities(fields: Fields) -> None:
     for posterior in posteriors:
         known = fields.is_a("posteriors", posterior, Posterior)
         speaks_of(fields, "posteriors", known.universe, data)
-    draws = fields.made("draws", Draws)
-    same = len(posteriors) == draws.n_communities
-    fields.need("draws", same, f"must report the {len(posteriors)} communities there are")
+    if fields.has("draws"):
+        same = len(posteriors) == fields.made("draws", Draws).n_communities
+        fields.need("draws", same, f"must report the {len(posteriors)} communities there are")
+        fields.made("report", Diagnostics)
+    else:
+        fields.made("report", SearchReport)
     membership = fields.array("membership", (data.n_users, len(posteriors)), "f")
     sums = np.abs(membership.sum(axis=1) - 1.0).max(initial=0.0)
     fields.need(
@@ -41,7 +45,6 @@ def _communities(fields: Fields) -> None:
     for chain in fields.made("chains", tuple):
         utilities = fields.is_a("chains", chain, Chain).state.utilities
         fields.need("chains", utilities.shape[1] == data.n_items, "must be of the items")
-    fields.made("report", Diagnostics)
     if fields.has("max_rank"):
         fields.whole("max_rank", 1)
     if fields.has("user_features"):
@@ -49,6 +52,14 @@ def _communities(fields: Fields) -> None:
     if fields.has("personal"):
         fields.made("personal", Learned)
     fields.number("communal_share", 0.0, 1.0)
+
+
+@check("search")
+def _search(fields: Fields) -> None:
+    n_steps = len(fields.made("steps", tuple))
+    for name in ("n_communities", "log_evidence"):
+        same = len(fields.made(name, tuple)) == n_steps
+        fields.need(name, same, f"must have one entry for each of the {n_steps} steps")
 
 
 @check("chain")
