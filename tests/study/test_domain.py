@@ -212,11 +212,7 @@ def test_raters_who_are_inattentive_are_pointed_out():
     row = raters([*always_left, answered(29), *flips, wrong], ["p", None, "p"], CHECKED)[0]
     assert set(row["look_closer"]) == {"checks", "fast", "side", "repeats"}
     assert row["skipped"] == 2
-    assert (
-        row["reliability"]
-        == pytest.approx({"k": 0.0, "n": 8, "low": 0.0028, "high": 0.336}, abs=2e-3)
-        or row["reliability"]["k"] <= 1
-    )
+    assert (row["reliability"]["k"], row["reliability"]["n"]) == (1, 8)
 
 
 def test_calibration_uses_random_questions_alone():
@@ -225,6 +221,6 @@ def test_calibration_uses_random_questions_alone():
     told += [answered(4, kind=NORMAL, p_before=0.99), answered(5, kind=RANDOM, p_before=None)]
     result = calibration(told)
     row = result["rows"][2]
-    assert (result["n"], row["n"], row["won"], row["expected"]) == (4, 4, 3.0, 0.75)
+    assert (result["n"], row["won"]["n"], row["won"]["k"], row["expected"]) == (4, 4, 3.0, 0.75)
     assert result["log_score"] == pytest.approx(-0.5623351446)
     assert calibration([])["log_score"] is None
