@@ -34,7 +34,10 @@ class Queue:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A question to be handed out; participant None: to anybody who was not asked it."""
+    """A question to be handed out; participant None: to anybody who was not asked it.
+
+    p_before: that the first item is preferred; which is shown first is drawn later.
+    """
 
     participant: str | None
     items: tuple[str, ...]
@@ -115,6 +118,7 @@ def prepare(
         rows.append(_row(question, study, name, version, now + 1e-6 * len(rows)))
     if rows:
         conn.execute(t.question.insert(), rows)
+    if asked:
         change = [{"item_id": item, "more": n} for item, n in asked.items()]
         conn.execute(
             t.item.update()
@@ -126,15 +130,16 @@ def prepare(
 
 
 def _row(question: Prepared, study: str, name: str, version: int, at: float) -> dict[str, Any]:
+    shown, p = rules.shown_order(question.items, name), question.p_before
     return {
         "id": name,
         "study": study,
         "participant": question.participant,
-        "shown": rules.shown_order(question.items, name),
+        "shown": shown,
         "pair": rules.pair_key(question.items),
         "form": question.form,
         "kind": question.kind,
-        "p_before": question.p_before,
+        "p_before": p if p is None or shown[0] == question.items[0] else 1.0 - p,
         "model_version": version,
         "state": PREPARED,
         "created": at,

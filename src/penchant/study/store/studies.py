@@ -77,7 +77,7 @@ def set_state(conn: Connection, study: str, state: str, at: float) -> None:
 def change_config(conn: Connection, study: str, changes: dict[str, Any]) -> Config:
     """Change settings; what they may be is checked as for a new study."""
     before = get(conn, study).config
-    for name in ("format", "size"):
+    for name in ("format", "size", "model"):
         if name in changes and changes[name] != getattr(before, name):
             raise Refusal("bad", f"{name} cannot change while a study runs: begin another study")
     config = Config.from_json({**before.to_json(), **changes})
