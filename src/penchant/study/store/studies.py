@@ -185,6 +185,11 @@ def items_of(conn: Connection, study: str) -> list[Any]:
     return list(conn.execute(query).all())
 
 
+def items_by_id(conn: Connection, ids: Iterable[str]) -> list[Any]:
+    """The rows of some items."""
+    return list(conn.execute(sa.select(t.item).where(t.item.c.id.in_(list(ids)))).all())
+
+
 def import_answers(conn: Connection, study: str, rows: Iterable[dict[str, Any]], at: float) -> int:
     """Take in votes from elsewhere: winner and loser by name, tie, count, user. How many rows."""
     ids = {row.name: row.id for row in items_of(conn, study)}
