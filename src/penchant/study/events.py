@@ -136,7 +136,7 @@ def answer_of(event: Event) -> Answer:
     payload = event.payload
     return Answer(
         event.seq,
-        event.participant,
+        event.participant or payload.get("user"),
         tuple(payload["items"]),
         tuple(tuple(group) for group in payload["order"]),
         payload["form"],

@@ -1,8 +1,10 @@
 """Votes and whole studies as files: export, import, backup, restore."""
 
 import json
+import shutil
 import sqlite3
 import tempfile
+import time
 import zipfile
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,7 +14,8 @@ from typing import Any
 import penchant as pc
 from penchant.errors import DataError
 from penchant.study.folder import SETTINGS, Folder, write_private
-from penchant.study.store import Database
+from penchant.study.store import Database, studies
+from penchant.study.store.studies import NewItem
 
 FORMS = (".csv", ".jsonl", ".parquet")
 
@@ -35,7 +38,6 @@ def write_votes(rows: Sequence[dict[str, Any]], path: Path) -> None:
         "shown_first": "VARCHAR",
         "ms": "INTEGER",
         "at": "DOUBLE",
-        "random": "BOOLEAN",
     }
     with tempfile.TemporaryDirectory(prefix="penchant-") as folder, duckdb.connect() as con:
         names = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
@@ -63,6 +65,7 @@ def read_votes(content: bytes, ending: str = ".csv") -> list[dict[str, Any]]:
         path.write_bytes(content)
         data = pc.read_comparisons(str(path))
     users = [None] * len(data) if data.user is None else [str(data.users[u]) for u in data.user]
+    columns = zip(data.winner, data.loser, data.tie, data.count, users, strict=True)
     return [
         {
             "winner": str(data.items[winner]),
@@ -71,9 +74,7 @@ def read_votes(content: bytes, ending: str = ".csv") -> list[dict[str, Any]]:
             "count": int(count),
             "user": user,
         }
-        for winner, loser, tie, count, user in zip(
-            data.winner, data.loser, data.tie, data.count, users, strict=True
-        )
+        for winner, loser, tie, count, user in columns
     ]
 
 
@@ -121,3 +122,23 @@ def restore_from(path: Path, target: Path) -> Folder:
     except (zipfile.BadZipFile, KeyError, OSError, ValueError) as error:
         raise DataError(f"{path} is no backup of a study that can be read: {error}") from error
     return Folder(target)
+
+
+def copy_without_answers(folder: Folder, target: Path) -> Folder:
+    """A study like this one, on SQLite, to try things on: its settings and items alone."""
+    source = folder.open()
+    try:
+        config = source.read(lambda c: studies.get(c, folder.study)).config
+        rows = source.read(lambda c: studies.items_of(c, folder.study))
+    finally:
+        source.close()
+    copy = Folder.create(target, folder.study, None)
+    for file in folder.media.iterdir():
+        shutil.copy2(file, copy.media / file.name)
+    items = [NewItem(row.name, row.media, row.body, row.features) for row in rows if row.active]
+    database = copy.open()
+    try:
+        database.write(lambda c: studies.create(c, copy.study, config, items, time.time()))
+    finally:
+        database.close()
+    return copy

@@ -8,7 +8,6 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from penchant.study.events import ANSWER, SKIP, replay
-from penchant.study.questions import RANDOM
 from penchant.study.store import learning, people, studies
 from penchant.study.store import tables as t
 
@@ -121,5 +120,4 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
                 "shown_first": items[answer.items[0]],
                 "ms": answer.ms,
                 "at": answer.at,
-                "random": answer.kind == RANDOM,
             }
