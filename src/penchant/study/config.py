@@ -10,6 +10,7 @@ from penchant.errors import DataError
 FORMATS = ("pair", "best", "rank")
 MODELS = ("shared", "personal")
 LANGUAGES = ("en", "de")
+FOLLOW_BROWSER = "auto"
 LARGEST_SET = 8
 
 
@@ -75,6 +76,8 @@ class Config:
         What one person's part costs, in the owner's money: for the plan.
     open_link : bool
         Whether everybody who knows the address may take part, or only who was invited.
+    language : {"auto", "en", "de"}
+        Of everything around the question; "auto" follows each browser.
     redirect : str
         Where a panel's participants go when they are done; `{id}` becomes the panel's own id.
     """
@@ -101,7 +104,7 @@ class Config:
     close_when_enough: bool = False
     reward: float | None = None
     open_link: bool = True
-    language: str = "en"
+    language: str = FOLLOW_BROWSER
     welcome: str = ""
     consent: str = ""
     thanks: str = ""
@@ -133,7 +136,11 @@ class Config:
             )
 
     def _check_choices(self) -> None:
-        for name, known in (("format", FORMATS), ("model", MODELS), ("language", LANGUAGES)):
+        for name, known in (
+            ("format", FORMATS),
+            ("model", MODELS),
+            ("language", (FOLLOW_BROWSER, *LANGUAGES)),
+        ):
             if getattr(self, name) not in known:
                 raise DataError(
                     f"{name} is {getattr(self, name)!r}: it must be one of {', '.join(known)}"

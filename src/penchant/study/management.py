@@ -16,7 +16,7 @@ import click
 
 from penchant.errors import DataError
 from penchant.study import exchange
-from penchant.study.config import FORMATS, LANGUAGES, MODELS, Config
+from penchant.study.config import FOLLOW_BROWSER, FORMATS, LANGUAGES, MODELS, Config
 from penchant.study.folder import Folder
 from penchant.study.items import read_items
 from penchant.study.serve import (
@@ -61,7 +61,7 @@ def opened(folder: Path) -> Iterator[tuple[Folder, Database]]:
 @click.option("--format", "form", type=click.Choice(FORMATS), default="pair", show_default=True)
 @click.option("--size", type=int, help="Items a question, with best or rank.")
 @click.option("--model", type=click.Choice(MODELS), default="shared", show_default=True)
-@click.option("--language", type=click.Choice(LANGUAGES), default="en", show_default=True)
+@click.option("--language", type=click.Choice((FOLLOW_BROWSER, *LANGUAGES)), default="auto")
 @click.option("--answers", "answers_per_person", type=int, help="Answers a person gives.")
 @click.option("--consent", type=click.Path(path_type=Path), help="Markdown to agree to.")
 @click.option("--settings", type=click.Path(path_type=Path), help="JSON file of further settings.")

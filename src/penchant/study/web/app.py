@@ -15,13 +15,14 @@ from sqlalchemy.exc import OperationalError
 import penchant
 from penchant.errors import DataError
 from penchant.study import media
+from penchant.study.config import FOLLOW_BROWSER
 from penchant.study.folder import Folder
 from penchant.study.refusals import STATUS, Refusal
 from penchant.study.store import studies
 from penchant.study.web import api, owner, participant
-from penchant.study.web.pages import language_for, page
+from penchant.study.web.pages import page
 from penchant.study.web.safety import SANDBOX_POLICY, Safety
-from penchant.study.web.site import Site, site_of
+from penchant.study.web.site import Site, language, site_of
 
 log = logging.getLogger("penchant.study")
 
@@ -84,9 +85,9 @@ async def _explain(request: Request, error: Any) -> Response:
     status = STATUS[code]
     headers = {"Retry-After": "5"} if status == 429 else None
     if "text/html" in request.headers.get("accept", ""):
-        language = language_for(None, request.headers.get("accept-language"), "en")
+        words = language(request, FOLLOW_BROWSER)
         study = request.path_params.get("study", "")
-        return page("refusal", language, status, message=str(error), study=study)
+        return page("refusal", words, status, message=str(error), study=study)
     return JSONResponse({"error": code, "message": str(error)}, status, headers)
 
 

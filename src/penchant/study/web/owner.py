@@ -13,7 +13,7 @@ from penchant.study.refusals import Refusal
 from penchant.study.store import reports, studies
 from penchant.study.web.pages import page
 from penchant.study.web.participant import StudyName
-from penchant.study.web.site import Site, address, site_of
+from penchant.study.web.site import Site, address, language, site_of
 
 router = APIRouter(tags=["owner"])
 
@@ -28,8 +28,8 @@ async def dashboard(study: StudyName, request: Request) -> Response:
     it = await site.read(lambda c: studies.get(c, study))
     key = request.query_params.get("key", "")[:200]
     if key:
-        language = await site.language(request, it.config.language)
-        return page("login", language, study=study, key=key)
+        words = language(request, it.config.language)
+        return page("login", words, study=study, key=key)
     await site.require_owner(request, study)
     return page("dashboard", "en", study=study, config=it.config)
 

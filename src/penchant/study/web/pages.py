@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 
-from penchant.study.config import LANGUAGES
+from penchant.study.config import FOLLOW_BROWSER, LANGUAGES
 
 TAGS = {
     *("p", "br", "hr", "em", "strong", "code", "pre", "blockquote", "ul", "ol", "li"),
@@ -27,18 +27,15 @@ def strings(language: str) -> dict[str, str]:
     return texts
 
 
-def language_for(wanted: str | None, accepted: str | None, default: str) -> str:
-    """The language asked for, else the first that a browser accepts, else the study's.
+def language_for(wanted: str | None, accepted: str | None, fixed: str = FOLLOW_BROWSER) -> str:
+    """The language asked for, else the study's, else the first that a browser accepts.
 
-    >>> language_for(None, "fr-FR, de-AT;q=0.8", "en")
-    'de'
+    >>> language_for(None, "fr-FR, de-AT;q=0.8"), language_for(None, "de", "en")
+    ('de', 'en')
     """
-    asked = [wanted or "", *(part.split(";")[0] for part in (accepted or "").split(","))]
-    for name in asked:
-        short = name.strip().lower().split("-")[0]
-        if short in LANGUAGES:
-            return short
-    return default
+    asked = [wanted or "", fixed, *(part.split(";")[0] for part in (accepted or "").split(","))]
+    short = [name.strip().lower().split("-")[0] for name in asked]
+    return next((name for name in short if name in LANGUAGES), LANGUAGES[0])
 
 
 @cache

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from penchant.study.config import LARGEST_SET, Config
+from penchant.study.config import LANGUAGES, LARGEST_SET, Config
 from penchant.study.questions import CHECK
 from penchant.study.refusals import Refusal
 from penchant.study.store import people, studies, turns
@@ -17,7 +17,7 @@ from penchant.study.store.studies import RUNNING, Study
 from penchant.study.store.turns import Turn
 from penchant.study.tokens import hash_external_id
 from penchant.study.web.pages import as_html, page
-from penchant.study.web.site import Site, address, site_of
+from penchant.study.web.site import Site, address, language, site_of
 
 router = APIRouter(prefix="/s/{study}", tags=["participants"])
 
@@ -46,17 +46,18 @@ async def welcome(study: StudyName, request: Request) -> Response:
     it = await site.read(lambda c: studies.get(c, study))
     if site.cookie(request, "participant", study) is not None:
         return RedirectResponse(f"/s/{study}/vote", 303)
-    language = await site.language(request, it.config.language)
+    words = language(request, it.config.language)
     if it.state != RUNNING:
-        return page("message", language, title="done_title", text=it.state, study=study)
+        return page("message", words, title="done_title", text=it.state, study=study)
     panel = _external_id(it.config, request.query_params)
     return page(
         "welcome",
-        language,
+        words,
         study=study,
         config=it.config,
         invite=request.query_params.get("invite", "")[:200],
         panel=panel or "",
+        lang=request.query_params.get("lang", "")[:5],
     )
 
 
@@ -88,6 +89,8 @@ async def join(study: StudyName, request: Request) -> Response:
         raise
     response = RedirectResponse(f"/s/{study}/vote", 303)
     site.give_cookie(request, response, "participant", study, {"id": person, "panel": external})
+    if form.get("lang") in LANGUAGES:
+        response.set_cookie("lang", str(form["lang"]), path=f"/s/{study}", samesite="lax")
     return response
 
 
@@ -98,11 +101,11 @@ async def vote_page(study: StudyName, request: Request) -> Response:
     if site.cookie(request, "participant", study) is None:
         return RedirectResponse(f"/s/{study}", 303)
     it, turn = await _turn(site, request, study, 1)
-    language = await site.language(request, it.config.language)
+    words = language(request, it.config.language)
     if not turn.questions and it.state != studies.PAUSED:
         return RedirectResponse(f"/s/{study}/done", 303)
     shown = await _shown(site, it.config, turn)
-    return page("vote", language, study=study, config=it.config, turn=shown, state=it.state)
+    return page("vote", words, study=study, config=it.config, turn=shown, state=it.state)
 
 
 @router.get("/next")
@@ -163,12 +166,12 @@ async def done(study: StudyName, request: Request) -> Response:
     if content is None:
         return RedirectResponse(f"/s/{study}", 303)
     it, turn = await _turn(site, request, study, 1)
-    language = await site.language(request, it.config.language)
+    words = language(request, it.config.language)
     finished = turn.finished or it.state == studies.CLOSED
     redirect = it.config.redirect.replace("{id}", quote(str(content.get("panel", "")), safe=""))
     return page(
         "done",
-        language,
+        words,
         study=study,
         config=it.config,
         finished=finished,
@@ -192,8 +195,8 @@ async def erase_form(study: StudyName, request: Request) -> Response:
     site, person = _who(request, study)
     await _erase(site, study, person)
     it = await site.read(lambda c: studies.get(c, study))
-    language = await site.language(request, it.config.language)
-    response = page("message", language, title="erased_title", text="erased", study=study)
+    words = language(request, it.config.language)
+    response = page("message", words, title="erased_title", text="erased", study=study)
     response.delete_cookie(f"participant_{study}", path=f"/s/{study}")
     return response
 

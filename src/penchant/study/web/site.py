@@ -105,11 +105,6 @@ class Site:
         if left + (rate.clock() - at) * rate.per_second < 1.0:
             raise Refusal("busy", "too many wrong links from your address: wait some minutes")
 
-    async def language(self, request: Request, default: str) -> str:
-        """The language for whoever asks."""
-        wanted = request.query_params.get("lang") or request.cookies.get("lang")
-        return language_for(wanted, request.headers.get("accept-language"), default)
-
 
 def site_of(request: Request) -> Site:
     """The site that a request came to."""
@@ -120,3 +115,9 @@ def site_of(request: Request) -> Site:
 def address(request: Request) -> str:
     """Where a request came from; proxies are believed only as far as the server was told to."""
     return request.client.host if request.client else "unknown"
+
+
+def language(request: Request, fixed: str) -> str:
+    """The language for whoever asks."""
+    wanted = request.query_params.get("lang") or request.cookies.get("lang")
+    return language_for(wanted, request.headers.get("accept-language"), fixed)
