@@ -10,7 +10,6 @@ command = click.Group(
     commands=[
         management.new,
         management.serve,
-        management.serve_web_command,
         management.work,
         management.invite,
         management.status,

@@ -50,14 +50,15 @@ class Folder:
         write_private(path / SETTINGS, json.dumps(settings, indent=2))
         return cls(path)
 
-    def open(self, *, durable: bool = True) -> Database:
+    def open(self, *, durable: bool = True, migrate: bool = True) -> Database:
         """The database, its tables up to date; a relative SQLite path lies in the folder."""
         prefix = "sqlite:///"
         url = self.database_url
         if url.startswith(prefix) and not url.startswith(f"{prefix}/"):
             url = f"{prefix}{(self.path / url.removeprefix(prefix)).resolve()}"
         database = Database(url, durable=durable)
-        database.migrate()
+        if migrate:
+            database.migrate()
         return database
 
 

@@ -1,7 +1,6 @@
 """`penchant study new`, `serve` and what an owner does besides: from items to a live study."""
 
 import json
-import os
 import re
 import shutil
 import socket
@@ -15,18 +14,11 @@ from typing import Any
 import click
 
 from penchant.errors import DataError
-from penchant.study import exchange
+from penchant.study import exchange, process
 from penchant.study.config import FOLLOW_BROWSER, FORMATS, LANGUAGES, MODELS, Config
 from penchant.study.folder import Folder
 from penchant.study.items import read_items
-from penchant.study.serve import (
-    LOOPBACK,
-    Supervisor,
-    die_with,
-    listen,
-    serve_web,
-    stop_on_signals,
-)
+from penchant.study.serve import LOOPBACK, Supervisor, listen, stop_on_signals
 from penchant.study.store import Database, reports, studies
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
@@ -173,33 +165,12 @@ def owner_token(database: Database, study: str) -> str:
     )
 
 
-@click.command("serve-web", hidden=True)
-@FOLDER
-@click.option("--fd", required=True, type=int)
-@click.option("--parent", type=int)
-@click.option("--proxies", default="")
-def serve_web_command(folder: Path, fd: int, parent: int | None, proxies: str) -> None:
-    """One web process of `serve`."""
-    if parent is not None:
-        die_with(parent)
-    serve_web(Folder(folder), fd, proxies)
-
-
 @click.command()
 @FOLDER
-@click.option("--parent", type=int, hidden=True)
-def work(folder: Path, parent: int | None) -> None:
+@click.pass_context
+def work(context: click.Context, folder: Path) -> None:
     """Run the model process alone; `serve` does it by itself."""
-    from penchant.study.worker import work as run
-
-    if parent is not None:
-        die_with(parent)
-    os.nice(5)  # people wait for the web process
-    database = Folder(folder).open(durable=False)
-    try:
-        run(database)
-    finally:
-        database.close()
+    context.invoke(process.work, folder=str(folder), parent=None)
 
 
 @click.command()

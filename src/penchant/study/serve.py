@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penchant.errors import DataError
-from penchant.study.folder import Folder
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STEADY_SECONDS = 5.0
@@ -56,23 +55,20 @@ class Child:
             self.started = now
         if now - self.started < min(5.0, 0.1 * (2**self.failures - 1)):
             return
-        command = [sys.executable, "-m", "penchant.study", *self.arguments]
+        command = [sys.executable, "-m", "penchant.study.process", *self.arguments]
         self.process = subprocess.Popen(command, pass_fds=descriptors)
         self.started = now
 
 
 class Supervisor:
-    """Runs the processes of a folder until told to stop.
-
-    sock: where to serve; None: the model process alone.
-    """
+    """Runs the web processes and the model process of a folder until told to stop."""
 
     def __init__(
         self, folder: Path, sock: socket.socket, workers: int = 1, proxies: str = ""
     ) -> None:
         self.sock = sock
         parent = str(os.getpid())
-        web = ["serve-web", str(folder), "--fd", str(sock.fileno()), "--parent", parent]
+        web = ["web", str(folder), "--fd", str(sock.fileno()), "--parent", parent]
         web += ["--proxies", proxies] if proxies else []
         self.children = [Child(f"web {k + 1}", web) for k in range(workers)]
         self.children.append(Child("model", ["work", str(folder), "--parent", parent]))
@@ -108,35 +104,6 @@ def stop_on_signals(supervisor: Supervisor) -> None:
     """Let Ctrl-C and a service manager end it."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: supervisor.stop())
-
-
-def die_with(parent: int) -> None:
-    """End this process when its supervisor is gone, so that nothing holds the port."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, name="watch parent", daemon=True).start()
-
-
-def serve_web(folder: Folder, descriptor: int, proxies: str = "") -> None:
-    """One web process on a socket that it was handed."""
-    import uvicorn
-
-    from penchant.study.web.app import create_app
-
-    config = uvicorn.Config(
-        create_app(folder),
-        access_log=False,  # addresses carry tokens and panels' ids
-        log_level="warning",
-        server_header=False,
-        proxy_headers=bool(proxies),
-        forwarded_allow_ips=proxies or "",
-        timeout_graceful_shutdown=2,
-    )
-    uvicorn.Server(config).run(sockets=[socket.socket(fileno=descriptor)])
 
 
 def wait_until_up(address: str, seconds: float = 30.0) -> None:

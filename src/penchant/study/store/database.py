@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config as AlembicConfig
 from sqlalchemy import Connection, Engine, event
 
 from penchant.errors import DataError
@@ -81,6 +79,9 @@ class Database:
 
     def migrate(self) -> None:
         """Bring the tables to the newest version."""
+        from alembic import command
+        from alembic.config import Config as AlembicConfig
+
         config = AlembicConfig()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
 

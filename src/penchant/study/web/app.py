@@ -27,9 +27,11 @@ from penchant.study.web.site import Site, language, site_of
 log = logging.getLogger("penchant.study")
 
 
-def create_app(folder: Folder, now: Callable[[], float] = time.time) -> FastAPI:
+def create_app(
+    folder: Folder, now: Callable[[], float] = time.time, *, migrate: bool = True
+) -> FastAPI:
     """The application: `uvicorn` serves it, tests call it."""
-    database = folder.open()
+    database = folder.open(migrate=migrate)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
