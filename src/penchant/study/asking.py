@@ -1,11 +1,15 @@
 """Choosing questions for many people at once, from one belief and what is open already."""
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 
 from penchant.ask import Joint, all_pairs
 from penchant.ask.criteria import get
+from penchant.likelihoods import Outcomes
+from penchant.numerics.linalg import pivoted_cholesky
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 from penchant.study.config import Config
 from penchant.study.events import Record
@@ -23,7 +27,7 @@ from penchant.study.questions import (
 )
 from penchant.study.store.learning import Prepared, Queue
 
-SHORTLIST = 512
+SHORTLIST = 128
 """Pairs that are scored again after each choice; an answer to one question makes another less
 worth asking, never more, so that the best is among those that were best before."""
 
@@ -57,8 +61,7 @@ class Chooser:
         self.place = {item: k for k, item in enumerate(self.items)}
         self.pairs = all_pairs(len(self.items))
         self.free: BoolArray = np.ones(len(self.pairs), dtype=bool)
-        for held in pending:
-            self._expect([self.place[item] for item in held if item in self.place])
+        self._condition([[self.place[i] for i in held if i in self.place] for held in pending])
         self._rank_pairs()
 
     def pick(self, asked: set[str]) -> tuple[str, ...] | None:
@@ -66,8 +69,8 @@ class Chooser:
         pair = self._best(asked)
         if pair is None:  # every good pair is open or was asked
             return self.any_set(asked)
-        chosen = self._grow(list(pair))
-        self._expect(chosen)
+        chosen = self._grow([int(k) for k in self.pairs[self.short[pair]]])
+        self._expect(chosen, self.tau[[pair]] if self.size == 2 else None)
         return tuple(self.items[k] for k in chosen)
 
     def any_set(self, asked: set[str]) -> tuple[str, ...] | None:
@@ -95,7 +98,8 @@ class Chooser:
             p = p + 0.5 * likelihood.prob_tie(mean, var)
         return p
 
-    def _best(self, asked: set[str]) -> tuple[int, int] | None:
+    def _best(self, asked: set[str]) -> int | None:
+        """Where in the shortlist the best pair is that is free and new to somebody."""
         for is_last in (False, True):
             scores = self._scores(self.short)
             for k in np.argsort(-scores, kind="stable"):
@@ -104,7 +108,7 @@ class Chooser:
                 a, b = self.pairs[self.short[k]]
                 is_new = self.size > 2 or pair_key((self.items[a], self.items[b])) not in asked
                 if self.free[self.short[k]] and is_new:
-                    return int(a), int(b)
+                    return int(k)
             self._rank_pairs()
         return None
 
@@ -114,6 +118,7 @@ class Chooser:
         n = min(SHORTLIST, len(scores))
         self.short = np.argpartition(-scores, n - 1)[:n]
         self.floor = float(scores[self.short].min())
+        self.tau = self._precision(self.pairs[self.short])
 
     def _scores(self, which: IntArray) -> FloatArray:
         """The criterion, where equal by chance; pairs that are too even for the dial come last,
@@ -138,14 +143,57 @@ class Chooser:
             chosen.append(int(others[worth.argmax()]))
         return chosen
 
-    def _expect(self, places: Sequence[int]) -> None:
-        """Count the pairs of a question as answered, and close them to others."""
-        for position, a in enumerate(places):
-            for b in places[position + 1 :]:
-                low, high = min(a, b), max(a, b)
-                # all_pairs lists (0, 1), (0, 2) … (1, 2) …
-                self.free[low * (2 * len(self.items) - low - 1) // 2 + high - low - 1] = False
-                self.belief = self.belief.expecting(int(a), int(b))
+    def _close(self, places: Sequence[int]) -> IntArray:
+        """The (k, 2) pairs of a question, from now on closed to others."""
+        pairs = np.array([sorted(pair) for pair in combinations(places, 2)]).reshape(-1, 2)
+        low, high = pairs.T
+        # all_pairs lists (0, 1), (0, 2) … (1, 2) …
+        self.free[low * (2 * len(self.items) - low - 1) // 2 + high - low - 1] = False
+        return pairs
+
+    def _precision(self, pairs: IntArray) -> FloatArray:
+        """(k,) how precisely an answer is expected to tell each difference.
+
+        A Gaussian site with precision τ shrinks the variance v of its difference by
+        v² τ / (1 + τ v), an answer by v² E[d2] on average: τ = E[d2] / (1 − v E[d2]).
+        """
+        mean, var = self.belief.difference(pairs[:, 0], pairs[:, 1])
+        likelihood, ties = self.belief.likelihood, self.belief.likelihood.n_answers == 3
+        shrink = np.zeros(len(pairs))
+        for sign in (1.0, -1.0):
+            d2 = likelihood.tilted(sign * mean, var, _outcomes(len(pairs), tie=False)).d2
+            shrink += likelihood.prob(sign * mean, var) * d2
+        if ties:
+            d2 = likelihood.tilted(mean, var, _outcomes(len(pairs), tie=True)).d2
+            shrink += likelihood.prob_tie(mean, var) * d2
+        return shrink / np.maximum(1.0 - var * shrink, 1e-9)
+
+    def _condition(self, questions: Sequence[Sequence[int]]) -> None:
+        """Count questions as answered, all at once: Σ' = R (I + RᵀLR)⁻¹ Rᵀ where Σ = RRᵀ."""
+        open_pairs = [self._close(places) for places in questions if len(places) > 1]
+        if not open_pairs:
+            return
+        pairs = np.concatenate(open_pairs)
+        tau = self._precision(pairs)
+        root = pivoted_cholesky(self.belief.cov).in_given_order()
+        differences = root[pairs[:, 0]] - root[pairs[:, 1]]
+        inner = np.eye(root.shape[1]) + differences.T @ (tau[:, None] * differences)
+        half = solve_triangular(cholesky(inner, lower=True), root.T, lower=True)
+        self.belief = Joint(self.belief.mean, half.T @ half, self.belief.likelihood)
+
+    def _expect(self, places: Sequence[int], precision: FloatArray | None = None) -> None:
+        """Count one more question as answered, by rank one for each of its pairs."""
+        pairs = self._close(places)
+        precision = self._precision(pairs) if precision is None else precision
+        for (a, b), tau in zip(pairs, precision, strict=True):
+            s = self.belief.cov[:, a] - self.belief.cov[:, b]
+            step = tau / (1.0 + tau * (s[a] - s[b]))
+            cov = self.belief.cov - np.outer(step * s, s)
+            self.belief = Joint(self.belief.mean, cov, self.belief.likelihood)
+
+
+def _outcomes(n: int, *, tie: bool) -> Outcomes:
+    return Outcomes(np.full(n, True) if tie else None, np.zeros(n))
 
 
 def top_up(

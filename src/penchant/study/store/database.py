@@ -140,7 +140,10 @@ class Database:
         try:
             with self._queued(), self._writers.connect() as conn, conn.begin():
                 self._lock(conn)
-                outcomes = [_try(conn, job) for job, _ in batch]
+                if len(batch) == 1:
+                    outcomes = [(batch[0][0](conn), None)]
+                else:
+                    outcomes = [_try(conn, job) for job, _ in batch]
         except Exception as error:
             outcomes = [(None, error)] * len(batch)
         for (_, future), (result, failure) in zip(batch, outcomes, strict=True):

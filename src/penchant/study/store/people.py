@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from penchant.study.events import ANSWER, ERASE
 from penchant.study.refusals import Refusal
-from penchant.study.store import studies
+from penchant.study.store import statements, studies
 from penchant.study.store import tables as t
 from penchant.study.store.studies import RUNNING
 from penchant.study.tokens import new_id
@@ -114,8 +114,7 @@ def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, 
 
 def participant(conn: Connection, study: str, person: str) -> Any:
     """The row of somebody who takes part, or a refusal."""
-    p = t.participant.c
-    row = conn.execute(sa.select(t.participant).where(p.id == person, p.study == study)).first()
+    row = conn.execute(statements.PARTICIPANT, {"who": person, "in_study": study}).first()
     if row is None:
         raise Refusal("forbidden", "you are not taking part in this study: open its link again")
     return row

@@ -1,7 +1,9 @@
 """Jobs about a study as a whole: its settings, items, invites and events."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,6 +14,7 @@ from penchant.study.config import Config
 from penchant.study.events import ADD_ITEM, IMPORT, RETIRE, STATE, Event
 from penchant.study.questions import PREPARED
 from penchant.study.refusals import Refusal
+from penchant.study.store import statements
 from penchant.study.store import tables as t
 from penchant.study.tokens import hash_token, new_id, new_token
 
@@ -54,10 +57,16 @@ def create(
 
 def get(conn: Connection, study: str) -> Study:
     """The study, or a refusal."""
-    row = conn.execute(sa.select(t.study).where(t.study.c.id == study)).first()
+    row = conn.execute(statements.STUDY, {"in_study": study}).first()
     if row is None:
         raise Refusal("unknown", "there is no such study: check the link")
-    return Study(row.id, Config.from_json(row.config), row.state, row.seq)
+    return Study(row.id, _parsed(row.config), row.state, row.seq)
+
+
+@lru_cache(maxsize=64)
+def _parsed(config: str) -> Config:
+    """Settings change hardly ever, and are read with every request."""
+    return Config.from_json(json.loads(config))
 
 
 def names(conn: Connection) -> list[str]:
@@ -94,19 +103,10 @@ def append(
     **columns: Any,
 ) -> int:
     """Write an event under the next number of the study and return that."""
-    seq = conn.execute(
-        t.study.update()
-        .where(t.study.c.id == study)
-        .values(seq=t.study.c.seq + 1)
-        .returning(t.study.c.seq)
-    ).scalar_one()
-    conn.execute(
-        t.event.insert().values(
-            {"study": study, "seq": seq, "kind": kind, "payload": payload, "at": at, "live": True}
-            | columns
-        )
-    )
-    return int(seq)
+    seq = int(conn.execute(statements.NEXT_NUMBER, {"in_study": study}).scalar_one())
+    row = {"study": study, "seq": seq, "kind": kind, "payload": payload, "at": at, "live": True}
+    conn.execute(statements.INSERT_EVENT, row | columns)
+    return seq
 
 
 def events_after(conn: Connection, study: str, seq: int = 0, limit: int = 100_000) -> list[Event]:

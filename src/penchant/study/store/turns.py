@@ -8,9 +8,9 @@ from sqlalchemy import Connection
 
 from penchant.study import questions as rules
 from penchant.study.events import ANSWER, SKIP, WITHDRAW
-from penchant.study.questions import ANSWERED, CHECK, OPEN, PREPARED, RANDOM, SKIPPED, Part
+from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, Part
 from penchant.study.refusals import Refusal
-from penchant.study.store import studies
+from penchant.study.store import statements, studies
 from penchant.study.store import tables as t
 from penchant.study.store.people import not_running, participant
 from penchant.study.store.studies import RUNNING
@@ -39,51 +39,25 @@ def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
     """Hand out up to n questions: those that are open already, prepared ones, or random ones."""
     it = studies.get(conn, study)
     here = participant(conn, study, person)
-    part = _part(conn, here, now)
-    undo = _last_answered(conn, person) if it.config.undo else None
+    part = Part(here.answers, max(0.0, now - here.joined))
+    undo = here.last_answered if it.config.undo else None
     finished = rules.is_finished(it.config, part)
     if it.state != RUNNING or finished:
         return Turn([], part, finished, undo)
-    p = t.participant.c
-    conn.execute(t.participant.update().where(p.id == person).values(last_seen=now))
     if it.config.answers_per_person is not None:
         n = min(n, it.config.answers_per_person - part.answers)
-    lease = now + it.config.lease_seconds
-    q = t.question.c
-    mine = (q.participant == person, q.state == OPEN)
-    renewed = t.question.update().where(*mine).values(leased_until=lease)
-    conn.execute(renewed)
-    found = list(conn.execute(sa.select(t.question).where(*mine).order_by(q.opened).limit(n)).all())
+    lent = {"who": person, "in_study": study, "until": now + it.config.lease_seconds}
+    conn.execute(statements.SEEN, {"who": person, "at": now})
+    still_open = conn.execute(statements.RENEW, lent).all()
+    found = sorted(still_open, key=lambda row: row.opened)[:n]
     while len(found) < n:
-        # numbered, because a clock may jump back and two may be opened at once
-        opened = sa.select(sa.func.count(q.opened) + 1).where(q.participant == person)
-        lent = {"state": OPEN, "opened": opened.scalar_subquery(), "leased_until": lease}
-        row = _take_prepared(conn, study, person, lent)
+        row = conn.execute(statements.TAKE_MINE, lent).first()
+        row = row or conn.execute(statements.TAKE_ANY, lent).first()
         row = row or _balanced_random(conn, it, person, now, lent)
         if row is None:
             break
         found.append(row)
     return Turn(found, part, not found, undo)
-
-
-def _take_prepared(conn: Connection, study: str, person: str, lent: dict[str, Any]) -> Any:
-    """One prepared question, mine or anybody's, in one statement; never one that I was asked."""
-    q = t.question.c
-    asked = t.question.alias("asked")
-    free = sa.select(q.id).where(q.study == study, q.state == PREPARED)
-    new_to_me = ~sa.exists().where(asked.c.participant == person, asked.c.pair == q.pair)
-    mine = free.where(q.participant == person).order_by(q.created, q.id).limit(1)
-    anybodys = free.where(q.participant.is_(None), new_to_me).order_by(q.created, q.id).limit(1)
-    for choice in (mine, anybodys):
-        row = conn.execute(
-            t.question.update()
-            .where(q.id == choice.scalar_subquery())
-            .values(participant=person, **lent)
-            .returning(t.question)
-        ).first()
-        if row is not None:
-            return row
-    return None
 
 
 def _balanced_random(
@@ -100,21 +74,16 @@ def _balanced_random(
     if items is None:
         return None
     conn.execute(t.item.update().where(i.id.in_(items)).values(asked=i.asked + 1))
-    return conn.execute(
-        t.question.insert()
-        .values(
-            id=question,
-            study=it.id,
-            participant=person,
-            shown=rules.shown_order(items, question),
-            pair=rules.pair_key(items),
-            form=it.config.format,
-            kind=RANDOM,
-            created=now,
-            **lent,
-        )
-        .returning(t.question)
-    ).one()
+    new = {
+        "id": question,
+        "study": it.id,
+        "shown": rules.shown_order(items, question),
+        "pair": rules.pair_key(items),
+        "form": it.config.format,
+        "kind": RANDOM,
+        "created": now,
+    }
+    return conn.execute(statements.INSERT_OPEN, new | lent).one()
 
 
 def _first_new(ids: list[str], size: int, asked: set[str]) -> list[str] | None:
@@ -141,7 +110,6 @@ def answer(
     Who was shown a question may answer it, also after its lease and after the study closed.
     """
     config = studies.get(conn, study).config
-    participant(conn, study, person)
     row = _question(conn, study, person, question)
     stands = _standing(conn, question)
     if stands is not None:
@@ -167,9 +135,7 @@ def answer(
     seq = studies.append(
         conn, study, kind, payload, now, participant=person, question=question, ms=ms
     )
-    conn.execute(t.question.update().where(t.question.c.id == question).values(state=state))
-    p = t.participant.c
-    conn.execute(t.participant.update().where(p.id == person).values(last_seen=now))
+    conn.execute(statements.SET_QUESTION, {"which": question, "to_state": state})
     return Receipt(seq, repeated=False)
 
 
@@ -205,34 +171,13 @@ def undo(conn: Connection, study: str, person: str, question: str, now: float) -
     )
 
 
-def _part(conn: Connection, here: Any, now: float) -> Part:
-    e = t.event.c
-    n = conn.execute(
-        sa.select(sa.func.count()).where(e.participant == here.id, e.live, e.kind == ANSWER)
-    ).scalar_one()
-    return Part(n, max(0.0, now - here.joined))
-
-
 def _question(conn: Connection, study: str, person: str, question: str) -> Any:
-    q = t.question.c
-    row = conn.execute(
-        sa.select(t.question).where(q.id == question, q.study == study, q.participant == person)
-    ).first()
+    asked = {"which": question, "in_study": study, "who": person}
+    row = conn.execute(statements.QUESTION, asked).first()
     if row is None:
         raise Refusal("unknown", "this question is not yours, or is gone: reload the page")
     return row
 
 
 def _standing(conn: Connection, question: str) -> Any:
-    e = t.event.c
-    return conn.execute(sa.select(e.seq).where(e.question == question, e.live)).first()
-
-
-def _last_answered(conn: Connection, person: str) -> str | None:
-    e = t.event.c
-    return conn.execute(
-        sa.select(e.question)
-        .where(e.participant == person, e.live, e.kind.in_((ANSWER, SKIP)))
-        .order_by(e.seq.desc())
-        .limit(1)
-    ).scalar()
+    return conn.execute(statements.STANDING, {"which": question}).first()
