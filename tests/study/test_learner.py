@@ -290,9 +290,9 @@ def test_a_shortlist_finds_what_scoring_all_pairs_finds(monkeypatch):
     whole = Chooser(belief, items, Config("Which?"))
     monkeypatch.setattr("penchant.study.asking.SHORTLIST", 20)
     short = Chooser(belief, items, Config("Which?"))
-    assert [set(whole.pick(set())) for _ in range(40)] == [
-        set(short.pick(set())) for _ in range(40)
-    ]
+    # how much each answer would tell is taken from the last time that all pairs were scored
+    same = [set(whole.pick(set())) == set(short.pick(set())) for _ in range(12)]
+    assert all(same)
 
 
 def test_without_answers_there_is_no_ranking_but_there_are_questions():

@@ -48,7 +48,6 @@ def web(folder: str, fd: int, parent: int, proxies: str) -> None:
 @click.option("--parent", type=int)
 def work(folder: str, parent: int | None) -> None:
     """Keep the model up."""
-    os.nice(10)  # people wait for the web process, from the first import on
     from penchant.study.worker import work as run
 
     if parent is not None:

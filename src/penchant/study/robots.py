@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import math
 import random
+import ssl
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -74,14 +75,18 @@ class Plan:
 async def simulate(address: str, study: str, plan: Plan, crowd: Crowd | None = None) -> Crowd:
     """Let people join one after another within `ramp` seconds and answer."""
     crowd = crowd or Crowd()
-    limits = httpx.Limits(max_connections=plan.people, max_keepalive_connections=plan.people)
     ends = time.monotonic() + plan.deadline
-    origin = {"Origin": address.rstrip("/")}
-    async with httpx.AsyncClient(
-        base_url=address, headers=origin, limits=limits, timeout=20
-    ) as http:
-        robots = [Robot(http, study, plan, number, crowd, ends) for number in range(plan.people)]
+    # one client each, as people have: a pool of hundreds looks through all of them every time
+    trust = ssl.create_default_context()
+    settings: dict[str, Any] = {"headers": {"Origin": address.rstrip("/")}, "timeout": 20.0}
+    clients = [
+        httpx.AsyncClient(base_url=address, verify=trust, **settings) for _ in range(plan.people)
+    ]
+    try:
+        robots = [Robot(http, study, plan, k, crowd, ends) for k, http in enumerate(clients)]
         await asyncio.gather(*(robot.take_part() for robot in robots))
+    finally:
+        await asyncio.gather(*(http.aclose() for http in clients))
     return crowd
 
 

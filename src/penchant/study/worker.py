@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from threading import Event as Flag
 from typing import Any
 
@@ -18,6 +19,7 @@ from penchant.study.store.studies import CLOSED, RUNNING, Study
 STOCK = 20
 """Questions kept for whoever comes next."""
 
+BATCH = 40
 FUTURES = 10
 IDLE_SECONDS = 0.1
 SNAPSHOT_SECONDS = 0.7
@@ -118,11 +120,16 @@ class Worker:
             return 0
         version = self.learner.record.seq
 
-        def job(conn: Any) -> int:
-            learning.drop_unwanted(conn, self.study, now)
-            return learning.prepare(conn, self.study, made, version, now)
-
-        return self.database.write(job)
+        self.database.write(lambda conn: learning.drop_unwanted(conn, self.study, now))
+        # a few at a time: people's answers wait while this process writes
+        for start in range(0, len(made), BATCH):
+            some = made[start : start + BATCH]
+            self.database.write(
+                partial(
+                    learning.prepare, study=self.study, questions=some, version=version, now=now
+                )
+            )
+        return len(made)
 
     def _choosers(self, queue: Queue, people: list[str]) -> Choosers:
         learner, seq = self.learner, self.learner.record.seq
