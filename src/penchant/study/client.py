@@ -33,7 +33,7 @@ class Client:
             raise DataError("the owner's key is missing: give token=…, or the owner's whole link")
         self.study = parts[1]
         self._http = httpx.Client(
-            base_url=url.copy_with(path=f"/api/studies/{self.study}", query=None),
+            base_url=url.copy_with(path="/", query=None),
             headers={"Authorization": f"Bearer {key}"},
             timeout=timeout,
         )
@@ -54,7 +54,7 @@ class Client:
         self._http.close()
 
     def _call(self, method: str, path: str = "", **options: Any) -> httpx.Response:
-        reply = self._http.request(method, path, **options)
+        reply = self._http.request(method, f"/api/studies/{self.study}{path}", **options)
         if reply.is_error:
             try:
                 content = reply.json()
