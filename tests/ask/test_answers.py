@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.ask import as_answers, remember, restore, rng_for, seen_by, without_last
-from penchant.ask.answers import UNDO_DEPTH
+from penchant.ask import as_answers, rng_for, seen_by, without_last
 from penchant.data import Comparisons
 from penchant.errors import DataError
 
@@ -68,34 +67,6 @@ def test_unknown_items_are_an_error():
 def test_what_a_user_has_seen():
     assert seen_by(BY_USERS, None) is BY_USERS
     assert seen_by(BY_USERS, "bob").winner.tolist() == [1]
-
-
-class Something:
-    """With learned attributes, as estimators have them."""
-
-
-def test_restoring_brings_back_values_and_forgets_what_came_since():
-    thing = Something()
-    thing.mean_ = before = np.zeros(3)
-    remember(thing)
-    thing.mean_, thing.extra_ = np.ones(3), 1
-    restore(thing)
-    assert thing.mean_ is before
-    assert not hasattr(thing, "extra_")
-    with pytest.raises(DataError, match="no tell to undo"):
-        restore(thing)
-
-
-def test_memory_is_bounded():
-    thing = Something()
-    for number in range(UNDO_DEPTH + 5):
-        thing.number_ = number
-        remember(thing)
-    for _ in range(UNDO_DEPTH):
-        restore(thing)
-    assert thing.number_ == 5
-    with pytest.raises(DataError, match=f"at most {UNDO_DEPTH}"):
-        restore(thing)
 
 
 def test_a_seed_gives_other_draws_after_an_answer_and_the_same_before():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.ask import LOSS, TIE, WIN, Joint, Part, belief_of
+from penchant.ask import LOSS, TIE, WIN, Joint, Part
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
 from penchant.models.community_gp import CommunityGP
@@ -146,11 +146,11 @@ def votes(rng, n_users=12, n_items=5):
 def test_every_model_of_people_has_a_belief_about_each_user(rng):
     data = votes(rng)
     users = MultiUserGP(optimize=None, progress=False).fit(None, data)
-    mean = belief_of(users, 3).mean
-    np.testing.assert_allclose(mean, users.predict(3)[0], atol=1e-6)
-    assert len(belief_of(users)) == 5
+    mean = users.belief(3).mean
+    np.testing.assert_allclose(mean, users.predict(users=3)[0], atol=1e-6)
+    assert len(users.belief()) == 5
     groups = CommunityGP(n_sweeps=30, progress=False, random_state=0).fit(None, data)
-    even, odd = belief_of(groups, 0), belief_of(groups, 1)
+    even, odd = groups.belief(0), groups.belief(1)
     assert even.mean.argmax() == 4
     assert odd.mean.argmax() == 0
-    assert np.linalg.eigvalsh(belief_of(groups).covariance()).min() > -1e-9
+    assert np.linalg.eigvalsh(groups.belief().covariance()).min() > -1e-9

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.ask import Budget, Joint, Study, TopSettled, answers_left, plan
+from penchant.ask import Budget, Joint, StudyDesign, TopSettled, answers_left, plan
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
 
@@ -49,7 +49,7 @@ def test_a_wider_gap_needs_fewer_answers():
 
 
 def test_a_plan_reaches_its_reliability_and_no_earlier():
-    result = plan(Study(6, n_raters=4), 0.7, n_simulations=20, random_state=1)
+    result = plan(StudyDesign(6, n_raters=4), 0.7, n_simulations=20, random_state=1)
     assert len(result.reliability) == result.comparisons
     assert result.reliability[-1] >= 0.7
     assert (result.reliability[:-1] < 0.7).all()
@@ -58,18 +58,19 @@ def test_a_plan_reaches_its_reliability_and_no_earlier():
 
 def test_more_reliability_and_more_disagreement_cost_more():
     few, many = (
-        plan(Study(6), level, n_simulations=20, random_state=0).comparisons for level in (0.6, 0.8)
+        plan(StudyDesign(6), level, n_simulations=20, random_state=0).comparisons
+        for level in (0.6, 0.8)
     )
     assert few < many
     alike, unlike = (
-        plan(Study(6, 5, disagreement=d), 0.7, n_simulations=20, random_state=0).comparisons
+        plan(StudyDesign(6, 5, disagreement=d), 0.7, n_simulations=20, random_state=0).comparisons
         for d in (0.0, 1.0)
     )
     assert alike < unlike
 
 
 def test_choosing_needs_fewer_than_drawing():
-    study = Study(12, spread=2.0)
+    study = StudyDesign(12, spread=2.0)
     drawn, chosen = (
         plan(study, 0.85, criterion, n_simulations=20, random_state=0).comparisons
         for criterion in ("random", "information_gain")
@@ -78,7 +79,9 @@ def test_choosing_needs_fewer_than_drawing():
 
 
 def test_what_cannot_be_reached_has_no_number():
-    assert plan(Study(5), 0.99, n_simulations=3, longest=4, random_state=0).comparisons is None
+    assert (
+        plan(StudyDesign(5), 0.99, n_simulations=3, longest=4, random_state=0).comparisons is None
+    )
 
 
 @pytest.mark.slow
@@ -86,7 +89,7 @@ def test_the_plan_holds_in_a_study_that_is_then_run():
     """Mean reliability of fresh studies of the planned length, in standard errors."""
     from penchant.ask.planner import _Simulation
 
-    study = Study(10, n_raters=3, spread=1.5)
+    study = StudyDesign(10, n_raters=3, spread=1.5)
     planned = plan(study, 0.8, n_simulations=200, random_state=0).comparisons
     rng = np.random.default_rng(99)
     reached = []
@@ -110,6 +113,6 @@ def test_the_plan_holds_in_a_study_that_is_then_run():
 )
 def test_studies_that_cannot_be(wrong, message):
     with pytest.raises(DataError, match=message):
-        Study(**wrong)
+        StudyDesign(**wrong)
     with pytest.raises(DataError, match="between 0 and 1"):
-        plan(Study(5), 1.0)
+        plan(StudyDesign(5), 1.0)

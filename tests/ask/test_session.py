@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.ask import Budget, Rules, Session, Setup, SmallGain, TopSettled, belief_of
+from penchant.ask import Budget, Rules, Session, Setup, SmallGain, TopSettled
 from penchant.errors import DataError
 from penchant.kernels import RBF
 from penchant.likelihoods import Ties
@@ -66,7 +66,7 @@ def play(session, n_rounds=5, seed=0):
 
 
 def bits(session):
-    belief = belief_of(session.model, session.setup.user)
+    belief = session.model.belief(session.setup.user)
     return belief.mean.tobytes(), belief.covariance().tobytes()
 
 
@@ -148,11 +148,11 @@ def test_hyperparameters_are_learned_again_on_the_schedule_of_the_setup():
         return pc.PreferenceGP(RBF(), random_state=0).fit(X, votes())
 
     session = Session(model(), Setup(relearn=0.1))
-    start, n_learned = session.model.kernel_, session.model.n_learned_
+    start, n_learned = session.model.kernel_, session.model.state_.n_learned
     while session.model.comparisons_.n_comparisons < 1.1 * n_learned:
         assert session.model.kernel_ is start
         session.tell(session.ask())
-    assert session.model.n_learned_ == session.model.comparisons_.n_comparisons
+    assert session.model.state_.n_learned == session.model.comparisons_.n_comparisons
     assert not np.array_equal(session.model.kernel_.theta, start.theta)
     assert bits(Session.replay(session.events, model())) == bits(session)
     session.undo()

@@ -7,9 +7,9 @@ import pytest
 
 from penchant.communities import chains as community
 from penchant.communities.assignment import Answers, count_pairs
-from penchant.communities.chains import Chain, Plan, run_chain, run_chains, start_chain, sweep
+from penchant.communities.chains import Chain, ChainPlan, run_chain, run_chains, start_chain, sweep
 from penchant.communities.utility import (
-    Groups,
+    Gathered,
     Mixture,
     _Evidence,
     fit_community,
@@ -17,7 +17,7 @@ from penchant.communities.utility import (
     learn_shared,
 )
 from penchant.data import Comparisons
-from penchant.gp import Hyperparameters, Settings
+from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Probit, Ties
 from penchant.metrics import adjusted_rand
@@ -38,13 +38,13 @@ def planted(n_users=30, n_votes=20, seed=0, tastes=TASTES):
     wins = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
     winner, loser = np.where(wins, a, b), np.where(wins, b, a)
     data = Comparisons.from_pairs(winner, loser, user=user, items=range(N_ITEMS))
-    hyper = Hyperparameters(Independent(), Probit())
+    hyper = ItemHyper(Independent(), Probit())
     items = Inputs(index=np.arange(N_ITEMS))
     return Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-3)), truth
 
 
 def plan(sampler="collapsed", n_warmup=8, prior=None, learn=True, own=False):
-    return Plan(sampler, n_warmup, 1.0, prior, learn, own)
+    return ChainPlan(sampler, n_warmup, 1.0, prior, learn, own)
 
 
 def run(mixture, how, n_sweeps, state=None):
@@ -122,7 +122,7 @@ def test_shared_evidence_has_the_slope_that_it_climbs():
     mixture, truth = planted()
     mixture = replace(mixture, settings=Settings(tolerance=1e-9))
     counts = count_pairs(mixture.answers.counts, truth.astype(np.int32), 2)
-    groups = Groups(counts, np.zeros_like(counts), np.zeros_like(counts))
+    groups = Gathered(counts, np.zeros_like(counts), np.zeros_like(counts))
     evidence = _Evidence(mixture, groups)
     theta, step = np.array([0.4]), 1e-4
     for c in range(2):
@@ -140,7 +140,7 @@ def test_own_hyperparameters_stay_near_the_shared_where_answers_are_few():
     counts = count_pairs(mixture.answers.counts, few, 2)
     blank = np.zeros_like(counts)
     theta = np.array([-2.0])
-    own = learn_own(mixture, Groups(counts, blank, blank), theta)
+    own = learn_own(mixture, Gathered(counts, blank, blank), theta)
     assert abs(own[1, 0] - theta[0]) < 0.5 * abs(own[0, 0] - theta[0])
 
 
@@ -152,7 +152,7 @@ def test_a_likelihood_with_parameters_and_ties_runs():
         tie=[False, True, False, False, True, False],
     )
     X = np.array([[0.0], [1.0], [2.0]])
-    hyper = Hyperparameters(RBF(), Ties())
+    hyper = ItemHyper(RBF(), Ties())
     items = Inputs(X, index=np.arange(3))
     mixture = Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-3))
     state = run(mixture, plan(own=True), 5)

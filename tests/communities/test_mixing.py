@@ -11,7 +11,6 @@ from penchant.communities.mixing import (
     Launch,
     Partition,
     Target,
-    difference_matrix,
     log_prior_of_sizes,
     split_merge,
 )
@@ -23,7 +22,7 @@ from penchant.communities.reunion import (
 )
 from penchant.communities.utility import Mixture
 from penchant.data import Comparisons
-from penchant.gp import Hyperparameters, Settings
+from penchant.gp import ItemHyper, Settings
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 
@@ -33,7 +32,7 @@ OTHER = [1, 0, 3, 2]
 
 def make_target(orders):
     data = Comparisons.from_rankings(orders, users=range(len(orders)), items=range(4))
-    hyper = Hyperparameters(Independent(4.0), Probit())
+    hyper = ItemHyper(Independent(4.0), Probit())
     items = Inputs(index=np.arange(4))
     mixture = Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-4))
     return Target(mixture, hyper.theta, 1.0)
@@ -141,13 +140,6 @@ def test_identical_users_have_no_direction_of_disagreement(one_taste, rng):
     whole = one_taste.fit(partition.pair_counts[0], (partition.tau[0], partition.nu[0]))
     launch = Launch.of(one_taste, np.arange(10), np.array([0, 1]), whole, rng)
     assert np.isfinite(launch.log_side).all()
-
-
-def test_difference_matrix_takes_differences(rng):
-    f = rng.standard_normal(4)
-    winner, loser, weight = np.array([0, 2]), np.array([3, 1]), np.array([1.0, 0.5])
-    expected = weight * (f[winner] - f[loser])
-    np.testing.assert_allclose(difference_matrix(winner, loser, weight, 4) @ f, expected)
 
 
 class Remembering(Target):

@@ -11,8 +11,7 @@ from penchant.communities.personal import (
     fit_personal,
 )
 from penchant.data import Comparisons
-from penchant.gp import Settings
-from penchant.gp.users.model import Hyperparameters
+from penchant.gp import Settings, UserHyper
 from penchant.kernels import Constant, Independent, Inputs
 from penchant.likelihoods import Probit
 
@@ -20,7 +19,7 @@ from penchant.likelihoods import Probit
 @pytest.mark.parametrize("s", COMMUNAL_SHARES)
 def test_the_prior_over_users_is_the_one_that_is_written(rng, s):
     M = rng.dirichlet(np.ones(3), size=6)
-    population = Hyperparameters(Independent(), Constant(1.0), 0.3, Probit())
+    population = UserHyper(Independent(), Constant(1.0), 0.3, Probit())
     hyper = _shared(population, s)
     users = Inputs(M, index=np.arange(6))
     found = hyper.sharing * hyper.user_kernel(users) + (1.0 - hyper.sharing) * np.eye(6)

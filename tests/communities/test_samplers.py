@@ -7,7 +7,7 @@ import pytest
 
 from penchant.communities import chains as community
 from penchant.communities.assignment import Answers, count_pairs
-from penchant.communities.chains import Plan, start_chain, sweep
+from penchant.communities.chains import ChainPlan, start_chain, sweep
 from penchant.communities.mixing import log_prior_of_sizes
 from penchant.communities.samplers import (
     N_EMPTY,
@@ -18,7 +18,7 @@ from penchant.communities.samplers import (
 from penchant.communities.scan import Scan, reassign
 from penchant.communities.utility import Mixture, fit_community
 from penchant.data import Comparisons
-from penchant.gp import Hyperparameters, Settings
+from penchant.gp import ItemHyper, Settings
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 
@@ -135,7 +135,7 @@ def tiny_mixture(n_users):
             rows.append((user, order[a], order[b]))
     user, winner, loser = zip(*rows, strict=True)
     data = Comparisons.from_pairs(winner, loser, user=user, items=range(4), users=range(n_users))
-    hyper = Hyperparameters(Independent(3.0), Probit())
+    hyper = ItemHyper(Independent(3.0), Probit())
     items = Inputs(index=np.arange(4))
     return Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-4))
 
@@ -172,7 +172,7 @@ def test_partition_probabilities_sum_to_one():
 
 
 def frequencies(mixture, sampler, n_sweeps):
-    plan = Plan(sampler, 0, 1.0, None, learn=False, own=False)
+    plan = ChainPlan(sampler, 0, 1.0, None, learn=False, own=False)
     state = start_chain(mixture, plan, (0, 0))
     seen = Counter()
     for _ in range(n_sweeps):

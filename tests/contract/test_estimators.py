@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.errors import DataError
-from penchant.models.registry import ESTIMATORS, estimator_classes
+from penchant.models.schema import ESTIMATORS, estimator_classes
 
 NAMES = sorted(ESTIMATORS)
 

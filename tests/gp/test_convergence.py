@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penchant.gp import Edges, Hyperparameters, Problem, Settings, solve
+from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, solve
 from penchant.gp.loop import infer
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Lapse, Logit, Probit, Ties
@@ -19,14 +19,14 @@ def pose(rng, make_comparisons):
 
     def pose(n_items, n_pairs):
         items = Inputs(rng.standard_normal((n_items, 2)), index=np.arange(n_items))
-        return Problem(items, Edges.of(make_comparisons(n_items, n_pairs)), Settings())
+        return ItemProblem(items, Edges.of(make_comparisons(n_items, n_pairs)), Settings())
 
     return pose
 
 
 def inference(problem, likelihood, **settings):
     problem = replace(problem, settings=replace(problem.settings, **settings))
-    return solve(problem, Hyperparameters(KERNEL, likelihood)).inference
+    return solve(problem, ItemHyper(KERNEL, likelihood)).inference
 
 
 @pytest.mark.parametrize("size", [(12, 40), (80, 150)], ids=["plain", "frozen"])
@@ -53,7 +53,7 @@ def test_frozen_steps_spare_sweeps(pose):
     plain = frozen = 0
     for _ in range(10):
         problem = pose(80, 150)
-        solution = solve(problem, Hyperparameters(KERNEL, Probit()))
+        solution = solve(problem, ItemHyper(KERNEL, Probit()))
         edges, refresh = problem.edges, solution.prior.refresh
         by_engine = infer(refresh, Probit(), edges.outcomes, edges.count, problem.settings)
         np.testing.assert_allclose(

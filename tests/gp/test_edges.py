@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp.items.edges import EdgePoints, Edges, ItemDifferences
+from penchant.gp.items.edges import Differences, EdgePoints, Edges
 from penchant.numerics.linalg import multiply_symmetric
 
 
@@ -10,7 +10,7 @@ from penchant.numerics.linalg import multiply_symmetric
 def design(rng):
     winner = rng.integers(6, size=20)
     loser = (winner + 1 + rng.integers(5, size=20)) % 6
-    return ItemDifferences(winner, loser, 6)
+    return Differences(winner, loser, 6)
 
 
 def dense_operator(design):
@@ -32,7 +32,7 @@ def test_item_operator_equals_its_dense_matrix(design, rng):
 def test_the_laplacian_is_dense_where_the_graph_is(rng, n_points, is_dense):
     winner = rng.integers(n_points, size=20)
     loser = (winner + 1 + rng.integers(n_points - 1, size=20)) % n_points
-    design, w = ItemDifferences(winner, loser, n_points), rng.random(20)
+    design, w = Differences(winner, loser, n_points), rng.random(20)
     A, L = dense_operator(design), design.laplacian(w)
     assert isinstance(L, np.ndarray) == is_dense
     rows = rng.standard_normal((n_points, 3))
@@ -44,7 +44,7 @@ def test_the_laplacian_is_dense_where_the_graph_is(rng, n_points, is_dense):
 def test_edge_variances_by_both_routes(rng, n_points):
     winner = rng.integers(n_points, size=20)
     loser = (winner + 1) % n_points
-    design = ItemDifferences(winner, loser, n_points)
+    design = Differences(winner, loser, n_points)
     half = rng.standard_normal((4, n_points))
     A = dense_operator(design)
     np.testing.assert_allclose(design.variances(half), np.diag(A @ half.T @ half @ A.T))

@@ -7,7 +7,7 @@ from scipy.special import log_ndtr, ndtr
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp import Edges, Hyperparameters, Problem, Settings, posterior_of, solve
+from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, solve
 from penchant.gp.items.prior import factor_prior
 from penchant.kernels import RBF, Independent, Inputs, Linear
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
@@ -18,9 +18,9 @@ PROBIT = Probit()
 
 def solved(data, kernel, likelihood=PROBIT, settings=TIGHT, X=None, rank=None):
     universe = Inputs(X, index=np.arange(data.n_items))
-    problem = Problem(universe, Edges.of(data), settings, rank)
-    solution = solve(problem, Hyperparameters(kernel, likelihood))
-    return problem, solution, posterior_of(problem, solution)
+    problem = ItemProblem(universe, Edges.of(data), settings, rank)
+    solution = solve(problem, ItemHyper(kernel, likelihood))
+    return problem, solution, problem.posterior(solution)
 
 
 def grid_posterior(K, log_likelihood, n=401, reach=7.0):
@@ -46,7 +46,7 @@ def test_one_edge_is_exact_for_probit():
     _, solution, posterior = solved(data, Independent(2.0))
     np.testing.assert_allclose(posterior.mean, mean, atol=1e-6)
     np.testing.assert_allclose(posterior.covariance(), cov, atol=1e-6)
-    assert solution.inference.log_evidence == pytest.approx(np.log(0.5), abs=1e-9)
+    assert solution.log_evidence == pytest.approx(np.log(0.5), abs=1e-9)
     assert log_z == pytest.approx(np.log(0.5), abs=1e-9)
 
 
@@ -64,7 +64,7 @@ def test_ep_is_close_to_dense_integration(wins):
     sd = np.sqrt(np.diag(cov))
     assert np.all(np.abs(posterior.mean - mean) < 0.02 * sd)
     np.testing.assert_allclose(posterior.var, np.diag(cov), rtol=0.02)
-    assert solution.inference.log_evidence == pytest.approx(log_z, abs=0.02)
+    assert solution.log_evidence == pytest.approx(log_z, abs=0.02)
 
 
 def test_probit_ep_equals_choix(rng):
@@ -101,9 +101,9 @@ def test_a_count_of_two_is_the_row_twice(rule):
     settings = Settings(rule, tolerance=1e-12)
     results = []
     for e in (edges, separate):
-        problem = Problem(universe, e, settings)
-        solution = solve(problem, Hyperparameters(Independent(3.0), Probit()))
-        results.append((posterior_of(problem, solution), solution.inference.log_evidence))
+        problem = ItemProblem(universe, e, settings)
+        solution = solve(problem, ItemHyper(Independent(3.0), Probit()))
+        results.append((problem.posterior(solution), solution.log_evidence))
     (a, log_a), (b, log_b) = results
     np.testing.assert_allclose(a.mean, b.mean, atol=1e-9)
     np.testing.assert_allclose(a.covariance(), b.covariance(), atol=1e-9)
@@ -120,7 +120,7 @@ def test_item_space_equals_comparison_space(rng):
     reference = dense_ep(RBF(1.0, 2.0)(X), data)
     np.testing.assert_allclose(posterior.mean, reference[0], atol=1e-7)
     np.testing.assert_allclose(posterior.covariance(), reference[1], atol=1e-7)
-    assert solution.inference.log_evidence == pytest.approx(reference[2], abs=1e-7)
+    assert solution.log_evidence == pytest.approx(reference[2], abs=1e-7)
 
 
 def dense_ep(K, data, n_sweeps=200):
@@ -170,7 +170,7 @@ def test_parallel_sweeps_reach_the_sequential_fixed_point(make_comparisons, rng)
     _, solution, posterior = solved(data, RBF(1.3, 1.7), X=X)
     np.testing.assert_allclose(posterior.mean, mean, atol=1e-8)
     np.testing.assert_allclose(posterior.covariance(), cov, atol=1e-8)
-    assert solution.inference.log_evidence == pytest.approx(log_z, abs=1e-8)
+    assert solution.log_evidence == pytest.approx(log_z, abs=1e-8)
 
 
 def test_gaussian_likelihood_is_exact(rng):
@@ -191,7 +191,7 @@ def test_gaussian_likelihood_is_exact(rng):
         )
         np.testing.assert_allclose(posterior.mean, gain @ data.margin, atol=1e-8)
         np.testing.assert_allclose(posterior.covariance(), K - gain @ A @ K, atol=1e-8)
-        assert solution.inference.log_evidence == pytest.approx(log_z, abs=1e-7)
+        assert solution.log_evidence == pytest.approx(log_z, abs=1e-7)
 
 
 def test_bounded_rank_approaches_the_exact_fit(make_comparisons, rng):

@@ -1,14 +1,18 @@
 """More answers without a refit: settling equals inference from scratch, absorbing is one step."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penchant.data import Comparisons
-from penchant.gp import Edges, Hyperparameters, Problem, Settings, solve
+from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, solve
+from penchant.gp.items import absorb as absorbing
+from penchant.gp.model import place_among
 from penchant.gp.rank_one import Growth, Weights
-from penchant.gp.update import Learned, absorb, place_among, settle, tell
+from penchant.gp.update import Learned
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 
@@ -31,10 +35,27 @@ def answers(n, seed, ties=False, margins=False):
     )
 
 
+def settle(learned, more):
+    data = learned.data.extend(more)
+    return learned.settle(data, replace(learned.problem, edges=Edges.of(data)))
+
+
+def absorb(learned, more):
+    return absorbing.absorb(learned, more, learned.data.extend(more))
+
+
+def tell(learned, more, polish=None):
+    """As an estimator does it."""
+    absorbed = None
+    if learned.is_absorbed(more.n_comparisons, polish):
+        absorbed = absorb(learned, more)
+    return settle(learned, more) if absorbed is None else absorbed
+
+
 def learn(data, likelihood, rule="ep", kernel=KERNEL, rank=None):
     universe = Inputs(X, index=np.arange(N_ITEMS))
-    problem = Problem(universe, Edges.of(data), Settings(rule), rank)
-    return Learned.of(data, problem, solve(problem, Hyperparameters(kernel, likelihood)))
+    problem = ItemProblem(universe, Edges.of(data), Settings(rule), rank)
+    return Learned.of(data, problem, solve(problem, ItemHyper(kernel, likelihood)))
 
 
 def assert_same(one, other, atol=1e-6):
@@ -61,7 +82,7 @@ def test_settling_equals_inference_from_scratch(likelihood, rule):
     kind = {"ties": isinstance(likelihood, Ties), "margins": isinstance(likelihood, Gaussian)}
     before, more = answers(20, 1, **kind), answers(6, 2, **kind)
     learned = learn(before, likelihood, rule)
-    settled = settle(learned, more, Settings(rule))
+    settled = settle(learned, more)
     assert_same(settled, learn(before + more, likelihood, rule))
     assert settled.n_unsettled == 0
     assert settled.report.converged
@@ -73,22 +94,22 @@ def test_settling_equals_inference_from_scratch(likelihood, rule):
 def test_settling_equals_inference_from_scratch_whatever_the_answers(n_before, n_more, seed):
     """Including those that move inference from comparison space to item space."""
     before, more = answers(n_before, seed), answers(n_more, seed + 1)
-    settled = settle(learn(before, Probit()), more, Settings())
+    settled = settle(learn(before, Probit()), more)
     assert_same(settled, learn(before + more, Probit()))
 
 
 def test_settling_after_absorbing_leaves_no_trace_of_it():
     before, more, last = answers(25, 1), answers(3, 2), answers(2, 3)
-    absorbed = tell(learn(before, Probit()), more, Settings(), polish=False)
+    absorbed = tell(learn(before, Probit()), more, polish=False)
     assert absorbed.n_unsettled == more.n_comparisons
-    assert_same(settle(absorbed, last, Settings()), learn(before + more + last, Probit()))
+    assert_same(settle(absorbed, last), learn(before + more + last, Probit()))
 
 
 def test_absorbing_one_answer_matches_the_moments_of_its_update():
     """μ gains d1 s and Σ loses d2 s sᵀ, s the covariance with the difference."""
     learned = learn(answers(40, 1), Probit())
     one = Comparisons.from_pairs([3], [7], items=range(N_ITEMS))
-    after = absorb(learned, one, Settings()).posterior
+    after = absorb(learned, one).posterior
     before = learned.posterior
     s = before.covariance()[:, 3] - before.covariance()[:, 7]
     difference = before.difference(np.array([3]), np.array([7]))
@@ -101,7 +122,7 @@ def test_absorbing_one_answer_matches_the_moments_of_its_update():
 
 def test_absorbing_keeps_sites_by_which_the_posterior_can_be_worked_out_again():
     learned = learn(answers(30, 1), Probit())
-    absorbed = absorb(learned, answers(4, 2), Settings())
+    absorbed = absorb(learned, answers(4, 2))
     edges = Edges.of(absorbed.data)
     L = np.zeros((N_ITEMS, N_ITEMS))
     shift = np.zeros(N_ITEMS)
@@ -125,7 +146,7 @@ def test_absorbing_keeps_sites_by_which_the_posterior_can_be_worked_out_again():
 
 def test_absorbing_is_near_what_settling_gives():
     learned, more = learn(answers(60, 1), Probit()), answers(2, 2)
-    absorbed, settled = absorb(learned, more, Settings()), settle(learned, more, Settings())
+    absorbed, settled = absorb(learned, more), settle(learned, more)
     np.testing.assert_allclose(absorbed.posterior.mean, settled.posterior.mean, atol=0.03)
     assert absorbed.log_evidence == pytest.approx(settled.log_evidence, abs=0.02)
 
@@ -134,15 +155,15 @@ def test_an_item_outside_the_basis_cannot_be_absorbed():
     few = Comparisons.from_pairs([0, 1], [1, 2], items=range(N_ITEMS))
     learned = learn(few, Probit())
     stranger = Comparisons.from_pairs([9], [0], items=range(N_ITEMS))
-    assert absorb(learned, stranger, Settings()) is None
-    told = tell(learned, stranger, Settings(), polish=False)  # so it is settled instead
+    assert absorb(learned, stranger) is None
+    told = tell(learned, stranger, polish=False)  # so it is settled instead
     assert_same(told, learn(few + stranger, Probit()))
 
 
 def test_a_basis_that_is_bounded_on_purpose_absorbs_everything():
     learned = learn(answers(40, 1), Probit(), kernel=RBF(0.5), rank=4)
     stranger = answers(3, 5)
-    told = tell(learned, stranger, Settings(), rank=4, polish=False)
+    told = tell(learned, stranger, polish=False)
     assert told.n_unsettled == stranger.n_comparisons
 
 
@@ -181,3 +202,15 @@ def test_a_site_conditions_the_weights():
     grown = precision + tau * np.outer(d, d)
     np.testing.assert_allclose(after.lower @ after.lower.T, grown)
     np.testing.assert_allclose(after.mean, np.linalg.solve(grown, precision @ mean + nu * d))
+
+
+def test_taking_answers_back_equals_never_having_had_them():
+    data = answers(40, 3)
+    rows = np.zeros(len(data), dtype=int)
+    rows[::3] = data.count[::3]
+    left, taken = data._with_count(data.count - rows), data._with_count(rows)
+    learned = learn(data, Probit())
+    less = data.without(taken)
+    assert less == left
+    settled = learned.settle(less, replace(learned.problem, edges=Edges.of(less)))
+    assert_same(settled, learn(left, Probit()))

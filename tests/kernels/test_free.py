@@ -57,8 +57,8 @@ def test_pullback_is_the_derivative(kernel, rng, crossed):
 
 
 def test_prior_slope_is_the_derivative(kernel):
-    value, slope = kernel.log_prior()
-    expected = slopes(lambda t: kernel.with_theta(t).log_prior()[0], kernel.theta)
+    value, slope = kernel.entries_prior()
+    expected = slopes(lambda t: kernel.with_theta(t).entries_prior()[0], kernel.theta)
     np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7)
     assert value < 0.0
 
@@ -71,8 +71,8 @@ def test_slope_of_the_scale_is_its_derivative(kernel):
 
 
 def test_prior_is_blind_to_scale_and_likes_the_identity(kernel):
-    assert kernel.scaled(7.0).log_prior()[0] == pytest.approx(kernel.log_prior()[0])
-    assert FreeCovariance.of(3.0 * np.eye(N)).log_prior()[0] == pytest.approx(0.0, abs=1e-12)
+    assert kernel.scaled(7.0).entries_prior()[0] == pytest.approx(kernel.entries_prior()[0])
+    assert FreeCovariance.of(3.0 * np.eye(N)).entries_prior()[0] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_em_step_on_draws_is_their_second_moment(kernel, rng):

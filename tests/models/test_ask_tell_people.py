@@ -5,9 +5,9 @@ import pytest
 from sklearn.base import clone
 
 import penchant as pc
-from penchant.ask import CRITERIA, Rules, belief_of
+from penchant.ask import CRITERIA, Rules
 from penchant.communities.assignment import Answers
-from penchant.gp import Hyperparameters, Settings
+from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
@@ -57,6 +57,11 @@ def fitted(request):
     return request.param().fit(None, votes())
 
 
+def everybodys(model):
+    """(n_users, n_items) utilities of all users."""
+    return model.predict(users=model.comparisons_.users)
+
+
 def state(model):
     return {name: value for name, value in vars(model).items() if name.endswith("_")}
 
@@ -73,8 +78,8 @@ def test_asks_for_distinct_pairs_by_name(fitted, criterion):
 def test_the_question_is_the_best_about_that_user(fitted):
     pairs = np.array([(i, j) for i in range(5) for j in range(i + 1, 5)])
     for user in (0, 1):
-        mean, var = belief_of(fitted, user).difference(pairs[:, 0], pairs[:, 1])
-        best = pairs[np.argmax(var / (mean**2 + 1e-12 * belief_of(fitted, user).var.max()))]
+        mean, var = fitted.belief(user).difference(pairs[:, 0], pairs[:, 1])
+        best = pairs[np.argmax(var / (mean**2 + 1e-12 * fitted.belief(user).var.max()))]
         assert set(fitted.ask(user=user)[0]) == {ITEMS[i] for i in best}
 
 
@@ -92,7 +97,7 @@ def test_an_unknown_user_cannot_be_asked_about(fitted):
 
 def test_telling_moves_the_belief_and_undoing_is_exact(fitted):
     before = state(fitted)
-    favourite = fitted.predict("user 02").argmax()
+    favourite = fitted.predict(users="user 02").argmax()
     other = ITEMS[(favourite + 2) % 5]
     chance = fitted.predict_proba([(other, ITEMS[favourite])], "user 02")[0]
     fitted.tell([(other, ITEMS[favourite])] * 4, user="user 02")
@@ -109,8 +114,8 @@ def test_new_users_may_answer(fitted):
     fitted.tell(NEW)
     data = fitted.comparisons_
     assert data.users[-2:] == ("eva", "zoe")
-    assert fitted.predict("eva").shape == (1, 5)
-    assert fitted.predict("eva")[0].argmax() in (0, 1)  # she answers like the even users
+    assert fitted.predict(users="eva").shape == (1, 5)
+    assert fitted.predict(users="eva")[0].argmax() in (0, 1)  # she answers like the even users
     assert fitted.ask(2, user="zoe")
     fitted.tell([("tea", "wine")], user="eva")
     assert fitted.comparisons_.for_user("eva").n_comparisons == 7
@@ -128,7 +133,7 @@ def test_a_mistake_changes_nothing(fitted):
         fitted.tell(tied)
     after = state(fitted)
     assert all(after[name] is before[name] for name in before)
-    assert not fitted._told
+    assert not fitted._history
 
 
 def test_what_was_told_last_is_not_asked_at_once(fitted):
@@ -144,7 +149,7 @@ def test_a_reloaded_model_asks_and_learns_the_same(fitted, tmp_path):
     assert again.ask(3, user=1) == fitted.ask(3, user=1)
     fitted.tell(MORE)
     again.tell(MORE)
-    np.testing.assert_array_equal(again.predict(), fitted.predict())
+    np.testing.assert_array_equal(everybodys(again), everybodys(fitted))
     fitted.undo()
 
 
@@ -158,7 +163,9 @@ def test_multi_user_telling_equals_a_refit(more, how):
     told = multi_user(**how).fit(None, votes()).tell(more, polish=True)
     refit = multi_user(**how).fit(None, votes() + more)
     for ours, theirs in zip(
-        told.predict(return_std=True), refit.predict(return_std=True), strict=True
+        told.predict(users=told.comparisons_.users, return_std=True),
+        refit.predict(users=refit.comparisons_.users, return_std=True),
+        strict=True,
     ):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
     np.testing.assert_allclose(
@@ -170,36 +177,36 @@ def test_multi_user_telling_equals_a_refit(more, how):
 
 def test_multi_user_telling_with_learned_hyperparameters_keeps_them():
     model = multi_user(optimize="evidence").fit(None, votes())
-    kernel, sharing = model.item_kernel_, model.sharing_
+    kernel, sharing = model.kernel_, model.sharing_
     model.tell(MORE, polish=True)
-    fixed = multi_user(item_kernel=kernel, sharing=sharing, user_kernel=model.user_kernel_)
+    fixed = multi_user(kernel=kernel, sharing=sharing, user_kernel=model.user_kernel_)
     refit = fixed.fit(None, votes() + MORE)
-    np.testing.assert_allclose(model.predict(), refit.predict(), rtol=1e-6, atol=1e-6)
-    assert model.item_kernel_ is kernel
+    np.testing.assert_allclose(everybodys(model), everybodys(refit), rtol=1e-6, atol=1e-6)
+    assert model.kernel_ is kernel
 
 
 def test_multi_user_absorbing_is_close_and_counted():
     model = multi_user().fit(None, votes())
-    settled = model.tell(MORE, polish=True).predict()
-    absorbed = model.undo().tell(MORE, polish=False).predict()
+    settled = everybodys(model.tell(MORE, polish=True))
+    absorbed = everybodys(model.undo().tell(MORE, polish=False))
     assert model.n_unsettled_ == MORE.n_comparisons
-    before = model.undo().predict()
+    before = everybodys(model.undo())
     assert np.abs(absorbed - settled).max() < 0.2 * np.abs(settled - before).max()
     model.tell(MORE, polish=False).tell(NEW, polish=True)
     assert model.n_unsettled_ == 0
     refit = multi_user().fit(None, votes() + MORE + NEW)
-    np.testing.assert_allclose(model.predict(), refit.predict(), atol=1e-6)
+    np.testing.assert_allclose(everybodys(model), everybodys(refit), atol=1e-6)
 
 
 def test_multi_user_with_features_of_users_wants_those_of_new_ones():
     features = np.random.default_rng(0).standard_normal((12, 2))
-    model = multi_user(user_kernel=RBF()).fit(None, votes(), features)
-    refit = multi_user(user_kernel=RBF()).fit(None, votes() + MORE, features)
-    np.testing.assert_allclose(model.tell(MORE).predict(), refit.predict(), atol=1e-6)
+    model = multi_user(user_kernel=RBF()).fit(None, votes(), user_features=features)
+    refit = multi_user(user_kernel=RBF()).fit(None, votes() + MORE, user_features=features)
+    np.testing.assert_allclose(everybodys(model.tell(MORE)), everybodys(refit), atol=1e-6)
     with pytest.raises(pc.DataError, match="fold_in"):
         model.tell(NEW)
     folded = model.undo().fold_in(NEW, np.zeros((2, 2)))
-    assert folded.tell([("tea", "milk")], user="eva").predict("eva").shape == (1, 5)
+    assert folded.tell([("tea", "milk")], user="eva").predict(users="eva").shape == (1, 5)
 
 
 def test_folding_in_keeps_the_rows_of_sites_and_data_together():
@@ -213,10 +220,10 @@ def test_folding_in_keeps_the_rows_of_sites_and_data_together():
         items=ITEMS[::-1],
     )
     folded = model.fold_in(turned)
-    np.testing.assert_allclose(folded.predict(), model.fold_in(NEW).predict(), atol=1e-9)
+    np.testing.assert_allclose(everybodys(folded), everybodys(model.fold_in(NEW)), atol=1e-9)
     told = folded.tell(MORE, polish=True)
     refit = multi_user().fit(None, votes() + NEW + MORE)
-    np.testing.assert_allclose(told.predict(), refit.predict(), atol=1e-6)
+    np.testing.assert_allclose(everybodys(told), everybodys(refit), atol=1e-6)
 
 
 @pytest.mark.parametrize("personal", [False, True])
@@ -232,7 +239,9 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
     assert model.kernel_ is kernel
     counts = np.ascontiguousarray((Answers.of(everything).counts.T @ model.membership_).T)
     mixture = model._mixture(
-        model.posteriors_[0].universe, Hyperparameters(model.kernel_, model.likelihood_)
+        Answers.of(everything),
+        model.posteriors_[0].universe,
+        ItemHyper(model.kernel_, model.likelihood_),
     )
     from penchant.communities.utility import fit_reported
 
@@ -242,15 +251,14 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
         np.testing.assert_allclose(ours.covariance(), theirs.posterior.covariance(), atol=1e-6)
     if personal:
         from penchant.communities.personal import PersonalModel
-        from penchant.gp.users.model import Hyperparameters as UserHyper
-        from penchant.gp.users.model import posteriors_of, solve
+        from penchant.gp import UserHyper, solve
 
         old = model.personal_
-        start = PersonalModel(old.items, old.item_kernel, old.likelihood, draws, TIGHT)
+        start = PersonalModel(old.items, old.kernel, old.likelihood, draws, TIGHT)
         problem = start.problem(everything)
-        hyper = UserHyper(old.item_kernel, old.user_kernel, old.sharing, old.likelihood)
-        again = posteriors_of(problem, solve(problem, hyper)).utilities(np.arange(14))
-        np.testing.assert_allclose(model.predict(), again.mean, atol=1e-6)
+        hyper = UserHyper(old.kernel, old.user_kernel, old.sharing, old.likelihood)
+        again = problem.posterior(solve(problem, hyper)).utilities(np.arange(14))
+        np.testing.assert_allclose(everybodys(model), again.mean, atol=1e-6)
 
 
 def test_unpolished_communities_place_users_and_leave_utilities():
@@ -275,23 +283,23 @@ def test_hyperparameters_are_learned_again_on_schedule(make):
     if isinstance(model, pc.MultiUserGP):
         model.set_params(optimize="evidence")
     model.fit(None, votes())
-    n_learned = model.n_learned_
+    n_learned = model.state_.n_learned
     model.tell(MORE, relearn=0.2)
-    assert model.n_learned_ == n_learned  # 12.5 % more
-    kernel = model.item_kernel_ if isinstance(model, pc.MultiUserGP) else model.kernel_
+    assert model.state_.n_learned == n_learned  # 12.5 % more
+    kernel = model.kernel_
     model.tell(NEW, relearn=0.2)
-    assert model.n_learned_ == model.comparisons_.n_comparisons
-    learned = model.item_kernel_ if isinstance(model, pc.MultiUserGP) else model.kernel_
+    assert model.state_.n_learned == model.comparisons_.n_comparisons
+    learned = model.kernel_
     assert not np.array_equal(learned.theta, kernel.theta)
     model.undo()
-    assert model.n_learned_ == n_learned
+    assert model.state_.n_learned == n_learned
 
 
 def test_relearned_multi_user_hyperparameters_are_those_of_a_fit():
     model = multi_user(optimize="evidence").fit(None, votes()).tell(MORE, relearn=0.0)
     refit = multi_user(optimize="evidence").fit(None, votes() + MORE)
-    np.testing.assert_allclose(model.item_kernel_.theta, refit.item_kernel_.theta, atol=1e-6)
-    np.testing.assert_allclose(model.predict(), refit.predict(), atol=1e-6)
+    np.testing.assert_allclose(model.kernel_.theta, refit.kernel_.theta, atol=1e-6)
+    np.testing.assert_allclose(everybodys(model), everybodys(refit), atol=1e-6)
 
 
 def test_chains_go_on_with_what_was_told_and_folded_in():
@@ -306,12 +314,12 @@ def test_chains_go_on_with_what_was_told_and_folded_in():
     assert (sides[0:12:2] == sides[0]).all()
     assert (sides[1:12:2] == sides[1]).all()
     assert sides[0] != sides[1]
-    assert np.isfinite(model.diagnostics_.log_joint[0]).all()
+    assert np.isfinite(model.report_.log_joint[0]).all()
     model.resume(4)  # and again, from there
-    assert len(model.diagnostics_.log_joint[0]) > 8
+    assert len(model.report_.log_joint[0]) > 8
 
 
 def test_the_same_answers_relearned_give_the_same_bits():
     how = {"n_sweeps": 8, "n_chains": 1}
     one, other = (community(**how).fit(None, votes()).tell(MORE, relearn=0.0) for _ in range(2))
-    np.testing.assert_array_equal(one.predict(), other.predict())
+    np.testing.assert_array_equal(everybodys(one), everybodys(other))

@@ -10,7 +10,6 @@ from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError
 from penchant.kernels import Independent
 from penchant.metrics import adjusted_rand
-from penchant.models import community_gp
 from penchant.models.community_gp import CommunityGP
 from penchant.models.storage import load
 from penchant.reproduce.communities import (
@@ -47,13 +46,18 @@ def make_data(n_users=16, n_votes=10, seed=0):
 TRUTH = np.arange(16) % 2
 
 
+def everybodys(model):
+    """(n_users, n_items) utilities of all users."""
+    return model.predict(users=model.comparisons_.users)
+
+
 @pytest.fixture(scope="module")
 def fitted():
     features = np.column_stack([TRUTH, np.arange(16)]).astype(float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return CommunityGP(**{**QUICK, "n_sweeps": 30, "n_chains": 2}).fit(
-            np.arange(5.0)[:, None], make_data(), features
+            np.arange(5.0)[:, None], make_data(), user_features=features
         )
 
 
@@ -63,7 +67,7 @@ def test_finds_two_communities(fitted):
     assert adjusted_rand(TRUTH, fitted.membership_.argmax(axis=1)) == 1.0
     np.testing.assert_allclose(fitted.membership_.sum(axis=1), 1.0, rtol=1e-5)
     assert sum(fitted.community_counts_.values()) == pytest.approx(1.0)
-    assert fitted.diagnostics_.agreement == 1.0
+    assert fitted.report_.agreement == 1.0
 
 
 def test_communities_are_introduced(fitted):
@@ -91,9 +95,9 @@ def test_predicts_by_membership(fitted):
     np.testing.assert_allclose(prob + back, 1.0, atol=1e-6)
     one = fitted.predict_proba([("tea", "wine"), ("milk", "wine")], "user 00")
     assert one.shape == (2,)
-    utilities = fitted.predict()
+    utilities = fitted.predict(users=fitted.comparisons_.users)
     assert utilities.shape == (16, 5)
-    np.testing.assert_allclose(fitted.predict(["user 03", 5]), utilities[[3, 5]])
+    np.testing.assert_allclose(fitted.predict(users=["user 03", 5]), utilities[[3, 5]])
     assert utilities[0].argmax() == 0
 
 
@@ -106,9 +110,9 @@ def test_the_same_seed_gives_the_same_bits():
     data = make_data(8)
     a, b = (CommunityGP(**QUICK).fit(None, data) for _ in range(2))
     np.testing.assert_array_equal(a.membership_, b.membership_)
-    np.testing.assert_array_equal(a.predict(), b.predict())
+    np.testing.assert_array_equal(everybodys(a), everybodys(b))
     other = CommunityGP(**{**QUICK, "random_state": 1}).fit(None, data)
-    assert not np.array_equal(a.predict(), other.predict())
+    assert not np.array_equal(everybodys(a), everybodys(other))
 
 
 def test_clone_and_parameters():
@@ -181,7 +185,7 @@ def test_users_without_votes_belong_anywhere():
     silent = model.membership_[-1]
     assert silent.sum() == pytest.approx(1.0)
     assert silent.max() < 0.95
-    assert model.predict("silent").shape == (1, 5)
+    assert model.predict(users="silent").shape == (1, 5)
 
 
 def test_newcomers_are_folded_in(fitted):
@@ -221,11 +225,11 @@ def test_personal_deviations():
     prob = model.predict_proba([("tea", "wine")] * 2, [0, 1])
     assert prob[0] > 0.8
     assert prob[1] < 0.2
-    assert model.predict().shape == (16, 5)
+    assert everybodys(model).shape == (16, 5)
     new = Comparisons.from_pairs(["wine", "juice"], ["tea", "milk"], user=["eva", "eva"])
     folded = model.fold_in(new)
     assert folded.predict_proba([("wine", "tea")], "eva")[0] > 0.5
-    np.testing.assert_allclose(folded.predict(range(16)), model.predict(), atol=1e-8)
+    np.testing.assert_allclose(folded.predict(users=range(16)), everybodys(model), atol=1e-8)
 
 
 def test_chains_resume_exactly():
@@ -238,14 +242,14 @@ def test_chains_resume_exactly():
         np.testing.assert_array_equal(a.state.assignment, b.state.assignment)
         np.testing.assert_array_equal(a.state.utilities, b.state.utilities)
         assert a.state.log_joint == b.state.log_joint
-    assert len(shorter.diagnostics_.log_joint[0]) == 18
+    assert len(shorter.report_.log_joint[0]) == 18
 
 
 def test_a_saved_model_predicts_and_resumes_alike(tmp_path):
     model = CommunityGP(personal=True, **QUICK).fit(np.arange(5.0)[:, None], make_data(8))
     model.save(tmp_path / "model.penchant")
     loaded = load(tmp_path / "model.penchant")
-    np.testing.assert_array_equal(loaded.predict(), model.predict())
+    np.testing.assert_array_equal(everybodys(loaded), everybodys(model))
     np.testing.assert_array_equal(loaded.membership_, model.membership_)
     assert loaded.describe() == model.describe()
     np.testing.assert_array_equal(
@@ -270,7 +274,7 @@ def test_an_interrupt_leaves_a_usable_model(monkeypatch):
     assert [chain.state.sweep for chain in model.chains_] == [9, 6, 6]
     assert model.predict_proba([("tea", "wine")], 0)[0] > 0.5
     monkeypatch.setattr(community, "sweep", sweep)
-    assert model.resume(3).diagnostics_.completed
+    assert model.resume(3).report_.completed
 
 
 def test_disagreeing_chains_are_reported():
@@ -291,11 +295,7 @@ def test_feature_names_come_from_data_frames():
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame({"strength": np.arange(5.0)})
     model = CommunityGP(**QUICK).fit(X, make_data())
-    assert model.item_feature_names_ == ("strength",)
-
-
-def test_community_report_names(fitted):
-    assert community_gp.feature_names(None, "feature") == ()
+    assert model.state_.columns.names == ("strength",)
 
 
 @pytest.mark.slow
@@ -350,4 +350,6 @@ def test_communities_are_listed_largest_first():
     assert len(sizes) > 3
     assert (np.diff(sizes) <= 0).all()
     assert [community.size for community in model.communities_] == pytest.approx(sizes)
-    np.testing.assert_allclose(model.draws_.membership(model._answers()), model.membership_)
+    np.testing.assert_allclose(
+        model.draws_.membership(model.state_.learned.answers), model.membership_
+    )

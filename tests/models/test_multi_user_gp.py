@@ -47,18 +47,20 @@ def F():
 
 @pytest.fixture
 def fitted(X, data, F):
-    return MultiUserGP(optimize=None, random_state=0).fit(X, data, F)
+    return MultiUserGP(optimize=None, random_state=0).fit(X, data, user_features=F)
 
 
 def test_predict_by_name_and_by_index(fitted):
-    every = fitted.predict()
+    every = fitted.predict(users=USERS)
     assert every.shape == (4, 4)
-    mean, std = fitted.predict(["cem", "ann"], return_std=True)
+    mean, std = fitted.predict(users=["cem", "ann"], return_std=True)
     np.testing.assert_allclose(mean, every[[2, 0]], atol=1e-12)
-    np.testing.assert_array_equal(mean, fitted.predict([2, 0]))
+    np.testing.assert_array_equal(mean, fitted.predict(users=[2, 0]))
     assert (std > 0).all()
-    np.testing.assert_allclose(fitted.predict("ann"), every[:1], atol=1e-12)
-    np.testing.assert_allclose(fitted.predict(["bob", "ann", "bob"]), every[[1, 0, 1]], atol=1e-12)
+    np.testing.assert_allclose(fitted.predict(users="ann"), every[:1], atol=1e-12)
+    np.testing.assert_allclose(
+        fitted.predict(users=["bob", "ann", "bob"]), every[[1, 0, 1]], atol=1e-12
+    )
 
 
 def test_probabilities_of_both_orders_sum_to_one(fitted):
@@ -99,7 +101,7 @@ def test_posterior_has_the_protocol_of_one_item_space(fitted):
 
 def test_cold_users_follow_their_features(X, data, F):
     user_kernel = RBF(10.0, variance=20.0)
-    gp = MultiUserGP(RBF(), user_kernel, optimize=None).fit(X, data, F)
+    gp = MultiUserGP(RBF(), user_kernel, optimize=None).fit(X, data, user_features=F)
     like_ann, like_bob = gp.predict_proba(
         [("tea", "milk")] * 2, users=[0, 1], user_features=[[20.0], [60.0]]
     )
@@ -110,12 +112,14 @@ def test_cold_users_follow_their_features(X, data, F):
 def test_newcomers_without_features_get_what_is_shared(data):
     gp = MultiUserGP(optimize=None).fit(None, data)
     cold = gp.predict(user_features=np.empty((2, 0)))
-    np.testing.assert_allclose(cold[0], gp.predict("dee")[0], atol=1e-12)  # dee never answered
+    np.testing.assert_allclose(
+        cold[0], gp.predict(users="dee")[0], atol=1e-12
+    )  # dee never answered
     np.testing.assert_allclose(cold[0], gp.posterior_for().mean, atol=1e-10)
 
 
 def test_new_items_by_features(fitted, X):
-    assert fitted.predict(X=X[:2] + 0.1).shape == (4, 2)
+    assert fitted.predict(X[:2] + 0.1, users=USERS).shape == (4, 2)
     near = fitted.predict_proba([(0, 1)], "ann", X=X[:2])
     assert near.shape == (1,)
     assert near[0] > 0.5
@@ -128,11 +132,11 @@ def test_folding_in_a_user(fitted):
     bigger = fitted.fold_in(new, [[40.0]])
     assert bigger.predict_proba([("tea", "juice")], "eva")[0] < 0.5
     assert bigger.comparisons_.users == (*USERS, "eva")
-    np.testing.assert_allclose(bigger.predict(list(USERS)), fitted.predict(), atol=1e-12)
-    assert bigger.predict().shape == (5, 4)
-    assert fitted.predict().shape == (4, 4)
+    np.testing.assert_allclose(bigger.predict(users=USERS), fitted.predict(users=USERS), atol=1e-12)
+    assert bigger.predict(users=bigger.comparisons_.users).shape == (5, 4)
+    assert fitted.predict().shape == (4,)
     twice = bigger.fold_in(Comparisons.from_pairs(["tea"], ["milk"], user=["fay"]), [[21.0]])
-    assert twice.predict().shape == (6, 4)
+    assert twice.predict(users=twice.comparisons_.users).shape == (6, 4)
 
 
 def test_folding_in_refuses_known_users_and_unknown_items(fitted):
@@ -145,15 +149,15 @@ def test_folding_in_refuses_known_users_and_unknown_items(fitted):
 def test_sparse_reports_what_it_kept(X, data):
     whole = MultiUserGP(optimize=None).fit(X, data)
     gp = MultiUserGP(optimize=None, sparse=(2, 3)).fit(X, data)
-    assert not hasattr(whole, "kept_")
+    assert whole.kept_ is None
     assert len(gp.kept_users_) == 2
     assert len(gp.kept_items_) == 3
     assert set(gp.kept_users_) < set(USERS)
     assert gp.kept_items_[0] == ITEMS[np.argmax(gp.kept_.item_entropy)]
     assert gp.kept_.n_comparisons < len(data)
     assert gp.log_evidence_ == whole.log_evidence_
-    assert gp.predict().shape == (4, 4)
-    assert np.abs(gp.predict() - whole.predict()).max() > 1e-3
+    assert gp.predict(users=USERS).shape == (4, 4)
+    assert np.abs(gp.predict(users=USERS) - whole.predict(users=USERS)).max() > 1e-3
 
 
 @pytest.mark.parametrize("inference", ["ep", "laplace", "variational"])
@@ -180,7 +184,7 @@ def test_fit_changes_nothing_that_it_was_given(X, data, F):
     before = copy.deepcopy((X, F, data.winner))
     gp = MultiUserGP(RBF((1.0, 1.0)))
     params = gp.get_params()
-    gp.fit(X, data, F)
+    gp.fit(X, data, user_features=F)
     assert gp.get_params() == params
     for old, new in zip(before, (X, F, data.winner), strict=True):
         np.testing.assert_array_equal(old, new)
@@ -188,8 +192,8 @@ def test_fit_changes_nothing_that_it_was_given(X, data, F):
 
 
 def test_the_same_fit_twice_gives_the_same_bits(X, data, F):
-    first, second = (MultiUserGP(random_state=3).fit(X, data, F) for _ in range(2))
-    np.testing.assert_array_equal(first.predict(), second.predict())
+    first, second = (MultiUserGP(random_state=3).fit(X, data, user_features=F) for _ in range(2))
+    np.testing.assert_array_equal(first.predict(users=USERS), second.predict(users=USERS))
     assert first.rank("bob").rows == second.rank("bob").rows
 
 
@@ -197,10 +201,10 @@ def test_the_same_fit_twice_gives_the_same_bits(X, data, F):
 @pytest.mark.parametrize("with_features", [False, True])
 def test_save_and_load(X, data, F, tmp_path, sparse, with_features):
     gp = MultiUserGP(optimize=None, sparse=sparse, random_state=0)
-    gp.fit(*((X, data, F) if with_features else (None, data)))
+    gp.fit(X if with_features else None, data, user_features=F if with_features else None)
     gp.save(tmp_path / "model.penchant")
     again = load(tmp_path / "model.penchant")
-    np.testing.assert_array_equal(again.predict(), gp.predict())
+    np.testing.assert_array_equal(again.predict(users=USERS), gp.predict(users=USERS))
     np.testing.assert_array_equal(
         again.predict_proba([("tea", "milk")], "dee"), gp.predict_proba([("tea", "milk")], "dee")
     )
@@ -215,7 +219,7 @@ def test_save_and_load(X, data, F, tmp_path, sparse, with_features):
         ({"optimize": "luck"}, "optimize"),
         ({"sharing": 1.0}, "sharing"),
         ({"sparse": (0, 3)}, "sparse"),
-        ({"item_kernel": "rbf"}, "item_kernel"),
+        ({"kernel": "rbf"}, "kernel"),
     ],
 )
 def test_bad_parameters(data, parameters, message):
@@ -227,9 +231,9 @@ def test_bad_requests(fitted, data, X, F):
     with pytest.raises(DataError, match="who made them"):
         MultiUserGP().fit(X, data.pooled())
     with pytest.raises(DataError, match="4 users"):
-        MultiUserGP().fit(X, data, F[:3])
+        MultiUserGP().fit(X, data, user_features=F[:3])
     with pytest.raises(DataError, match="unknown user"):
-        fitted.predict("zoe")
+        fitted.predict(users="zoe")
     with pytest.raises(DataError, match="one user for all pairs"):
         fitted.predict_proba([(0, 1)] * 3, ["ann", "bob"])
     with pytest.raises(DataError, match="fitted on 1"):

@@ -215,11 +215,11 @@ def test_unusable_data_say_so(ranker, arguments, message):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (RankRLS(alpha=0.0), "alpha=0.0: it must be positive, or 'cv'"),
-        (RankRLS(alpha="best"), "it must be positive, or 'cv'"),
+        (RankRLS(alpha=0.0), "alpha=0.0: it must be 'cv', or a positive"),
+        (RankRLS(alpha="best"), "it must be 'cv', or a positive"),
         (RankRLS("cubic"), "it must be None, 'rbf', 'linear', or a kernel"),
         (RankRLS(n_landmarks=0), "n_landmarks=0"),
-        (KPCRank(n_components=0), "at least 1, or 'cv'"),
+        (KPCRank(n_components=0), "it must be 'cv', or a whole number of at least 1"),
         (KPCRank(max_components=0.5), "max_components=0.5"),
         (KPCRank(selection="best"), "selection='best'"),
         (RankSVM(C=-1.0), "C=-1.0"),

@@ -101,7 +101,7 @@ def write(path, header, compression=zipfile.ZIP_STORED):
         (
             {
                 "format": "penchant model",
-                "version": 1,
+                "version": 2,
                 "model": {
                     "$estimator": "PreferenceGP",
                     "params": {},

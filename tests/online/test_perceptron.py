@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penchant.errors import DataError
-from penchant.online import kernels
+from penchant.online import compiled
 from penchant.online.perceptron import (
     learn_differences,
     learn_graded,
@@ -18,7 +18,7 @@ from penchant.online.perceptron import (
     present_sorted,
     swap_neighbours,
 )
-from penchant.online.rule import LOSSES, UPDATES, Rule, discounts, new_state
+from penchant.online.rule import LOSSES, UPDATES, UpdateRule, discounts, new_state
 
 SLOPES = {
     "linear": lambda m: 1.0,
@@ -29,7 +29,7 @@ SLOPES = {
 
 
 def make_rule(loss="linear", update="additive", rate=1.0, average=False, k=5):
-    return Rule(discounts(k), LOSSES[loss], UPDATES[update], rate, average)
+    return UpdateRule(discounts(k), LOSSES[loss], UPDATES[update], rate, average)
 
 
 class PlainPerceptron:
@@ -232,12 +232,12 @@ def test_swapping_neighbours_happens_as_often_as_asked():
 
 
 def test_loops_compile_where_no_cache_can_be_written(monkeypatch):
-    njit = kernels.numba.njit
+    njit = compiled.numba.njit
 
     def without_cache(*, cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
         return njit(**options)
 
-    monkeypatch.setattr(kernels.numba, "njit", without_cache)
-    assert kernels._compiled(lambda x: x + 1)(1) == 2
+    monkeypatch.setattr(compiled.numba, "njit", without_cache)
+    assert compiled._compiled(lambda x: x + 1)(1) == 2

@@ -14,10 +14,10 @@ import pytest
 
 import penchant as pc
 from penchant.communities.assignment import Answers
-from penchant.communities.chains import Plan, start_chain, sweep
+from penchant.communities.chains import ChainPlan, start_chain, sweep
 from penchant.communities.samplers import ChainState
 from penchant.communities.utility import Mixture
-from penchant.gp import Hyperparameters, Settings
+from penchant.gp import ItemHyper, Settings
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 
@@ -59,14 +59,14 @@ def draw_study(rng):
     mixture = Mixture(
         Answers.of(data),
         Inputs(index=np.arange(N_ITEMS)),
-        Hyperparameters(Independent(VARIANCE), Probit()),
+        ItemHyper(Independent(VARIANCE), Probit()),
         Settings(tolerance=1e-3),
     )
     return Study(assignment, utilities, mixture)
 
 
 def plan_of(sampler, n_warmup):
-    return Plan(sampler, n_warmup, CONCENTRATION, None, learn=False, own=False)
+    return ChainPlan(sampler, n_warmup, CONCENTRATION, None, learn=False, own=False)
 
 
 def state_at(study, seed):

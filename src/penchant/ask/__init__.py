@@ -1,11 +1,11 @@
 """Which comparison to ask for next, and learning from its answer at once."""
 
-from penchant.ask.answers import as_answers, remember, restore, rng_for, seen_by, without_last
+from penchant.ask.answers import as_answers, rng_for, seen_by, without_last
 from penchant.ask.belief import Belief, Part
 from penchant.ask.choose import ask, choose
 from penchant.ask.criteria import CRITERIA, Criterion, criterion
-from penchant.ask.joint import LOSS, TIE, WIN, Joint, belief_of
-from penchant.ask.planner import Plan, Range, Study, answers_left, plan
+from penchant.ask.joint import LOSS, TIE, WIN, Joint
+from penchant.ask.planner import Plan, Range, StudyDesign, answers_left, plan
 from penchant.ask.rules import Pool, Rules, all_pairs
 from penchant.ask.session import Session, Setup
 from penchant.ask.stopping import Budget, SmallGain, TopSettled, Verdict
@@ -27,19 +27,16 @@ __all__ = [
     "Session",
     "Setup",
     "SmallGain",
-    "Study",
+    "StudyDesign",
     "TopSettled",
     "Verdict",
     "all_pairs",
     "answers_left",
     "as_answers",
     "ask",
-    "belief_of",
     "choose",
     "criterion",
     "plan",
-    "remember",
-    "restore",
     "rng_for",
     "seen_by",
     "without_last",

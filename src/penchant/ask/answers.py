@@ -1,4 +1,4 @@
-"""Answers as they come in, and a fitted estimator's way back to before them."""
+"""Answers as they come in: whose they are, and what was asked before."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,9 +12,6 @@ from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import IntArray
-
-UNDO_DEPTH = 50
-"""How many `tell`s can be taken back; each keeps its posterior in memory until then."""
 
 
 def as_answers(
@@ -63,30 +60,6 @@ def seen_by(data: Comparisons, user: Any) -> Comparisons:
     (1, 2)
     """
     return data if user is None else data.for_user(user)
-
-
-def remember(estimator: Any) -> None:
-    """Keep what the estimator has learned, so that `restore` can bring it back exactly.
-
-    Learned attributes are never changed in place, so keeping them is keeping references.
-    """
-    learned = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
-    estimator._told = (*getattr(estimator, "_told", ()), learned)[-UNDO_DEPTH:]
-
-
-def restore(estimator: Any) -> None:
-    """Put the estimator back to before its last `tell`."""
-    told = getattr(estimator, "_told", ())
-    if not told:
-        raise DataError(
-            f"{type(estimator).__name__}: there is no tell to undo (a fit or a load forgets them, "
-            f"and at most {UNDO_DEPTH} are kept)"
-        )
-    for name in [name for name in vars(estimator) if name.endswith("_")]:
-        delattr(estimator, name)
-    for name, value in told[-1].items():
-        setattr(estimator, name, value)
-    estimator._told = told[:-1]
 
 
 def rng_for(random_state: RandomState, data: Comparisons) -> np.random.Generator:

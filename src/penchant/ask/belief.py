@@ -28,6 +28,10 @@ class Belief(Protocol):
     def var(self) -> FloatArray:
         """(n,) variances."""
 
+    @property
+    def contrast_var(self) -> FloatArray:
+        """(n,) variances of the utilities relative to the average item."""
+
     def __len__(self) -> int:
         """n."""
 
@@ -62,6 +66,14 @@ class Part:
     def var(self) -> FloatArray:
         """(k,) variances."""
         return self.whole.var[self.items]
+
+    @property
+    def contrast_var(self) -> FloatArray:
+        """(k,) variances relative to the average of the part's items."""
+        cov = self.covariance()
+        sums, k = cov.sum(axis=0), len(self)
+        contrast: FloatArray = np.diagonal(cov) - 2.0 * sums / k + sums.sum() / k**2
+        return np.maximum(contrast, 0.0)
 
     def __len__(self) -> int:
         return len(self.items)

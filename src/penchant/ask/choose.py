@@ -1,5 +1,7 @@
 """Choosing the next questions: the best by a criterion, a batch without redundancy."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +24,13 @@ def ask(
     criterion: str = "variance_ratio",
     rules: Rules | None = None,
     random_state: RandomState = None,
+    pending: Sequence[tuple[Any, Any]] = (),
 ) -> list[tuple[Any, Any]]:
     """The k pairs of items to compare next, by name.
 
-    belief: over all of `data.items`. data: what was compared so far.
+    belief: over all of `data.items`. data: what was compared so far. pending: pairs that are
+    being asked elsewhere; they count as expected answers, and are not asked again if others are
+    left.
 
     >>> import numpy as np
     >>> from penchant.ask.joint import Joint
@@ -36,6 +41,11 @@ def ask(
     [('tea', 'water')]
     """
     rules, rng = rules or Rules(), as_rng(random_state)
+    if pending:
+        rules = replace(rules, avoid=(*rules.avoid, *map(tuple, pending)))
+        belief = Joint.of(belief)
+        for first, second in data.pair_index(pending):
+            belief = belief.expecting(int(first), int(second))
     items = rules.candidates(data, rng)
     pool = Pool(all_pairs(len(items)), exposures(data)[items], rules.exposure)
     if rules.avoid:

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from penchant.ask.belief import Belief
-from penchant.errors import DataError
 from penchant.gp import Normal
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Outcomes
@@ -66,6 +64,13 @@ class Joint:
         """(n,) variances."""
         return np.diagonal(self.cov)
 
+    @property
+    def contrast_var(self) -> FloatArray:
+        """(n,) variances of the utilities relative to the average item."""
+        sums, n = self.cov.sum(axis=0), len(self)
+        contrast: FloatArray = self.var - 2.0 * sums / n + sums.sum() / n**2
+        return np.maximum(contrast, 0.0)
+
     def difference(self, first: IntArray, second: IntArray) -> Normal:
         """Marginals of f[first] − f[second], each (k,)."""
         # the covariance is symmetric: either memory order serves, and a flat take is faster
@@ -122,33 +127,6 @@ class Joint:
 
     def _with_difference(self, first: int, second: int) -> FloatArray:
         return self.cov[:, first] - self.cov[:, second]
-
-
-def belief_of(model: Any, user: Any = None) -> Belief:
-    """What a fitted model believes about the utilities of one user, or of everybody.
-
-    Of a model with communities it is the mixture of them, weighted by the user's membership;
-    without a user, by their sizes.
-    """
-    belief: Belief
-    if user is not None and not model.comparisons_.users:
-        raise DataError(
-            f"{type(model).__name__} takes everybody together, and was asked about the user "
-            f"{user!r}: leave the user out, or use MultiUserGP or CommunityGP"
-        )
-    personal = getattr(model, "personal_", None)
-    if personal is not None and user is not None:
-        belief = personal.for_user(int(model.comparisons_.user_index(user)))
-    elif hasattr(model, "membership_"):
-        shares = model.membership_
-        rows = slice(None) if user is None else [model.comparisons_.user_index(user)]
-        weights = shares[rows].mean(axis=0)
-        belief = Joint.mixture(model.posteriors_, weights / weights.sum())
-    elif hasattr(model, "posterior_for"):
-        belief = model.posterior_for(user)
-    else:
-        belief = model.posterior_
-    return belief
 
 
 def _outcomes(tie: bool = False) -> Outcomes:

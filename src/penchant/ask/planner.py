@@ -78,7 +78,7 @@ def _range(counts: FloatArray) -> Range:
 
 
 @dataclass(frozen=True)
-class Study:
+class StudyDesign:
     """A study to plan: probit answers about independent items.
 
     Parameters
@@ -101,13 +101,13 @@ class Study:
     def __post_init__(self) -> None:
         if self.n_items < 3 or self.n_raters < 1:
             raise DataError(
-                f"Study: {self.n_items} items and {self.n_raters} raters: there must be at least "
-                "three items and one rater"
+                f"StudyDesign: {self.n_items} items and {self.n_raters} raters: there must be at "
+                "least three items and one rater"
             )
         if not self.spread > 0.0 or not self.disagreement >= 0.0:
             raise DataError(
-                f"Study: spread is {self.spread} and disagreement {self.disagreement}: the one "
-                "must be positive, the other not negative"
+                f"StudyDesign: spread is {self.spread} and disagreement {self.disagreement}: the "
+                "one must be positive, the other not negative"
             )
 
 
@@ -120,7 +120,7 @@ class Plan(NamedTuple):
 
 
 def plan(
-    study: Study,
+    study: StudyDesign,
     reliability: float = 0.8,
     criterion: str = "random",
     n_simulations: int = 20,
@@ -133,7 +133,7 @@ def plan(
     that raters share), averaged over simulations. longest: where to give up, by default at 50
     comparisons an item.
 
-    >>> plan(Study(6, n_raters=2), 0.7, n_simulations=10, random_state=0).per_rater > 5
+    >>> plan(StudyDesign(6, n_raters=2), 0.7, n_simulations=10, random_state=0).per_rater > 5
     True
     """
     if not 0.0 < reliability < 1.0:
@@ -154,7 +154,7 @@ def plan(
 class _Simulation:
     """One imagined run of a study: true utilities, raters, and what is believed so far."""
 
-    def __init__(self, study: Study, rng: np.random.Generator) -> None:
+    def __init__(self, study: StudyDesign, rng: np.random.Generator) -> None:
         n = study.n_items
         self.truth = study.spread * rng.standard_normal(n)
         personal = study.disagreement * rng.standard_normal((study.n_raters, n))

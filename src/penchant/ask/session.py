@@ -11,8 +11,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from penchant.ask.answers import as_answers, seen_by
+from penchant.ask.belief import Belief
 from penchant.ask.choose import ask
-from penchant.ask.joint import belief_of
 from penchant.ask.planner import Range, answers_left
 from penchant.ask.rules import Rules
 from penchant.ask.stopping import STOP_RULES, Budget, StopRule, Verdict
@@ -24,10 +24,15 @@ Event = dict[str, Any]
 Pairs = tuple[tuple[Any, Any], ...]
 
 
-class Learner(Protocol):
+class Teachable(Protocol):
     """A fitted model that can be told answers and take them back."""
 
-    comparisons_: Comparisons
+    @property
+    def comparisons_(self) -> Comparisons:
+        """What it has learned from."""
+
+    def belief(self, user: Any = None) -> Belief:
+        """What it believes of a user's utilities, or of everybody's."""
 
     def tell(self, more: Comparisons, *, relearn: float | None = None) -> Any:
         """Learn from more answers."""
@@ -92,7 +97,7 @@ class Session:
     """
 
     def __init__(
-        self, model: Learner, setup: Setup | None = None, log: str | PathLike[str] | None = None
+        self, model: Teachable, setup: Setup | None = None, log: str | PathLike[str] | None = None
     ) -> None:
         self.model, self.setup = model, setup or Setup()
         self.log = None if log is None else Path(log)
@@ -123,7 +128,7 @@ class Session:
         self._check_open()
         setup = self.setup
         rules = replace(setup.rules, avoid=setup.rules.avoid + self._last)
-        belief = belief_of(self.model, setup.user)
+        belief = self.model.belief(setup.user)
         seen = seen_by(self.model.comparisons_, setup.user)
         pairs = ask(belief, seen, k, setup.criterion, rules, self._rng())
         self._last = tuple(pairs)
@@ -160,7 +165,7 @@ class Session:
 
     def verdicts(self) -> list[Verdict]:
         """What each stop rule says now, in the order of the setup."""
-        belief = belief_of(self.model, self.setup.user)
+        belief = self.model.belief(self.setup.user)
         return [rule.check(belief, self.n_answers, self._rng()) for rule in self.setup.stop]
 
     def answers_left(self, rule: StopRule | None = None, horizon: int = 500) -> Range:
@@ -171,11 +176,11 @@ class Session:
         if isinstance(rule, Budget):
             left = max(0, rule.answers - self.n_answers)
             return Range(left, left, left)
-        belief = belief_of(self.model, self.setup.user)
+        belief = self.model.belief(self.setup.user)
         return answers_left(belief, rule, self.setup.criterion, horizon, random_state=self._rng())
 
     @classmethod
-    def replay(cls, log: str | PathLike[str] | list[Event], model: Learner) -> "Session":
+    def replay(cls, log: str | PathLike[str] | list[Event], model: Teachable) -> "Session":
         """Play a log again on the model that it started from, to the same bits.
 
         log : a file, to which the session then goes on to append, or a list of events.
@@ -253,7 +258,7 @@ def _check_names(data: Comparisons) -> None:
             )
 
 
-def _fingerprint(model: Learner) -> str:
+def _fingerprint(model: Teachable) -> str:
     """What the session started from, in 16 letters."""
     data = model.comparisons_
     told = json.dumps([type(model).__name__, list(data.items), list(data.users), _columns(data)])
@@ -273,7 +278,7 @@ def _read(path: Path) -> list[Event]:
         ) from None
 
 
-def _check_start(events: Sequence[Event], model: Learner) -> None:
+def _check_start(events: Sequence[Event], model: Teachable) -> None:
     start = events[0] if events else {}
     if start.get("event") != "start" or start.get("version") != LOG_VERSION:
         raise DataError(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from penchant.data import Comparisons
+from penchant.data.graph import Differences
 from penchant.errors import DataError
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.types import FloatArray, IntArray
@@ -76,6 +77,23 @@ class Answers:
     def n_answers(self) -> int:
         """m, the number of distinct answers."""
         return len(self.winner)
+
+    def differences(self, n_items: int) -> Differences:
+        """The operator that turns n utilities into the answers' differences."""
+        return Differences(self.winner, self.loser, n_items)
+
+    @property
+    def keys(self) -> tuple[IntArray, ...]:
+        """What tells answers apart, beside their outcomes."""
+        return self.winner, self.loser
+
+    @property
+    def count(self) -> FloatArray:
+        """(m,) how often each answer was given."""
+        return np.asarray(self.counts.sum(axis=0), dtype=np.float64)
+
+    def __len__(self) -> int:
+        return self.n_answers
 
     def take(self, users: IntArray) -> "Answers":
         """The answers of some of the users."""

@@ -22,7 +22,7 @@ from penchant.communities.mixing import Partition, Target, log_prior_of_sizes, s
 from penchant.communities.reunion import reunite
 from penchant.communities.samplers import SAMPLERS, Allocation, ChainState, draw_concentration
 from penchant.communities.utility import (
-    Groups,
+    Gathered,
     Mixture,
     fit_community,
     learn_own,
@@ -41,7 +41,7 @@ REUNIONS = 2
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChainPlan:
     """How chains run.
 
     concentration: λ, or where it starts when `concentration_prior` (shape, rate) has it learned;
@@ -70,7 +70,7 @@ class Plan:
         return sweep in (self.n_warmup // 2, 3 * self.n_warmup // 4) and sweep < self.n_warmup
 
 
-def start_chain(mixture: Mixture, plan: Plan, seed: tuple[int, ...]) -> ChainState:
+def start_chain(mixture: Mixture, plan: ChainPlan, seed: tuple[int, ...]) -> ChainState:
     """Everybody in one community."""
     n_users, m = mixture.answers.counts.shape
     rng = np.random.default_rng([*seed, 0])
@@ -98,7 +98,7 @@ def start_chain(mixture: Mixture, plan: Plan, seed: tuple[int, ...]) -> ChainSta
     return _settle(mixture, plan, origin, together, rng)
 
 
-def sweep(mixture: Mixture, plan: Plan, state: ChainState) -> ChainState:
+def sweep(mixture: Mixture, plan: ChainPlan, state: ChainState) -> ChainState:
     """The state after one more sweep."""
     state = replace(state, sweep=state.sweep + 1)
     rng = np.random.default_rng([*state.seed, state.sweep])
@@ -131,7 +131,7 @@ def _partition(state: ChainState, allocation: Allocation) -> Partition:
 
 def _split_and_merge(
     mixture: Mixture,
-    plan: Plan,
+    plan: ChainPlan,
     state: ChainState,
     partition: Partition,
     rng: np.random.Generator,
@@ -168,7 +168,7 @@ def _pairs_within(partition: Partition, rng: np.random.Generator) -> list[IntArr
 
 def _settle(
     mixture: Mixture,
-    plan: Plan,
+    plan: ChainPlan,
     state: ChainState,
     partition: Partition,
     rng: np.random.Generator,
@@ -176,7 +176,7 @@ def _settle(
     """Infer each community's utilities, with new hyperparameters when it is time, and draw them."""
     theta, thetas = state.theta, partition.thetas
     if plan.is_learning(state.sweep, len(thetas)):
-        groups = Groups(partition.pair_counts, partition.tau, partition.nu)
+        groups = Gathered(partition.pair_counts, partition.tau, partition.nu)
         theta = learn_shared(mixture, groups, theta)
         thetas = np.tile(theta, (len(thetas), 1))
         if plan.own:
@@ -225,7 +225,7 @@ Watch = Callable[[ChainState], None]
 
 
 def run_chain(
-    mixture: Mixture, plan: Plan, chain: Chain, n_sweeps: int, watch: Watch
+    mixture: Mixture, plan: ChainPlan, chain: Chain, n_sweeps: int, watch: Watch
 ) -> tuple[Chain, bool]:
     """Sweep on; also says whether all sweeps were made.
 
@@ -255,7 +255,7 @@ def run_chain(
 
 
 def run_chains(
-    mixture: Mixture, plan: Plan, chains: Sequence[Chain], n_sweeps: int, watch: Watch
+    mixture: Mixture, plan: ChainPlan, chains: Sequence[Chain], n_sweeps: int, watch: Watch
 ) -> tuple[tuple[Chain, ...], bool]:
     """All chains, one after another; after an interrupt, those that have begun.
 
@@ -272,7 +272,7 @@ def run_chains(
 
 
 def _advance(
-    mixture: Mixture, plan: Plan, chains: Sequence[Chain], ends: Sequence[int], watch: Watch
+    mixture: Mixture, plan: ChainPlan, chains: Sequence[Chain], ends: Sequence[int], watch: Watch
 ) -> tuple[list[Chain], bool]:
     """Each chain up to a number of sweeps of its own; also says whether all got there."""
     after = list(chains)
@@ -284,7 +284,7 @@ def _advance(
     return after, True
 
 
-def _agree(plan: Plan, chains: list[Chain]) -> list[Chain]:
+def _agree(plan: ChainPlan, chains: list[Chain]) -> list[Chain]:
     """The mean of what the chains learned of the hyperparameters, when all have just warmed up."""
     if any(chain.state.sweep != plan.n_warmup for chain in chains):
         return chains

@@ -41,7 +41,7 @@ class Diagnostics:
     completed: bool
 
     @property
-    def settled(self) -> bool:
+    def converged(self) -> bool:
         """Whether nothing speaks against the chains having converged."""
         return self.advice() is None
 

@@ -241,7 +241,7 @@ def _first_division(
     answers, posterior = mixture.answers, whole.posterior
     f = posterior.mean
     slope = posterior.likelihood.log_prob(f[answers.winner] - f[answers.loser], answers.outcomes).d1
-    pull = difference_matrix(answers.winner, answers.loser, slope, len(f))
+    pull = answers.differences(len(f)).matrix(slope)
     some = rng.choice(rows.shape[0], min(rows.shape[0], DIRECTION_USERS), replace=False)
     scores = (rows[some] @ pull) @ posterior.features
     scores -= scores.mean(axis=0)
@@ -255,13 +255,3 @@ def _first_division(
     cut = np.quantile(along, rng.uniform(EDGE_SHARE, 1.0 - EDGE_SHARE))
     below: LabelArray = (along < cut).astype(np.int32)
     return below
-
-
-def difference_matrix(
-    winner: IntArray, loser: IntArray, weight: FloatArray, n_items: int
-) -> sparse.csr_array:
-    """(m, n) with rows weight · (e_winner − e_loser)."""
-    m = len(winner)
-    columns = np.stack([winner, loser], axis=1).ravel()
-    values = np.stack([weight, -weight], axis=1).ravel()
-    return sparse.csr_array((values, columns, np.arange(0, 2 * m + 1, 2)), shape=(m, n_items))

@@ -14,10 +14,7 @@ import numpy as np
 from penchant.communities.assignment import Answers
 from penchant.communities.draws import Draws
 from penchant.data import Comparisons
-from penchant.gp import Settings
-from penchant.gp.users.learn import maximize
-from penchant.gp.users.model import Hyperparameters, Problem, Solution, posteriors_of, solve
-from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp import Learned, Settings, UserHyper, UserProblem, maximize, solve
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Constant, Inputs, Kernel, Linear
 from penchant.likelihoods import Likelihood
@@ -31,7 +28,7 @@ HELD_OUT = 0.2
 class Personal(NamedTuple):
     """Every user's own utilities, and the share of taste that communities explain."""
 
-    posteriors: UserPosteriors
+    learned: Learned[UserProblem]
     communal_share: float
 
 
@@ -44,29 +41,26 @@ class PersonalModel(NamedTuple):
     draws: Draws
     settings: Settings
 
-    def problem(self, data: Comparisons) -> Problem:
+    def problem(self, data: Comparisons) -> UserProblem:
         """Users with their memberships, given these answers, for features."""
         membership = self.draws.membership(Answers.of(data))
         users = Inputs(membership, index=np.arange(data.n_users))
-        return Problem.of(self.items, users, Votes.of(data), self.settings)
+        return UserProblem.of(self.items, users, Votes.of(data), self.settings)
 
 
 def fit_personal(model: PersonalModel, data: Comparisons, rng: np.random.Generator) -> Personal:
     """Learn the population, choose the communal share, infer all users' utilities."""
     problem = model.problem(data)
-    start = Hyperparameters(model.kernel, Constant(1.0), 0.5, model.likelihood)
+    start = UserHyper(model.kernel, Constant(1.0), 0.5, model.likelihood)
     population = maximize(problem, start).hyper
     kept, held_out = data.split(HELD_OUT, random_state=rng)
     partial = model.problem(kept)
-    losses = [
-        _losses(partial, solve(partial, _shared(population, s)), held_out) for s in COMMUNAL_SHARES
-    ]
+    losses = [_losses(partial, _shared(population, s), held_out) for s in COMMUNAL_SHARES]
     best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
-    solution = solve(problem, _shared(population, best))
-    return Personal(posteriors_of(problem, solution), best)
+    return Personal(Learned.of(data, problem, solve(problem, _shared(population, best))), best)
 
 
-def _shared(population: Hyperparameters, s: float) -> Hyperparameters:
+def _shared(population: UserHyper, s: float) -> UserHyper:
     """The prior at communal share s, written as sharing · user_kernel + (1 − sharing) · I."""
     rho = population.sharing
     sharing = rho + (1.0 - rho) * s
@@ -76,14 +70,15 @@ def _shared(population: Hyperparameters, s: float) -> Hyperparameters:
     return population._replace(user_kernel=kernel, sharing=sharing)
 
 
-def _losses(problem: Problem, solution: Solution, held_out: Comparisons) -> FloatArray:
+def _losses(problem: UserProblem, hyper: UserHyper, held_out: Comparisons) -> FloatArray:
     """(h,) log losses of the held-out answers, ties left out."""
     votes = Votes.of(held_out)
     decided = np.repeat(np.flatnonzero(~held_out.tie), held_out.count[~held_out.tie])
-    difference = posteriors_of(problem, solution).differences(
+    posterior = problem.posterior(solve(problem, hyper))
+    difference = posterior.differences(
         votes.user[decided], votes.winner[decided], votes.loser[decided]
     )
-    prob = solution.hyper.likelihood.prob(*difference)
+    prob = hyper.likelihood.prob(*difference)
     return -np.log(np.maximum(prob, np.finfo(float).tiny))
 
 

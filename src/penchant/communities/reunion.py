@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammaln, log_softmax
 
 from penchant.communities.assignment import count_pairs
-from penchant.communities.mixing import Move, Partition, Target, difference_matrix
+from penchant.communities.mixing import Move, Partition, Target
 from penchant.numerics.types import FloatArray, IntArray
 
 SHARPNESS = 10.0
@@ -77,10 +77,7 @@ def _log_likeness(target: Target, partition: Partition) -> FloatArray:
     Alike are communities whose members' wins less losses, item by item, point the same way.
     """
     answers, n_items = target.mixture.answers, len(target.mixture.items)
-    ones = np.ones(answers.n_answers)
-    net_wins = partition.pair_counts @ difference_matrix(
-        answers.winner, answers.loser, ones, n_items
-    )
+    net_wins = partition.pair_counts @ answers.differences(n_items).matrix()
     length = np.linalg.norm(net_wins, axis=1, keepdims=True)
     direction = net_wins / np.where(length > 0.0, length, 1.0)
     likeness = (direction @ direction.T)[np.triu_indices(len(direction), 1)]

@@ -4,38 +4,29 @@ A community's data are how often its members gave each distinct answer, so infer
 distinct answers and not the votes (paper 004 section 3.2), and sites carry over between sweeps.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from penchant.communities.assignment import Answers, SingleArray
-from penchant.errors import NumericalError
-from penchant.gp import (
-    Edges,
-    Hyperparameters,
-    Posterior,
-    Problem,
-    Settings,
-    Sites,
-    Solution,
-    gradient,
-    posterior_of,
-    solve,
-)
-from penchant.gp.learn import weak_prior
+from penchant.gp import Edges, ItemHyper, ItemProblem, Posterior, Settings, Sites, gradient, solve
+from penchant.gp.items.problem import ItemSolution
+from penchant.gp.learn import climb
 from penchant.kernels import Inputs
 from penchant.likelihoods import Likelihood
-from penchant.numerics.linalg import pivoted_cholesky
-from penchant.numerics.optimize import minimize_in_box
+from penchant.numerics.linalg import FACTOR_TOLERANCE, multiply, pivoted_cholesky
+from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray
 
-FACTOR_TOLERANCE = 1e-7
-"""Of the prior's factor: what it drops is far below what a draw of the utilities varies by."""
+CHAIN_FACTOR_TOLERANCE = 1e-7
+"""Of the prior's factor in a chain: what it drops is far below what a draw varies by."""
 CLIMB_STEPS = 10
 """Steps up the evidence each time hyperparameters are learned: membership changes soon anyway."""
+CHAIN_SETTINGS = Settings(tolerance=1e-3)
+"""Of expectation propagation within a chain: far finer than what a draw varies by."""
 OWN_SPREAD = 1.0
 """How far, in logarithms, a community's own hyperparameters stray from the shared ones."""
 
@@ -49,9 +40,14 @@ class Mixture:
 
     answers: Answers
     items: Inputs
-    hyper: Hyperparameters
-    settings: Settings
-    rank: int | None = None
+    hyper: ItemHyper
+    settings: Settings = CHAIN_SETTINGS
+    factor_tolerance: float = CHAIN_FACTOR_TOLERANCE
+    max_rank: int | None = None
+
+    def precise(self) -> "Mixture":
+        """The same, with the tolerances of what is reported instead of those of a chain."""
+        return replace(self, settings=Settings(), factor_tolerance=FACTOR_TOLERANCE)
 
     def table(self, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
         """(m, K) log probabilities of the answers, given utilities (K, n) and parameters (K, p)."""
@@ -66,20 +62,20 @@ class Mixture:
 class Fit(NamedTuple):
     """One community's utilities given its answers; tau, nu: (m,) sites of all distinct answers."""
 
-    problem: Problem
-    solution: Solution
+    problem: ItemProblem
+    solution: ItemSolution
     tau: FloatArray
     nu: FloatArray
 
     @property
     def log_evidence(self) -> float:
         """log Z_c: the probability of the community's answers, its utilities integrated out."""
-        return self.solution.inference.log_evidence
+        return self.solution.log_evidence
 
     @property
     def posterior(self) -> Posterior:
         """Over all items of the universe."""
-        return posterior_of(self.problem, self.solution)
+        return self.problem.posterior(self.solution)
 
 
 def fit_community(
@@ -97,7 +93,9 @@ def fit_community(
         pair_counts[given],
         answers.outcomes.part(given),
     )
-    problem = Problem(mixture.items, edges, mixture.settings, mixture.rank, FACTOR_TOLERANCE)
+    problem = ItemProblem(
+        mixture.items, edges, mixture.settings, mixture.max_rank, mixture.factor_tolerance
+    )
     sites = None if start is None else Sites(start[0][given], start[1][given])
     solution = solve(problem, mixture.hyper.at(theta), sites)
     tau, nu = np.zeros((2, answers.n_answers))
@@ -110,12 +108,11 @@ def draw_prior(
 ) -> FloatArray:
     """(n_draws, n) utilities of communities that nobody belongs to yet."""
     kernel = mixture.hyper.at(theta).kernel
-    factor = pivoted_cholesky(kernel(mixture.items), max_rank=mixture.rank).in_given_order()
-    draws: FloatArray = (factor @ rng.standard_normal((factor.shape[1], n_draws))).T
-    return draws
+    factor = pivoted_cholesky(kernel(mixture.items), max_rank=mixture.max_rank).in_given_order()
+    return multiply(factor, rng.standard_normal((factor.shape[1], n_draws))).T
 
 
-class Groups(NamedTuple):
+class Gathered(NamedTuple):
     """Several communities' answers and where their sites start, (K, m) each."""
 
     pair_counts: FloatArray
@@ -123,41 +120,41 @@ class Groups(NamedTuple):
     nu: FloatArray
 
 
-def learn_shared(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatArray:
+def learn_shared(mixture: Mixture, groups: Gathered, theta: FloatArray) -> FloatArray:
     """Climb the sum of the communities' evidences: small communities lean on large ones.
 
     A weak normal prior around where learning started keeps the scale of utilities from vanishing
     while opposite tastes still share a community.
     """
-    evidence = _Evidence(mixture, groups)
+    evidence = _CommunityEvidence(mixture, groups)
 
-    def objective(candidate: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = weak_prior(candidate, mixture.hyper.theta)
+    def objective(candidate: FloatArray) -> tuple[float, FloatArray, None]:
+        value, slope = mixture.hyper.at(candidate).log_prior(mixture.hyper)
         for c in range(len(groups.pair_counts)):
             its_value, its_slope = evidence(c, candidate)
             value += its_value
             slope += its_slope
-        return value, slope
+        return value, slope, None
 
-    return _climb(objective, theta, mixture.hyper.bounds)
+    return climb(objective, theta, mixture.hyper.bounds, CLIMB_STEPS).theta
 
 
-def learn_own(mixture: Mixture, groups: Groups, theta: FloatArray) -> FloatArray:
+def learn_own(mixture: Mixture, groups: Gathered, theta: FloatArray) -> FloatArray:
     """(K, p): each community's own parameters by its evidence, held near the shared `theta`.
 
     The normal prior around `theta` is the pooling: it decides where a community has few answers
     and gives way where it has many (paper 004 section 3.3 optimises each alone).
     """
-    evidence = _Evidence(mixture, groups)
+    evidence = _CommunityEvidence(mixture, groups)
 
-    def penalised(c: int, candidate: FloatArray) -> tuple[float, FloatArray]:
+    def penalised(c: int, candidate: FloatArray) -> tuple[float, FloatArray, None]:
         value, slope = evidence(c, candidate)
         pooled, pull = weak_prior(candidate, theta, OWN_SPREAD)
-        return value + pooled, slope + pull
+        return value + pooled, slope + pull, None
 
     return np.stack(
         [
-            _climb(partial(penalised, c), theta, mixture.hyper.bounds)
+            climb(partial(penalised, c), theta, mixture.hyper.bounds, CLIMB_STEPS).theta
             for c in range(len(groups.pair_counts))
         ]
     )
@@ -170,17 +167,18 @@ def fit_reported(
     thetas = np.tile(theta, (len(pair_counts), 1))
     if own:
         blank = np.zeros_like(pair_counts)
-        thetas = learn_own(mixture, Groups(pair_counts, blank, blank), theta)
+        thetas = learn_own(mixture, Gathered(pair_counts, blank, blank), theta)
+    precise = mixture.precise()
     return [
-        fit_community(mixture, counts, its_theta)
+        fit_community(precise, counts, its_theta)
         for counts, its_theta in zip(pair_counts, thetas, strict=True)
     ]
 
 
-class _Evidence:
+class _CommunityEvidence:
     """Log evidence of one community and its slope in theta, remembering the sites."""
 
-    def __init__(self, mixture: Mixture, groups: Groups) -> None:
+    def __init__(self, mixture: Mixture, groups: Gathered) -> None:
         self.mixture, self.pair_counts = mixture, groups.pair_counts
         self.sites = list(zip(groups.tau, groups.nu, strict=True))
 
@@ -188,26 +186,3 @@ class _Evidence:
         fit = fit_community(self.mixture, self.pair_counts[c], theta, self.sites[c])
         self.sites[c] = (fit.tau, fit.nu)
         return fit.log_evidence, gradient(fit.problem, fit.solution)
-
-
-def _climb(
-    objective: Callable[[FloatArray], tuple[float, FloatArray]],
-    theta: FloatArray,
-    bounds: FloatArray,
-) -> FloatArray:
-    """A few steps upwards; the best point that was seen."""
-    best_value, best_theta = -np.inf, theta
-
-    def descend(candidate: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal best_value, best_theta
-        try:
-            value, slope = objective(candidate)
-        except NumericalError:
-            # a wall that the line search backs away from
-            return 1e25, np.zeros_like(candidate)
-        if value > best_value:
-            best_value, best_theta = value, candidate.copy()
-        return -value, -slope
-
-    minimize_in_box(descend, theta, bounds, CLIMB_STEPS)
-    return best_theta

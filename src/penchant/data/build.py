@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.data.coding import MISSING, CodedRows
+from penchant.data.coding import MISSING, UNREADABLE, CodedRows
 from penchant.data.names import Names, closest
 from penchant.data.table import Table
 from penchant.errors import DataError, DataWarning
 from penchant.numerics.types import BoolArray, IntArray
 
 _SHOWN = 5  # bad rows that a message spells out
+MOST = 2**53 - 1  # comparisons that can be counted: floating point tells all smaller ones apart
 
 
 class Problem(NamedTuple):
@@ -44,14 +45,22 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Nam
             raise DataError(f"no row is usable. {message}")
         warnings.warn(f"{message}\nThey were left out.", DataWarning, stacklevel=3)
     table = Table(
-        rows.winner.astype(np.intp),
-        rows.loser.astype(np.intp),
-        rows.count.astype(np.intp),
-        None if rows.user is None else rows.user.astype(np.intp),
-        rows.tie.astype(bool),
-        rows.margin,
+        rows.winner[keep].astype(np.intp),
+        rows.loser[keep].astype(np.intp),
+        rows.count[keep].astype(np.intp),
+        None if rows.user is None else rows.user[keep].astype(np.intp),
+        rows.tie[keep].astype(bool),
+        None if rows.margin is None else rows.margin[keep],
+        None if rows.first is None else rows.first[keep].astype(np.intp),
+        None if rows.time is None else rows.time[keep],
+        None if rows.covariates is None else rows.covariates[keep],
     )
-    table = table.take(keep).merge()
+    if table.count.sum(dtype=np.float64) > MOST:
+        raise DataError(
+            f"{_where(rows)}the counts add up to {table.count.sum(dtype=np.float64):.3g}: they may "
+            f"be {MOST} together at most; is the column of counts something else, such as an id?"
+        )
+    table = table.merge()
     return _forget_unused(table, rows) if problems else (table, rows.items, rows.users)
 
 
@@ -70,7 +79,9 @@ def _forget_unused(table: Table, rows: CodedRows) -> tuple[Table, Names, Names]:
 def find_problems(rows: CodedRows) -> list[Problem]:
     """Return every check that fails, with the rows that fail it."""
     count = rows.count
-    whole = np.isfinite(count) & (count >= 1) & (count == np.floor(count))
+    with np.errstate(invalid="ignore"):
+        whole = (count >= 1) & (count <= MOST) & (count == np.floor(count))
+        huge = (count > MOST) & (count < np.inf)
     checks = [
         (rows.winner == MISSING, _empty(rows, "winner", _NEEDS_BOTH)),
         (rows.loser == MISSING, _empty(rows, "loser", _NEEDS_BOTH)),
@@ -78,7 +89,8 @@ def find_problems(rows: CodedRows) -> list[Problem]:
         (rows.loser >= rows.n_items, _unknown(rows, "loser", "items", rows.n_items)),
         ((rows.winner == rows.loser) & (rows.winner != MISSING), _itself(rows)),
         (rows.tie < 0, _wrong(rows, "tie", _TIE)),
-        (~whole, _wrong(rows, "count", _COUNT)),
+        (~whole & ~huge, _wrong(rows, "count", _COUNT)),
+        (huge, _wrong(rows, "count", _TOO_MANY)),
     ]
     if rows.user is not None:
         checks.append((rows.user == MISSING, _empty(rows, "user", _NEEDS_USER)))
@@ -87,6 +99,13 @@ def find_problems(rows: CodedRows) -> list[Problem]:
         right = np.isfinite(rows.margin) & (rows.margin >= 0)
         right &= (rows.tie != 1) | (rows.margin == 0)
         checks.append((~right, _wrong(rows, "margin", _MARGIN)))
+    if rows.first is not None:
+        checks.append((rows.first == UNREADABLE, _wrong(rows, "first", _FIRST)))
+    if rows.time is not None:
+        checks.append((~np.isfinite(rows.time), _wrong(rows, "time", _TIME)))
+    if rows.covariates is not None:
+        finite = np.isfinite(rows.covariates).all(axis=1)
+        checks.append((~finite, _covariate(rows)))
     return [Problem(np.flatnonzero(bad), say) for bad, say in checks if bad.any()]
 
 
@@ -95,6 +114,9 @@ _NEEDS_BOTH = "every comparison needs a winner and a loser; drop the row or mark
 _NEEDS_USER = "where users are given, every comparison needs one; fill it in or drop the row"
 _TIE = "it must be true or false (yes/no, 1/0)"
 _COUNT = "it must be a whole number of at least 1; drop rows that never happened"
+_TOO_MANY = f"it must be at most {MOST}; is it an id or a row number?"
+_FIRST = "it must be +1 (the winner was shown first), -1 (the loser was) or 0 (not known)"
+_TIME = "it must be a date such as 2024-05-31 or a number of days; drop the row or fill it in"
 _MARGIN = "it must be finite, not negative (else swap winner and loser), and 0 in a tie"
 
 
@@ -105,7 +127,14 @@ def _empty(rows: CodedRows, role: str, advice: str) -> Callable[[int], str]:
 def _wrong(rows: CodedRows, role: str, advice: str) -> Callable[[int], str]:
     return lambda row: (
         f"column {rows.label(role)} row {rows.number(row)} is {rows.value_at(role, row)!r}: "
-        f"{advice}"
+        f"{rows.advice.get(role, advice)}"
+    )
+
+
+def _covariate(rows: CodedRows) -> Callable[[int], str]:
+    return lambda row: (
+        f"the covariates of row {rows.number(row)} are not all numbers: fill them in, or drop the "
+        "row or the covariate"
     )
 
 

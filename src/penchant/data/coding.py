@@ -1,7 +1,9 @@
 """Columns of names, marks and numbers as codes, ready to be checked."""
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +23,7 @@ from penchant.errors import DataError
 from penchant.numerics.types import FloatArray, IntArray
 
 MISSING = -1  # the code of a name that is not there
+UNREADABLE = 2  # a side that is none
 TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0")
 FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "")
 
@@ -39,7 +42,7 @@ class CodedRows:
     """Rows whose names are codes already, not yet checked.
 
     A code is MISSING for an absent name, and at least `n_items` (`n_users`) for a name outside
-    the universe. `tie` is 1, 0 or -1 (unreadable); `count` and `margin` are NaN if unreadable.
+    the universe. `tie` is 1, 0 or -1 (unreadable); numbers are NaN if unreadable.
     """
 
     winner: Codes
@@ -53,10 +56,14 @@ class CodedRows:
     n_items: int
     n_users: int
     value_at: Callable[[str, int], object]
+    first: NDArray[np.int8] | None = None  # +1 the winner was shown first, −1 the loser, 0 unknown
+    time: FloatArray | None = None  # days
+    covariates: FloatArray | None = None
     labels: dict[str, str] = field(default_factory=dict)  # role → what the caller calls the column
     first_row: int = 0
     source: str = ""  # the file's name
     broken: tuple[BrokenRow, ...] = ()  # not among the columns above
+    advice: Mapping[str, str] = field(default_factory=dict)  # role → what its cells must be
 
     def label(self, role: str) -> str:
         return repr(self.labels.get(role, role))
@@ -81,9 +88,14 @@ class Codebook(NamedTuple):
 
 
 def code_columns(
-    columns: dict[str, Any], *, items: Iterable[Any] | None, users: Iterable[Any] | None
+    columns: dict[str, Any],
+    *,
+    items: Iterable[Any] | None,
+    users: Iterable[Any] | None,
+    covariates: Any = None,
 ) -> CodedRows:
-    """Turn the columns (winner, loser and any of user, tie, count, margin) into codes."""
+    """Turn the columns (winner, loser and any of user, tie, count, margin, first, time) into
+    codes."""
     given = {
         role: as_column(values, role) for role, values in columns.items() if values is not None
     }
@@ -107,6 +119,9 @@ def code_columns(
         tie=_read_ties(given["tie"]) if "tie" in given else np.zeros(n_rows, dtype=np.int8),
         count=read_numbers(given["count"]) if "count" in given else np.ones(n_rows),
         margin=read_numbers(given["margin"]) if "margin" in given else None,
+        first=_read_first(given["first"]) if "first" in given else None,
+        time=read_times(given["time"]) if "time" in given else None,
+        covariates=None if covariates is None else as_covariates(covariates, n_rows),
         items=item_book.names,
         users=user_book.names,
         n_items=item_book.n_known,
@@ -130,7 +145,7 @@ def settle(found: Names, known: Iterable[Any] | None, column: str) -> Codebook:
     missing = [code for code, name in enumerate(found) if is_missing(name)]
     if known is None:
         present = [name for name in found if not is_missing(name)]
-        names = tuple(present[i] for i in sorted_order(present))
+        names = tuple(dict.fromkeys(present[i] for i in sorted_order(present)))
     else:
         names = universe(known, column)
     encoder = Encoder(names)
@@ -174,6 +189,54 @@ def _read_ties(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int8]:
 def _read_tie(value: Any) -> int:
     word = "" if is_missing(value) else str(value).strip().lower()
     return 1 if word in TRUE_WORDS else 0 if word in FALSE_WORDS else -1
+
+
+def _read_first(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int8]:
+    """+1, −1 or 0 for each row; what is none of them is UNREADABLE."""
+    sides = np.nan_to_num(read_numbers(values), nan=UNREADABLE, posinf=UNREADABLE)
+    return np.where(np.isin(sides, (-1, 0, 1)), sides, UNREADABLE).astype(np.int8)
+
+
+def read_times(values: Sequence[Any] | NDArray[Any]) -> FloatArray:
+    """Return dates as days since 1970, numbers as they are, NaN where a value is neither."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        days: FloatArray = (values - np.datetime64(0, "D")) / np.timedelta64(1, "D")
+        return days
+    return np.array([_read_time(value) for value in values], dtype=np.float64)
+
+
+def _read_time(value: Any) -> float:
+    if isinstance(value, str):
+        number = _read_number(value)
+        if math.isfinite(number):
+            return number
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return math.nan
+    if isinstance(value, date):
+        moment = value if isinstance(value, datetime) else datetime(*value.timetuple()[:3])
+        moment = moment.replace(tzinfo=moment.tzinfo or UTC)
+        return moment.timestamp() / 86400.0
+    return _read_number(value)
+
+
+def as_covariates(covariates: Any, n_rows: int) -> FloatArray:
+    """Return covariates as (m, q): odd in the pair, the winner's minus the loser's."""
+    columns = list(covariates.values()) if isinstance(covariates, Mapping) else None
+    values = np.asarray(covariates if columns is None else columns, dtype=object)
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"covariates hold something that is no number ({error})") from None
+    numbers = numbers.T if columns is not None else numbers
+    numbers = numbers[:, None] if numbers.ndim == 1 else numbers
+    if numbers.ndim != 2 or len(numbers) != n_rows:
+        raise DataError(
+            f"covariates have shape {numbers.shape} for {n_rows} comparisons: they must have one "
+            "row per comparison and one column per covariate (or be a dictionary of columns)"
+        )
+    return numbers
 
 
 def read_numbers(values: Sequence[Any] | NDArray[Any]) -> FloatArray:

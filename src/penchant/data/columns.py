@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
-from penchant.data.names import closest
+from penchant.data.source import find_column, listed, plain
 from penchant.errors import DataError
 
 # Spellings that are recognised, compared without case, spaces, underscores and a final "id".
@@ -17,6 +17,20 @@ SPELLINGS = {
 }
 # These mean winner and loser only when they stand together and nothing clearer is there.
 PAIRED_SPELLINGS = (("first", "second"), ("a", "b"))
+# Where two columns name the items, this one says which of them won.
+OUTCOME_SPELLINGS = (
+    *("winner", "outcome", "result", "choice", "preference", "preferred", "chosen", "vote"),
+    *("verdict", "judgment", "judgement", "decision", "selected", "better", "ftr"),
+)
+ITEM_STEMS = (
+    *("model", "item", "option", "alternative", "candidate", "product", "player", "team", "system"),
+    *("", "name", "image", "text", "answer", "response", "completion"),
+)
+SCORE_STEMS = ("score", "goals", "goal", "points", "teamscore", "teamgoals", "ft?g")
+SIDES = (
+    *(("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"), ("home", "away")),
+    *(("one", "two"), ("white", "black"), ("h", "a")),
+)
 
 
 def choose_columns(
@@ -33,15 +47,8 @@ def choose_columns(
     >>> choose_columns(["Rater ID", "chosen", "rejected"], {"user": None}, guess=True)
     {'winner': 'chosen', 'loser': 'rejected', 'user': 'Rater ID'}
     """
-    by_spelling = {_plain(column): column for column in reversed(available)}
-    chosen: dict[str, str] = {}
-    for role in SPELLINGS:
-        name = asked.get(role)
-        if name is not None:
-            chosen[role] = _named(name, role, available, table)
-        elif guess:
-            spelling = next((word for word in SPELLINGS[role] if word in by_spelling), None)
-            chosen |= {} if spelling is None else {role: by_spelling[spelling]}
+    by_spelling = {plain(column): column for column in reversed(available)}
+    chosen = find_roles(available, asked, tuple(SPELLINGS), table=table, guess=guess)
     if guess and "winner" not in chosen and "loser" not in chosen:
         for winner, loser in PAIRED_SPELLINGS:
             if winner in by_spelling and loser in by_spelling:
@@ -51,34 +58,80 @@ def choose_columns(
     if lacking:
         raise DataError(
             f"{table} has no column that is recognised as the {' or the '.join(lacking)}: its "
-            f"columns are {_listed(available)}; say which it is, as in "
+            f"columns are {listed(available)}; say which it is, as in "
             f"{_suggested(lacking, available, chosen)}, and check that the first line names the "
             "columns"
         )
-    _refuse_double_roles(chosen)
+    refuse_double_roles(chosen)
     return {role: chosen[role] for role in SPELLINGS if role in chosen}
 
 
-def _plain(column: str) -> str:
-    plain = re.sub(r"[\W_]+", "", column).casefold()
-    return plain.removesuffix("id") or plain
+def find_roles(
+    available: Sequence[str],
+    asked: Mapping[str, str | None],
+    roles: Sequence[str],
+    *,
+    table: str,
+    guess: bool = True,
+) -> dict[str, str]:
+    """Return the columns that are asked for, or look like one of the roles."""
+    by_spelling = {plain(column): column for column in reversed(available)}
+    chosen: dict[str, str] = {}
+    for role in roles:
+        name = asked.get(role)
+        if name is not None:
+            chosen[role] = find_column(name, role, available, table)
+        elif guess:
+            spelling = next((word for word in SPELLINGS[role] if word in by_spelling), None)
+            chosen |= {} if spelling is None else {role: by_spelling[spelling]}
+    return chosen
 
 
-def _named(name: str, role: str, available: Sequence[str], table: str) -> str:
-    if name in available:
-        return name
-    by_spelling = {_plain(column): column for column in reversed(available)}
-    if _plain(name) in by_spelling:
-        return by_spelling[_plain(name)]
-    raise DataError(
-        f"{table} has no column {name!r} for the {role}{closest(name, available)}: its columns "
-        f"are {_listed(available)}"
-    )
+def find_sides(available: Sequence[str], stems: Sequence[str]) -> tuple[str, str] | None:
+    """Return two columns that differ only in their side, as model_a and model_b do.
+
+    >>> find_sides(["id", "HomeTeam", "AwayTeam"], ITEM_STEMS)
+    ('HomeTeam', 'AwayTeam')
+    """
+    by_spelling = {bare(column): column for column in reversed(available)}
+    for stem in stems:
+        for one, two in SIDES:
+            if "?" in stem:
+                ways = [(stem.replace("?", one), stem.replace("?", two))]
+            else:
+                ways = [(stem + one, stem + two), (one + stem, two + stem)]
+            for first, second in ways:
+                if first in by_spelling and second in by_spelling:
+                    return by_spelling[first], by_spelling[second]
+    return None
+
+
+def all_sides(available: Sequence[str]) -> list[tuple[str, str]]:
+    """Return all pairs of columns that differ only in their side.
+
+    >>> all_sides(["photo_a", "photo_b", "winner"])
+    [('photo_a', 'photo_b')]
+    """
+    by_spelling = {bare(column): column for column in reversed(available)}
+    found: dict[tuple[str, str], None] = {}
+    for word, column in by_spelling.items():
+        for one, two in SIDES:
+            others = [word[: -len(one)] + two] if word.endswith(one) else []
+            others += [two + word[len(one) :]] if word.startswith(one) else []
+            found |= {(column, by_spelling[o]): None for o in others if o in by_spelling}
+    return list(found)
+
+
+def bare(column: str) -> str:
+    """A column's name without case, spaces and marks."""
+    return re.sub(r"[\W_]+", "", column).casefold()
 
 
 def _suggested(lacking: Sequence[str], available: Sequence[str], chosen: Mapping[str, str]) -> str:
-    """Which columns may be meant: those of a similar name, else those left over, in order."""
-    left = [column for column in available if column not in chosen.values()]
+    """Which columns may be meant: those of a similar name, else those left over, in order;
+    never one that tells when something happened."""
+    taken = {*chosen.values(), *(c for c in available if _TIMES.search(c))}
+    left = [column for column in available if column not in taken]
     words = []
     for role in lacking:
         near = get_close_matches(role, map(str.casefold, left), n=1)
@@ -87,7 +140,11 @@ def _suggested(lacking: Sequence[str], available: Sequence[str], chosen: Mapping
     return ", ".join(words)
 
 
-def _refuse_double_roles(chosen: dict[str, str]) -> None:
+_TIMES = re.compile(r"time|date|stamp|created|updated|\bday|\byear", re.IGNORECASE)
+
+
+def refuse_double_roles(chosen: Mapping[str, str]) -> None:
+    """Raise where one column was chosen for two roles."""
     role_of: dict[str, str] = {}
     for role, column in chosen.items():
         if column in role_of:
@@ -96,7 +153,3 @@ def _refuse_double_roles(chosen: dict[str, str]) -> None:
                 "different columns"
             )
         role_of[column] = role
-
-
-def _listed(available: Sequence[str]) -> str:
-    return ", ".join(map(repr, available)) if available else "none"

@@ -1,7 +1,7 @@
 """Comparisons: who preferred what to what, how often. The data type of everything else."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, Self, overload
 
@@ -10,12 +10,14 @@ from scipy import sparse
 
 from penchant.data.build import build
 from penchant.data.coding import code_columns
-from penchant.data.describe import describe
+from penchant.data.combine import found_again, joined
+from penchant.data.describe import describe, to_frame, to_html
 from penchant.data.expand import merge_rankings, merge_scores
 from penchant.data.graph import components, laplacian
-from penchant.data.names import Encoder, Lookup, Names
+from penchant.data.names import Lookup, Names
+from penchant.data.reading import Found, Wish, read_frame
 from penchant.data.split import hold_out
-from penchant.data.sql import fetch_frame
+from penchant.data.sql import Further
 from penchant.data.table import Table
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
@@ -30,7 +32,7 @@ class Comparisons:
 
     Make one with `from_pairs`, `from_rankings`, `from_scores`, `from_frame` or
     `read_comparisons`; these check everything once. Rows are the m distinct combinations of
-    user, winner, loser, tie and margin, sorted; a count of 2 means that the row occurred twice.
+    all that is told about a comparison, sorted; a count of 2 means that the row occurred twice.
 
     Attributes
     ----------
@@ -39,7 +41,12 @@ class Comparisons:
     user : (m,) user indices, or None where nobody is told apart.
     tie : (m,) whether the two items came out equal.
     margin : (m,) by how much the winner's score exceeded the loser's, or None.
+    first : (m,) +1 where the winner was shown first, −1 the loser, 0 not known; or None.
+    time : (m,) days, or None.
+    covariates : (m, q) further numbers, odd in the pair (winner minus loser), or None; their
+        names are `covariate_names`.
     items, users : the names, in index order; items that were never compared are there too.
+    source : how they were read, in a line; "" where they were not.
 
     >>> data = Comparisons.from_pairs(["tea", "tea", "milk"], ["milk", "milk", "water"])
     >>> data.items
@@ -56,6 +63,11 @@ class Comparisons:
     margin: FloatArray | None
     items: Names
     users: Names
+    first: IntArray | None = None
+    time: FloatArray | None = None
+    covariates: FloatArray | None = None
+    covariate_names: tuple[str, ...] = ()
+    source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for column in _COLUMNS:
@@ -75,11 +87,17 @@ class Comparisons:
         tie: Iterable[Any] | None = None,
         count: Iterable[Any] | None = None,
         margin: Iterable[Any] | None = None,
+        first: Iterable[Any] | None = None,
+        covariates: Any = None,
+        time: Iterable[Any] | None = None,
         items: Iterable[Any] | None = None,
         users: Iterable[Any] | None = None,
     ) -> Self:
         """Build from columns with one entry per comparison.
 
+        `first` is +1 where the winner was shown first, −1 where the loser was, 0 where nobody
+        knows. `covariates` are winner minus loser: (m, q) numbers, or a dictionary of columns by
+        name. `time` holds dates or numbers of days.
         `items` and `users` name the whole universe in index order (`items=range(n)` where ids
         are indices already); without them the names that occur are taken, sorted.
 
@@ -94,9 +112,11 @@ class Comparisons:
             "tie": tie,
             "count": count,
             "margin": margin,
+            "first": first,
+            "time": time,
         }
-        rows = code_columns(columns, items=items, users=users)
-        return cls.from_table(*build(rows))
+        rows = code_columns(columns, items=items, users=users, covariates=covariates)
+        return cls.from_table(*build(rows), _covariate_names(covariates, rows.covariates))
 
     @classmethod
     def from_rankings(
@@ -138,30 +158,42 @@ class Comparisons:
         cls,
         frame: Any,
         *,
-        winner: str = "winner",
-        loser: str = "loser",
+        winner: str | None = None,
+        loser: str | None = None,
         user: str | None = None,
         tie: str | None = None,
         count: str | None = None,
+        margin: str | None = None,
+        first: str | None = None,
+        time: str | None = None,
+        covariates: Sequence[str] = (),
+        shape: str | None = None,
         skip_bad: bool = False,
     ) -> Self:
-        """Build from named columns of a pandas or polars data frame or a pyarrow table.
-
-        With `skip_bad=True` rows that cannot be used are left out, with a DataWarning.
+        """Build from a pandas or polars data frame or a pyarrow table, as `read_comparisons`
+        does from a file.
 
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"winner": ["tea", "tea"], "loser": ["milk", "water"]})
         >>> Comparisons.from_frame(frame).items
         ('milk', 'tea', 'water')
         """
-        asked = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
-        rows = fetch_frame(frame, asked)
-        return cls.from_table(*build(rows, skip_bad=skip_bad))
+        columns = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
+        wish = Wish(columns, shape, Further(time, margin, first, tuple(covariates)), skip_bad)
+        return cls.from_found(read_frame(frame, wish), wish)
 
     @classmethod
-    def from_table(cls, table: Table, items: Names, users: Names) -> Self:
+    def from_found(cls, found: Found, wish: Wish) -> Self:
+        """Wrap what was read from a file or a data frame."""
+        data = cls.from_table(found.table, found.items, found.users, wish.further.covariates)
+        return replace(data, source=found.said)
+
+    @classmethod
+    def from_table(
+        cls, table: Table, items: Names, users: Names, covariate_names: Sequence[str] = ()
+    ) -> Self:
         """Wrap rows that are checked, merged and sorted already."""
-        return cls(**vars(table), items=items, users=users)
+        return cls(**vars(table), items=items, users=users, covariate_names=tuple(covariate_names))
 
     @property
     def n_items(self) -> int:
@@ -186,7 +218,9 @@ class Comparisons:
         if not isinstance(other, Comparisons):
             return NotImplemented
         return all(
-            np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)
+            np.array_equal(getattr(self, f.name), getattr(other, f.name))
+            for f in fields(self)
+            if f.compare
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -205,6 +239,18 @@ class Comparisons:
         most compared: tea (2); least compared: milk (1)
         """
         return describe(self)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with names: one row per distinct comparison, one column per
+        thing that is told; `from_frame` reads it back.
+
+        >>> Comparisons.from_pairs(["tea"], ["milk"], count=[2]).to_frame().to_dict("list")
+        {'winner': ['tea'], 'loser': ['milk'], 'tie': [False], 'count': [2]}
+        """
+        return to_frame(self)
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
 
     def compared(self) -> IntArray:
         """Return the sorted indices of the items that occur in a comparison."""
@@ -232,15 +278,14 @@ class Comparisons:
         >>> data.pooled().count.tolist()
         [2]
         """
-        pooled = replace(self._table(), user=None).merge()
-        return self.from_table(pooled, self.items, ())
+        return self._of(replace(self._table(), user=None).merge(), self.items, ())
 
     def for_user(self, user: Any) -> Self:
         """Return one user's comparisons, over the same items and without a user column."""
         if self.user is None:
             raise DataError("these comparisons do not tell users apart: there is no user column")
         mine = self.user == self.user_index(user)
-        return self.from_table(replace(self._table().take(mine), user=None), self.items, ())
+        return self._of(replace(self._table().take(mine), user=None), self.items, ())
 
     def split(
         self,
@@ -268,17 +313,40 @@ class Comparisons:
         >>> (Comparisons.from_pairs(["a"], ["b"]) + more).items
         ('a', 'b', 'z')
         """
-        items, users = Encoder(self.items), Encoder(self.users)
-        item_code = items.encode(more.items, "items")
-        user_code = users.encode(more.users, "users")
-        theirs = more._table()
-        theirs = replace(
-            theirs,
-            winner=item_code[theirs.winner],
-            loser=item_code[theirs.loser],
-            user=None if theirs.user is None else user_code[theirs.user],
-        )
-        return self.from_table(self._table().join(theirs).merge(), items.names, users.names)
+        return self._of(*joined(self, more))
+
+    def without(self, answers: "Comparisons") -> Self:
+        """Return these comparisons with `answers` taken back; items and users stay.
+
+        >>> data = Comparisons.from_pairs(["a", "b"], ["b", "c"], count=[3, 1])
+        >>> less = data.without(Comparisons.from_pairs(["a", "b"], ["b", "c"]))
+        >>> less.items, less.n_comparisons
+        (('a', 'b', 'c'), 2)
+        """
+        return self._with_count(self.count - found_again(self, answers))
+
+    def without(self, answers: "Comparisons") -> Self:
+        """Return these comparisons less some of them; items and users stay.
+
+        >>> data = Comparisons.from_pairs(["a", "b"], ["b", "c"], count=[2, 1])
+        >>> data.without(Comparisons.from_pairs(["a"], ["b"])).count.tolist()
+        [1, 1]
+        """
+        taken = self.extend(answers)
+        if taken.items != self.items or taken.users != self.users or len(taken) != len(self):
+            raise DataError(
+                "some of these answers are not among the comparisons: only what is there can be "
+                "taken back"
+            )
+        left = 2 * self.count - taken.count
+        if (left < 0).any():
+            row = int(np.flatnonzero(left < 0)[0])
+            pair = (self.items[self.winner[row]], self.items[self.loser[row]])
+            raise DataError(
+                f"{pair[0]!r} over {pair[1]!r} was answered {self.count[row]} times, and "
+                f"{taken.count[row] - self.count[row]} are to be taken back"
+            )
+        return self._with_count(left)
 
     def __add__(self, more: object) -> Self:
         return self.extend(more) if isinstance(more, Comparisons) else NotImplemented
@@ -326,6 +394,17 @@ class Comparisons:
     def _table(self) -> Table:
         return Table(**{column: getattr(self, column) for column in _COLUMNS})
 
+    def _of(self, table: Table, items: Names, users: Names) -> Self:
+        return self.from_table(table, items, users, self.covariate_names)
+
     def _with_count(self, count: IntArray) -> Self:
         table = replace(self._table(), count=count).take(count > 0)
-        return self.from_table(table, self.items, self.users)
+        return self._of(table, self.items, self.users)
+
+
+def _covariate_names(given: Any, covariates: FloatArray | None) -> tuple[str, ...]:
+    if covariates is None:
+        return ()
+    if isinstance(given, Mapping):
+        return tuple(map(str, given))
+    return tuple(f"x{k + 1}" for k in range(covariates.shape[1]))

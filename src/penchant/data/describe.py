@@ -1,11 +1,16 @@
-"""A few lines that tell what a set of comparisons holds."""
+"""What a set of comparisons holds: in a few lines, as a table, as HTML."""
 
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penchant.errors import DataError
+
 if TYPE_CHECKING:
     from penchant.data.comparisons import Comparisons
+
+_SHOWN = 10  # rows of a table in a notebook
 
 
 def describe(data: "Comparisons") -> str:
@@ -14,6 +19,8 @@ def describe(data: "Comparisons") -> str:
     people = "1 user" if data.n_users == 1 else f"{data.n_users} users"
     who = f" by {people}" if data.users else ""
     lines = [f"{total} comparisons ({len(data)} distinct) between {data.n_items} items{who}"]
+    if data.source:
+        lines.append(f"read as: {data.source}")
     if data.user is not None:
         per_user = np.bincount(data.user, weights=data.count, minlength=data.n_users)
         lines.append(
@@ -35,3 +42,54 @@ def describe(data: "Comparisons") -> str:
         f"least compared: {data.items[least]} ({times[least]:.0f})"
     )
     return "\n".join(lines)
+
+
+def to_frame(data: "Comparisons") -> Any:
+    """Return the table behind `Comparisons.to_frame`."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise DataError(
+            "to_frame needs pandas: install it, or use the columns themselves"
+        ) from None
+    columns: dict[str, Any] = {}
+    if data.user is not None:
+        columns["user"] = [data.users[u] for u in data.user]
+    columns["winner"] = [data.items[i] for i in data.winner]
+    columns["loser"] = [data.items[i] for i in data.loser]
+    columns |= {"tie": data.tie, "count": data.count}
+    for name in ("margin", "first", "time"):
+        if getattr(data, name) is not None:
+            columns[name] = getattr(data, name)
+    for k, name in enumerate(data.covariate_names):
+        if name in columns:
+            raise DataError(
+                f"a covariate is called {name!r}, as a column of the table is: rename it"
+            )
+        columns[name] = data.covariates[:, k]  # type: ignore[index]
+    return pd.DataFrame(columns)
+
+
+def to_html(data: "Comparisons") -> str:
+    """Return the table behind `Comparisons._repr_html_`: what is there, and its first rows."""
+    lines = "<br>".join(escape(line) for line in describe(data).splitlines())
+    head = ["user"] * (data.user is not None) + ["winner", "loser", "tie", "count"]
+    rows = []
+    for i in range(min(len(data), _SHOWN)):
+        cells = [] if data.user is None else [data.users[data.user[i]]]
+        cells += [data.items[data.winner[i]], data.items[data.loser[i]]]
+        cells += ["tie" if data.tie[i] else "", data.count[i]]
+        rows.append("".join(f"<td>{escape(str(cell))}</td>" for cell in cells))
+    if len(data) > _SHOWN:
+        rows.append(f'<td colspan="{len(head)}">… and {len(data) - _SHOWN} more</td>')
+    header = "".join(f"<th>{name}</th>" for name in head)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    table = f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div><p>{lines}</p>{table}</div>"
+
+
+def sentence(data: "Comparisons", row: int) -> str:
+    """One row in words."""
+    who = "" if data.user is None else f"{data.users[data.user[row]]!r} said: "
+    verb = "tied with" if data.tie[row] else "beat"
+    return f"{who}{data.items[data.winner[row]]!r} {verb} {data.items[data.loser[row]]!r}"

@@ -1,6 +1,7 @@
 """Names to indices and back: the one place where a name is looked up."""
 
 import difflib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import count, islice
@@ -57,6 +58,20 @@ def is_missing(name: Any) -> bool:
     if isinstance(name, str):
         return not name.strip()
     return isinstance(name, float | np.floating) and bool(np.isnan(name))
+
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,999}")  # "007" and "+7" are text, not the number 7
+
+
+def whole_numbers(names: Sequence[str]) -> list[Any]:
+    """Return names in a text as integers if all of them are, else as they are written.
+
+    >>> whole_numbers(["10", "9"]), whole_numbers(["007", "9"])
+    ([10, 9], ['007', '9'])
+    """
+    if all(_INTEGER.fullmatch(name) for name in names if name):
+        return [int(name) if name else name for name in names]
+    return list(names)
 
 
 def universe(names: Iterable[Any], column: str) -> Names:

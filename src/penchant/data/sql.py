@@ -1,132 +1,140 @@
 """Rows in DuckDB to checked comparisons: encoding and grouping happen there, out of core."""
 
-import json
-import re
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from penchant.data.battles import Battle, read_battle
 from penchant.data.build import find_problems
-from penchant.data.coding import FALSE_WORDS, MISSING, TRUE_WORDS, Codebook, CodedRows, settle
-from penchant.data.columns import choose_columns
+from penchant.data.coding import (
+    FALSE_WORDS,
+    MISSING,
+    TRUE_WORDS,
+    UNREADABLE,
+    Codebook,
+    CodedRows,
+    settle,
+)
+from penchant.data.dates import days
+from penchant.data.json_names import json_names
+from penchant.data.names import whole_numbers
+from penchant.data.recognise import Reading
+from penchant.data.source import Source, find_column, name_cells
 from penchant.errors import DataError
 
-_MEMORY_LIMIT = "1GB"  # beyond it DuckDB spills to a temporary folder
-_GROUPED_ROWS = 4_000_000  # a hash table of so many rows fits that limit; NumPy groups more
-_INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # "007" and "+7" are text, not the number 7
+_GROUPED_ROWS = 4_000_000  # a hash table of so many rows fits the memory limit; NumPy groups more
+_INDEX_ROWS = 3  # counts of 1, 2, 3 in this order are row numbers
+_SHUFFLED_ROWS = 20  # so many counts that are 1 … n in any order, too
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where rows come from, and what a cell means there.
+class Further:
+    """Columns that are read only when asked for; `first` and `margin` where winners are named."""
 
-    `text` cells hold names as written (CSV), `json` cells hold JSON values, `typed` cells have
-    the type of their column (Parquet, data frames).
-    """
-
-    sql: str  # what stands after FROM
-    cells: Literal["text", "json", "typed"]
-    first_row: int
-    name: str  # what messages call it
+    time: str | None = None
+    margin: str | None = None
+    first: str | None = None  # +1 the winner was shown first, −1 the loser, 0 not known
+    covariates: Sequence[str] = ()  # a column, or "one - other"
 
 
-@contextmanager
-def connection(what: str) -> Iterator[Any]:
-    """Open an in-memory DuckDB; what goes wrong inside becomes a DataError about `what`."""
-    import duckdb
-
-    with tempfile.TemporaryDirectory(prefix="penchant-") as folder, duckdb.connect() as con:
-        con.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
-        con.execute(f"SET temp_directory = {literal(folder)}")
-        con.execute("SET autoinstall_known_extensions = false")
-        con.execute("SET enable_progress_bar = false")
-        try:
-            yield con
-        except duckdb.Error as error:
-            reason = " ".join(str(error).split("Possible")[0].split())
-            raise DataError(f"{what} cannot be read: {reason}") from error
-
-
-def literal(text: str) -> str:
-    """Return `text` as an SQL string."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def identifier(name: str) -> str:
-    """Return `name` as an SQL column name."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def fetch_rows(
-    con: Any, source: Source, asked: Mapping[str, str | None], *, guess: bool
-) -> CodedRows:
+def fetch_rows(con: Any, source: Source, reading: Reading, further: Further) -> CodedRows:
     """Return the rows behind `source` as codes: some merged already, or where any is bad all of
     them in their order."""
-    types = {name: kind for name, kind, *_ in con.execute(f"DESCRIBE FROM {source.sql}").fetchall()}
-    labels = choose_columns(list(types), asked, guess=guess, table=source.name)
-    _make_rows(con, source, labels, types)
-    items = _make_dictionary(con, "items", ("winner", "loser"), source)
-    users = _make_dictionary(con, "users", ("user",) if "user" in labels else (), source)
-    coded = _CodedView(con, source, labels, items, users)
-    rows = coded.fetch("grouped" if coded.n_possible <= _GROUPED_ROWS else "plain")
+    if reading.shape != "pairs" and (further.first or further.margin):
+        raise DataError(
+            f"{source.name} is read as shape={reading.shape!r}, which tells itself who was shown "
+            "first and by how much they won: leave first= and margin= out"
+        )
+    decode = _pick(con, source, reading, further)
+    if "count" in reading.guessed:
+        _refuse_row_numbers(con, source, reading.columns["count"])
+    items = _make_dictionary(con, "items", ("winner", "loser"), decode["items"])
+    has_user = "user" in reading.columns
+    users = _make_dictionary(con, "users", ("user",) if has_user else (), decode["users"])
+    _refuse_sides_as_items(source, reading, items)
+    battle = read_battle(con, source.name, reading)
+    coded = _CodedView(con, source, reading, further, battle, items, users)
+    many = coded.n_possible > _GROUPED_ROWS or further != Further()
+    rows = coded.fetch("plain" if many else "grouped")
     return coded.fetch("numbered") if find_problems(rows) else rows
 
 
-def fetch_frame(frame: Any, asked: Mapping[str, str | None]) -> CodedRows:
-    """Return the rows of a data frame as codes, whatever library it comes from."""
-    if not hasattr(frame, "columns"):
+def _pick(
+    con: Any, source: Source, reading: Reading, further: Further
+) -> dict[str, Callable[[list[Any]], list[Any]]]:
+    """Define `picked`: the columns in use, under the names of their roles."""
+    roles = {role: source[name] for role, name in reading.columns.items()}
+    (winner, loser), kind = name_cells(con, source, [roles["winner"], roles["loser"]])
+    cells = {"winner": winner, "loser": loser}
+    decode = {"items": _DECODE[kind], "users": _DECODE["typed"]}
+    if "user" in roles:
+        (cells["user"],), kind = name_cells(con, source, [roles["user"]])
+        decode["users"] = _DECODE[kind]
+    cells |= {role: c.text for role, c in roles.items() if role not in cells}
+    if "outcome" in roles:
+        cells |= {"first name": roles["winner"].text, "second name": roles["loser"].text}
+    for role in ("time", "margin", "first"):
+        if name := getattr(further, role):
+            column = source[find_column(name, role, source.names, source.name)]
+            is_time = role == "time"
+            cells[role] = days(con, source, column) if is_time else _number(column.text)
+    for k, covariate in enumerate(further.covariates):
+        cells[f"covariate {k}"] = _covariate(source, covariate)
+    typed = all(column.cells == "typed" for column in source.columns)
+    form = "VIEW" if typed else "TABLE"  # text is parsed once, not every time
+    columns = ", ".join(f'{cell} AS "{role}"' for role, cell in cells.items())
+    con.execute(f"CREATE TEMP {form} picked AS SELECT {columns} FROM {source.sql}")
+    return decode
+
+
+def _covariate(source: Source, covariate: str) -> str:
+    """SQL for a column, or for the difference of two: "length_a - length_b"."""
+    names = [covariate] if covariate in source.names else covariate.split(" - ")
+    found = [source[find_column(n.strip(), "covariate", source.names, source.name)] for n in names]
+    return " - ".join(_number(column.text) for column in found)
+
+
+def _number(cell: str) -> str:
+    return f"try_cast({cell} AS DOUBLE)"
+
+
+def _refuse_row_numbers(con: Any, source: Source, column: str) -> None:
+    """Raise where counts that nobody asked for are 1, 2, 3, …: an index, not counts."""
+    number = _number('"count"')
+    query = f"""SELECT count(*), min(x), max(x), count(DISTINCT x), bool_and(x - row = lowest)
+        FROM (SELECT {number} AS x, row_number() OVER () AS row,
+                     min({number}) OVER () - 1 AS lowest FROM picked)"""
+    n, low, high, n_distinct, in_order = con.execute(query).fetchone()
+    consecutive = low in (0.0, 1.0) and high == low + n - 1 and n_distinct == n
+    if consecutive and n >= (_INDEX_ROWS if in_order else _SHUFFLED_ROWS):
         raise DataError(
-            f"frame is of type {type(frame).__name__}: it must be a pandas or polars data frame or "
-            "a pyarrow table; for plain columns use from_pairs"
+            f"column {column!r} of {source.name} holds {low:g}, {low + 1:g}, … {high:g}: that "
+            f"looks like a row number, not like a count of comparisons; say count={column!r} if it "
+            "is one, or else rename or drop the column"
         )
-    with connection("the data frame") as con:
-        con.register("frame", frame)
-        return fetch_rows(con, Source("frame", "typed", 0, "the data frame"), asked, guess=False)
 
 
-def _make_rows(con: Any, source: Source, labels: dict[str, str], types: dict[str, str]) -> None:
-    """Define `comparison`: the columns in use, under the names of their roles."""
-    kinds = {role: _name_type(types[column]) for role, column in labels.items()}
-    kinds["winner"] = kinds["loser"] = max(kinds["winner"], kinds["loser"], key=_NAME_TYPES.index)
-    cells: list[str] = []
-    for role, label in labels.items():
-        column = identifier(label)
-        if role in ("tie", "count"):
-            cell = f"{column} ->> '$'" if source.cells == "json" else f"{column}::VARCHAR"
-        else:
-            cell = _NAME_CELL[source.cells].format(column=column, kind=kinds[role])
-        cells.append(f'{cell} AS "{role}"')
-    form = "VIEW" if source.cells == "typed" else "TABLE"  # text is parsed once, not every time
-    con.execute(f"CREATE TEMP {form} comparison AS SELECT {', '.join(cells)} FROM {source.sql}")
+def _refuse_sides_as_items(source: Source, reading: Reading, items: Codebook) -> None:
+    """Raise where winners are called by the names of other columns: they are sides, not items."""
+    others = set(source.names) - set(reading.columns.values())
+    if reading.shape == "pairs" and items.names and set(items.names) <= others:
+        raise DataError(
+            f"{source.name}: the winners and losers are {', '.join(map(repr, items.names))}, which "
+            "are columns of their own that seem to name the items: keep one column that tells who "
+            "won and say shape='outcome'"
+        )
 
 
-_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
-_NAME_CELL = {
-    "text": "trim({column})",
-    "json": "{column}::VARCHAR",
-    "typed": "{column}::{kind}",
-}
-_NAME_TYPES = ("BIGINT", "HUGEINT", "DOUBLE", "VARCHAR")  # each can hold those before it
-
-
-def _name_type(kind: str) -> str:
-    """Return the type that names of a column are read as; what is no number becomes text."""
-    if kind in _INTEGERS:
-        return "BIGINT"
-    if kind in {"UBIGINT", "HUGEINT"}:
-        return "HUGEINT"
-    return "DOUBLE" if kind in {"DOUBLE", "FLOAT"} or kind.startswith("DECIMAL") else "VARCHAR"
-
-
-def _make_dictionary(con: Any, table: str, roles: tuple[str, ...], source: Source) -> Codebook:
+def _make_dictionary(
+    con: Any, table: str, roles: tuple[str, ...], decode: Callable[[list[Any]], list[Any]]
+) -> Codebook:
     """Number the distinct names in a table of that name; return their final codes."""
     if not roles:
         return settle((), None, table)
-    union = " UNION ".join(f'SELECT DISTINCT "{role}" AS name FROM comparison' for role in roles)
+    union = " UNION ".join(f'SELECT DISTINCT "{role}" AS name FROM picked' for role in roles)
     con.execute(
         f"""CREATE TEMP TABLE {table} AS
             SELECT name, (row_number() OVER (
@@ -134,38 +142,25 @@ def _make_dictionary(con: Any, table: str, roles: tuple[str, ...], source: Sourc
             FROM ({union}) WHERE name IS NOT NULL"""
     )
     raw = [name for (name,) in con.execute(f"SELECT name FROM {table} ORDER BY code").fetchall()]
-    return settle(tuple(_DECODE[source.cells](raw)), None, table)
+    return settle(tuple(decode(raw)), None, table)
 
 
-def _decode_text(raw: list[str]) -> list[Any]:
-    filled = [name for name in raw if name]
-    if all(map(_INTEGER.fullmatch, filled)):
-        return [int(name) if name else name for name in raw]
-    return list(raw)
-
-
-def _decode_json(raw: list[str]) -> list[Any]:
-    names = [json.loads(name) for name in raw]
-    for name in names:
-        if isinstance(name, list | dict):
-            raise DataError(f"{name!r} cannot be a name: names must be text or numbers")
-    return names
-
-
-_DECODE: dict[str, Callable[[list[Any]], list[Any]]] = {
-    "text": _decode_text,
-    "json": _decode_json,
+_DECODE: Mapping[str, Callable[[list[Any]], list[Any]]] = {
+    "text": whole_numbers,
+    "json": json_names,
     "typed": lambda raw: raw,
 }
 
 
 @dataclass(frozen=True)
 class _CodedView:
-    """The view `comparison` with codes in place of names."""
+    """The rows in `picked` with codes in place of names."""
 
     con: Any
     source: Source
-    labels: dict[str, str]
+    reading: Reading
+    further: Further
+    battle: Battle | None
     items: Codebook
     users: Codebook
 
@@ -177,35 +172,54 @@ class _CodedView:
     def fetch(self, how: Literal["grouped", "plain", "numbered"]) -> CodedRows:
         """Return distinct rows with counts, all rows in any order, or all in the file's order."""
         found = self.con.execute(self._query(how)).fetchnumpy()
+        covariates = [_numbers(found[f"covariate {k}"]) for k in range(self._n_covariates)]
+        has = found.__contains__
         return CodedRows(
             winner=_final(found["winner"], self.items),
             loser=_final(found["loser"], self.items),
-            user=_final(found["user"], self.users) if "user" in self.labels else None,
+            user=_final(found["user"], self.users) if has("user") else None,
             tie=found["tie"],
             count=found["count"],
-            margin=None,
+            margin=_numbers(found["margin"]) if has("margin") else None,
+            first=found["first"] if has("first") else None,
+            time=_numbers(found["time"]) if has("time") else None,
+            covariates=np.column_stack(covariates) if covariates else None,
             items=self.items.names,
             users=self.users.names,
             n_items=self.items.n_known,
             n_users=self.users.n_known,
             value_at=lambda role, row: found[f"raw_{role}"][row : row + 1].tolist()[0],
-            labels=self.labels,
+            labels=self._labels(),
             first_row=self.source.first_row,
             source=self.source.name,
+            advice={} if self.battle is None else {"tie": self.battle.advice},
         )
 
+    @property
+    def _n_covariates(self) -> int:
+        return len(self.further.covariates)
+
+    def _labels(self) -> dict[str, str]:
+        labels = dict(self.reading.columns)
+        for role in ("time", "margin", "first"):
+            labels |= {role: name} if (name := getattr(self.further, role)) else {}
+        return labels if self.battle is None else labels | {"tie": self.battle.column}
+
     def _query(self, how: str) -> str:
-        with_user = "user" in self.labels
+        with_user = "user" in self.reading.columns
         columns = ['coalesce(u.code, -1) AS "user"'] if with_user else []
-        columns += ["coalesce(w.code, -1) AS winner", "coalesce(l.code, -1) AS loser"]
-        columns += [f"{self._tie()} AS tie", f'{self._count()} AS "count"']
+        columns += self._compared()
         number = "0"
         if how == "numbered":
             number = "row_number() OVER ()"
-            columns += [f'r."{role}" AS raw_{role}' for role in self.labels]
+            raw = {role: f'r."{role}"' for role in self._labels() if role != "tie"}
+            raw["tie"] = 'r."tie"' if self.battle is None else self.battle.shown
+            if self.battle is not None or "tie" in self.reading.columns:
+                columns.append(f"{raw['tie']} AS raw_tie")
+            columns += [f'{cell} AS "raw_{role}"' for role, cell in raw.items() if role != "tie"]
         coded = f"""
             SELECT {", ".join(columns)}
-            FROM (SELECT *, {number} AS number FROM comparison) r
+            FROM (SELECT *, {number} AS number{self._side()} FROM picked) r
             LEFT JOIN items w ON r.winner = w.name
             LEFT JOIN items l ON r.loser = l.name
             {'LEFT JOIN users u ON r."user" = u.name' if with_user else ""}"""
@@ -213,23 +227,61 @@ class _CodedView:
             return f'SELECT * EXCLUDE "count", sum("count") AS "count" FROM ({coded}) GROUP BY ALL'
         return f"{coded} ORDER BY number" if how == "numbered" else coded
 
+    def _side(self) -> str:
+        return "" if self.battle is None else f", {self.battle.side} AS side"
+
+    def _compared(self) -> list[str]:
+        """Who won, and all that turns with it."""
+        winner, loser, sign = "coalesce(w.code, -1)", "coalesce(l.code, -1)", ""
+        columns = []
+        if self.battle is not None:
+            lost = "r.side IS NOT NULL AND r.side < 0"
+            winner, loser = (
+                f"CASE WHEN {lost} THEN {two} ELSE {one} END"
+                for one, two in ((winner, loser), (loser, winner))
+            )
+            sign = f" * CASE WHEN {lost} THEN -1 ELSE 1 END"
+            columns.append(f"(1{sign})::TINYINT AS first")
+            if self.battle.margin:
+                columns.append(f"{self.battle.margin} AS margin")
+        elif self.further.first:
+            known = f"CASE WHEN r.first IN (-1, 0, 1) THEN r.first ELSE {UNREADABLE} END"
+            columns.append(f"({known})::TINYINT AS first")
+        if self.battle is None and self.further.margin:
+            columns.append("r.margin AS margin")
+        columns += [f"{winner} AS winner", f"{loser} AS loser", f"{self._tie()} AS tie"]
+        columns.append(f'{self._count()} AS "count"')
+        if self.further.time is not None:
+            columns.append('r."time" AS "time"')
+        for k in range(self._n_covariates):
+            columns.append(f'r."covariate {k}"{sign} AS "covariate {k}"')
+        return columns
+
     def _tie(self) -> str:
-        if "tie" not in self.labels:
-            return "0::TINYINT"
-        word = "coalesce(lower(trim(r.tie)), '')"
-        return (
-            f"CASE WHEN {word} IN {TRUE_WORDS} THEN 1 WHEN {word} IN {FALSE_WORDS} THEN 0 "
-            "ELSE -1 END::TINYINT"
-        )
+        marked = "0"
+        if "tie" in self.reading.columns:
+            word = "coalesce(lower(trim(r.tie)), '')"
+            marked = (
+                f"CASE WHEN {word} IN {TRUE_WORDS} THEN 1 WHEN {word} IN {FALSE_WORDS} THEN 0 "
+                "ELSE -1 END"
+            )
+        if self.battle is not None:
+            marked = f"CASE WHEN r.side IS NULL THEN -1 WHEN r.side = 0 THEN 1 ELSE {marked} END"
+        return f"({marked})::TINYINT"
 
     def _count(self) -> str:
         """A count that is not a whole number of at least 1 is NaN, and so is any sum with it."""
-        if "count" not in self.labels:
+        if "count" not in self.reading.columns:
             return "1::DOUBLE"
-        number = 'try_cast(r."count" AS DOUBLE)'
+        number = _number('r."count"')
         return (
             f"CASE WHEN {number} >= 1 AND {number} = floor({number}) THEN {number} ELSE 'NaN' END"
         )
+
+
+def _numbers(column: Any) -> Any:
+    """A column of numbers with NaN where DuckDB has NULL."""
+    return np.ma.filled(np.ma.asarray(column).astype(np.float64), math.nan)
 
 
 def _final(code: Any, book: Codebook) -> Any:

@@ -6,12 +6,11 @@ pivots leave unexplained of the prior (zero for items whose comparisons were use
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from penchant.gp.items.edges import ItemDifferences
-from penchant.gp.items.prior import Basis
+from penchant.data.graph import Differences
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
@@ -19,6 +18,10 @@ from penchant.numerics.types import FloatArray, IntArray
 
 JOINT_REST_LIMIT = 4_000
 """Up to this many items the unexplained prior is sampled jointly, beyond it independently."""
+REST_BLOCK = 256
+"""Rows of the unexplained prior that are added up at a time."""
+SAMPLE_BLOCK = 2**24
+"""Most numbers drawn at once, so that memory does not grow with items × draws."""
 
 
 class Normal(NamedTuple):
@@ -26,6 +29,38 @@ class Normal(NamedTuple):
 
     mean: FloatArray
     var: FloatArray
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The pivots through which the prior is seen: f(x) = φ(x)ᵀ w + rest, w ~ N(0, I).
+
+    first: (r,) universe positions of the pivot items; second: None in item space, the losers
+    of the pivot comparisons in comparison space. lower: (r, r) factor of the pivots' prior.
+    """
+
+    first: IntArray
+    second: IntArray | None
+    lower: FloatArray
+
+    def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
+        """φ of the target items, (len(target), r): pivots have theirs, others need a solve."""
+        if self.second is not None or target.index is None or universe.index is None:
+            return self._solved(kernel, universe, target)
+        row = np.full(len(universe), -1)
+        row[self.first] = np.arange(len(self.first))
+        row = row[target.index]
+        features: FloatArray = self.lower[row]
+        others = np.flatnonzero(row < 0)
+        if len(others):
+            features[others] = self._solved(kernel, universe, target.take(others))
+        return features
+
+    def _solved(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
+        cross = kernel(target, universe.take(self.first))
+        if self.second is not None:
+            cross -= kernel(target, universe.take(self.second))
+        return solve_lower(self.lower, cross.T, overwrite=True).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +111,30 @@ class Posterior:
     def contrast_var(self) -> FloatArray:
         """(n,) variances of the utilities relative to the average item.
 
-        Comparisons say nothing about a shift of all utilities at once: this leaves it out. What
-        the pivots leave unexplained is taken as independent between items.
+        Comparisons say nothing about a shift of all utilities at once: this leaves it out. Of
+        what the pivots leave unexplained, C_ii − 2 (C1)_i/n + 1ᵀC1/n² needs row sums alone.
         """
         n = len(self)
         contrast = self.half - self.half.mean(axis=1, keepdims=True)
         variance: FloatArray = np.einsum("ij,ij->j", contrast, contrast)
-        variance += self._rest * (1.0 - 2.0 / n) + self._rest.sum() / n**2
-        return variance
+        sums = self._rest_sums
+        variance += self._rest - 2.0 * sums / n + sums.sum() / n**2
+        return np.maximum(variance, 0.0)
+
+    @cached_property
+    def _rest_sums(self) -> FloatArray:
+        """(n,) each item's unexplained prior covariance with all others, added up."""
+        sums = np.zeros(len(self))
+        unexplained = np.flatnonzero(self._rest)
+        if len(unexplained):
+            items, features = self.target.take(unexplained), self.features[unexplained]
+            total = features.sum(axis=0)
+            for start in range(0, len(unexplained), REST_BLOCK):
+                rows = slice(start, start + REST_BLOCK)
+                some = self.target.take(unexplained[rows])
+                prior = self.kernel(some, items).sum(axis=1)
+                sums[unexplained[rows]] = prior - multiply(features[rows], total)
+        return sums
 
     @cached_property
     def _rest(self) -> FloatArray:
@@ -105,7 +156,7 @@ class Posterior:
 
     def difference(self, first: IntArray, second: IntArray) -> Normal:
         """Marginals of f[first] − f[second], each (k,)."""
-        explained = ItemDifferences(first, second, len(self)).variances(self.half)
+        explained = Differences(first, second, len(self)).variances(self.half)
         rest = self._rest[first] + self._rest[second] - 2.0 * self._rest_between(first, second)
         return Normal(self.mean[first] - self.mean[second], explained + np.maximum(rest, 0.0))
 
@@ -141,3 +192,45 @@ class Posterior:
         rest = self.kernel(self.target.take(items)) - gram(features.T)
         lower: FloatArray = cholesky(rest, max_jitter=1e-3).lower
         return lower @ noise
+
+
+class Sampled(Protocol):
+    """Utilities that can be drawn jointly."""
+
+    def __len__(self) -> int:
+        """n."""
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
+        """(n_samples, n) joint draws."""
+
+
+class RankSummary(NamedTuple):
+    """Per item, (n,): P(best), and the interval of ranks (1 = best) at the asked level."""
+
+    prob_best: FloatArray
+    rank_low: IntArray
+    rank_high: IntArray
+
+
+def summarize_ranks(
+    posterior: Sampled, level: float, n_samples: int, rng: np.random.Generator
+) -> RankSummary:
+    """Rank the items in each of many joint draws of the utilities.
+
+    Draws are taken in blocks; ranks are kept in 32 bits.
+    """
+    n = len(posterior)
+    ranks = np.empty((n_samples, n), dtype=np.int32)
+    block = max(1, SAMPLE_BLOCK // n)
+    for start in range(0, n_samples, block):
+        draws = posterior.sample(min(block, n_samples - start), rng)
+        order = np.argsort(-draws, axis=1)
+        np.put_along_axis(
+            ranks[start : start + len(draws)],
+            order,
+            np.arange(1, n + 1, dtype=np.int32)[None, :],
+            axis=1,
+        )
+    tail = 0.5 * (1.0 - level)
+    low, high = np.quantile(ranks, [tail, 1.0 - tail], axis=0, method="nearest")
+    return RankSummary((ranks == 1).mean(axis=0), low.astype(np.intp), high.astype(np.intp))

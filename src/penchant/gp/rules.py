@@ -1,8 +1,9 @@
 """Local rules: from an edge's marginal to the site that should stand in for its likelihood.
 
-Each rule is a function `(mean, var, sites, likelihood, outcomes) → Proposal`; the engine does
-the rest. `log_scale` is log Z̃ of one copy of the *current* site: with it the evidence is
-stationary in the sites, so an error ε in them costs it only ε².
+A rule is everything that the rest must know of an approximation: what site it wants, and what
+its evidence adds to a gradient. The loop does the rest. `log_scale` is log Z̃ of one copy of the
+*current* site: with it the evidence is stationary in the sites, so an error ε in them costs it
+only ε².
 """
 
 from collections.abc import Callable
@@ -25,7 +26,23 @@ class Proposal(NamedTuple):
     valid: BoolArray | None = None
 
 
-Rule = Callable[[FloatArray, FloatArray, Sites, Likelihood, Outcomes], Proposal]
+Marginals = tuple[FloatArray, FloatArray]
+"""Means and variances of the edges' differences, (m,) each."""
+
+
+class Rule(NamedTuple):
+    """An approximation, whole; one that is added to `RULES` serves every model.
+
+    propose: `(mean, var, sites, likelihood, outcomes)` → the sites wanted next.
+    drift: `(mean, var, likelihood, outcomes)` → (m,), how log Z changes with an edge's mean where
+    the sites follow it; None where the evidence is stationary in the sites.
+    slopes: `(mean, var, sites, likelihood, outcomes)` → (q, m), ∂ log Z / ∂ the likelihood's
+    parameters, edge by edge; zeros hold them where they are.
+    """
+
+    propose: Callable[[FloatArray, FloatArray, Sites, Likelihood, Outcomes], Proposal]
+    drift: Callable[[FloatArray, FloatArray, Likelihood, Outcomes], FloatArray] | None
+    slopes: Callable[[FloatArray, FloatArray, Sites, Likelihood, Outcomes], FloatArray]
 
 
 class Cavity(NamedTuple):
@@ -50,7 +67,7 @@ def cavity(mean: FloatArray, var: FloatArray, sites: Sites) -> Cavity:
     """Divide one site copy out of the marginal; invalid where no proper Gaussian is left.
 
     Invalid cavities (possible only when a likelihood is not log-concave) are replaced by the
-    marginal itself, so that every number stays finite; the engine holds those sites still.
+    marginal itself, so that every number stays finite; the loop holds those sites still.
     """
     precision = 1.0 / var
     tau = precision - sites.tau
@@ -111,9 +128,32 @@ def exact(
     return Proposal(tau, outcomes.margin * tau, log_scale)
 
 
+def tilted_slopes(
+    mean: FloatArray, var: FloatArray, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
+) -> FloatArray:
+    """EP's evidence is stationary in the cavities, so only the tilted normalisers count."""
+    cav = cavity(mean, var, sites)
+    return likelihood.tilted_gradient(cav.mean, cav.var, outcomes)
+
+
+def mode_drift(
+    mean: FloatArray, var: FloatArray, likelihood: Likelihood, outcomes: Outcomes
+) -> FloatArray:
+    """Laplace sites sit at the mode, which moves with the prior and takes log|B| along."""
+    drift: FloatArray = 0.5 * var * likelihood.log_prob(mean, outcomes).d3
+    return drift
+
+
+def no_slopes(
+    mean: FloatArray, var: FloatArray, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
+) -> FloatArray:
+    """The likelihood's parameters stay as given."""
+    return np.zeros((len(likelihood.theta), len(mean)))
+
+
 RULES: dict[str, Rule] = {
-    "ep": ep,
-    "laplace": laplace,
-    "variational": variational,
-    "exact": exact,
+    "ep": Rule(ep, None, tilted_slopes),
+    "laplace": Rule(laplace, mode_drift, no_slopes),
+    "variational": Rule(variational, None, no_slopes),
+    "exact": Rule(exact, None, tilted_slopes),
 }

@@ -17,6 +17,7 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.kernels.inputs import Inputs as Inputs
+from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray
 
 PAIRED_BLOCK = 256
@@ -82,6 +83,13 @@ class Kernel(ABC):
     @abstractmethod
     def with_theta(self, theta: FloatArray) -> Self:
         """The same kernel with other parameters."""
+
+    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
+        """Log density of the parameters a priori, around where they started, and its slope (p,).
+
+        Weak and normal in the logarithms; a kernel of many parameters may know better.
+        """
+        return weak_prior(self.theta, start.theta)
 
     @abstractmethod
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray: ...
@@ -213,6 +221,11 @@ class Combination(Kernel):
         parts = np.split(_checked_theta(theta, self), ends[:-1])
         kernels = tuple(k.with_theta(part) for k, part in zip(self.kernels, parts, strict=True))
         return replace(self, kernels=kernels)  # type: ignore[type-var]  # a dataclass
+
+    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
+        parts = zip(self.kernels, start.kernels, strict=True)
+        values, slopes = zip(*(kernel.log_prior(its) for kernel, its in parts), strict=True)
+        return sum(values), np.concatenate(slopes)
 
 
 @dataclass(frozen=True, repr=False)

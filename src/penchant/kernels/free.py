@@ -14,6 +14,7 @@ from penchant.errors import DataError
 from penchant.kernels.base import Kernel
 from penchant.kernels.inputs import Inputs
 from penchant.numerics.linalg import cholesky, gram, solve_lower
+from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
 PSEUDO_USERS_PER_ITEM = 0.5
@@ -118,7 +119,20 @@ class FreeCovariance(Kernel):
         """How many imagined users the prior on this covariance is worth."""
         return PSEUDO_USERS_PER_ITEM * len(self.factor)
 
-    def log_prior(self) -> tuple[float, FloatArray]:
+    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
+        """An inverse-Wishart prior of the entries, which is blind to their scale, and a weak one
+        that holds the scale near the start's, and the slope of both by theta.
+
+        A few answers that agree would drive the scale up without end, a few that contradict each
+        other down to nothing.
+        """
+        entries, pull = self.entries_prior()
+        log_scale, by_theta = self.log_scale()
+        first_scale = start.log_scale()[0]
+        scale, by_scale = weak_prior(np.array([log_scale]), np.array([first_scale]))
+        return entries + scale, pull + by_scale * by_theta
+
+    def entries_prior(self) -> tuple[float, FloatArray]:
         """Log density of K = factor factorᵀ up to a constant, and its derivative by theta.
 
         Inverse-Wishart around s I with the likeliest s, which makes it blind to scale:

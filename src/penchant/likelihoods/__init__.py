@@ -1,6 +1,7 @@
 """How an answer depends on a utility difference: one file per likelihood, all behind one base."""
 
 from difflib import get_close_matches
+from inspect import signature
 
 from penchant.errors import DataError
 from penchant.likelihoods.base import Expected, Likelihood, LogProb, Outcomes, Tilted
@@ -10,12 +11,20 @@ from penchant.likelihoods.logit import Logit
 from penchant.likelihoods.probit import Probit
 from penchant.likelihoods.ties import Ties
 
-_BY_NAME: dict[str, Likelihood] = {
-    "probit": Probit(),
-    "logit": Logit(),
-    "gaussian": Gaussian(),
-    "ties": Ties(),
-}
+
+def known_likelihoods() -> dict[str, type[Likelihood]]:
+    """Every likelihood that needs no argument, by its name in lower case, found by itself.
+
+    >>> sorted(known_likelihoods())
+    ['gaussian', 'logit', 'probit', 'ties']
+    """
+    return {cls.__name__.lower(): cls for cls in Likelihood.__subclasses__() if not _needs(cls)}
+
+
+def _needs(cls: type[Likelihood]) -> bool:
+    """Whether making one takes an argument."""
+    parameters = signature(cls).parameters.values()
+    return any(parameter.default is parameter.empty for parameter in parameters)
 
 
 def get(likelihood: str | Likelihood) -> Likelihood:
@@ -26,12 +35,13 @@ def get(likelihood: str | Likelihood) -> Likelihood:
     """
     if isinstance(likelihood, Likelihood):
         return likelihood
-    if likelihood in _BY_NAME:
-        return _BY_NAME[likelihood]
-    close = get_close_matches(str(likelihood), _BY_NAME, n=1, cutoff=0.5)
+    by_name = known_likelihoods()
+    if likelihood in by_name:
+        return by_name[likelihood]()
+    close = get_close_matches(str(likelihood), by_name, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise DataError(
-        f"likelihood is {likelihood!r}: it must be one of {sorted(_BY_NAME)} or an instance such "
+        f"likelihood is {likelihood!r}: it must be one of {sorted(by_name)} or an instance such "
         f"as Ties(threshold=0.3){hint}"
     )
 
@@ -48,4 +58,5 @@ __all__ = [
     "Ties",
     "Tilted",
     "get",
+    "known_likelihoods",
 ]

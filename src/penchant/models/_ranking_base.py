@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +17,7 @@ from penchant.errors import DataError
 from penchant.kernels import RBF, Kernel, Linear
 from penchant.metrics import disagreement_error
 from penchant.models.storage import save
+from penchant.models.validation import Constraints, check_parameters
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray
 from penchant.ranking import (
@@ -47,6 +48,7 @@ class LinearScore(NamedTuple):
 class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
     """A ranker that is linear in the features of a kernel; subclasses say how it learns."""
 
+    constraints: ClassVar[Constraints]
     kernel: KernelParameter
     n_landmarks: int | str | None
     random_state: RandomState
@@ -58,7 +60,7 @@ class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         y : (n,) graded scores, or `Comparisons` between the rows of X.
         qid : (n,) the group (query) of each row; scores are compared within groups only.
         """
-        self._check_parameters()
+        check_parameters(self, self.constraints)
         X, graph = check_ranking_data(self, X, y, qid)
         kernel = resolve_kernel(self.kernel, X)
         feature_map, features = self._features(kernel, X)
@@ -103,10 +105,6 @@ class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file; `penchant.load(path)` reads it back."""
         save(self, path)
-
-    @abstractmethod
-    def _check_parameters(self) -> None:
-        """Raise DataError where a constructor argument is unusable."""
 
     @abstractmethod
     def _learn(self, features: Any, graph: PreferenceGraph) -> LinearScore:

@@ -2,13 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.communities.insight import attribute_slopes, distinctiveness, item_agreement
-from penchant.gp import Posterior
-from penchant.models.ranking import Ranking, ranking_of
+from penchant.communities.found import Found
+from penchant.communities.insight import (
+    attribute_slopes,
+    distinctiveness,
+    feature_contrasts,
+    item_agreement,
+)
+from penchant.models.ranking import Ranking, Tally, ranking_of
 from penchant.numerics.types import FloatArray, IntArray
 
 SHOWN = 5
@@ -71,48 +77,36 @@ class Names:
     user_features: tuple[str, ...]
 
 
-def feature_names(X: Any, what: str) -> tuple[str, ...]:
-    """Column names of a data frame, or numbered ones.
-
-    >>> feature_names(np.zeros((2, 2)), "feature")
-    ('feature 0', 'feature 1')
-    """
-    if X is None:
-        return ()
-    columns = getattr(X, "columns", None)
-    if columns is None:
-        columns = [f"{what} {i}" for i in range(np.shape(X)[1])]
-    return tuple(str(column) for column in columns)
-
-
-def introduce(
-    posteriors: Sequence[Posterior],
-    sizes: FloatArray,
-    contrasts: FloatArray,
-    names: Names,
-    rng: np.random.Generator,
-) -> list[Community]:
-    """Make each community's acquaintance.
-
-    sizes: (C,) expected users; contrasts: (C, q) of their features.
-    """
+def introduce(found: Found, names: Names, rng: np.random.Generator) -> list[Community]:
+    """Make each community's acquaintance."""
+    posteriors, sizes = found.posteriors, found.sizes
     weight = sizes / sizes.sum()
     utilities = np.stack([posterior.mean for posterior in posteriors])
     apart = distinctiveness(utilities, weight)
-    X = posteriors[0].universe.X
+    X, contrasts = found.items.X, np.zeros((len(sizes), 0))
+    if found.user_features is not None:
+        fitted = found.membership[: len(found.user_features)]
+        contrasts = feature_contrasts(fitted, found.user_features)
     slopes = np.zeros((len(sizes), 0)) if X is None else attribute_slopes(utilities, X, weight)
     return [
         Community(
             number=c,
             size=float(sizes[c]),
             share=float(weight[c]),
-            ranking=ranking_of(posterior, names.items, 0.95, 2000, rng),
+            ranking=ranking_of(posterior, names.items, tally, 0.95, 2000, rng),
             representative=tuple(names.items[i] for i in _largest(apart[c])),
             attributes=_traits(slopes[c], names.attributes),
             user_features=_traits(contrasts[c], names.user_features),
         )
-        for c, posterior in enumerate(posteriors)
+        for c, (posterior, tally) in enumerate(zip(posteriors, _tallies(found), strict=True))
     ]
+
+
+def _tallies(found: Found) -> list[Tally]:
+    """What each community compared, members counting softly."""
+    answers = found.answers
+    given = SimpleNamespace(winner=answers.winner, loser=answers.loser, tie=answers.outcomes.tie)
+    return [Tally.counted(given, counts, found.data.n_items) for counts in found.pair_counts]
 
 
 def summarize(
@@ -152,11 +146,10 @@ def _traits(strengths: FloatArray, names: tuple[str, ...]) -> tuple[Trait, ...]:
     return tuple(Trait(names[i], float(strengths[i])) for i in order if strengths[i] != 0.0)
 
 
-def view_items(
-    posteriors: Sequence[Posterior], sizes: FloatArray, items: Sequence[Any]
-) -> list[ItemView]:
+def view_items(found: Found) -> list[ItemView]:
     """All items, those that communities agree on most first."""
-    utilities = np.stack([posterior.mean for posterior in posteriors])
+    items, sizes = found.data.items, found.sizes
+    utilities = np.stack([posterior.mean for posterior in found.posteriors])
     liking, spread = item_agreement(utilities, sizes / sizes.sum())
     order = np.argsort(spread, kind="stable")
     return [ItemView(items[i], float(liking[i]), float(spread[i])) for i in order]

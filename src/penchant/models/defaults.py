@@ -4,7 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penchant.kernels import RBF, Independent, Inputs, Kernel, RegularizedLaplacian
+from penchant.kernels import (
+    RBF,
+    Constant,
+    FreeCovariance,
+    Independent,
+    Inputs,
+    Kernel,
+    RegularizedLaplacian,
+)
 from penchant.numerics.types import FloatArray
 
 ARD_FEATURES = 20
@@ -44,14 +52,14 @@ class Scaling:
         return (X - self.center) / self.scale
 
 
-def utility_kernel(items: Inputs, rank: int | None) -> Kernel:
+def utility_kernel(items: Inputs, max_rank: int | None) -> Kernel:
     """The default kernel, with an effect of each item's own where many share all features.
 
     Items with the same features need not be liked the same. Not so with a bound on the rank,
     which effects of single items would use up, or with relations, which tell items apart.
     """
     kernel = default_kernel(items)
-    if items.X is None or items.relations or rank is not None or not _has_twins(items.X):
+    if items.X is None or items.relations or max_rank is not None or not _has_twins(items.X):
         return kernel
     return kernel + Independent()
 
@@ -75,6 +83,20 @@ def default_kernel(items: Inputs) -> Kernel:
     for part in parts[1:]:
         kernel = kernel + part
     return kernel
+
+
+def taste_kernel(items: Inputs) -> Kernel:
+    """How tastes for items go together: learned entry by entry where nothing is known of items."""
+    if items.X is None and not items.relations:
+        return FreeCovariance.of(np.eye(len(items)))
+    return default_kernel(items) + Independent()
+
+
+def sharing_kernel(users: Inputs) -> Kernel:
+    """What users share: a population mean, and what their features and relations say."""
+    if users.X is None and not users.relations:
+        return Constant(1.0)
+    return 1.0 + default_kernel(users)
 
 
 def _has_twins(X: FloatArray) -> bool:

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from penchant.gp import Hyperparameters, Problem, Solution, maximize, solve
-from penchant.gp.learn import while_learning
+from penchant.gp import ItemHyper, ItemProblem, maximize, solve
+from penchant.gp.items.problem import ItemSolution
 from penchant.kernels import RBF, Independent
 
 TRIED = (0.1, 1.0)
@@ -16,34 +16,30 @@ SMOOTH = 1.0
 imitates them, and knows nothing about new items."""
 
 
-def with_item_effects(problem: Problem, start: Hyperparameters, plain: Solution) -> Solution:
+def with_item_effects(problem: ItemProblem, start: ItemHyper, plain: ItemSolution) -> ItemSolution:
     """The solution with `+ Independent()` where comparisons ask for it, else the one given.
 
     plain: learned from `start`, whose kernel is an RBF on standardised features. The trials cost
     two evaluations of the evidence; only if one promises something is the evidence climbed again.
     """
     kernel = plain.hyper.kernel
-    if problem.rank is not None or not isinstance(kernel, RBF):
+    if problem.max_rank is not None or not isinstance(kernel, RBF):
         return plain
     smooth = replace(kernel, lengthscale=_at_least(SMOOTH, kernel.lengthscale))
-    rough, sites = while_learning(problem), plain.inference.sites
+    rough, sites = problem.while_learning(), plain.inference.sites
     trials = [
         solve(rough, plain.hyper._replace(kernel=smooth + Independent(variance)), sites)
         for variance in TRIED
     ]
-    best = max(trials, key=_log_evidence)
-    if _log_evidence(best) < _log_evidence(plain) + PROMISING:
+    best = max(trials, key=lambda trial: trial.log_evidence)
+    if best.log_evidence < plain.log_evidence + PROMISING:
         return plain
     centre = start._replace(kernel=start.kernel + Independent())
     learned = maximize(problem, centre, begin=best.hyper.theta)
-    return learned if _log_evidence(learned) > _log_evidence(plain) + WORTHWHILE else plain
+    return learned if learned.log_evidence > plain.log_evidence + WORTHWHILE else plain
 
 
 def _at_least(least: float, lengthscale: float | tuple[float, ...]) -> float | tuple[float, ...]:
     if isinstance(lengthscale, tuple):
         return tuple(max(least, each) for each in lengthscale)
     return max(least, lengthscale)
-
-
-def _log_evidence(solution: Solution) -> float:
-    return solution.inference.log_evidence

@@ -1,10 +1,12 @@
 """KPCRank: ranking along kernel principal components."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from penchant.errors import DataError
 from penchant.models._ranking_base import KernelParameter, KernelRanker, LinearScore
-from penchant.models.validation import check_choice
+from penchant.models.validation import SEED, Constraints, one_of, whole
 from penchant.numerics.random import RandomState
 from penchant.numerics.types import FloatArray
 from penchant.ranking import (
@@ -66,6 +68,13 @@ class KPCRank(KernelRanker):
 
     cv_error_: FloatArray | None
 
+    constraints: ClassVar[Constraints] = {
+        "n_components": one_of(("cv",)) | whole(1),
+        "max_components": whole(1),
+        "selection": one_of(("nested", "truncate")),
+        "random_state": SEED,
+    }
+
     def __init__(
         self,
         kernel: KernelParameter = None,
@@ -82,18 +91,6 @@ class KPCRank(KernelRanker):
         self.selection = selection
         self.n_landmarks = n_landmarks
         self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        check_choice(self, "selection", ("nested", "truncate"))
-        for name in ("n_components", "max_components"):
-            value = getattr(self, name)
-            if name == "n_components" and value == "cv":
-                continue
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise DataError(
-                    f"KPCRank: {name}={value!r}: it must be a whole number of at least 1"
-                    + (", or 'cv'" if name == "n_components" else "")
-                )
 
     def _learn(self, features: FloatArray, graph: PreferenceGraph) -> LinearScore:
         given = None if self.n_components == "cv" else int(self.n_components)

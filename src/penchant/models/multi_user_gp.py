@@ -1,48 +1,59 @@
 """MultiUserGP: what each of many users prefers, learned together (papers 003, 004 section 2)."""
 
-import copy
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
-from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from penchant.data import Comparisons, check_connected
+from penchant.data import Comparisons
 from penchant.data.names import Lookup
-from penchant.errors import ConvergenceWarning, DataWarning
-from penchant.gp import RULES, Posterior, Settings
-from penchant.gp.users.fold_in import check_newcomers, fold_in, votes_of_newcomers
-from penchant.gp.users.learn import expectation_maximize, maximize
-from penchant.gp.users.model import Hyperparameters, Problem, Solution, posteriors_of, solve
+from penchant.errors import ConvergenceWarning, DataError
+from penchant.gp import (
+    RULES,
+    Learned,
+    Normal,
+    Posterior,
+    Settings,
+    UserHyper,
+    UserProblem,
+    expectation_maximize,
+    maximize,
+    solve,
+)
+from penchant.gp.users.absorb import absorb
+from penchant.gp.users.fold_in import check_newcomers, with_newcomers
 from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.problem import UserSolution
 from penchant.gp.users.sparse import restrict, select
-from penchant.gp.users.update import More, absorb, settle
-from penchant.gp.users.votes import Votes
+from penchant.gp.users.votes import Kept, Votes
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
-from penchant.models.asking import Asking
-from penchant.models.features import FeatureColumns
-from penchant.models.people import (
-    check_sharing,
-    check_sparse,
-    one_user_a_pair,
-    taste_kernel,
-    user_kernel,
-    with_more_users,
-)
+from penchant.models.contract import Fitted, Odds, UtilityModel
+from penchant.models.defaults import sharing_kernel, taste_kernel
+from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import progress_bar
-from penchant.models.ranking import Ranking, ranking_of
-from penchant.models.storage import save
-from penchant.models.validation import check_choice, check_row_pairs
+from penchant.models.validation import (
+    KERNEL,
+    LIKELIHOOD,
+    NONE,
+    SEED,
+    YES_OR_NO,
+    Constraint,
+    Constraints,
+    between,
+    check_row_pairs,
+    one_of,
+    one_user_a_pair,
+    whole,
+)
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 
 
-class MultiUserGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class MultiUserGP(UtilityModel):
     """Utilities of items for each of many users, with uncertainty, from all their comparisons.
 
     Every user's utilities are what users share plus a deviation of their own:
@@ -57,13 +68,14 @@ class MultiUserGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
     Parameters
     ----------
-    item_kernel : Kernel, "free" or None
+    kernel : Kernel, "free" or None
         Prior covariance over items. "free" learns every entry of it from the users themselves,
-        which suits up to a few hundred items. None: "free" without X; with X an RBF on the
-        standardised features plus what each item has of its own.
+        which suits up to a few hundred items. None: "free" without X and relations; with them an
+        RBF on the standardised features, a graph kernel per relation, and what each item has of
+        its own.
     user_kernel : Kernel or None
-        What users share by their features. None: a population mean, and with user features an
-        RBF on them (standardised) besides.
+        What users share. None: a population mean, and besides an RBF on user features
+        (standardised) and a graph kernel per relation between users, where there are any.
     sharing : float in (0, 1)
         ρ, how much of taste is shared; where the learning starts.
     likelihood : str or Likelihood
@@ -72,18 +84,20 @@ class MultiUserGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         The local rule.
     optimize : {"evidence", "em", None}
         How parameters are learned: "evidence" climbs it by gradient; "em" is for
-        item_kernel="free", slower; None keeps everything as given.
+        kernel="free", slower; None keeps everything as given.
     sparse : (n_users, n_items) or None
         Sparse-EP: predict from so many most informative users and items alone.
+    n_restarts : int
+        Further random starts of the evidence climb.
     progress : bool
         Show a progress bar while learning, on a terminal only.
     random_state : None, int or Generator
-        Seeds the draws behind `rank()`.
+        Seeds restarts and the draws behind `rank()`.
 
     Attributes
     ----------
     posterior_ : UserPosteriors; `posterior_.for_user(index)` is one user's `Posterior`
-    item_kernel_, user_kernel_, sharing_, likelihood_ : with learned parameters
+    kernel_, user_kernel_, sharing_, likelihood_ : with learned parameters
     log_evidence_ : float
     report_ : Report, how inference went
     kept_users_, kept_items_, kept_ : with `sparse`, whom and what it kept, and by what measure
@@ -97,18 +111,32 @@ class MultiUserGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     ...     ["tea", "tea", "milk", "tea"], ["milk", "water", "water", "milk"],
     ...     user=["ann", "ann", "bob", "cem"])
     >>> gp = MultiUserGP(optimize=None).fit(None, data)
-    >>> gp.predict(["ann", "bob"]).shape
+    >>> gp.predict(users=["ann", "bob"]).shape
     (2, 3)
     >>> bool(gp.predict_proba([("tea", "water")], users="cem")[0] > 0.5)
     True
     """
 
-    posterior_: UserPosteriors
-    n_unsettled_: int
+    constraints: ClassVar[Constraints] = {
+        "kernel": NONE | one_of(("free",)) | KERNEL,
+        "user_kernel": NONE | KERNEL,
+        "sharing": between(0.0, 1.0),
+        "likelihood": LIKELIHOOD,
+        "inference": one_of(RULES),
+        "optimize": NONE | one_of(("evidence", "em")),
+        "sparse": NONE
+        | Constraint(
+            "(n_users, n_items) to keep, at least one each, such as (4, 8)",
+            lambda value: isinstance(value, tuple | list) and len(value) == 2 and min(value) >= 1,
+        ),
+        "n_restarts": whole(0),
+        "progress": YES_OR_NO,
+        "random_state": SEED,
+    }
 
     def __init__(
         self,
-        item_kernel: Kernel | str | None = None,
+        kernel: Kernel | str | None = None,
         user_kernel: Kernel | None = None,
         *,
         sharing: float = 0.5,
@@ -116,162 +144,178 @@ class MultiUserGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         inference: str = "ep",
         optimize: str | None = "evidence",
         sparse: tuple[int, int] | None = None,
+        n_restarts: int = 0,
         progress: bool = True,
         random_state: RandomState = None,
     ) -> None:
-        self.item_kernel = item_kernel
+        self.kernel = kernel
         self.user_kernel = user_kernel
         self.sharing = sharing
         self.likelihood = likelihood
         self.inference = inference
         self.optimize = optimize
         self.sparse = sparse
+        self.n_restarts = n_restarts
         self.progress = progress
         self.random_state = random_state
 
     def fit(
-        self, X: FloatArray | None, data: Comparisons, user_features: FloatArray | None = None
+        self,
+        X: Any,
+        data: Comparisons,
+        relations: Mapping[str, Any] | None = None,
+        *,
+        user_features: Any = None,
+        user_relations: Mapping[str, Any] | None = None,
     ) -> Self:
         """Learn everybody's utilities.
 
         X : (n_items, d) features in the order of `data.items`, or None.
         data : Comparisons with users.
+        relations : {"name": graph} between the items.
         user_features : (n_users, k) in the order of `data.users`, or None.
+        user_relations : {"name": graph} between the users, such as who knows whom.
         """
-        self._check_parameters()
-        votes, likelihood = Votes.of(data), get(self.likelihood)
-        likelihood.check(votes.outcomes)
-        if (message := check_connected(data)) is not None:
-            warnings.warn(message, DataWarning, stacklevel=2)
-        self.item_columns_, items = FeatureColumns.of(
-            X, data.n_items, "items", scale=self.item_kernel is None
+        self._check()
+        votes = Votes.of(data)
+        columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
+        user_columns, users = FeatureColumns.of(
+            user_features, data.n_users, "users", self.user_kernel is None, user_relations
         )
-        self.user_columns_, users = FeatureColumns.of(
-            user_features, data.n_users, "users", scale=self.user_kernel is None
-        )
-        self._begin(data)
-        problem = Problem.of(items, users, votes, Settings(self.inference))
-        return self._store(problem, self._solve(problem, self._start(items, users)))
+        problem = UserProblem.of(items, users, votes, Settings(self.inference))
+        return self._keep(self._learned(problem, data), columns, user_columns)
 
-    def _learn_from(self, answers: Comparisons, polish: bool | None) -> None:
-        known: Comparisons = self.comparisons_
-        posterior = self.posterior_
-        self.comparisons_ = known.extend(answers)
-        more = More(known, self.comparisons_, with_more_users(posterior, self.comparisons_.n_users))
-        settings, unsettled = Settings(self.inference), self.n_unsettled_ + answers.n_comparisons
-        absorbed = None
-        if not more.is_settled(polish, unsettled):
-            absorbed = absorb(posterior, more, settings)
-        if absorbed is None:
-            self._store(*settle(posterior, more, settings))
-        else:
-            self.posterior_, self.n_unsettled_ = absorbed, unsettled
-
-    def _relearn(self) -> None:
-        posterior, votes = self.posterior_, Votes.of(self.comparisons_)
-        problem = Problem.of(posterior.items, posterior.users, votes, Settings(self.inference))
-        self._store(problem, self._solve(problem, self._start(posterior.items, posterior.users)))
-
-    def _check_parameters(self) -> None:
-        check_choice(self, "inference", RULES)
-        check_choice(self, "optimize", ("evidence", "em", None))
-        if not isinstance(self.item_kernel, Kernel | None):
-            check_choice(self, "item_kernel", ("free", None))
-        check_sharing(self.sharing)
-        check_sparse(self.sparse)
-
-    def _start(self, items: Inputs, users: Inputs) -> Hyperparameters:
-        """Where learning starts."""
-        given = self.item_kernel
-        if given == "free":
-            items = replace(items, X=None)
-        return Hyperparameters(
-            given if isinstance(given, Kernel) else taste_kernel(items),
-            self.user_kernel or user_kernel(users),
+    def _learned(self, problem: UserProblem, data: Comparisons) -> Learned[UserProblem]:
+        likelihood = get(self.likelihood)
+        likelihood.check(problem.edges.outcomes)
+        items = replace(problem.items, X=None) if self.kernel == "free" else problem.items
+        start = UserHyper(
+            self.kernel if isinstance(self.kernel, Kernel) else taste_kernel(items),
+            self.user_kernel or sharing_kernel(problem.users),
             self.sharing,
-            get(self.likelihood),
+            likelihood,
         )
+        n_shared = 1 if problem.users.X is None else 1 + problem.users.X.shape[1]
+        with threads_for(len(items) * n_shared):
+            return self._settled(data, problem, self._solve(problem, start))
 
-    def _solve(self, problem: Problem, start: Hyperparameters) -> Solution:
+    def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
         if self.optimize is None:
             return solve(problem, start)
-        climb = maximize if self.optimize == "evidence" else expectation_maximize
-        shared_size = len(problem.items) * (1 + self.user_columns_.n_columns)
-        with progress_bar("learning from users", self.progress) as watch, threads_for(shared_size):
-            return climb(problem, start, watch)
+        with progress_bar("learning from users", self.progress) as watch:
+            if self.optimize == "em":
+                return expectation_maximize(problem, start, watch)
+            rng = as_rng(self.random_state)
+            return maximize(problem, start, self.n_restarts, rng, watch=watch)
 
-    def _store(self, problem: Problem, solution: Solution) -> Self:
-        hyper, inference = solution.hyper, solution.inference
-        self.item_kernel_, self.user_kernel_ = hyper.item_kernel, hyper.user_kernel
-        self.sharing_, self.likelihood_ = hyper.sharing, hyper.likelihood
-        self.log_evidence_, self.report_ = inference.log_evidence, inference.report
-        if not self.report_.converged:
-            warnings.warn(self.report_.advice(), ConvergenceWarning, stacklevel=3)
-        if self.sparse is not None:
-            kept = select(problem, solution, *self.sparse)
-            problem, solution = restrict(problem, solution, kept)
-            self.kept_ = kept
-            self.kept_users_ = tuple(self.comparisons_.users[i] for i in kept.users)
-            self.kept_items_ = tuple(self.comparisons_.items[i] for i in kept.items)
-        self.posterior_, self.n_unsettled_ = posteriors_of(problem, solution), 0
-        return self
+    def _settled(
+        self, data: Comparisons, problem: UserProblem, solution: UserSolution
+    ) -> Learned[UserProblem]:
+        """What inference found; with `sparse`, what is left of it."""
+        learned = Learned.of(data, problem, solution)
+        if not learned.report.converged:
+            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=4)
+        if self.sparse is None:
+            return learned
+        kept = select(problem, solution, *self.sparse)
+        few, restricted = restrict(problem, solution, kept)
+        posterior = replace(few.posterior(restricted), kept=kept)
+        return replace(learned, posterior=posterior, sites=None)
+
+    @property
+    def posterior_(self) -> UserPosteriors:
+        """The posterior over all users' utilities."""
+        posterior: UserPosteriors = self._fitted().learned.posterior
+        return posterior
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(answers | hyperparameters)."""
+        return float(self._fitted().learned.log_evidence)
+
+    @property
+    def user_kernel_(self) -> Kernel:
+        """What users share, with learned parameters."""
+        kernel: Kernel = self._fitted().learned.hyper.user_kernel
+        return kernel
+
+    @property
+    def sharing_(self) -> float:
+        """ρ, learned: how much of taste is shared."""
+        return float(self._fitted().learned.hyper.sharing)
+
+    @property
+    def kept_(self) -> Kept | None:
+        """With `sparse`, what was kept, and how informative everything was."""
+        return self.posterior_.kept
+
+    @property
+    def kept_users_(self) -> tuple[Any, ...]:
+        """With `sparse`, the users that predictions rest on."""
+        kept = self.kept_
+        return () if kept is None else tuple(self.comparisons_.users[i] for i in kept.users)
+
+    @property
+    def kept_items_(self) -> tuple[Any, ...]:
+        """With `sparse`, the items that predictions rest on."""
+        kept = self.kept_
+        return () if kept is None else tuple(self.comparisons_.items[i] for i in kept.items)
 
     def predict(
         self,
+        X: Any = None,
+        *,
         users: Any = None,
-        X: FloatArray | None = None,
-        user_features: FloatArray | None = None,
         return_std: bool = False,
+        user_features: Any = None,
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Mean utilities (n_users, n_items), and their standard deviations if asked.
+        """Mean utilities (n_items,) of the population, or (n_users, n_items) with users.
 
-        users : a user or a sequence of them, names or indices; None for all, in order.
         X : None for the training items, or (k, d) features of new ones.
+        users : a user or a sequence of them, names or indices; None for the population.
         user_features : (k, d) for new users of whom only features are known; `users` are then
             rows of it, all by default.
         """
-        posterior, index = self._look(users, X, user_features)
-        mean, var = posterior.utilities(index)
+        if user_features is None:
+            return super().predict(X, users=users, return_std=return_std)
+        posterior, who = self._newcomers(self._fitted(), users, user_features, X)
+        mean, var = posterior.utilities(who)
         return (mean, np.sqrt(var)) if return_std else mean
 
     def predict_proba(
         self,
         pairs: Any,
-        users: Any,
-        X: FloatArray | None = None,
-        user_features: FloatArray | None = None,
+        users: Any = None,
+        X: Any = None,
+        *,
+        ties: bool = False,
+        user_features: Any = None,
     ) -> FloatArray:
-        """P(first preferred to second), (k,).
+        """P(first preferred to second), (k,), given that one of them is.
 
         pairs : (k, 2) item names or indices; with X given, rows of X.
-        users : one user for all pairs, or one for each; with user_features, rows of those.
+        users : one user for all pairs, or one for each; None for the population; with
+            user_features, rows of those.
+        ties : return (k, 3) instead: win, tie and loss of the first.
         """
-        posterior, who = self._look(users, X, user_features)
+        if user_features is None:
+            return super().predict_proba(pairs, users, X, ties=ties)
+        posterior, who = self._newcomers(self._fitted(), users, user_features, X)
         if X is None:
             index = self.comparisons_.pair_index(pairs)
         else:
             index = check_row_pairs(pairs, len(posterior.target))
-        who = one_user_a_pair(who, len(index))
-        return posterior.likelihood.prob(*posterior.differences(who, index[:, 0], index[:, 1]))
-
-    def rank(self, user: Any = None, level: float = 0.95, n_samples: int = 4000) -> Ranking:
-        """One user's items from best to worst with intervals; without a user, the population's.
-
-        level : of the intervals. n_samples : joint draws behind P(best) and the rank intervals.
-        """
-        items = self.comparisons_.items
-        rng = as_rng(self.random_state)
-        return ranking_of(self.posterior_for(user), items, level, n_samples, rng)
+        difference = posterior.differences(one_user_a_pair(who, len(index)), *index.T)
+        win, tie, loss = Odds.of(posterior.likelihood, difference)
+        return np.column_stack([win, tie, loss]) if ties else win / (win + loss)
 
     def posterior_for(self, user: Any = None) -> Posterior:
         """The joint posterior of one user's utilities; without a user, the population's."""
-        check_is_fitted(self, "posterior_")
-        posterior: UserPosteriors = self.posterior_
-        if user is None:
-            return posterior.population()
-        return posterior.for_user(int(self.comparisons_.user_index(user)))
+        fitted = self._fitted()
+        index = None if user is None else int(fitted.learned.data.user_index(user))
+        return self._believed(fitted, index)
 
-    def fold_in(self, data: Comparisons, user_features: FloatArray | None = None) -> Self:
+    def fold_in(self, data: Comparisons, user_features: Any = None) -> Self:
         """A copy of this model that knows new users too, without fitting the others again.
 
         data : comparisons by users who were not in the fit, between items that were.
@@ -281,44 +325,81 @@ class MultiUserGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         >>> old = Comparisons.from_pairs(["a", "b", "a"], ["b", "c", "c"], user=[1, 2, 2])
         >>> new = Comparisons.from_pairs(["c"], ["a"], user=["eva"])
         >>> gp = MultiUserGP(optimize=None).fit(None, old).fold_in(new)
-        >>> gp.predict("eva").shape
+        >>> gp.predict(users="eva").shape
         (1, 3)
         """
-        check_is_fitted(self, "posterior_")
-        known: Comparisons = self.comparisons_
-        check_newcomers(known, data)
-        newcomers = self.user_columns_.rows(user_features, data.n_users, "users")
-        model = copy.copy(self)
-        model._begin(known.extend(data), self.n_learned_)
-        model.posterior_, model.report_ = fold_in(
-            self.posterior_,
-            newcomers,
-            votes_of_newcomers(known, model.comparisons_),
-            Settings(self.inference),
-        )
-        return model
+        fitted = self._fitted()
+        learned: Learned[UserProblem] = fitted.learned
+        check_newcomers(learned.data, data)
+        newcomers = fitted.user_columns.rows(user_features, data.n_users, "users")
+        return self._with(with_newcomers(learned, learned.data.extend(data), newcomers))
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to one file; `penchant.load(path)` reads it back."""
-        save(self, path)
-
-    def _look(
-        self, users: Any, X: FloatArray | None, user_features: FloatArray | None
+    def _newcomers(
+        self, fitted: Fitted, users: Any, user_features: Any, X: Any
     ) -> tuple[UserPosteriors, IntArray]:
-        """The posterior at the asked items and users, and where in it the users are."""
-        check_is_fitted(self, "posterior_")
-        posterior: UserPosteriors = self.posterior_
-        if X is not None:
-            new = self.item_columns_.rows(X, len(X), "items")
-            posterior = posterior.at(replace(new, index=None))
-        if user_features is not None:
-            first, k = len(posterior), len(user_features)
-            newcomers = self.user_columns_.rows(user_features, k, "users")
-            posterior = posterior.with_users(newcomers)
-            rows = Lookup(tuple(range(k)), "row of user_features")
-            asked = np.arange(k) if users is None else rows.index(users)
-            return posterior, first + np.atleast_1d(asked)
-        everybody = np.arange(len(posterior))
-        return posterior, (
-            everybody if users is None else np.atleast_1d(self.comparisons_.user_index(users))
-        )
+        """The posterior with users of whom only features are known, and which of them are asked."""
+        posterior = self._at(fitted, X)
+        first, k = len(posterior), len(user_features)
+        newcomers = fitted.user_columns.rows(user_features, k, "users")
+        rows = Lookup(tuple(range(k)), "row of user_features")
+        asked = np.arange(k) if users is None else rows.index(users)
+        return posterior.with_users(newcomers), first + np.atleast_1d(asked)
+
+    def _at(self, fitted: Fitted, X: Any) -> UserPosteriors:
+        posterior: UserPosteriors = fitted.learned.posterior
+        return posterior if X is None else posterior.at(fitted.columns.new_items(X))
+
+    def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
+        posterior: UserPosteriors = fitted.learned.posterior
+        return posterior.population() if user is None else posterior.for_user(user)
+
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+        posterior = self._at(fitted, X)
+        if users is not None:
+            return posterior.utilities(users)
+        population = posterior.population()
+        return Normal(population.mean, population.var)
+
+    def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
+        posterior = self._at(fitted, X)
+        difference = posterior.known_differences(users, pairs[:, 0], pairs[:, 1])
+        return Odds.of(posterior.likelihood, difference)
+
+    def _told(
+        self, fitted: Fitted, answers: Comparisons, polish: bool | None
+    ) -> Learned[UserProblem]:
+        learned: Learned[UserProblem] = fitted.learned
+        data = learned.data.extend(answers)
+        problem = self._problem(fitted, data)
+        if learned.is_absorbed(answers.n_comparisons, polish):
+            absorbed = absorb(learned, data, problem)
+            if absorbed is not None:
+                return absorbed
+        return self._resettled(learned, data, problem)
+
+    def _without(self, fitted: Fitted, data: Comparisons) -> Learned[UserProblem]:
+        return self._resettled(fitted.learned, data, self._problem(fitted, data))
+
+    def _resettled(
+        self, learned: Learned[UserProblem], data: Comparisons, problem: UserProblem
+    ) -> Learned[UserProblem]:
+        solution = solve(problem, learned.hyper, learned.carried(problem))
+        return self._settled(data, problem, solution)
+
+    def _relearned(self, fitted: Fitted) -> Learned[UserProblem]:
+        return self._learned(fitted.learned.problem, fitted.learned.data)
+
+    def _problem(self, fitted: Fitted, data: Comparisons) -> UserProblem:
+        """The same items, settings and users, with newcomers of whom no features are given."""
+        learned: Learned[UserProblem] = fitted.learned
+        posterior: UserPosteriors = learned.posterior
+        n_new = data.n_users - len(posterior)
+        users = posterior.users
+        if n_new and (users.X is not None or users.relations):
+            raise DataError(
+                f"{n_new} new users answered, and the model was fitted with features of users: "
+                "bring them in by fold_in(data, user_features)"
+            )
+        if n_new:
+            users = posterior.with_users(Inputs(index=np.arange(n_new))).users
+        return UserProblem.of(posterior.items, users, Votes.of(data), learned.problem.settings)

@@ -2,49 +2,50 @@
 
 import warnings
 from collections.abc import Mapping
-from os import PathLike
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from penchant.data import Comparisons, check_connected
-from penchant.errors import ConvergenceWarning, DataError, DataWarning
+from penchant.data import Comparisons
+from penchant.errors import ConvergenceWarning
 from penchant.gp import (
     RULES,
     Edges,
-    Hyperparameters,
+    ItemHyper,
+    ItemProblem,
+    Learned,
+    Normal,
     Posterior,
-    Problem,
     Settings,
-    Solution,
     expectation_maximize,
     maximize,
-    posterior_of,
     solve,
 )
-from penchant.gp.update import Learned, tell
+from penchant.gp.items.absorb import absorb
+from penchant.gp.items.problem import ItemSolution
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, get
-from penchant.models.asking import Asking
-from penchant.models.defaults import Scaling, utility_kernel
+from penchant.models.contract import Fitted, Odds, UtilityModel
+from penchant.models.defaults import utility_kernel
+from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.item_effects import with_item_effects
-from penchant.models.ranking import Ranking, RankParameter, ranking_of
-from penchant.models.storage import save
 from penchant.models.validation import (
-    check_choice,
-    check_features,
-    check_row_pairs,
+    KERNEL,
+    LIKELIHOOD,
+    NONE,
+    SEED,
+    Constraints,
+    one_of,
     size_of_relations,
-    warn_constant_features,
+    whole,
 )
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 
-class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class PreferenceGP(UtilityModel):
     """Utilities of items from comparisons, with uncertainty, features and relations.
 
     One Gaussian process prior over the items' utilities: a kernel on their features plus one
@@ -62,7 +63,7 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
         a feature, up to 20 features) plus a regularised Laplacian per relation, or independent
         utilities when there is neither. `+ Independent()`, an effect of each item's own, joins
         it where many items share all their features, or where the evidence says that features
-        do not tell all (by two nats; with `optimize="evidence"`, no relations and no `rank`).
+        do not tell all (by two nats; with `optimize="evidence"`, no relations and no `max_rank`).
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" (score differences), or an instance, for example
         `Lapse(Probit())` when some answers are given at random.
@@ -73,7 +74,7 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
         log-normal prior around the starting values (a factor of 5.5 is one standard deviation)
         holds those about which the comparisons say nothing. Likelihood parameters are learned
         under "evidence" with "ep" or "exact" only.
-    rank : int or None
+    max_rank : int or None
         Bound on the rank of the prior's factor: memory O(n·rank), time O(n·rank²) a sweep.
     n_restarts : int
         Further random starts of the evidence climb.
@@ -100,7 +101,15 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
     True
     """
 
-    rank = RankParameter()
+    constraints: ClassVar[Constraints] = {
+        "kernel": NONE | KERNEL,
+        "likelihood": LIKELIHOOD,
+        "inference": one_of(RULES),
+        "optimize": NONE | one_of(("evidence", "em")),
+        "max_rank": NONE | whole(1),
+        "n_restarts": whole(0),
+        "random_state": SEED,
+    }
 
     def __init__(
         self,
@@ -109,7 +118,7 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
         likelihood: str | Likelihood = "probit",
         inference: str = "ep",
         optimize: str | None = "evidence",
-        rank: int | None = None,
+        max_rank: int | None = None,
         n_restarts: int = 0,
         random_state: RandomState = None,
     ) -> None:
@@ -117,20 +126,11 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
         self.likelihood = likelihood
         self.inference = inference
         self.optimize = optimize
-        self.rank = rank  # a descriptor: see RankParameter
+        self.max_rank = max_rank
         self.n_restarts = n_restarts
         self.random_state = random_state
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor parameters, as scikit-learn expects them."""
-        return {**super().get_params(deep), "rank": self._rank_bound}
-
-    def fit(
-        self,
-        X: FloatArray | None,
-        data: Comparisons,
-        relations: Mapping[str, Any] | None = None,
-    ) -> Self:
+    def fit(self, X: Any, data: Comparisons, relations: Mapping[str, Any] | None = None) -> Self:
         """Learn the utilities.
 
         X : (n_items, d) features in the order of `data.items`, or None.
@@ -138,103 +138,48 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
         relations : {"name": graph} between the items: a symmetric (n_items, n_items) matrix,
             dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
         """
-        check_choice(self, "inference", RULES)
-        check_choice(self, "optimize", ("evidence", "em", None))
-        X = check_features(X, data.n_items, "items")
-        graphs = as_relations(relations or {}, data.n_items)
-        likelihood = get(self.likelihood)
-        self.scaling_ = Scaling.of(X) if self.kernel is None and X is not None else None
-        edges = Edges.of(data)
-        likelihood.check(edges.outcomes)
-        nothing_links = X is None and not graphs
-        if nothing_links and (message := check_connected(data)) is not None:
-            warnings.warn(message, DataWarning, stacklevel=2)
-        if X is not None:
-            warn_constant_features(X)
-        self._begin(data.pooled() if data.user is not None else data)
-        self.n_features_in_ = 0 if X is None else X.shape[1]
-        return self._learn(Inputs(self._scaled(X), graphs, np.arange(data.n_items)), edges)
+        self._check()
+        columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
+        data = data.pooled() if data.user is not None else data
+        return self._keep(self._learned(items, data), columns, FeatureColumns(0, None))
 
-    def _learn(self, universe: Inputs, edges: Edges) -> Self:
-        problem = Problem(universe, edges, Settings(self.inference), self._rank_bound)
-        start = Hyperparameters(
-            self.kernel or utility_kernel(universe, self._rank_bound), get(self.likelihood)
-        )
-        with threads_for(len(edges.items)):
+    def _learned(self, items: Inputs, data: Comparisons) -> Learned[ItemProblem]:
+        problem = ItemProblem(items, Edges.of(data), Settings(self.inference), self.max_rank)
+        likelihood = get(self.likelihood)
+        likelihood.check(problem.edges.outcomes)
+        start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
+        with threads_for(len(problem.edges.items)):
             solution = self._solve(problem, start)
             if self.kernel is None and self.optimize == "evidence":
                 solution = with_item_effects(problem, start, solution)
-        return self._store(problem, solution)
+            learned = Learned.of(data, problem, solution)
+        if not learned.report.converged:
+            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=4)
+        return learned
 
-    def _solve(self, problem: Problem, start: Hyperparameters) -> Solution:
+    def _solve(self, problem: ItemProblem, start: ItemHyper) -> ItemSolution:
         if self.optimize is None:
             return solve(problem, start)
         if self.optimize == "em":
             return expectation_maximize(problem, start)
         return maximize(problem, start, self.n_restarts, as_rng(self.random_state))
 
-    def _store(self, problem: Problem, solution: Solution) -> Self:
-        hyper, inference = solution.hyper, solution.inference
-        self.kernel_, self.likelihood_ = hyper.kernel, hyper.likelihood
-        self.log_evidence_, self.report_ = inference.log_evidence, inference.report
-        self.sites_ = inference.sites
-        self.posterior_ = posterior_of(problem, solution)
-        self.n_unsettled_ = 0
-        if not self.report_.converged:
-            warnings.warn(self.report_.advice(), ConvergenceWarning, stacklevel=4)
-        return self
+    @property
+    def posterior_(self) -> Posterior:
+        """The posterior over the items' utilities."""
+        posterior: Posterior = self._fitted().learned.posterior
+        return posterior
 
-    def _scaled(self, X: FloatArray | None) -> FloatArray | None:
-        return X if X is None or self.scaling_ is None else self.scaling_.apply(X)
-
-    def _posterior_at(
-        self, X: FloatArray | None, relations: Mapping[str, Any] | None = None
-    ) -> Posterior:
-        """Posterior over the training items, or over new ones."""
-        check_is_fitted(self, "posterior_")
-        posterior: Posterior = self.posterior_
-        if relations is not None:
-            return self._posterior_of_new_nodes(X, relations)
-        if X is None:
-            return posterior
-        return posterior.at(Inputs(self._scaled(self._new_features(X))))
-
-    def _new_features(self, X: FloatArray) -> FloatArray:
-        X = np.asarray(X)
-        checked = check_features(X, len(X), "new items")
-        if checked is None or checked.shape[1] != self.n_features_in_:
-            raise DataError(
-                f"X has shape {X.shape}: the model was fitted on {self.n_features_in_} features an "
-                "item; give the same columns in the same order"
-            )
-        return checked
-
-    def _posterior_of_new_nodes(
-        self, X: FloatArray | None, relations: Mapping[str, Any]
-    ) -> Posterior:
-        """New nodes change the graph, so the prior is rebuilt over old and new items together.
-
-        The comparisons are the same, hence the sites are nearly so: a warm start settles them.
-        """
-        fitted: Inputs = self.posterior_.universe
-        n_old = self.comparisons_.n_items
-        n_all = size_of_relations(relations)
-        graphs = as_relations(relations, n_all)
-        features = fitted.X
-        if features is not None:
-            new = self._scaled(self._new_features(np.empty((0, 0)) if X is None else X))
-            features = np.concatenate([features, new])
-        universe = Inputs(features, graphs, np.arange(n_all))
-        problem = Problem(
-            universe, Edges.of(self.comparisons_), Settings(self.inference), self._rank_bound
-        )
-        hyper = Hyperparameters(self.kernel_, self.likelihood_)
-        extended = posterior_of(problem, solve(problem, hyper, self.sites_))
-        return extended.at(universe.take(np.arange(n_old, n_all)))
+    @property
+    def log_evidence_(self) -> float:
+        """log p(answers | hyperparameters)."""
+        return float(self._fitted().learned.log_evidence)
 
     def predict(
         self,
-        X: FloatArray | None = None,
+        X: Any = None,
+        *,
+        users: Any = None,
         return_std: bool = False,
         relations: Mapping[str, Any] | None = None,
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
@@ -242,54 +187,72 @@ class PreferenceGP(Asking, BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
         X : None for the training items, or (k, d) features of new ones; a row is a new item
             even where a training item has the same features.
+        users : one row for each, all the same: everybody is taken together.
         relations : for new items in a relational model, the graphs over the training items
             followed by the new ones.
         """
-        posterior = self._posterior_at(X, relations)
-        if return_std:
-            return posterior.mean, np.sqrt(posterior.var)
-        return posterior.mean
+        if relations is None:
+            return super().predict(X, users=users, return_std=return_std)
+        posterior = self._posterior_of_new_nodes(self._fitted(), X, relations)
+        return (posterior.mean, np.sqrt(posterior.var)) if return_std else posterior.mean
 
-    def predict_proba(self, pairs: Any, X: FloatArray | None = None) -> FloatArray:
-        """P(first preferred to second), (k,).
+    def _posterior_of_new_nodes(
+        self, fitted: Fitted, X: Any, relations: Mapping[str, Any]
+    ) -> Posterior:
+        """New nodes change the graph, so the prior is rebuilt over old and new items together.
 
-        pairs : (k, 2) item names or indices; with X given, rows of X.
+        The comparisons are the same, hence the sites are nearly so: a warm start settles them.
         """
-        posterior = self._posterior_at(X)
-        if X is None:
-            index = self.comparisons_.pair_index(pairs)
-        else:
-            index = check_row_pairs(pairs, len(posterior))
-        return posterior.prob(index[:, 0], index[:, 1])
+        learned: Learned[ItemProblem] = fitted.learned
+        known = learned.problem.universe
+        n_old, n_all = len(known), size_of_relations(relations)
+        features = known.X
+        if features is not None:
+            new = fitted.columns.rows(X, n_all - n_old, "items").X
+            features = np.concatenate([features, new])
+        universe = Inputs(features, as_relations(relations, n_all), np.arange(n_all))
+        problem = replace(learned.problem, universe=universe)
+        extended: Posterior = learned.settle(learned.data, problem).posterior
+        return extended.at(universe.take(np.arange(n_old, n_all)))
 
-    @rank.table
-    def _rank(self, level: float = 0.95, n_samples: int = 4000) -> Ranking:
-        """Items from best to worst with intervals, P(best) and rank intervals.
+    def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
+        return None if users is None else np.zeros(np.size(users), dtype=np.intp)
 
-        level : of the intervals. n_samples : joint draws behind P(best) and the rank intervals.
-        """
-        check_is_fitted(self, "posterior_")
-        return ranking_of(
-            self.posterior_, self.comparisons_.items, level, n_samples, as_rng(self.random_state)
-        )
+    def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
+        posterior: Posterior = fitted.learned.posterior
+        return posterior
 
-    def _learn_from(self, answers: Comparisons, polish: bool | None) -> None:
-        before = Learned(
-            self.comparisons_,
-            self.posterior_,
-            self.sites_,
-            self.log_evidence_,
-            self.report_,
-            self.n_unsettled_,
-        )
-        after = tell(before, answers, Settings(self.inference), self._rank_bound, polish)
-        self.comparisons_, self.posterior_, self.sites_ = after.data, after.posterior, after.sites
-        self.log_evidence_, self.report_ = after.log_evidence, after.report
-        self.n_unsettled_ = after.n_unsettled
+    def _at(self, fitted: Fitted, X: Any) -> Posterior:
+        posterior: Posterior = fitted.learned.posterior
+        return posterior if X is None else posterior.at(fitted.columns.new_items(X))
 
-    def _relearn(self) -> None:
-        self._learn(self.posterior_.universe, Edges.of(self.comparisons_))
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+        posterior = self._at(fitted, X)
+        mean, var = posterior.mean, posterior.var
+        if users is None:
+            return Normal(mean, var)
+        shape = (len(users), len(mean))
+        return Normal(np.broadcast_to(mean, shape).copy(), np.broadcast_to(var, shape).copy())
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to one file; `penchant.load(path)` reads it back."""
-        save(self, path)
+    def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
+        posterior = self._at(fitted, X)
+        return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1]))
+
+    def _told(
+        self, fitted: Fitted, answers: Comparisons, polish: bool | None
+    ) -> Learned[ItemProblem]:
+        learned: Learned[ItemProblem] = fitted.learned
+        data = learned.data.extend(answers)
+        if learned.is_absorbed(answers.n_comparisons, polish):
+            absorbed = absorb(learned, answers, data)
+            if absorbed is not None:
+                return absorbed
+        return self._without(fitted, data)
+
+    def _without(self, fitted: Fitted, data: Comparisons) -> Learned[ItemProblem]:
+        learned: Learned[ItemProblem] = fitted.learned
+        return learned.settle(data, replace(learned.problem, edges=Edges.of(data)))
+
+    def _relearned(self, fitted: Fitted) -> Learned[ItemProblem]:
+        learned: Learned[ItemProblem] = fitted.learned
+        return self._learned(learned.problem.universe, learned.data)

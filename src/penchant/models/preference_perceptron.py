@@ -1,7 +1,7 @@
 """PreferencePerceptron: learning online from improved presentations (paper 002)."""
 
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from penchant.errors import DataError
 from penchant.models.storage import save
-from penchant.models.validation import check_choice
+from penchant.models.validation import (
+    POSITIVE,
+    PROBABILITY,
+    SEED,
+    Constraints,
+    check_parameters,
+    one_of,
+    whole,
+)
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.online.checks import (
@@ -33,7 +41,7 @@ from penchant.online.perceptron import (
     swap_neighbours,
 )
 from penchant.online.rounds import Round, group, rounds_of
-from penchant.online.rule import LOSSES, UPDATES, Real, Rule, State, discounts, new_state
+from penchant.online.rule import LOSSES, UPDATES, Real, State, UpdateRule, discounts, new_state
 
 LABEL_DEPTH = 25
 """How far down the list a labelled query is read (paper 002, Section 4)."""
@@ -96,6 +104,16 @@ class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     total_: FloatArray
     n_rounds_: int
     seed_: int
+
+    constraints: ClassVar[Constraints] = {
+        "loss": one_of(LOSSES),
+        "update": one_of(UPDATES),
+        "dtype": one_of(("float64", "float32")),
+        "k": whole(1),
+        "rate": POSITIVE,
+        "exploration": PROBABILITY,
+        "random_state": SEED,
+    }
 
     def __init__(
         self,
@@ -254,21 +272,9 @@ class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             self.learn(round_.docs, presented, user(round_, presented, rng))
         return self
 
-    def _rule(self) -> Rule:
-        check_choice(self, "loss", LOSSES)
-        check_choice(self, "update", UPDATES)
-        check_choice(self, "dtype", ["float64", "float32"])
-        if not isinstance(self.k, int | np.integer) or self.k < 1:
-            raise DataError(
-                f"PreferencePerceptron: k={self.k!r}: it must be a whole number from 1, the places "
-                "of the ranking that count"
-            )
-        if not 0.0 < self.rate < np.inf or not 0.0 <= self.exploration <= 1.0:
-            raise DataError(
-                f"PreferencePerceptron: rate={self.rate!r} must be positive and "
-                f"exploration={self.exploration!r} a probability"
-            )
-        return Rule(
+    def _rule(self) -> UpdateRule:
+        check_parameters(self, self.constraints)
+        return UpdateRule(
             discounts(self.k),
             LOSSES[self.loss],
             UPDATES[self.update],
@@ -276,7 +282,7 @@ class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             self.average,
         )
 
-    def _state(self, rule: Rule, n_features: int) -> State:
+    def _state(self, rule: UpdateRule, n_features: int) -> State:
         if not hasattr(self, "coef_"):
             return new_state(rule, n_features, self.dtype)
         arrays = (self.coef_, self.log_coef_, self.squares_, self.total_)

@@ -1,4 +1,4 @@
-"""A progress bar for long fits: on a terminal, on stderr, gone when the fit is done."""
+"""Progress bars for long fits: on a terminal, on stderr, gone when the fit is done."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,9 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from penchant.gp.users.learn import Watch
+from penchant.communities.chains import Watch as SweepWatch
+from penchant.communities.samplers import ChainState
+from penchant.gp.learn import Watch
 
 
 @contextmanager
@@ -27,5 +29,20 @@ def progress_bar(title: str, shown: bool) -> Iterator[Watch | None]:
 
         def watch(n_evaluations: int, value: float) -> None:
             bar.update(task, n=n_evaluations, value=f"{value:,.1f}")
+
+        yield watch
+
+
+@contextmanager
+def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[SweepWatch]:
+    """What to tell of each of `n_sweeps` sweeps; where nobody would see it, nothing is drawn."""
+    console = Console(stderr=True)
+    hidden = not (shown and console.is_terminal)
+    with Progress(console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task("sampling communities", total=n_sweeps)
+
+        def watch(state: ChainState) -> None:
+            told = f"chain {state.seed[-1] + 1}: {len(state.utilities)} communities"
+            bar.update(task, advance=1, description=told)
 
         yield watch

@@ -1,11 +1,11 @@
 """RankRLS: regularised least squares on score differences."""
 
-from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 
-from penchant.errors import DataError
 from penchant.models._ranking_base import KernelParameter, KernelRanker, LinearScore
+from penchant.models.validation import POSITIVE, SEED, Constraints, one_of
 from penchant.numerics.random import RandomState
 from penchant.numerics.types import FloatArray
 from penchant.ranking import PreferenceGraph, leave_out_error, ridge_path
@@ -51,6 +51,8 @@ class RankRLS(KernelRanker):
     1.0
     """
 
+    constraints: ClassVar[Constraints] = {"alpha": one_of(("cv",)) | POSITIVE, "random_state": SEED}
+
     def __init__(
         self,
         kernel: KernelParameter = None,
@@ -63,12 +65,6 @@ class RankRLS(KernelRanker):
         self.alpha = alpha
         self.n_landmarks = n_landmarks
         self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        if self.alpha == "cv":
-            return
-        if not isinstance(self.alpha, Real) or not 0 < float(self.alpha) < np.inf:
-            raise DataError(f"RankRLS: alpha={self.alpha!r}: it must be positive, or 'cv'")
 
     def _learn(self, features: FloatArray, graph: PreferenceGraph) -> LinearScore:
         path = ridge_path(features, graph)

@@ -1,13 +1,12 @@
 """RankSVM: large-margin ranking from pairs."""
 
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from penchant.errors import DataError
 from penchant.kernels import Linear
 from penchant.models._ranking_base import KernelParameter, KernelRanker, LinearScore
+from penchant.models.validation import POSITIVE, SEED, Constraints, whole
 from penchant.numerics.random import RandomState
 from penchant.ranking import FeatureMap, PreferenceGraph, fit_rank_svm, training_pairs
 
@@ -57,6 +56,14 @@ class RankSVM(KernelRanker):
     array([1, 2, 0])
     """
 
+    constraints: ClassVar[Constraints] = {
+        "C": POSITIVE,
+        "tol": POSITIVE,
+        "max_iter": whole(1),
+        "max_pairs": whole(1),
+        "random_state": SEED,
+    }
+
     def __init__(
         self,
         kernel: KernelParameter = None,
@@ -75,12 +82,6 @@ class RankSVM(KernelRanker):
         self.max_iter = max_iter
         self.n_landmarks = n_landmarks
         self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        for name in ("C", "tol", "max_iter", "max_pairs"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-                raise DataError(f"RankSVM: {name}={value!r}: it must be a positive number")
 
     def _features(self, kernel: Any, X: Any) -> tuple[FeatureMap | None, Any]:
         if isinstance(kernel, Linear):  # any shape: the solver only multiplies by X

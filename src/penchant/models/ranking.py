@@ -1,21 +1,24 @@
 """The table that `rank()` returns."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import MethodType
+from html import escape
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 from scipy.special import ndtri
 
-from penchant.gp import Posterior
-from penchant.gp.summary import summarize_ranks
+from penchant.ask import Belief
+from penchant.data import Comparisons
+from penchant.gp.posterior import summarize_ranks
+from penchant.numerics.types import FloatArray
 
 
 class RankedItem(NamedTuple):
     """One row of a ranking: an item, its utility with interval, and how sure its place is.
 
     low, high: interval of the utility, the open common level of all utilities left out.
+    comparisons, wins: how often it was compared, and preferred; a tie is half a win.
     """
 
     rank: int
@@ -26,6 +29,8 @@ class RankedItem(NamedTuple):
     prob_best: float
     rank_low: int
     rank_high: int
+    comparisons: int = 0
+    wins: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -34,12 +39,12 @@ class Ranking(Sequence[RankedItem]):
 
     Rows by position, columns by name; prints as a table.
 
-    >>> table = Ranking((RankedItem(1, "tea", 0.8, 0.1, 1.5, 0.9, 1, 2),), level=0.95)
+    >>> table = Ranking((RankedItem(1, "tea", 0.8, 0.1, 1.5, 0.9, 1, 2, 4, 3.0),), level=0.95)
     >>> table[0].item, table["utility"]
     ('tea', array([0.8]))
     >>> print(table)
-    rank  item  utility  95 % interval   P(best)  rank interval
-       1  tea     +0.80  [+0.10, +1.50]    0.900            1–2
+    rank  item  utility  95 % interval   P(best)  rank interval  comparisons  wins
+       1  tea     +0.80  [+0.10, +1.50]    0.900            1–2            4     3
     """
 
     rows: tuple[RankedItem, ...]
@@ -65,42 +70,109 @@ class Ranking(Sequence[RankedItem]):
         return iter(self.rows)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Rows as plain dictionaries: `pandas.DataFrame(ranking.to_dicts())` works."""
+        """Rows as plain dictionaries."""
         return [row._asdict() for row in self.rows]
 
-    def __str__(self) -> str:
-        width = max([4, *(len(str(row.item)) for row in self.rows)])
+    def to_pandas(self) -> Any:
+        """A pandas data frame, one row an item."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dicts(), columns=list(RankedItem._fields))
+
+    def to_polars(self) -> Any:
+        """A polars data frame, one row an item."""
+        import polars
+
+        return polars.DataFrame(self.to_dicts())
+
+    def to_markdown(self) -> str:
+        """A Markdown table."""
+        header, *rows = self._cells()
+        lines = [header, ["---"] * len(header), *rows]
+        return "\n".join(
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+        )
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._cells()
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _cells(self) -> list[list[str]]:
+        """Header and rows as text."""
         interval = f"{100 * self.level:.3g} % interval"
-        lines = [
-            f"rank  {'item':<{width}}  utility  {interval:<16}P(best)  rank interval",
+        header = ["rank", "item", "utility", interval, "P(best)", "rank interval"]
+        rows = [
+            [
+                str(row.rank),
+                str(row.item),
+                f"{row.utility:+.2f}",
+                f"[{row.low:+.2f}, {row.high:+.2f}]",
+                f"{row.prob_best:.3f}",
+                f"{row.rank_low}–{row.rank_high}",
+                str(row.comparisons),
+                f"{row.wins:g}",
+            ]
+            for row in self.rows
         ]
-        for row in self.rows:
-            bounds = f"[{row.low:+.2f}, {row.high:+.2f}]"
-            places = f"{row.rank_low}–{row.rank_high}"
-            lines.append(
-                f"{row.rank:>4}  {row.item!s:<{width}}  {row.utility:>+7.2f}  {bounds:<16}"
-                f"{row.prob_best:>7.3f}  {places:>13}"
-            )
+        return [[*header, "comparisons", "wins"], *rows]
+
+    def __str__(self) -> str:
+        cells = self._cells()
+        widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+        lines = (
+            "  ".join(
+                cell.ljust(width) if i in (1, 3) else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in cells
+        )
         return "\n".join(lines)
 
     __repr__ = __str__
 
 
+class Tally(NamedTuple):
+    """(n,) how often each item was compared, and how often it won, ties counting half."""
+
+    compared: FloatArray
+    wins: FloatArray
+
+    @classmethod
+    def of(cls, data: Comparisons) -> "Tally":
+        """Of all comparisons."""
+        return cls.counted(data, data.count.astype(float), data.n_items)
+
+    @classmethod
+    def counted(cls, answers: Any, count: FloatArray, n_items: int) -> "Tally":
+        """Of answers with `winner`, `loser` and `tie`, each given `count` times."""
+        winner, loser = answers.winner, answers.loser
+        half = np.zeros(len(winner)) if answers.tie is None else 0.5 * answers.tie
+        won = np.bincount(winner, (1.0 - half) * count, n_items)
+        shared = np.bincount(loser, half * count, n_items)
+        met = np.bincount(winner, count, n_items) + np.bincount(loser, count, n_items)
+        return cls(met.astype(np.float64), (won + shared).astype(np.float64))
+
+
 def ranking_of(
-    posterior: Posterior,
+    belief: Belief,
     items: Sequence[Any],
+    tally: Tally,
     level: float,
     n_samples: int,
     rng: np.random.Generator,
 ) -> Ranking:
-    """Sort the posterior's items by mean utility and say how sure each place is.
+    """Sort the items by mean utility and say how sure each place is.
 
     Intervals are those of a utility relative to the average item: comparisons leave the common
     level of all utilities open, and that uncertainty is nobody's question.
     """
-    ranks = summarize_ranks(posterior, level, n_samples, rng)
-    reach = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(posterior.contrast_var)
-    mean = posterior.mean
+    ranks = summarize_ranks(belief, level, n_samples, rng)
+    reach = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(belief.contrast_var)
+    mean = belief.mean
     order = np.argsort(-mean, kind="stable")
     rows = tuple(
         RankedItem(
@@ -112,27 +184,9 @@ def ranking_of(
             prob_best=float(ranks.prob_best[i]),
             rank_low=int(ranks.rank_low[i]),
             rank_high=int(ranks.rank_high[i]),
+            comparisons=round(float(tally.compared[i])),
+            wins=round(float(tally.wins[i]), 1),
         )
         for place, i in enumerate(order, start=1)
     )
     return Ranking(rows, level)
-
-
-class RankParameter:
-    """Lets an estimator have both a parameter `rank` (a bound) and a method `rank()` (a table).
-
-    scikit-learn sets parameters as attributes, which would hide a method of the same name: this
-    descriptor stores what is set and answers reads with the method.
-    """
-
-    def table(self, method: Callable[..., Ranking]) -> Callable[..., Ranking]:
-        """Decorator: the method that `estimator.rank(...)` calls."""
-        self.method = method
-        self.__doc__ = method.__doc__
-        return method
-
-    def __get__(self, estimator: Any, owner: type) -> Any:
-        return self.method if estimator is None else MethodType(self.method, estimator)
-
-    def __set__(self, estimator: Any, bound: int | None) -> None:
-        estimator._rank_bound = bound

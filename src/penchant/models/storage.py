@@ -1,8 +1,8 @@
 """Saving and loading fitted models: one zip of JSON and arrays, no pickle.
 
 A value is a JSON scalar, a list, a dictionary, or one of: an array, a sparse matrix, a tuple, a
-random generator, a dataclass or an estimator of penchant. Classes are found in an allow-list by
-name, so a file can only ever make objects of this package.
+random generator, an estimator, or one of the kinds of `models.schema`. A file can only ever make
+objects of this package.
 """
 
 import io
@@ -11,20 +11,17 @@ import math
 import os
 import zipfile
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from penchant.data.files import whole_file
 from penchant.errors import DataError
-from penchant.models.registry import estimator_classes, value_classes
-
-FORMAT = "penchant model"
-VERSION = 1
+from penchant.models.migrate import MIGRATIONS
+from penchant.models.schema import FORMAT, VERSION, estimator_classes, kind_called, kind_of
 
 
 def save(model: BaseEstimator, path: str | PathLike[str]) -> None:
@@ -40,30 +37,25 @@ def save(model: BaseEstimator, path: str | PathLike[str]) -> None:
     """
     shelf = _Shelf()
     header = {"format": FORMAT, "version": VERSION, "model": _encode(model, shelf)}
-    target = Path(path)
-    scratch = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        with zipfile.ZipFile(scratch, "w") as archive:
-            archive.writestr("model.json", json.dumps(header, allow_nan=False))
-            for k, array in enumerate(shelf.arrays):
-                with archive.open(f"{k}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
-        os.replace(scratch, target)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("model.json", json.dumps(header, allow_nan=False))
+        for k, array in enumerate(shelf.arrays):
+            with archive.open(f"{k}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Read a model that `save` wrote. A damaged or foreign file is a DataError."""
+    """Read a model that `save` wrote, in this version or an earlier one.
+
+    A damaged or foreign file is a DataError.
+    """
     name = os.fspath(path)
     try:
         with zipfile.ZipFile(name) as archive:
             if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
                 raise DataError(f"{name} holds compressed members: it is not a penchant model")
-            header = json.loads(archive.read("model.json"))
-            _check_header(header, name)
-            return _decode(header["model"], _Reader(archive))
+            model = _migrated(json.loads(archive.read("model.json")), name)
+            return _Reader(archive, model).value(model)
     except FileNotFoundError:
         raise DataError(f"there is no file {name}: check the path") from None
     except DataError:
@@ -75,14 +67,19 @@ def load(path: str | PathLike[str]) -> Any:
         ) from None
 
 
-def _check_header(header: Any, name: str) -> None:
+def _migrated(header: Any, name: str) -> Any:
+    """The model's tree, brought to this version."""
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise DataError(f"{name} is not a penchant model: its header says something else")
-    if header.get("version") != VERSION:
+    version, tree = header.get("version"), header["model"]
+    while version in MIGRATIONS:
+        tree, version = MIGRATIONS[version](tree), version + 1
+    if version != VERSION:
         raise DataError(
             f"{name} was written in format version {header.get('version')!r} and this penchant "
-            f"reads version {VERSION}: install the penchant that wrote it"
+            f"reads versions 1 to {VERSION}: install the penchant that wrote it"
         )
+    return tree
 
 
 class _Shelf:
@@ -92,24 +89,14 @@ class _Shelf:
         self.arrays: list[np.ndarray[Any, Any]] = []
         self.positions: dict[int, int] = {}
         self.objects: dict[int, int] = {}
+        self.alive: list[Any] = []
+        """Objects made while writing; an identity holds only as long as they do."""
 
     def place(self, array: np.ndarray[Any, Any]) -> int:
         if id(array) not in self.positions:
             self.positions[id(array)] = len(self.arrays)
             self.arrays.append(array)
         return self.positions[id(array)]
-
-
-class _Reader:
-    """The archive being read, and the objects read so far by number."""
-
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self.archive = archive
-        self.objects: dict[int, Any] = {}
-
-    def array(self, number: int) -> Any:
-        content = io.BytesIO(self.archive.read(f"{number}.npy"))
-        return np.load(content, allow_pickle=False)
 
 
 def _encode(value: Any, shelf: _Shelf) -> Any:
@@ -125,8 +112,9 @@ def _encode(value: Any, shelf: _Shelf) -> Any:
         return {"$array": shelf.place(value)}
     if sparse.issparse(value):
         csr = value.tocsr()
-        parts = [_encode(part, shelf) for part in (csr.data, csr.indices, csr.indptr)]
-        return {"$sparse": parts, "shape": list(csr.shape)}
+        parts = (csr.data, csr.indices, csr.indptr)
+        shelf.alive.append(csr)
+        return {"$sparse": [_encode(part, shelf) for part in parts], "shape": list(csr.shape)}
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return {"$tuple": [_encode(part, shelf) for part in value]}
     if isinstance(value, list):
@@ -139,8 +127,8 @@ def _encode(value: Any, shelf: _Shelf) -> Any:
 
 
 def _encode_object(value: Any, shelf: _Shelf) -> Any:
-    name, kind = type(value).__name__, type(value)
-    if estimator_classes().get(name) is kind:
+    name, cls = type(value).__name__, type(value)
+    if estimator_classes().get(name) is cls:
         state = {key: v for key, v in vars(value).items() if key.endswith("_")}
         params = value.get_params(deep=False)
         return {
@@ -148,67 +136,92 @@ def _encode_object(value: Any, shelf: _Shelf) -> Any:
             "params": {key: _encode(v, shelf) for key, v in params.items()},
             "state": {key: _encode(v, shelf) for key, v in state.items()},
         }
-    if value_classes().get(name) is kind:
-        if id(value) in shelf.objects:
-            return {"$same": shelf.objects[id(value)]}
-        number = shelf.objects[id(value)] = len(shelf.objects)
-        return {
-            "$class": name,
-            "number": number,
-            "fields": {key: _encode(getattr(value, key), shelf) for key in _field_names(value)},
-        }
-    raise DataError(
-        f"a value of type {type(value).__module__}.{name} cannot be saved: models with custom "
-        "callables or foreign objects have to be rebuilt in code"
-    )
+    if id(value) in shelf.objects:
+        return {"$same": shelf.objects[id(value)]}
+    found = kind_of(value)
+    if found is None:
+        raise DataError(
+            f"a value of type {type(value).__module__}.{name} cannot be saved: models with custom "
+            "callables or foreign objects have to be rebuilt in code"
+        )
+    number = shelf.objects[id(value)] = len(shelf.objects)
+    fields = found[1].taken(value)
+    shelf.alive.append(fields)
+    encoded = {key: _encode(part, shelf) for key, part in fields.items()}
+    return {"$kind": found[0], "number": number, "fields": encoded}
 
 
-def _field_names(value: Any) -> list[str]:
-    if is_dataclass(value):
-        return [field.name for field in fields(value) if field.init]
-    return list(value._fields)  # a NamedTuple
+class _Reader:
+    """The archive being read: objects that were shared are made once."""
+
+    def __init__(self, archive: zipfile.ZipFile, tree: Any) -> None:
+        self.archive = archive
+        self.numbered: dict[int, Any] = {}
+        self.objects: dict[int, Any] = {}
+        self._number(tree)
+
+    def _number(self, tree: Any) -> None:
+        """Find the objects that may be referred to, wherever they stand."""
+        branches = tree.values() if isinstance(tree, dict) else tree
+        if isinstance(tree, dict) and "$kind" in tree:
+            self.numbered[int(tree["number"])] = tree
+        if isinstance(tree, dict | list):
+            for branch in branches:
+                self._number(branch)
+
+    def value(self, tree: Any) -> Any:
+        if isinstance(tree, list):
+            return [self.value(part) for part in tree]
+        if not isinstance(tree, dict):
+            return tree
+        if "$kind" in tree:
+            return self._object(int(tree["number"]))
+        if "$same" in tree:
+            return self._object(int(tree["$same"]))
+        if "$estimator" in tree:
+            return self._estimator(tree)
+        return self._plain(tree)
+
+    def _plain(self, tree: dict[str, Any]) -> Any:
+        if "$float" in tree:
+            return float(tree["$float"])
+        if "$array" in tree:
+            content = io.BytesIO(self.archive.read(f"{int(tree['$array'])}.npy"))
+            return np.load(content, allow_pickle=False)
+        if "$objects" in tree:
+            return np.array(self.value(tree["$objects"]), dtype=object)
+        if "$sparse" in tree:
+            parts = tuple(self.value(part) for part in tree["$sparse"])
+            matrix = sparse.csr_array(parts, shape=tuple(tree["shape"]))
+            matrix.check_format(full_check=True)
+            return matrix
+        if "$tuple" in tree:
+            return tuple(self.value(part) for part in tree["$tuple"])
+        if "$dict" in tree:
+            return {key: self.value(part) for key, part in tree["$dict"]}
+        return _generator(tree["$generator"])
+
+    def _object(self, number: int) -> Any:
+        if number not in self.objects:
+            tree = self.numbered.pop(number)  # an object inside itself is no model of ours
+            kind = kind_called(tree["$kind"])
+            values = {key: self.value(part) for key, part in tree["fields"].items()}
+            self.objects[number] = kind.made(values)
+        return self.objects[number]
+
+    def _estimator(self, tree: dict[str, Any]) -> Any:
+        cls = estimator_classes()[tree["$estimator"]]
+        model = cls(**{key: self.value(part) for key, part in tree["params"].items()})
+        for key, part in tree["state"].items():
+            if not key.endswith("_") or key.startswith("_"):
+                raise DataError(f"unexpected attribute {key!r} in the file")
+            setattr(model, key, self.value(part))
+        return model
 
 
-def _decode(tree: Any, reader: _Reader) -> Any:
-    if isinstance(tree, list):
-        return [_decode(part, reader) for part in tree]
-    if not isinstance(tree, dict):
-        return tree
-    if "$float" in tree:
-        return float(tree["$float"])
-    if "$array" in tree:
-        return reader.array(int(tree["$array"]))
-    if "$objects" in tree:
-        return np.array(_decode(tree["$objects"], reader), dtype=object)
-    if "$sparse" in tree:
-        parts = tuple(_decode(part, reader) for part in tree["$sparse"])
-        return sparse.csr_array(parts, shape=tuple(tree["shape"]))
-    if "$tuple" in tree:
-        return tuple(_decode(part, reader) for part in tree["$tuple"])
-    if "$dict" in tree:
-        return {key: _decode(part, reader) for key, part in tree["$dict"]}
-    if "$generator" in tree:
-        state = tree["$generator"]
-        if state["bit_generator"] != "PCG64":
-            raise DataError(f"unknown random generator {state['bit_generator']!r} in the file")
-        bits = np.random.PCG64()
-        bits.state = state
-        return np.random.Generator(bits)
-    if "$same" in tree:
-        return reader.objects[tree["$same"]]
-    if "$class" in tree:
-        cls = value_classes()[tree["$class"]]
-        value = cls(**{key: _decode(part, reader) for key, part in tree["fields"].items()})
-        reader.objects[tree["number"]] = value
-        return value
-    return _decode_estimator(tree, reader)
-
-
-def _decode_estimator(tree: dict[str, Any], reader: _Reader) -> Any:
-    cls = estimator_classes()[tree["$estimator"]]
-    model = cls(**{key: _decode(part, reader) for key, part in tree["params"].items()})
-    for key, part in tree["state"].items():
-        if not key.endswith("_") or key.startswith("_"):
-            raise DataError(f"unexpected attribute {key!r} in the file")
-        setattr(model, key, _decode(part, reader))
-    return model
+def _generator(state: dict[str, Any]) -> np.random.Generator:
+    if state["bit_generator"] != "PCG64":
+        raise DataError(f"unknown random generator {state['bit_generator']!r} in the file")
+    bits = np.random.PCG64()
+    bits.state = state  # type: ignore[assignment]
+    return np.random.Generator(bits)

@@ -1,24 +1,101 @@
 """Checks that estimators share. Messages say what, what it got, what it must be, what to try."""
 
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from penchant.errors import DataError, DataWarning
+from penchant.kernels import Kernel
+from penchant.likelihoods import Likelihood, known_likelihoods
 from penchant.numerics.types import FloatArray, IntArray
 
 
-def check_choice(estimator: Any, name: str, choices: Iterable[Any]) -> None:
-    """The estimator's parameter must be one of the choices."""
-    value, allowed = getattr(estimator, name), list(choices)
-    if value not in allowed:
-        raise DataError(
-            f"{type(estimator).__name__}: {name}={value!r}: it must be one of "
-            f"{', '.join(map(repr, allowed))}"
+class Constraint(NamedTuple):
+    """What a parameter must be, in words and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+    def __or__(self, other: "Constraint") -> "Constraint":  # type: ignore[override]
+        return Constraint(
+            f"{self.words}, or {other.words}", lambda value: self.holds(value) or other.holds(value)
         )
+
+
+Constraints = Mapping[str, Constraint]
+
+NONE = Constraint("None", lambda value: value is None)
+YES_OR_NO = Constraint("True or False", lambda value: isinstance(value, bool | np.bool_))
+KERNEL = Constraint("a kernel such as RBF()", lambda value: isinstance(value, Kernel))
+SEED = Constraint(
+    "None, a whole number of at least 0, or a numpy Generator",
+    lambda value: (
+        value is None or isinstance(value, np.random.Generator) or (_is_whole(value) and value >= 0)
+    ),
+)
+LIKELIHOOD = Constraint(
+    "the name of a likelihood ('probit', 'logit', 'ties', 'gaussian'), or an instance such as "
+    "Ties(threshold=0.3)",
+    lambda value: (
+        isinstance(value, Likelihood) or (isinstance(value, str) and value in known_likelihoods())
+    ),
+)
+
+
+def one_of(choices: Collection[Any]) -> Constraint:
+    """One of some names; read when it is checked, so that a registry may grow."""
+    listed = ", ".join(map(repr, choices))
+    return Constraint(
+        listed if len(choices) == 1 else f"one of {listed}",
+        lambda value: isinstance(value, str) and value in choices,
+    )
+
+
+def whole(least: int) -> Constraint:
+    """A whole number."""
+    return Constraint(
+        f"a whole number of at least {least}", lambda value: _is_whole(value) and value >= least
+    )
+
+
+def between(low: float, high: float) -> Constraint:
+    """A number strictly inside an interval."""
+    return Constraint(
+        f"a number strictly between {low:g} and {high:g}",
+        lambda value: _is_number(value) and low < value < high,
+    )
+
+
+POSITIVE = Constraint(
+    "a positive, finite number", lambda value: _is_number(value) and 0 < float(value) < np.inf
+)
+PROBABILITY = Constraint(
+    "a number from 0 to 1", lambda value: _is_number(value) and 0.0 <= value <= 1.0
+)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def check_parameters(owner: Any, constraints: Constraints) -> None:
+    """Every parameter of an estimator must be what its constraint says."""
+    for name, constraint in constraints.items():
+        check_argument(type(owner).__name__, name, getattr(owner, name), constraint)
+
+
+def check_argument(owner: str, name: str, value: Any, constraint: Constraint) -> None:
+    """One argument of something; the one message shape for them all."""
+    if not constraint.holds(value):
+        raise DataError(f"{owner}: {name}={value!r}: it must be {constraint.words}")
 
 
 def check_features(X: Any, n: int, what: str) -> FloatArray | None:
@@ -64,7 +141,7 @@ def warn_constant_features(X: FloatArray) -> None:
             f"feature columns {listed} of X are constant: they carry no information about "
             "preference and can be dropped",
             DataWarning,
-            stacklevel=3,
+            stacklevel=5,
         )
 
 
@@ -90,3 +167,17 @@ def size_of_relations(relations: Mapping[str, Any]) -> int:
             "followed by the new ones"
         )
     return int(sizes.pop())
+
+
+def one_user_a_pair(users: IntArray, n_pairs: int) -> IntArray:
+    """(n_pairs,) users: the same one for all pairs, or one for each.
+
+    >>> one_user_a_pair(np.array([4]), 3).tolist()
+    [4, 4, 4]
+    """
+    if len(users) not in (1, n_pairs):
+        raise DataError(
+            f"there are {n_pairs} pairs and {len(users)} users: give one user for all pairs, or "
+            "one for each"
+        )
+    return np.broadcast_to(users, n_pairs)

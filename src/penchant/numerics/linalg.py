@@ -146,6 +146,8 @@ def solve_lower(
 
 def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
     """A @ B for matrices, or a matrix and a vector, in SciPy's BLAS; no copies for either order."""
+    if not A.size or not B.size:  # BLAS refuses what is empty
+        return np.zeros((*A.shape[:1], *B.shape[1:]))
     a, trans_a = (A, 0) if A.flags.f_contiguous else (A.T, 1)
     if B.ndim == 1:
         product: FloatArray = blas.dgemv(1.0, a, B, trans=trans_a)
@@ -197,3 +199,61 @@ def trapezoid_product(rows: FloatArray, other: FloatArray) -> FloatArray:
 def log_det_lower(lower: FloatArray) -> float:
     """log |L Lᵀ| from the lower factor."""
     return float(2.0 * np.log(np.diagonal(lower)).sum())
+
+
+# Stacks: (k, p, q) arrays, one small matrix a user; every routine works on all of them at once.
+
+
+def multiply_stack(A: FloatArray, B: FloatArray) -> FloatArray:
+    """A @ B for each pair of matrices; a stack of one serves all of the other."""
+    product: FloatArray = np.matmul(A, B)
+    return product
+
+
+def apply_stack(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """(k, p) products of (k, p, q) matrices and (k, q) vectors."""
+    product: FloatArray = np.matmul(matrices, vectors[..., None])[..., 0]
+    return product
+
+
+def cholesky_stack(A: FloatArray, what: str) -> FloatArray:
+    """Lower Cholesky factors (k, p, p); a matrix that has none is a NumericalError about `what`."""
+    try:
+        lower: FloatArray = np.asarray(np.linalg.cholesky(A), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        raise NumericalError(
+            f"{what} is not positive definite; use a log-concave likelihood or lower the kernel's "
+            "variance"
+        ) from None
+    return lower
+
+
+def solve_stack(A: FloatArray, B: FloatArray) -> FloatArray:
+    """A⁻¹ B for each of the matrices (k, p, p) and (k, p, q)."""
+    every = np.broadcast_to(B, (len(A), *B.shape[1:]))
+    return np.asarray(np.linalg.solve(A, every), dtype=np.float64)
+
+
+def square_root_stack(K: FloatArray) -> FloatArray:
+    """(k, p, p) factors F with F Fᵀ = K of positive semidefinite matrices."""
+    values, vectors = np.linalg.eigh(K)
+    roots: FloatArray = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return roots
+
+
+def triangle_stack(F: FloatArray) -> FloatArray:
+    """(k, p, min(p, q)) factors with the same F Fᵀ: rows turned into a triangle if they are few."""
+    if F.shape[1] >= F.shape[2]:
+        return F
+    triangle: FloatArray = np.asarray(np.linalg.qr(F.transpose(0, 2, 1), mode="r"))
+    return triangle.transpose(0, 2, 1)
+
+
+def transpose_stack(A: FloatArray) -> FloatArray:
+    """The transpose of each matrix, without copying."""
+    return A.transpose(0, 2, 1)
+
+
+def solve_square(A: FloatArray, b: FloatArray) -> FloatArray:
+    """A⁻¹ b for a general square matrix."""
+    return np.asarray(np.linalg.solve(A, b), dtype=np.float64)

@@ -15,6 +15,8 @@ VALUE_TOLERANCE, SLOPE_TOLERANCE = 1e-6, 1e-5
 """Of a step's gain relative to the value, and of the slope relative to the first one."""
 LEAST_SHARE = 1e-6
 """Of a step: shorter ones are not tried."""
+PRIOR_SPREAD = 1.7
+"""Standard deviation of a log-parameter a priori: a factor of 5.5 either way."""
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 Move = tuple[FloatArray, FloatArray]
@@ -108,3 +110,15 @@ def _descend(
         # the parabola through the values and the slope, kept within sense
         share *= float(np.clip(-0.5 * promised / (new_value - value - promised), 0.1, 0.5))
     return None
+
+
+def weak_prior(
+    theta: FloatArray, centre: FloatArray, spread: float = PRIOR_SPREAD
+) -> tuple[float, FloatArray]:
+    """Weak normal prior of log-parameters around their start, and its slope.
+
+    A handful of consistent answers leaves the evidence flat (it rises for ever, ever less, with
+    the kernel's variance): what the data do not settle stays near where it began.
+    """
+    z = (theta - centre) / spread
+    return -0.5 * float(z @ z), -z / spread

@@ -11,7 +11,7 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.online.rule import Real, Rule, State
+from penchant.online.rule import Real, State, UpdateRule
 
 FeatureMap = Callable[[Any, IntArray], Real]
 """φ(docs, order) → (d,): the joint features of documents placed in an order."""
@@ -61,26 +61,26 @@ def swap_neighbours(order: IntArray, probability: float, rng: np.random.Generato
     return swapped
 
 
-def learn_differences(rule: Rule, state: State, deltas: Real) -> State:
+def learn_differences(rule: UpdateRule, state: State, deltas: Real) -> State:
     """Learn rounds from their feature differences Δ = φ(x, ȳ) − φ(x, y), (T, d), any φ."""
-    from penchant.online import kernels  # brings numba, which only the loops need
+    from penchant.online import compiled  # brings numba, which only the loops need
 
     after = _copy(state)
-    return _check(after, kernels.learn_differences(rule, after, deltas), len(deltas))
+    return _check(after, compiled.learn_differences(rule, after, deltas), len(deltas))
 
 
 def learn_logged(
-    rule: Rule, state: State, docs: Real, presented: IntArray, feedback: IntArray
+    rule: UpdateRule, state: State, docs: Real, presented: IntArray, feedback: IntArray
 ) -> State:
     """Learn T rounds of n documents, (T, n, d), whose orders, (T, ≥ min(k, n)), are known."""
-    from penchant.online import kernels
+    from penchant.online import compiled
 
     after = _copy(state)
-    return _check(after, kernels.learn_logged(rule, after, docs, presented, feedback), len(docs))
+    return _check(after, compiled.learn_logged(rule, after, docs, presented, feedback), len(docs))
 
 
 def learn_graded(
-    rule: Rule, state: State, docs: Real, starts: IntArray, grades: FloatArray, depth: int
+    rule: UpdateRule, state: State, docs: Real, starts: IntArray, grades: FloatArray, depth: int
 ) -> State:
     """Learn from graded documents, (N, d), one round per block between `starts`.
 
@@ -88,19 +88,21 @@ def learn_graded(
     best-graded of the first `depth` presented documents to the top, equal grades in presented
     order.
     """
-    from penchant.online import kernels
+    from penchant.online import compiled
 
     after = _copy(state)
-    n_learned = kernels.learn_graded(rule, after, docs, starts, grades, depth)
+    n_learned = compiled.learn_graded(rule, after, docs, starts, grades, depth)
     return _check(after, n_learned, starts.size - 1)
 
 
-def learn_pairs(rule: Rule, state: State, docs: Real, winner: IntArray, loser: IntArray) -> State:
+def learn_pairs(
+    rule: UpdateRule, state: State, docs: Real, winner: IntArray, loser: IntArray
+) -> State:
     """Learn rounds of two documents, given as row numbers: Δ = x_winner − x_loser."""
-    from penchant.online import kernels
+    from penchant.online import compiled
 
     after = _copy(state)
-    n_learned = kernels.learn_pairs(rule, after, docs, winner, loser)
+    n_learned = compiled.learn_pairs(rule, after, docs, winner, loser)
     return _check(after, n_learned, winner.size)
 
 

@@ -20,7 +20,7 @@ ADDITIVE, ADAPTIVE, EXPONENTIATED = range(3)
 UPDATES = {"additive": ADDITIVE, "adaptive": ADAPTIVE, "exponentiated": EXPONENTIATED}
 
 
-class Rule(NamedTuple):
+class UpdateRule(NamedTuple):
     """How one round changes the weights.
 
     The difference Δ = φ(x, ȳ) − φ(x, y) pulls the weights by `rate` times −ℓ'(wᵀΔ), where the
@@ -63,7 +63,7 @@ def discounts(k: int) -> FloatArray:
     return discount
 
 
-def new_state(rule: Rule, n_features: int, dtype: DTypeLike) -> State:
+def new_state(rule: UpdateRule, n_features: int, dtype: DTypeLike) -> State:
     """Return the state before the first round: w = 0, or the uniform combination.
 
     Sums over all rounds are kept in double precision whatever the weights are in: a million

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from penchant.gp import Settings
+from penchant.gp import Settings, UserHyper, UserProblem, solve
 from penchant.gp.users.fold_in import fold_in
-from penchant.gp.users.model import Hyperparameters, Problem, posteriors_of, solve
 from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, Constant, Inputs
 from penchant.likelihoods import Outcomes, Probit
@@ -16,9 +15,9 @@ PRECISE = Settings(tolerance=1e-11, max_sweeps=1000)
 
 @pytest.fixture(params=[Constant(1.0), 1.0 + RBF((1.0, 2.0), 0.7)], ids=repr)
 def fitted(request, study):
-    problem = Problem.of(study.items, study.users, study.votes, PRECISE)
-    hyper = Hyperparameters(RBF((0.8, 1.4), 2.0), request.param, SHARING, Probit())
-    return problem, hyper, posteriors_of(problem, solve(problem, hyper))
+    problem = UserProblem.of(study.items, study.users, study.votes, PRECISE)
+    hyper = UserHyper(RBF((0.8, 1.4), 2.0), request.param, SHARING, Probit())
+    return problem, hyper, problem.posterior(solve(problem, hyper))
 
 
 def newcomers_votes():
@@ -30,8 +29,8 @@ def test_cold_users_equal_silent_users_of_a_joint_fit(fitted, study, rng):
     _, hyper, posteriors = fitted
     new = rng.standard_normal((2, 2))
     everybody = Inputs(np.concatenate([study.users.X, new]), index=np.arange(N_USERS + 2))
-    joint = Problem.of(study.items, everybody, study.votes, PRECISE)
-    expected = posteriors_of(joint, solve(joint, hyper)).utilities(np.array([7, 8]))
+    joint = UserProblem.of(study.items, everybody, study.votes, PRECISE)
+    expected = joint.posterior(solve(joint, hyper)).utilities(np.array([7, 8]))
     got = posteriors.with_users(Inputs(new)).utilities(np.array([7, 8]))
     np.testing.assert_allclose(got.mean, expected.mean, atol=1e-7)
     np.testing.assert_allclose(got.var, expected.var, atol=1e-7)
@@ -48,9 +47,9 @@ def test_one_newcomer_folded_in_is_near_a_refit_and_leaves_the_others_alone(fitt
     names = ("user", "winner", "loser", "count")
     joined = [np.concatenate([getattr(v, name) for v in (study.votes, more)]) for name in names]
     everybody = Inputs(np.concatenate([study.users.X, new.X]), index=np.arange(N_USERS + 1))
-    joint = Problem.of(study.items, everybody, Votes(*joined, Outcomes()), PRECISE)
+    joint = UserProblem.of(study.items, everybody, Votes(*joined, Outcomes()), PRECISE)
     newcomer = np.array([N_USERS])
-    refit = posteriors_of(joint, solve(joint, hyper)).utilities(newcomer)
+    refit = joint.posterior(solve(joint, hyper)).utilities(newcomer)
     cold = posteriors.with_users(new).utilities(newcomer)
     got = folded.utilities(newcomer)
     # a refit differs only in what the newcomer changes in the others' sites
@@ -108,7 +107,7 @@ def test_population_is_what_users_share(fitted):
     if isinstance(hyper.user_kernel, Constant):
         silent = posteriors.utilities(np.array([2]))  # knows nothing but what is shared
         np.testing.assert_allclose(population.mean, silent.mean[0], atol=1e-9)
-        personal = (1 - SHARING) * hyper.item_kernel.diag(problem.items)
+        personal = (1 - SHARING) * hyper.kernel.diag(problem.items)
         np.testing.assert_allclose(population.var + personal, silent.var[0], atol=1e-9)
     else:
         assert (population.var < posteriors.utilities(np.array([2])).var[0]).all()

@@ -5,10 +5,16 @@ import pytest
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import Settings
-from penchant.gp.users import model as multi_user
-from penchant.gp.users.learn import expectation_maximize, maximize
-from penchant.gp.users.model import Hyperparameters, Problem, gradient, posteriors_of, solve
+from penchant.gp import (
+    Settings,
+    UserHyper,
+    UserProblem,
+    expectation_maximize,
+    gradient,
+    maximize,
+    solve,
+)
+from penchant.gp.users import problem as multi_user
 from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, Constant, Independent, Inputs, Linear
 from penchant.kernels.free import FreeCovariance
@@ -21,7 +27,7 @@ USER_KERNELS = [Constant(1.0), 1.0 + RBF((1.0, 2.0), 0.7)]
 
 
 def problem_of(study, rule="ep", tolerance=1e-11):
-    return Problem.of(study.items, study.users, study.votes, Settings(rule, tolerance, 1000))
+    return UserProblem.of(study.items, study.users, study.votes, Settings(rule, tolerance, 1000))
 
 
 @pytest.mark.parametrize("item_kernel", ITEM_KERNELS, ids=repr)
@@ -30,12 +36,12 @@ def test_posterior_equals_dense_ep_on_the_kronecker_covariance(
     study, dense_infer, item_kernel, user_kernel
 ):
     problem = problem_of(study)
-    solution = solve(problem, Hyperparameters(item_kernel, user_kernel, SHARING, Probit()))
+    solution = solve(problem, UserHyper(item_kernel, user_kernel, SHARING, Probit()))
     K_user = SHARING * user_kernel(study.users) + (1 - SHARING) * np.eye(N_USERS)
     K = np.kron(K_user, item_kernel(study.items))
     dense = dense_infer(K, study.votes, N_ITEMS, Probit(), problem.settings)
-    assert solution.inference.log_evidence == pytest.approx(dense.log_evidence, abs=1e-8)
-    posteriors = posteriors_of(problem, solution)
+    assert solution.log_evidence == pytest.approx(dense.log_evidence, abs=1e-8)
+    posteriors = problem.posterior(solution)
     mean, var = posteriors.utilities(np.arange(N_USERS))
     covariance = dense.state.covariance
     np.testing.assert_allclose(mean, dense.state.utilities, atol=1e-8)
@@ -63,7 +69,7 @@ def finite_differences(problem, hyper, step=1e-5):
 @pytest.mark.parametrize("user_kernel", USER_KERNELS, ids=repr)
 def test_gradient_is_the_derivative(study, rule, item_kernel, user_kernel):
     problem = problem_of(study, rule, 1e-9)
-    hyper = Hyperparameters(item_kernel, user_kernel, SHARING, Probit())
+    hyper = UserHyper(item_kernel, user_kernel, SHARING, Probit())
     analytic = gradient(problem, solve(problem, hyper))
     np.testing.assert_allclose(analytic, finite_differences(problem, hyper), atol=2e-6)
 
@@ -71,9 +77,9 @@ def test_gradient_is_the_derivative(study, rule, item_kernel, user_kernel):
 def test_gradient_through_few_pivot_users(study, monkeypatch):
     monkeypatch.setattr(multi_user, "USER_RANK", 3)
     problem = problem_of(study)
-    hyper = Hyperparameters(Linear(0.7), 1.0 + RBF((1.0, 2.0), 0.7), SHARING, Probit())
+    hyper = UserHyper(Linear(0.7), 1.0 + RBF((1.0, 2.0), 0.7), SHARING, Probit())
     solution = solve(problem, hyper)
-    assert solution.user_factor.rows.shape == (N_USERS, 3)
+    assert solution.prior.users.rows.shape == (N_USERS, 3)
     assert solution.inference.report.residual > 0.0
     analytic = gradient(problem, solution)
     np.testing.assert_allclose(analytic, finite_differences(problem, hyper), atol=2e-6)
@@ -91,14 +97,14 @@ def test_gradient_of_likelihood_parameters(study, rng):
     )
     for likelihood, source in ((Ties(0.4), tied), (Lapse(Probit(), 0.1), data)):
         settings = Settings(tolerance=1e-11, max_sweeps=1000)
-        problem = Problem.of(study.items, study.users, Votes.of(source), settings)
-        hyper = Hyperparameters(Linear(0.7), Constant(1.0), SHARING, likelihood)
+        problem = UserProblem.of(study.items, study.users, Votes.of(source), settings)
+        hyper = UserHyper(Linear(0.7), Constant(1.0), SHARING, likelihood)
         analytic = gradient(problem, solve(problem, hyper))
         np.testing.assert_allclose(analytic, finite_differences(problem, hyper), atol=2e-6)
 
 
 def test_theta_round_trip():
-    hyper = Hyperparameters(ITEM_KERNELS[0], USER_KERNELS[1], SHARING, Lapse(Probit()))
+    hyper = UserHyper(ITEM_KERNELS[0], USER_KERNELS[1], SHARING, Lapse(Probit()))
     assert len(hyper.theta) == len(hyper.bounds) == 4 + 3 + 1 + 1
     moved = hyper.at(hyper.theta + 0.1)
     np.testing.assert_allclose(moved.theta, hyper.theta + 0.1)
@@ -125,25 +131,25 @@ def correlated():
     factor = np.array([[2.0, 0.0], [1.8, 0.3], [-1.5, 0.5], [0.0, 1.5], [0.2, -1.6]])
     covariance = factor @ factor.T + 0.2 * np.eye(5)
     data, f = simulate(rng, 150, 15, covariance, np.array([1.0, 0.5, 0.0, -0.5, -1.0]))
-    problem = Problem.of(
+    problem = UserProblem.of(
         Inputs(index=np.arange(5)), Inputs(index=np.arange(150)), Votes.of(data), Settings()
     )
-    start = Hyperparameters(FreeCovariance.of(np.eye(5)), Constant(1.0), 0.5, Probit())
+    start = UserHyper(FreeCovariance.of(np.eye(5)), Constant(1.0), 0.5, Probit())
     return problem, start, covariance, f
 
 
 def test_learning_finds_the_covariance_of_tastes(correlated):
     problem, start, covariance, f = correlated
     evaluations = []
-    solution = maximize(problem, start, lambda n, value: evaluations.append(value))
+    solution = maximize(problem, start, watch=lambda n, value: evaluations.append(value))
     assert solution.inference.report.n_evaluations == len(evaluations)
     assert (np.diff(evaluations) >= 0).all()
-    assert solution.inference.log_evidence > solve(problem, start).inference.log_evidence + 50
+    assert solution.log_evidence > solve(problem, start).inference.log_evidence + 50
     P = np.eye(5) - 0.2
-    learned = (1 - solution.hyper.sharing) * solution.hyper.item_kernel(problem.items)
+    learned = (1 - solution.hyper.sharing) * solution.hyper.kernel(problem.items)
     truth = P @ covariance @ P
     assert np.linalg.norm(learned - truth) < 0.35 * np.linalg.norm(truth)
-    mean = posteriors_of(problem, solution).utilities(np.arange(150)).mean
+    mean = problem.posterior(solution).utilities(np.arange(150)).mean
     centred = f - f.mean(axis=1, keepdims=True)
     assert np.corrcoef(mean.ravel(), centred.ravel())[0, 1] > 0.9
 
@@ -161,11 +167,11 @@ def test_em_climbs_monotonically_to_the_same_place(correlated):
 def test_em_step_has_the_gradients_direction(correlated):
     """At EM's fixed point the gradient of the penalised evidence is zero: check it shrinks."""
     problem, start, *_ = correlated
-    precise = Problem.of(problem.items, problem.users, problem.votes, Settings(tolerance=1e-9))
+    precise = UserProblem.of(problem.items, problem.users, problem.edges, Settings(tolerance=1e-9))
 
     def slope(hyper):
         g = gradient(precise, solve(precise, hyper))
-        penalty = hyper.item_kernel.log_prior()[1]
+        penalty = hyper.kernel.entries_prior()[1]
         g[: len(penalty)] += penalty
         return np.linalg.norm(g)
 
@@ -174,7 +180,7 @@ def test_em_step_has_the_gradients_direction(correlated):
 
 def test_em_needs_a_free_covariance(study):
     problem = problem_of(study)
-    hyper = Hyperparameters(Linear(), Constant(1.0), SHARING, Probit())
+    hyper = UserHyper(Linear(), Constant(1.0), SHARING, Probit())
     with pytest.raises(DataError, match="closed form"):
         expectation_maximize(problem, hyper)
 

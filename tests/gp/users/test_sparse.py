@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.errors import DataError
-from penchant.gp import Settings
-from penchant.gp.users.model import Hyperparameters, Problem, posteriors_of, solve
+from penchant.gp import Settings, UserHyper, UserProblem, solve
 from penchant.gp.users.sparse import restrict, select
 from penchant.kernels import RBF, Constant
 from penchant.likelihoods import Probit
@@ -15,8 +14,8 @@ SHARING = 0.35
 
 @pytest.fixture
 def solved(study):
-    problem = Problem.of(study.items, study.users, study.votes, Settings(tolerance=1e-10))
-    hyper = Hyperparameters(RBF((0.8, 1.4), 2.0), Constant(1.0), SHARING, Probit())
+    problem = UserProblem.of(study.items, study.users, study.votes, Settings(tolerance=1e-10))
+    hyper = UserHyper(RBF((0.8, 1.4), 2.0), Constant(1.0), SHARING, Probit())
     return problem, solve(problem, hyper)
 
 
@@ -25,7 +24,7 @@ def test_entropy_is_half_the_log_of_the_variances(study, solved, dense_infer):
     kept = select(problem, solution, 3, 4)
     K = np.kron(
         SHARING * np.ones((7, 7)) + (1 - SHARING) * np.eye(7),
-        solution.hyper.item_kernel(study.items),
+        solution.hyper.kernel(study.items),
     )
     votes = study.votes
     dense = dense_infer(K, votes, 6, Probit(), problem.settings)
@@ -52,18 +51,18 @@ def test_predictions_rest_on_the_kept_sites_alone(study, solved):
     problem, solution = solved
     kept = select(problem, solution, 3, 4)
     few, smaller = restrict(problem, solution, kept)
-    assert len(few.votes) == kept.n_comparisons < len(problem.votes)
-    assert set(few.votes.user) <= set(kept.users)
-    assert {*few.votes.winner, *few.votes.loser} <= set(kept.items)
-    posteriors = posteriors_of(few, smaller)
+    assert len(few.edges) == kept.n_comparisons < len(problem.edges)
+    assert set(few.edges.user) <= set(kept.users)
+    assert {*few.edges.winner, *few.edges.loser} <= set(kept.items)
+    posteriors = few.posterior(smaller)
     K = np.kron(
         SHARING * np.ones((7, 7)) + (1 - SHARING) * np.eye(7),
-        solution.hyper.item_kernel(study.items),
+        solution.hyper.kernel(study.items),
     )
-    A = np.zeros((len(few.votes), 42))
-    rows = np.arange(len(few.votes))
-    A[rows, few.votes.user * 6 + few.votes.winner] = 1.0
-    A[rows, few.votes.user * 6 + few.votes.loser] = -1.0
+    A = np.zeros((len(few.edges), 42))
+    rows = np.arange(len(few.edges))
+    A[rows, few.edges.user * 6 + few.edges.winner] = 1.0
+    A[rows, few.edges.user * 6 + few.edges.loser] = -1.0
     weight, shift = posteriors.sites.weight, posteriors.sites.shift
     covariance = np.linalg.solve(np.eye(42) + K @ A.T @ (weight[:, None] * A), K)
     mean, var = posteriors.utilities(np.arange(7))
@@ -75,9 +74,9 @@ def test_keeping_everything_changes_nothing(solved):
     problem, solution = solved
     few, smaller = restrict(problem, solution, select(problem, solution, 100, 100))
     everyone = np.arange(7)
-    whole = posteriors_of(problem, solution).utilities(everyone)
+    whole = problem.posterior(solution).utilities(everyone)
     np.testing.assert_allclose(
-        posteriors_of(few, smaller).utilities(everyone).mean, whole.mean, atol=1e-12
+        few.posterior(smaller).utilities(everyone).mean, whole.mean, atol=1e-12
     )
 
 

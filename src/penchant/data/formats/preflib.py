@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from penchant.data.build import MOST
 from penchant.data.comparisons import Comparisons
 from penchant.data.expand import expand_rankings
 from penchant.data.table import Table
@@ -12,10 +13,12 @@ from penchant.errors import DataError
 
 SUFFIXES = (".soc", ".soi", ".toc", ".toi")
 
-_NAME = re.compile(r"#\s*ALTERNATIVE NAME (\d+):\s*(.*?)\s*$")
-_VOTE = re.compile(r"(\d+)\s*:(.*)")
-_PLACE = re.compile(r"\{([^{}]*)\}|([^,{}\s]+)")  # a group of tied alternatives, or one
-_ORDER = re.compile(r"\s*(\{[^{}]*\}|\d+)(\s*,\s*(\{[^{}]*\}|\d+))*\s*")
+_NUMBER = r"[0-9]{1,15}"  # fifteen digits are fewer than build.MOST
+_NAME = re.compile(rf"#\s*ALTERNATIVE NAME ({_NUMBER}):\s*(.*?)\s*$")
+_VOTE = re.compile(rf"({_NUMBER})\s*:(.*)")
+_PLACE = re.compile(rf"\{{([^{{}}]*)\}}|({_NUMBER})")  # a group of tied alternatives, or one
+_TIED = rf"\{{\s*{_NUMBER}(?:\s*,\s*{_NUMBER})*\s*\}}"
+_ORDER = re.compile(rf"\s*(?:{_TIED}|{_NUMBER})(?:\s*,\s*(?:{_TIED}|{_NUMBER}))*\s*")
 
 
 def read_preflib(path: Path) -> Comparisons:
@@ -30,6 +33,8 @@ def read_preflib(path: Path) -> Comparisons:
     numbers = sorted(names)
     pairs = expand_rankings(orders, items=numbers)
     count = np.array(votes, dtype=np.intp)[pairs.ranking]
+    if count.sum(dtype=np.float64) > MOST:
+        raise DataError(f"{path} holds more than {MOST} votes: that cannot be counted")
     table = Table(pairs.winner, pairs.loser, count, None, pairs.tie, None)
     return Comparisons.from_table(table.merge(), tuple(map(names.__getitem__, numbers)), ())
 
@@ -40,13 +45,16 @@ def _parse(path: Path) -> tuple[dict[int, str], list[list[list[int]]], list[int]
     votes: list[int] = []
     for number, line in enumerate(_lines(path), start=1):
         if name := _NAME.match(line):
-            names[int(name[1])] = name[2]
+            if int(name[1]) in names:
+                raise DataError(f"{path} line {number} names alternative {name[1]} again")
+            names[int(name[1])] = name[2] or name[1]
         elif line.strip() and not line.startswith("#"):
             vote = _VOTE.fullmatch(line.strip())
             if vote is None or not _ORDER.fullmatch(vote[2]) or int(vote[1]) < 1:
                 raise DataError(
                     f"{path} line {number} is {line[:60]!r}: a vote must look like "
-                    "'12: 1,{2,3},4' (how many voters, then the order)"
+                    "'12: 1,{2,3},4' (how many voters, then the order, in numbers of at most 15 "
+                    "digits)"
                 )
             votes.append(int(vote[1]))
             orders.append(_places(vote[2]))
@@ -62,7 +70,8 @@ def _parse(path: Path) -> tuple[dict[int, str], list[list[list[int]]], list[int]
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
+        # a name may hold what splitlines takes for the end of a line, such as U+2028
+        return path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not text in UTF-8 ({error}): save it as UTF-8") from None
 

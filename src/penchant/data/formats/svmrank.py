@@ -1,7 +1,9 @@
 """Documents with graded relevance in the SVM-rank text format (LETOR, MSLR, Yahoo!)."""
 
 import gzip
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import groupby, islice
@@ -50,7 +52,7 @@ def read_svmrank(
     >>> documents.X.tolist(), documents.y.tolist(), documents.qid.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [7, 7])
     """
-    with _open(Path(path)) as file:
+    with _open(Path(path)) as file, _damage(path):
         return _parse(file, str(path), sparse, n_features)
 
 
@@ -68,7 +70,7 @@ def iter_svmrank(
     """
     if chunk_queries < 1:
         raise DataError(f"chunk_queries is {chunk_queries}: it must be at least 1")
-    with _open(Path(path)) as file:
+    with _open(Path(path)) as file, _damage(path):
         lines = (line for line in file if line.split(b"#", 1)[0].strip())
         queries = (list(run) for _, run in groupby(lines, key=_query_of))
         while chunk := b"".join(line for run in islice(queries, chunk_queries) for line in run):
@@ -81,6 +83,15 @@ def _open(path: Path) -> IO[bytes]:
     if not path.is_file():
         raise DataError(f"there is no file {path}: check the path")
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+@contextmanager
+def _damage(path: str | PathLike[str]) -> Iterator[None]:
+    """Turn what a damaged .gz file raises into a DataError."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path} is damaged or not zipped ({error}): copy it again") from None
 
 
 def _query_of(line: bytes) -> bytes:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from penchant.data.graph import Differences
 from penchant.errors import DataError
-from penchant.gp.items.edges import Design, EdgePoints, Edges, ItemDifferences
+from penchant.gp.items.edges import Design, EdgePoints, Edges
+from penchant.gp.posterior import Basis
 from penchant.kernels import Inputs, Kernel
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
@@ -23,48 +25,16 @@ from penchant.numerics.linalg import (
     solve_lower,
     trapezoid_product,
 )
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import FloatArray
 
 SMALLEST_VARIANCE = 1e-12
 """Of a difference, relative to the largest prior variance: below it two items are the same."""
 DENSE_ITEMS = 20_000
-"""More compared items than this need `rank=`: their covariance would not fit in memory."""
+"""More compared items than this need `max_rank=`: their covariance would not fit in memory."""
 
 
 @dataclass(frozen=True)
-class Basis:
-    """The pivots through which the prior is seen: f(x) = φ(x)ᵀ w + rest, w ~ N(0, I).
-
-    first: (r,) universe positions of the pivot items; second: None in item space, the losers
-    of the pivot comparisons in comparison space. lower: (r, r) factor of the pivots' prior.
-    """
-
-    first: IntArray
-    second: IntArray | None
-    lower: FloatArray
-
-    def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
-        """φ of the target items, (len(target), r): pivots have theirs, others need a solve."""
-        if self.second is not None or target.index is None or universe.index is None:
-            return self._solved(kernel, universe, target)
-        row = np.full(len(universe), -1)
-        row[self.first] = np.arange(len(self.first))
-        row = row[target.index]
-        features: FloatArray = self.lower[row]
-        others = np.flatnonzero(row < 0)
-        if len(others):
-            features[others] = self._solved(kernel, universe, target.take(others))
-        return features
-
-    def _solved(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
-        cross = kernel(target, universe.take(self.first))
-        if self.second is not None:
-            cross -= kernel(target, universe.take(self.second))
-        return solve_lower(self.lower, cross.T, overwrite=True).T
-
-
-@dataclass(frozen=True)
-class Prior:
+class ItemPrior:
     """Factored prior of the points, and the operator that turns points into differences.
 
     Points stand in pivot order: `chosen.order` gives each one's position among the compared
@@ -84,9 +54,25 @@ class Prior:
     @property
     def space(self) -> str:
         """Where the linear algebra happens: among "items" or "comparisons"."""
-        return "items" if isinstance(self.design, ItemDifferences) else "comparisons"
+        return "items" if isinstance(self.design, Differences) else "comparisons"
 
-    def coarse(self, tolerance: float) -> "Prior":
+    @property
+    def rank(self) -> int:
+        """r."""
+        return int(self.factor.shape[1])
+
+    @property
+    def residual(self) -> float:
+        """The largest variance that the factor leaves out."""
+        return self.chosen.residual
+
+    @property
+    def flops(self) -> float:
+        """Of a sweep's dense algebra, n r²."""
+        n_points, rank = map(float, self.factor.shape)
+        return n_points * rank * rank
+
+    def coarse(self, tolerance: float) -> "ItemPrior":
         """The same prior with only the pivots that a coarser tolerance needs."""
         rank = rank_at(self.factor, tolerance)
         rows = np.ascontiguousarray(self.factor[:, :rank])
@@ -107,6 +93,7 @@ class Prior:
         # items that the prior holds identical differ by nothing but rounding
         floor = SMALLEST_VARIANCE * self.factor[0, 0] ** 2
         return LowRankState(
+            prior=self,
             mean=self.design.forward(multiply(self.factor, coefficients)),
             var=np.maximum(self.design.variances(half), floor),
             log_det=log_det_lower(lower),
@@ -123,6 +110,7 @@ class Prior:
         floor = SMALLEST_VARIANCE * self.factor[0, 0] ** 2
         var = np.maximum(self.design.variances(self.factor.T), floor)
         return LowRankState(
+            prior=self,
             mean=np.zeros(len(var)),
             var=var,
             log_det=0.0,
@@ -142,6 +130,7 @@ class LowRankState:
     quadratic = bᵀ Σ b.
     """
 
+    prior: ItemPrior
     mean: FloatArray
     var: FloatArray
     log_det: float
@@ -151,28 +140,38 @@ class LowRankState:
     laplacian_factor: FloatArray
     jitter: float
 
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """A Σ Aᵀ pull, (m,)."""
+        design, factor = self.prior.design, self.prior.factor
+        return design.forward(multiply(factor, self.solve(design.adjoint(pull))))
+
+    def solve(self, points: FloatArray) -> FloatArray:
+        """B⁻¹ Φᵀ x, (r,), for x over the points."""
+        projected = multiply(self.prior.factor.T, points)
+        return solve_lower(self.lower, solve_lower(self.lower, projected), transposed=True)
+
 
 def factor_prior(
     kernel: Kernel,
     universe: Inputs,
     edges: Edges,
-    rank: int | None = None,
+    max_rank: int | None = None,
     tolerance: float = FACTOR_TOLERANCE,
-) -> Prior:
+) -> ItemPrior:
     """Factor the prior over the cheaper of the two spaces.
 
     Only compared items matter for inference. With fewer distinct comparisons than compared
-    items, comparison space is smaller; with `rank` below the number of items, pivots are
+    items, comparison space is smaller; with `max_rank` below the number of items, pivots are
     chosen greedily among a sample of the items (Nyström).
     """
     compared = universe.take(edges.items)
     p, m = len(edges.items), len(edges)
-    if rank is not None and rank < min(p, m):
-        return _bounded_prior(kernel, compared, edges, rank, tolerance)
+    if max_rank is not None and max_rank < min(p, m):
+        return _bounded_prior(kernel, compared, edges, max_rank, tolerance)
     if min(p, m) > DENSE_ITEMS:
         raise DataError(
             f"{p:,} items were compared: an exact fit would need a {p:,}×{p:,} matrix; "
-            "give rank= (say rank=500) to bound memory and time"
+            "give max_rank= (say max_rank=500) to bound memory and time"
         )
     K = kernel(compared)
     if m < p:
@@ -181,20 +180,20 @@ def factor_prior(
         chosen = pivoted_cholesky(K, tolerance)
         winners, losers = edges.items[edges.winner], edges.items[edges.loser]
         basis = Basis(winners[chosen.pivots], losers[chosen.pivots], chosen.lower)
-        return Prior(chosen, basis, EdgePoints(chosen.order))
+        return ItemPrior(chosen, basis, EdgePoints(chosen.order))
     return _item_prior(edges, pivoted_cholesky(K, tolerance, overwrite=True))
 
 
-def _item_prior(edges: Edges, chosen: PivotedCholesky, is_bounded: bool = False) -> Prior:
+def _item_prior(edges: Edges, chosen: PivotedCholesky, is_bounded: bool = False) -> ItemPrior:
     position = np.argsort(chosen.order)
-    design = ItemDifferences(position[edges.winner], position[edges.loser], len(position))
+    design = Differences(position[edges.winner], position[edges.loser], len(position))
     basis = Basis(edges.items[chosen.pivots], None, chosen.lower)
-    return Prior(chosen, basis, design, is_bounded)
+    return ItemPrior(chosen, basis, design, is_bounded)
 
 
 def _bounded_prior(
     kernel: Kernel, compared: Inputs, edges: Edges, rank: int, tolerance: float
-) -> Prior:
+) -> ItemPrior:
     p = len(edges.items)
     # an even spread over the item order keeps the choice deterministic and cheap
     spread = np.linspace(0, p - 1, min(p, max(4 * rank, 2_000))).round()

@@ -16,9 +16,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.errors import NumericalError
 from penchant.gp.users.blocks import Block
-from penchant.numerics.linalg import cholesky, log_det_lower, solve_lower
+from penchant.numerics.linalg import (
+    apply_stack,
+    cholesky,
+    cholesky_stack,
+    gram,
+    log_det_lower,
+    multiply,
+    multiply_stack,
+    solve_lower,
+    solve_stack,
+    transpose_stack,
+    triangle_stack,
+)
 from penchant.numerics.types import FloatArray
 
 
@@ -36,24 +47,19 @@ class Eliminated(NamedTuple):
 
 def eliminate(L: FloatArray, F: FloatArray) -> Eliminated:
     """Integrate the deviations out: L is (k, p, p), F is (k, p, q) or (1, p, q)."""
-    B = F.transpose(0, 2, 1) @ L @ F
+    F_T = transpose_stack(F)
+    B = multiply_stack(multiply_stack(F_T, L), F)
     diagonal = np.arange(B.shape[1])
     B[:, diagonal, diagonal] += 1.0
-    try:
-        lower = np.linalg.cholesky(B)
-    except np.linalg.LinAlgError:
-        raise NumericalError(
-            "a user's posterior precision is not positive definite; use a log-concave likelihood "
-            "or lower the kernel's variance"
-        ) from None
-    half = np.linalg.solve(lower, np.broadcast_to(F.transpose(0, 2, 1), (len(L), *F.shape[:0:-1])))
-    C = half.transpose(0, 2, 1) @ half
-    J = -C @ L
+    lower = cholesky_stack(B, "a user's posterior precision")
+    half = solve_stack(lower, F_T)
+    C = multiply_stack(transpose_stack(half), half)
+    J = multiply_stack(-C, L)
     diagonal = np.arange(L.shape[1])
     J[:, diagonal, diagonal] += 1.0
-    R = L @ J
+    R = multiply_stack(L, J)
     log_det = 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum()
-    return Eliminated(C, J, 0.5 * (R + R.transpose(0, 2, 1)), float(log_det))
+    return Eliminated(C, J, 0.5 * (R + transpose_stack(R)), float(log_det))
 
 
 def local_factor(factor: FloatArray, block: Block) -> FloatArray:
@@ -61,11 +67,7 @@ def local_factor(factor: FloatArray, block: Block) -> FloatArray:
 
     With fewer items than columns the rows are turned into a triangle: F Fᵀ stays the same.
     """
-    F = factor[block.items[:1] if block.same_items else block.items]
-    if F.shape[1] >= F.shape[2]:
-        return F
-    triangle: FloatArray = np.asarray(np.linalg.qr(F.transpose(0, 2, 1), mode="r"))
-    return triangle.transpose(0, 2, 1)
+    return triangle_stack(factor[block.items[:1] if block.same_items else block.items])
 
 
 def outer_products(phi: FloatArray) -> FloatArray:
@@ -102,8 +104,15 @@ class ArrowPrior:
         """φ_u φ_uᵀ of each block's users, (k, r_u²)."""
         return tuple(outer_products(self.user_factor[block.users]) for block in self.blocks)
 
+    @property
+    def flops(self) -> float:
+        """Of a sweep's dense algebra: some ten products of p × p matrices a user, and S."""
+        sizes = [(len(block.users), block.items.shape[1]) for block in self.blocks]
+        shared = self.user_factor.shape[1] * self.item_factor.shape[1]
+        return float(sum(10 * k * p**3 for k, p in sizes) + shared**3)
+
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "ArrowState":
-        """Condition on sites: what `inference.infer` asks of a model."""
+        """Condition on sites: what the loop asks of a prior."""
         eliminated = tuple(
             eliminate(block.laplacian(weight), F)
             for block, F in zip(self.blocks, self.local_factors, strict=True)
@@ -123,7 +132,9 @@ class ArrowPrior:
 
     def _precision(self, information: FloatArray) -> FloatArray:
         """S, (r_u r, r_u r)."""
-        projected = self.shared_factor.T @ information @ self.shared_factor
+        projected = multiply_stack(
+            multiply_stack(self.shared_factor.T, information), self.shared_factor
+        )
         size = projected.shape[0] * projected.shape[2]
         S: FloatArray = projected.transpose(0, 2, 1, 3).reshape(size, size)
         S[np.diag_indices(size)] += 1.0
@@ -170,21 +181,20 @@ class ArrowState:
     @cached_property
     def quadratic(self) -> float:
         """bᵀ Σ b."""
-        means = (self._utility(number) for number in range(len(self.shifts)))
-        return float(sum(np.vdot(b, mu) for b, mu in zip(self.shifts, means, strict=True)))
+        return float(sum(np.vdot(b, mu) for b, mu in zip(self.shifts, self._means, strict=True)))
 
     @cached_property
     def response(self) -> Response:
         """Of the sites' own shift: the posterior mean of W, and α = b − L μ."""
-        return self.respond(self.shifts)
+        return self.respond_to(self.shifts)
 
     @cached_property
     def shared_covariance(self) -> FloatArray:
         """(r_u², n, n): covariance blocks of √ρ Φ Wᵀ, the shared utilities a user feature."""
         (n, r), rank = self.prior.item_factor.shape, self.prior.user_factor.shape[1]
         half = solve_lower(self.lower, np.eye(len(self.lower))).reshape(-1, r)
-        wide = (half @ self.prior.shared_factor.T).reshape(len(self.lower), -1)
-        covariance = (wide.T @ wide).reshape(rank, n, rank, n)
+        wide = multiply(half, self.prior.shared_factor.T).reshape(len(self.lower), -1)
+        covariance = gram(wide).reshape(rank, n, rank, n)
         return covariance.transpose(0, 2, 1, 3).reshape(rank * rank, n, n)
 
     def shared_at(self, number: int) -> FloatArray:
@@ -196,34 +206,50 @@ class ArrowState:
         """(r_u, n): Σ_u φ_u x_uᵀ over all users' vectors, given per block as (k, p)."""
         total = np.zeros((self.prior.user_factor.shape[1], len(self.prior.item_factor)))
         for block, x in zip(self.prior.blocks, vectors, strict=True):
-            total += self.prior.user_factor[block.users].T @ block.spread(x)
+            total += multiply(self.prior.user_factor[block.users].T, block.spread(x))
         return total
 
-    def respond(self, shifts: tuple[FloatArray, ...]) -> Response:
+    def respond_to(self, shifts: tuple[FloatArray, ...]) -> Response:
         """Apply the posterior covariance to a shift given per block as (k, p)."""
         forced = tuple(
-            apply(part.J.transpose(0, 2, 1), x)
+            apply_stack(transpose_stack(part.J), x)
             for x, part in zip(shifts, self.eliminated, strict=True)
         )
-        pull = self.collect(forced) @ self.prior.shared_factor
+        pull = multiply(self.collect(forced), self.prior.shared_factor)
         w = solve_lower(self.lower, solve_lower(self.lower, pull.ravel()), transposed=True)
         shared = w.reshape(pull.shape)
         residual = tuple(
-            c - apply(part.R, self._shared_utility(shared, block))
+            c - apply_stack(part.R, self._shared_utility(shared, block))
             for c, block, part in zip(forced, self.prior.blocks, self.eliminated, strict=True)
         )
         return Response(shared, residual)
 
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """A Σ Aᵀ pull, (m,)."""
+        shifts = tuple(block.adjoint(pull) for block in self.prior.blocks)
+        shared, answer = self.respond_to(shifts).shared, np.empty(len(pull))
+        for number, block in enumerate(self.prior.blocks):
+            utility = self._utility(number, shared, shifts[number])
+            answer[block.edges] = block.forward(utility)
+        return answer
+
     def _shared_utility(self, shared: FloatArray, block: Block) -> FloatArray:
         """(k, p): √ρ Φ Wᵀ φ_u of each user at their own items, for W = shared (r_u, r)."""
-        wide = shared @ self.prior.shared_factor.T
-        return np.take_along_axis(self.prior.user_factor[block.users] @ wide, block.items, axis=1)
+        wide = multiply(shared, self.prior.shared_factor.T)
+        utilities = multiply(self.prior.user_factor[block.users], wide)
+        return np.take_along_axis(utilities, block.items, axis=1)
 
-    def _utility(self, number: int) -> FloatArray:
-        """(k, p) posterior mean utilities of a block's users at their own items."""
+    def _utility(self, number: int, shared: FloatArray, shift: FloatArray) -> FloatArray:
+        """(k, p) mean utilities of a block's users at their own items, given W and their shift."""
         part = self.eliminated[number]
-        shared = self._shared_utility(self.response.shared, self.prior.blocks[number])
-        return apply(part.J, shared) + apply(part.C, self.shifts[number])
+        everybodys = self._shared_utility(shared, self.prior.blocks[number])
+        return apply_stack(part.J, everybodys) + apply_stack(part.C, shift)
+
+    @cached_property
+    def _means(self) -> tuple[FloatArray, ...]:
+        """Posterior mean utilities per block, (k, p) each."""
+        shared = self.response.shared
+        return tuple(self._utility(number, shared, b) for number, b in enumerate(self.shifts))
 
     @cached_property
     def _edges(self) -> tuple[FloatArray, FloatArray]:
@@ -231,12 +257,8 @@ class ArrowState:
         for number, (block, part) in enumerate(
             zip(self.prior.blocks, self.eliminated, strict=True)
         ):
-            covariance = part.C + part.J @ self.shared_at(number) @ part.J.transpose(0, 2, 1)
-            utility = self._utility(number)
+            shared = multiply_stack(part.J, self.shared_at(number))
+            covariance = part.C + multiply_stack(shared, transpose_stack(part.J))
+            utility = self._means[number]
             mean[block.edges], var[block.edges] = block.differences(utility, covariance)
         return mean, var
-
-
-def apply(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """(k, p) products of (k, p, p) matrices and (k, p) vectors."""
-    return (matrices @ vectors[..., None])[..., 0]

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from penchant.numerics.linalg import multiply
 from penchant.numerics.types import FloatArray, IntArray
 
 BLOCK_SIZE = 2**22
@@ -66,6 +67,10 @@ class Block:
         total: FloatArray = np.subtract(won, lost, dtype=np.float64)
         return total.reshape(k, p)
 
+    def forward(self, utility: FloatArray) -> FloatArray:
+        """(e,) differences of (k, p) utilities, in the order of `edges`."""
+        return utility[self.row, self.winner] - utility[self.row, self.loser]
+
     def differences(
         self, utility: FloatArray, covariance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
@@ -75,7 +80,7 @@ class Block:
         var = own[row, winner] + own[row, loser] - 2.0 * covariance[row, winner, loser]
         # items that the prior holds identical differ by nothing but rounding
         floor = SMALLEST_VARIANCE * float(own.max(initial=0.0))
-        return utility[row, winner] - utility[row, loser], np.maximum(var, floor)
+        return self.forward(utility), np.maximum(var, floor)
 
     def spread(self, x: FloatArray) -> FloatArray:
         """(k, n) vectors over all items from (k, p) over each user's own; zero elsewhere."""
@@ -89,7 +94,7 @@ class Block:
         flat = stack.reshape(k, -1)
         if self.same_items:
             total = np.zeros((weights.shape[1], n * n))
-            total[:, self.cells[0]] = weights.T @ flat
+            total[:, self.cells[0]] = multiply(weights.T, flat)
         elif weights.shape[1] == 1 or 4 * flat.shape[1] < n * n:
             ends = np.arange(0, flat.size + 1, flat.shape[1])
             wide = sparse.csr_array((flat.ravel(), self.cells.ravel(), ends), (k, n * n))
@@ -97,7 +102,7 @@ class Block:
         else:
             dense = np.zeros((k, n * n))
             np.put_along_axis(dense, self.cells, flat, axis=1)
-            total = weights.T @ dense
+            total = multiply(weights.T, dense)
         return total.reshape(-1, n, n)
 
     def weighted_pick(self, weights: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -105,11 +110,11 @@ class Block:
         k, p = self.items.shape
         flat = matrices.reshape(len(matrices), -1)
         if self.same_items:
-            picked = weights @ flat[:, self.cells[0]]
+            picked = multiply(weights, flat[:, self.cells[0]])
         elif len(flat) == 1:
             picked = weights * flat[0][self.cells]
         else:
-            picked = np.take_along_axis(weights @ flat, self.cells, axis=1)
+            picked = np.take_along_axis(multiply(weights, flat), self.cells, axis=1)
         return picked.reshape(k, p, p)
 
 

@@ -11,12 +11,21 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import Report, Settings, infer
-from penchant.gp.users.arrow import Eliminated, apply, eliminate
+from penchant.gp.loop import Settings, infer
+from penchant.gp.sites import Report
+from penchant.gp.update import Learned
+from penchant.gp.users.arrow import Eliminated, eliminate
 from penchant.gp.users.blocks import Block, arrange
-from penchant.gp.users.posterior import UserPosteriors, square_root
+from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.problem import UserProblem
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import Inputs
+from penchant.numerics.linalg import (
+    apply_stack,
+    multiply_stack,
+    square_root_stack,
+    transpose_stack,
+)
 from penchant.numerics.types import FloatArray
 
 
@@ -32,7 +41,7 @@ class NewcomerPrior:
     means: tuple[FloatArray, ...]
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "NewcomerState":
-        """Condition on sites: what `inference.infer` asks of a model."""
+        """Condition on sites: what the loop asks of a prior."""
         eliminated = tuple(
             eliminate(block.laplacian(weight), F)
             for block, F in zip(self.blocks, self.factors, strict=True)
@@ -69,10 +78,17 @@ class NewcomerState:
     def quadratic(self) -> float:
         """μᵀΣ⁻¹μ − gᵀK⁻¹g for prior means g: bᵀΣb where they are zero."""
         return sum(
-            float(np.vdot(b, apply(part.C, b)) + np.vdot(2.0 * b, apply(part.J, g)))
-            - float(np.vdot(g, apply(part.R, g)))
+            float(np.vdot(b, apply_stack(part.C, b)) + np.vdot(2.0 * b, apply_stack(part.J, g)))
+            - float(np.vdot(g, apply_stack(part.R, g)))
             for part, b, g in zip(self.eliminated, self.shifts, self.prior.means, strict=True)
         )
+
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """A Σ Aᵀ pull, (m,)."""
+        answer = np.empty(len(pull))
+        for block, part in zip(self.prior.blocks, self.eliminated, strict=True):
+            answer[block.edges] = block.forward(apply_stack(part.C, block.adjoint(pull)))
+        return answer
 
     @cached_property
     def _edges(self) -> tuple[FloatArray, FloatArray]:
@@ -81,7 +97,7 @@ class NewcomerState:
         for block, part, b, g in zip(
             blocks, self.eliminated, self.shifts, self.prior.means, strict=True
         ):
-            utility = apply(part.J, g) + apply(part.C, b)
+            utility = apply_stack(part.J, g) + apply_stack(part.C, b)
             mean[block.edges], var[block.edges] = block.differences(utility, part.C)
         return mean, var
 
@@ -116,9 +132,23 @@ def fold_in(
     for block in blocks:
         weights = extended.weights(block.users)
         factor = extended.known_factor[block.items]
-        factors.append(square_root(factor @ weights.cov @ factor.transpose(0, 2, 1)))
-        means.append(apply(factor, weights.mean))
+        through = multiply_stack(factor, weights.cov)
+        factors.append(square_root_stack(multiply_stack(through, transpose_stack(factor))))
+        means.append(apply_stack(factor, weights.mean))
     prior = NewcomerPrior(blocks, tuple(factors), tuple(means))
     inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
     sites = extended.sites.join(VoteSites.of(votes, inference.sites))
     return replace(extended, sites=sites), inference.report
+
+
+def with_newcomers(
+    learned: Learned[UserProblem], data: Comparisons, newcomers: Inputs
+) -> Learned[UserProblem]:
+    """What is known after new users' answers, who change nobody else; data: all answers."""
+    settings, late = learned.problem.settings, votes_of_newcomers(learned.data, data)
+    posterior, report = fold_in(learned.posterior, newcomers, late, settings)
+    problem = UserProblem.of(posterior.items, posterior.users, Votes.of(data), settings)
+    sites = None if learned.sites is None else posterior.sites.per_copy(problem.edges.count)
+    return replace(
+        learned, data=data, problem=problem, posterior=posterior, sites=sites, report=report
+    )

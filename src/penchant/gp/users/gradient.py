@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.gp.users.arrow import ArrowState
-from penchant.numerics.linalg import solve_lower
+from penchant.numerics.linalg import gram, multiply, multiply_stack, solve_lower
 from penchant.numerics.types import FloatArray
 
 Signed = list[tuple[float, tuple[FloatArray, ...]]]
@@ -33,7 +33,7 @@ def outer_vectors(state: ArrowState, drift: FloatArray | None = None) -> Signed:
     if drift is None:
         return [(1.0, alpha)]
     pull = tuple(block.adjoint(drift) for block in state.prior.blocks)
-    u = state.respond(pull).residual
+    u = state.respond_to(pull).residual
     both = tuple(a + b for a, b in zip(alpha, u, strict=True))
     return [(1.0, both), (-1.0, u)]
 
@@ -45,14 +45,14 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
     shared, personal = -_shared_precision(state), np.zeros((n, n))
     for number, (block, part) in enumerate(zip(prior.blocks, state.eliminated, strict=True)):
         # R of one user's own utilities, the shared part's uncertainty included
-        own = part.R @ state.shared_at(number) @ part.R - part.R
+        own = multiply_stack(multiply_stack(part.R, state.shared_at(number)), part.R) - part.R
         for sign, vectors in outer:
             x = vectors[number]
             own += sign * x[:, :, None] * x[:, None, :]
         personal += block.weighted_sum(np.ones((len(own), 1)), own)[0]
     for sign, vectors in outer:
         total = state.collect(vectors)
-        shared += sign * total.T @ total
+        shared += sign * gram(total)
     return Slopes(0.5 * shared, 0.5 * personal)
 
 
@@ -61,12 +61,12 @@ def _shared_precision(state: ArrowState) -> FloatArray:
     information, prior = state.information, state.prior
     rank, r = prior.user_factor.shape[1], prior.item_factor.shape[1]
     n = len(prior.item_factor)
-    projected = prior.shared_factor.T @ information  # (r_u, r_u, r, n)
+    projected = multiply_stack(prior.shared_factor.T, information)  # (r_u, r_u, r, n)
     half = solve_lower(
         state.lower, projected.transpose(0, 2, 1, 3).reshape(rank * r, rank * n)
     ).reshape(-1, n)
     direct: FloatArray = np.trace(information, axis1=0, axis2=1)
-    return direct - half.T @ half
+    return direct - gram(half)
 
 
 def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
@@ -75,8 +75,10 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
     rank = prior.user_factor.shape[1]
     slopes = np.zeros_like(prior.user_factor)
     covariance = state.shared_covariance.reshape(rank, rank, -1)
-    K_shared = prior.shared_factor @ prior.shared_factor.T
-    totals = [(sign, vectors, state.collect(vectors) @ K_shared) for sign, vectors in outer]
+    K_shared = gram(prior.shared_factor.T)
+    totals = [
+        (sign, vectors, multiply(state.collect(vectors), K_shared)) for sign, vectors in outer
+    ]
     for number, (block, part) in enumerate(zip(prior.blocks, state.eliminated, strict=True)):
         phi = prior.user_factor[block.users]
         for column in range(rank):
@@ -84,5 +86,5 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
             cov = block.weighted_pick(phi, covariance[:, column])
             slopes[block.users, column] -= np.einsum("kij,kij->k", part.R, cov)
         for sign, vectors, total in totals:
-            slopes[block.users] += sign * block.spread(vectors[number]) @ total.T
+            slopes[block.users] += sign * multiply(block.spread(vectors[number]), total.T)
     return slopes

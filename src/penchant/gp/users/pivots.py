@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.kernels import Inputs, Kernel
-from penchant.numerics.linalg import solve_lower
+from penchant.numerics.linalg import multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -27,7 +27,7 @@ class UserFactor(NamedTuple):
         K ≈ K_UP K_PP⁻¹ K_PU: the slopes meet the derivative of each factor.
         """
         M = 0.5 * solve_lower(self.lower, slopes.T, transposed=True).T
-        through = solve_lower(self.lower, self.rows.T @ M, transposed=True)
+        through = solve_lower(self.lower, multiply(self.rows.T, M), transposed=True)
         pivots = users.take(self.pivots)
         return 2.0 * kernel.pullback(users, M, pivots) - kernel.pullback(
             pivots, 0.5 * (through + through.T)
@@ -48,7 +48,7 @@ def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float)
         if left[pivot] <= enough:
             break
         known = rows[:, :column]
-        cross = kernel(users, users.take(np.array([pivot])))[:, 0] - known @ known[pivot]
+        cross = kernel(users, users.take(np.array([pivot])))[:, 0] - multiply(known, known[pivot])
         rows[:, column] = cross / np.sqrt(left[pivot])
         # what the pivots explain among themselves is exact: above the diagonal is zero
         rows[pivots, column] = 0.0

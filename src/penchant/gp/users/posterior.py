@@ -12,17 +12,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.gp import Basis, Normal, Posterior
-from penchant.gp.users.arrow import apply, eliminate, outer_products
+from penchant.gp.posterior import Basis, Normal, Posterior
+from penchant.gp.users.arrow import eliminate, outer_products
 from penchant.gp.users.blocks import BLOCK_SIZE, Block, arrange
-from penchant.gp.users.votes import VoteSites
+from penchant.gp.users.votes import Kept, VoteSites
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.linalg import cholesky, solve_lower
+from penchant.numerics.linalg import (
+    apply_stack,
+    cholesky,
+    gram,
+    multiply,
+    multiply_stack,
+    solve_lower,
+    square_root_stack,
+    transpose_stack,
+)
 from penchant.numerics.types import FloatArray, IntArray
 
 
-class Weights(NamedTuple):
+class UserWeights(NamedTuple):
     """Posterior of v_u for k users: mean (k, r), cov (k, r, r); scale (k,): its prior variance."""
 
     mean: FloatArray
@@ -36,10 +45,11 @@ class UserPosteriors:
 
     items, users: Inputs of the universe; target: the items looked at, by default the same.
     shared_mean: (r_u, r) and shared_lower: the posterior of W. Users from `n_fitted` on came
-    later: W does not know their sites, they are conditioned on it.
+    later: W does not know their sites, they are conditioned on it. kept: with Sparse-EP, whose
+    sites these are.
     """
 
-    item_kernel: Kernel
+    kernel: Kernel
     user_kernel: Kernel
     likelihood: Likelihood
     sharing: float
@@ -52,6 +62,7 @@ class UserPosteriors:
     shared_lower: FloatArray
     sites: VoteSites
     n_fitted: int
+    kept: Kept | None = None
 
     def at(self, target: Inputs) -> "UserPosteriors":
         """The same users, looked at on other items (new ones, or a subset)."""
@@ -62,7 +73,7 @@ class UserPosteriors:
         X, more = self.users.X, newcomers.X
         features = None if X is None or more is None else np.concatenate([X, more])
         n_users = len(self) + len(newcomers)
-        return replace(self, users=Inputs(features, index=np.arange(n_users)))
+        return replace(self, users=replace(self.users, X=features, index=np.arange(n_users)))
 
     def __len__(self) -> int:
         return len(self.users)
@@ -76,20 +87,20 @@ class UserPosteriors:
         """What users share on average: utilities without anybody's deviation."""
         phi = self._user_features(np.arange(self.n_fitted)).mean(axis=0, keepdims=True)
         mean, cov = self._shared(phi)
-        return self._posterior(mean[0], cov[0], self.sharing * float(phi[0] @ phi[0]))
+        return self._posterior(mean[0], cov[0], self.sharing * float(np.vdot(phi, phi)))
 
     def _posterior(self, mean: FloatArray, cov: FloatArray, scale: float) -> Posterior:
         """Weights of prior variance `scale` as the item-space posterior that they amount to."""
         root = np.sqrt(scale)
         half = solve_lower(cholesky(cov / scale).lower, np.eye(len(mean)))
         return Posterior(
-            kernel=Constant(scale) * self.item_kernel,
+            kernel=Constant(scale) * self.kernel,
             likelihood=self.likelihood,
             universe=self.items,
             target=self.target,
             basis=replace(self.item_basis, lower=root * self.item_basis.lower),
             coefficients=mean / root,
-            lower=cholesky(half.T @ half).lower,
+            lower=cholesky(gram(half)).lower,
         )
 
     def utilities(self, users: IntArray) -> Normal:
@@ -98,8 +109,10 @@ class UserPosteriors:
         mean, var = np.empty((2, len(distinct), len(self.target)))
         for rows in self._chunks(len(distinct)):
             weights = self.weights(distinct[rows])
-            mean[rows] = weights.mean @ self._features.T
-            spread = np.einsum("knr,nr->kn", self._features @ weights.cov, self._features)
+            mean[rows] = multiply(weights.mean, self._features.T)
+            spread = np.einsum(
+                "knr,nr->kn", multiply_stack(self._features, weights.cov), self._features
+            )
             var[rows] = spread + weights.scale[:, None] * np.diagonal(self._rest)
         return Normal(mean[owner], var[owner])
 
@@ -113,12 +126,26 @@ class UserPosteriors:
             pairs = order[low:high]
             row, a, b = owner[pairs] - rows.start, first[pairs], second[pairs]
             weights = self.weights(distinct[rows])
-            utility = weights.mean @ self._features.T
+            utility = multiply(weights.mean, self._features.T)
             mean[pairs] = utility[row, a] - utility[row, b]
-            cov = self._features @ weights.cov @ self._features.T
+            cov = multiply_stack(multiply_stack(self._features, weights.cov), self._features.T)
             cov += weights.scale[:, None, None] * self._rest
             var[pairs] = cov[row, a, a] + cov[row, b, b] - 2.0 * cov[row, a, b]
         return Normal(mean, np.maximum(var, 0.0))
+
+    def known_differences(
+        self, users: IntArray | None, first: IntArray, second: IntArray
+    ) -> Normal:
+        """`differences` of known users, and the population's where a user is −1, or None."""
+        if users is None:
+            return self.population().difference(first, second)
+        mean, var = np.empty((2, len(first)))
+        known = users >= 0
+        mean[known], var[known] = self.differences(users[known], first[known], second[known])
+        if not known.all():
+            population = self.population()
+            mean[~known], var[~known] = population.difference(first[~known], second[~known])
+        return Normal(mean, var)
 
     def _chunks(self, n_users: int) -> Iterator[slice]:
         size = max(len(self.target), self.item_basis.lower.shape[0]) ** 2
@@ -128,13 +155,13 @@ class UserPosteriors:
     @cached_property
     def _features(self) -> FloatArray:
         """Φ of the target items, (n, r)."""
-        return self.item_basis.features(self.item_kernel, self.items, self.target)
+        return self.item_basis.features(self.kernel, self.items, self.target)
 
     @cached_property
     def _rest(self) -> FloatArray:
         """(n, n) prior covariance of the target items that Φ leaves unexplained."""
-        K = self.item_kernel(self.target)
-        rest = K - self._features @ self._features.T
+        K = self.kernel(self.target)
+        rest = K - gram(self._features.T)
         known = np.diagonal(rest) <= 1e-9 * np.diagonal(K)  # differences of the size of rounding
         rest[known] = rest[:, known] = 0.0
         return rest
@@ -142,14 +169,14 @@ class UserPosteriors:
     @cached_property
     def known_factor(self) -> FloatArray:
         """Φ of the items that were fitted, (n, r)."""
-        return self.item_basis.features(self.item_kernel, self.items, self.items)
+        return self.item_basis.features(self.kernel, self.items, self.items)
 
     @cached_property
     def _shared_cov(self) -> FloatArray:
         """(r_u², r, r) covariance blocks of W."""
         rank, r = self.shared_mean.shape
         half = solve_lower(self.shared_lower, np.eye(len(self.shared_lower)))
-        blocks = (half.T @ half).reshape(rank, r, rank, r)
+        blocks = gram(half).reshape(rank, r, rank, r)
         return blocks.transpose(0, 2, 1, 3).reshape(rank * rank, r, r)
 
     def _user_features(self, users: IntArray) -> FloatArray:
@@ -157,11 +184,11 @@ class UserPosteriors:
 
     def _shared(self, phi: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean (k, r) and covariance (k, r, r) of √ρ Wᵀφ."""
-        mean = np.sqrt(self.sharing) * phi @ self.shared_mean
+        mean = np.sqrt(self.sharing) * multiply(phi, self.shared_mean)
         cov = np.tensordot(outer_products(self.sharing**0.5 * phi), self._shared_cov, axes=1)
         return mean, cov
 
-    def weights(self, users: IntArray) -> Weights:
+    def weights(self, users: IntArray) -> UserWeights:
         """Posterior weights of some users (each once), in the order asked for."""
         phi = self._user_features(users)
         mean, shared_cov = self._shared(phi)
@@ -178,10 +205,11 @@ class UserPosteriors:
         for rows, block in self._own_sites(users):
             gain[rows], mean[rows] = self._condition(block, prior[rows], mean[rows])
         J = np.eye(r) - gain
-        cov = J @ prior
-        cov[~later] += (J @ shared_cov @ J.transpose(0, 2, 1))[~later]
+        cov = multiply_stack(J, prior)
+        through = multiply_stack(multiply_stack(J, shared_cov), transpose_stack(J))
+        cov[~later] += through[~later]
         scale = personal + self.sharing * explained
-        return Weights(mean, 0.5 * (cov + cov.transpose(0, 2, 1)), scale)
+        return UserWeights(mean, 0.5 * (cov + transpose_stack(cov)), scale)
 
     def _own_sites(self, users: IntArray) -> Iterator[tuple[IntArray, Block]]:
         """The comparisons of these users in blocks, with the rows of `users` that each is about."""
@@ -201,15 +229,10 @@ class UserPosteriors:
         Returns A Φᵀ R Φ, by which the covariance A shrinks, and the new means.
         """
         factor = self.known_factor[block.items]
-        into = prior @ factor.transpose(0, 2, 1)
-        own = eliminate(block.laplacian(self.sites.weight), square_root(factor @ into))
-        alpha = apply(own.J.transpose(0, 2, 1), block.adjoint(self.sites.shift))
-        alpha -= apply(own.R, apply(factor, mean))
-        return into @ own.R @ factor, mean + apply(into, alpha)
-
-
-def square_root(K: FloatArray) -> FloatArray:
-    """(k, p, p) factors F with F Fᵀ = K of a stack of positive semidefinite matrices."""
-    values, vectors = np.linalg.eigh(K)
-    roots: FloatArray = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    return roots
+        into = multiply_stack(prior, transpose_stack(factor))
+        root = square_root_stack(multiply_stack(factor, into))
+        own = eliminate(block.laplacian(self.sites.weight), root)
+        alpha = apply_stack(transpose_stack(own.J), block.adjoint(self.sites.shift))
+        alpha -= apply_stack(own.R, apply_stack(factor, mean))
+        gain = multiply_stack(multiply_stack(into, own.R), factor)
+        return gain, mean + apply_stack(into, alpha)

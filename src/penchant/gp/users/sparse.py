@@ -6,38 +6,22 @@ variance over the final one. Unlike the paper's, which looks at each utility's o
 blind to a user's arbitrary zero point.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from penchant.errors import DataError
-from penchant.gp.users.arrow import ArrowPrior
 from penchant.gp.users.blocks import arrange
-from penchant.gp.users.model import Problem, Solution
-from penchant.gp.users.votes import Votes
+from penchant.gp.users.problem import UserProblem, UserSolution
+from penchant.gp.users.votes import Kept, Votes
 from penchant.numerics.types import FloatArray, IntArray
 
 
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """What Sparse-EP kept, most informative first, and how informative everything was.
-
-    users, items: positions; user_entropy (U,), item_entropy (n,): entropy removed, in nats;
-    n_comparisons: rows of data that predictions rest on.
-    """
-
-    users: IntArray
-    items: IntArray
-    user_entropy: FloatArray
-    item_entropy: FloatArray
-    n_comparisons: int
-
-
-def select(problem: Problem, solution: Solution, n_users: int, n_items: int) -> Kept:
+def select(problem: UserProblem, solution: UserSolution, n_users: int, n_items: int) -> Kept:
     """The ℓ_u users and ℓ_x items whose comparisons removed most entropy (Eq. 23)."""
-    state, votes = solution.inference.state, problem.votes
+    state, votes = solution.inference.state, problem.edges
     nothing = np.zeros(len(votes))
-    before = state.prior.refresh(nothing, nothing).var
+    before = solution.prior.refresh(nothing, nothing).var
     removed = 0.5 * np.log(before / state.var)
     user_entropy: FloatArray = np.zeros(len(problem.users))
     item_entropy: FloatArray = np.zeros(len(problem.items))
@@ -55,19 +39,21 @@ def select(problem: Problem, solution: Solution, n_users: int, n_items: int) -> 
     return Kept(users, items, user_entropy, item_entropy, len(rows))
 
 
-def restrict(problem: Problem, solution: Solution, kept: Kept) -> tuple[Problem, Solution]:
+def restrict(
+    problem: UserProblem, solution: UserSolution, kept: Kept
+) -> tuple[UserProblem, UserSolution]:
     """The posterior given the kept users' sites on the kept items, and nothing else."""
-    votes, inference = problem.votes, solution.inference
+    votes, inference = problem.edges, solution.inference
     rows = _rows(votes, kept.users, kept.items)
     few = votes.part(rows)
     sites = replace(inference.sites, tau=inference.sites.tau[rows], nu=inference.sites.nu[rows])
-    prior = inference.state.prior
     blocks = arrange(few.user, few.winner, few.loser, len(problem.items))
-    smaller = ArrowPrior(prior.user_factor, prior.item_factor, prior.sharing, blocks)
-    state = smaller.refresh(few.count * sites.tau, few.count * sites.nu)
+    prior = solution.prior.over(blocks)
+    state = prior.refresh(few.count * sites.tau, few.count * sites.nu)
+    restricted = replace(inference, state=state, sites=sites)
     return (
-        replace(problem, votes=few, blocks=blocks),
-        solution._replace(inference=replace(inference, state=state, sites=sites)),
+        replace(problem, edges=few, blocks=blocks),
+        solution._replace(prior=prior, inference=restricted),
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import Sites
+from penchant.gp.sites import Sites
 from penchant.likelihoods import Outcomes
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -34,6 +34,11 @@ class Votes:
 
     def __len__(self) -> int:
         return len(self.user)
+
+    @property
+    def keys(self) -> tuple[IntArray, ...]:
+        """What tells votes apart, beside their outcomes."""
+        return self.user, self.winner, self.loser
 
     def part(self, rows: IntArray) -> "Votes":
         """Some of the comparisons."""
@@ -65,7 +70,26 @@ class VoteSites:
         where = (votes.user, votes.winner, votes.loser)
         return cls(*where, votes.count * sites.tau, votes.count * sites.nu)
 
+    def per_copy(self, count: FloatArray) -> Sites:
+        """The sites of one copy each, (m,) counts being those of the same comparisons."""
+        return Sites(self.weight / count, self.shift / count)
+
     def join(self, more: "VoteSites") -> "VoteSites":
         """These and more."""
         columns = ((getattr(self, f.name), getattr(more, f.name)) for f in fields(self))
         return VoteSites(*map(np.concatenate, columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What Sparse-EP kept, most informative first, and how informative everything was.
+
+    users, items: positions; user_entropy (U,), item_entropy (n,): entropy removed, in nats;
+    n_comparisons: rows of data that predictions rest on.
+    """
+
+    users: IntArray
+    items: IntArray
+    user_entropy: FloatArray
+    item_entropy: FloatArray
+    n_comparisons: int

@@ -26,8 +26,8 @@ from penchant.online.rule import (
     LINEAR,
     PERCEPTRON,
     Real,
-    Rule,
     State,
+    UpdateRule,
 )
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -98,7 +98,7 @@ def _exponentiate(weights: Real, log_weights: FloatArray, delta: Real, size: flo
 
 
 @_inlined
-def _step(rule: Rule, state: State, delta: Real, margin: float) -> None:
+def _step(rule: UpdateRule, state: State, delta: Real, margin: float) -> None:
     """Move by Δ = φ(x, ȳ) − φ(x, y), whose utility wᵀΔ is the margin."""
     slope = _slope(rule.loss, margin)
     if slope != 0.0:
@@ -161,7 +161,7 @@ def _combine(docs: Real, coefficients: Real, delta: Real) -> None:
 
 
 @_compiled
-def learn_differences(rule: Rule, state: State, deltas: Real) -> int:
+def learn_differences(rule: UpdateRule, state: State, deltas: Real) -> int:
     """Rounds given by their Δ, (T, d)."""
     for t in range(deltas.shape[0]):
         margin = _dot(state.weights, deltas[t])
@@ -173,7 +173,7 @@ def learn_differences(rule: Rule, state: State, deltas: Real) -> int:
 
 @_compiled
 def learn_logged(
-    rule: Rule, state: State, docs: Real, presented: IntArray, feedback: IntArray
+    rule: UpdateRule, state: State, docs: Real, presented: IntArray, feedback: IntArray
 ) -> int:
     """Rounds of equally many documents, with the orders that were shown and returned."""
     coefficients = np.empty(docs.shape[1], docs.dtype)
@@ -190,7 +190,7 @@ def learn_logged(
 
 @_compiled
 def learn_graded(
-    rule: Rule, state: State, docs: Real, starts: IntArray, grades: FloatArray, depth: int
+    rule: UpdateRule, state: State, docs: Real, starts: IntArray, grades: FloatArray, depth: int
 ) -> int:
     """Present each block of documents, bring its best-graded of the first `depth` up, learn."""
     longest = np.max(np.diff(starts))
@@ -218,7 +218,9 @@ def learn_graded(
 
 
 @_compiled
-def learn_pairs(rule: Rule, state: State, docs: Real, winner: IntArray, loser: IntArray) -> int:
+def learn_pairs(
+    rule: UpdateRule, state: State, docs: Real, winner: IntArray, loser: IntArray
+) -> int:
     """Rounds of two documents: Δ = x_winner − x_loser."""
     delta = np.empty(docs.shape[1], docs.dtype)
     for t in range(winner.size):

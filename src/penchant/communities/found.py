@@ -1,0 +1,141 @@
+"""What is known of the communities: members, utilities, and personal taste inside them.
+
+One value from which everything is read: predictions, beliefs and descriptions agree, before and
+after answers come in.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from penchant.communities.assignment import Answers
+from penchant.communities.chains import Chain
+from penchant.communities.diagnostics import Diagnostics
+from penchant.communities.draws import Draws
+from penchant.communities.update import update_membership
+from penchant.communities.utility import Mixture, fit_community
+from penchant.data import Comparisons
+from penchant.gp import ItemHyper, Learned, Posterior, UserProblem
+from penchant.gp.users.absorb import absorb
+from penchant.gp.users.fold_in import with_newcomers
+from penchant.gp.users.votes import Votes
+from penchant.kernels import Inputs
+from penchant.numerics.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Communities of taste, after all answers in `data`.
+
+    sampled: the data that the chains ran on. start: the hyperparameters that learning started
+    from. membership: (U, C), rows sum to one. posteriors: (C,) each community's utilities, its
+    members counting softly. user_features: what is told of members afterwards. personal: with
+    personal taste, every user's own. communal_share: how much of taste communities explain.
+    """
+
+    data: Comparisons
+    sampled: Comparisons
+    hyper: ItemHyper
+    start: ItemHyper
+    chains: tuple[Chain, ...]
+    draws: Draws
+    membership: FloatArray
+    posteriors: tuple[Posterior, ...]
+    report: Diagnostics
+    max_rank: int | None = None
+    user_features: FloatArray | None = None
+    personal: Learned[UserProblem] | None = None
+    communal_share: float = 1.0
+
+    @property
+    def n_unsettled(self) -> int:
+        """Answers that personal taste only absorbed."""
+        return 0 if self.personal is None else self.personal.n_unsettled
+
+    @property
+    def items(self) -> Inputs:
+        """The items of the fit."""
+        return self.posteriors[0].universe
+
+    @cached_property
+    def answers(self) -> Answers:
+        """All users' answers."""
+        return Answers.of(self.data)
+
+    @property
+    def sizes(self) -> FloatArray:
+        """(C,) expected users of each community."""
+        total: FloatArray = self.membership.sum(axis=0)
+        return total
+
+    def shares(self, users: IntArray | None) -> FloatArray:
+        """(k, C) of users, −1 standing for people at large; (1, C) of those for None."""
+        everybody = self.sizes / self.sizes.sum()
+        if users is None:
+            return np.atleast_2d(everybody)
+        shares: FloatArray = np.where(users[:, None] >= 0, self.membership[users], everybody)
+        return shares
+
+    def with_answers(self, data: Comparisons, changed: IntArray, polish: bool | None) -> "Found":
+        """After the users `changed` answered more, or took answers back.
+
+        Those are placed anew among the communities of the draws; unless told not to polish, the
+        communities' utilities are inferred again, with the parameters that each has.
+        """
+        found = replace(self, data=data)
+        membership = update_membership(self.draws, self.membership, found.answers, changed)
+        found = replace(found, membership=membership, personal=None)
+        if polish is not False:
+            found = replace(found, posteriors=found.inferred())
+        if self.personal is None:
+            return found
+        return replace(found, personal=_personal_after(self.personal, found, polish))
+
+    def inferred(self) -> tuple[Posterior, ...]:
+        """Each community's utilities, given who belongs to it."""
+        mixture = Mixture(self.answers, self.items, self.hyper, max_rank=self.max_rank).precise()
+        return tuple(
+            fit_community(
+                mixture, counts, ItemHyper(known.kernel, known.likelihood).theta
+            ).posterior
+            for known, counts in zip(self.posteriors, self.pair_counts, strict=True)
+        )
+
+    @property
+    def pair_counts(self) -> FloatArray:
+        """(C, m) how often each answer was given in each community, members counting softly."""
+        return np.ascontiguousarray((self.answers.counts.T @ self.membership).T)
+
+    def with_newcomers(self, data: Comparisons) -> "Found":
+        """After new users' answers, who change nobody else."""
+        newcomers = np.arange(self.data.n_users, data.n_users)
+        found = replace(self, data=data)
+        membership = update_membership(self.draws, self.membership, found.answers, newcomers)
+        found = replace(found, membership=membership)
+        if self.personal is None:
+            return found
+        features = Inputs(membership[newcomers], index=np.arange(len(newcomers)))
+        return replace(found, personal=with_newcomers(self.personal, data, features))
+
+
+def _personal_after(
+    personal: Learned[UserProblem], found: Found, polish: bool | None
+) -> Learned[UserProblem]:
+    """Everybody's own utilities after other answers, memberships being the users' features.
+
+    Unless settled, known users keep the memberships that they were fitted with.
+    """
+    problem, data, membership = personal.problem, found.data, found.membership
+    n_more = data.n_comparisons - personal.data.n_comparisons
+    if n_more > 0 and personal.is_absorbed(n_more, polish):
+        X = problem.users.features()
+        kept = _problem(problem, np.concatenate([X, membership[len(X) :]]), data)
+        if (absorbed := absorb(personal, data, kept)) is not None:
+            return absorbed
+    return personal.settle(data, _problem(problem, membership, data))
+
+
+def _problem(problem: UserProblem, membership: FloatArray, data: Comparisons) -> UserProblem:
+    users = Inputs(membership, index=np.arange(len(membership)))
+    return UserProblem.of(problem.items, users, Votes.of(data), problem.settings)

@@ -1,0 +1,128 @@
+"""Tables whose rows are ballots: which of their shapes a table has, and its cells."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from penchant.data.columns import bare, find_roles
+from penchant.data.formats.choices import (
+    APPROVAL,
+    CHOICE,
+    QUESTION,
+    read_approvals,
+    read_best_worst,
+    read_questions,
+    read_top,
+)
+from penchant.data.formats.grids import BRACKETS, read_rankings, read_ranks, read_ratings
+from penchant.data.formats.sheet import Ballots, Sheet
+from penchant.data.names import whole_numbers
+from penchant.data.source import Source, listed
+from penchant.errors import DataError
+
+_BEST, _WORST = ("best", "most"), ("worst", "least")
+_SHOWN = re.compile(
+    r"(item|option|alternative|product|shown|candidate)[ _#]*([0-9]+|[a-z])", re.IGNORECASE
+)
+_LONG = (
+    ("ballot", "ranking", "list", "id", "user", "voter", "judge", "rater", "respondent"),
+    ("item", "option", "candidate", "alternative", "product", "name", "choice"),
+    ("position", "rank", "place"),
+)
+_READERS: dict[str, Callable[[Sheet, Sequence[str]], Ballots]] = {
+    "rankings": read_rankings,
+    "ranks": read_ranks,
+    "ratings": read_ratings,
+    "questions": read_questions,
+    "best-worst": read_best_worst,
+    "top": read_top,
+    "approvals": read_approvals,
+}
+_LEAST = {"top": 2, "ratings": 2, "ranks": 2, "best-worst": 2, "rankings": 3}  # columns
+
+
+def read_ballots(
+    con: Any, source: Source, asked: Mapping[str, str | None], shape: str | None
+) -> Ballots | None:
+    """Return the ballots in a table, or None where it does not look like any."""
+    names = source.names
+    found = {shape: _used(shape, names)} if shape else _recognised(names)
+    if not found:
+        return None
+    if len(found) > 1:
+        readings = " or ".join(f"shape={name!r}" for name in found)
+        raise DataError(f"{source.name} can be read in {len(found)} ways: say {readings}")
+    ((kind, columns),) = found.items()
+    user = find_roles(names, asked, ("user",), table=source.name).get("user")
+    columns = [name for name in columns if name != user or kind == "rankings"]
+    if len(columns) < _LEAST.get(kind, 1):
+        raise DataError(
+            f"{source.name} has no columns for shape={kind!r}: its columns are {listed(names)}"
+        )
+    return _with_integers(_READERS[kind](_sheet(con, source, user), columns), source)
+
+
+def _with_integers(ballots: Ballots, source: Source) -> Ballots:
+    """Names of items are whole numbers where all are, unless the table says they are text."""
+    names = [name for ranking in ballots.rankings for tied in ranking for name in tied]
+    is_text = any(c.cells != "text" and not c.is_integer for c in source.columns)
+    meaning = dict(zip(names, names if is_text else whole_numbers(names), strict=True))
+    rankings = [[[meaning[name] for name in tied] for tied in r] for r in ballots.rankings]
+    return replace(ballots, rankings=rankings)
+
+
+def _sheet(con: Any, source: Source, user: str | None) -> Sheet:
+    columns = [column for column in source.columns if column.name]
+    cells = ", ".join(column.text for column in columns)
+    rows = con.execute(f"SELECT {cells} FROM {source.sql}").fetchall()
+    by_name = {c.name: [row[k] for row in rows] for k, c in enumerate(columns)}
+    who: list[Any] = list(range(1, len(rows) + 1))
+    if user is not None:
+        who = by_name[user]
+        if source[user].cells == "text" or source[user].is_integer:
+            who = whole_numbers([(name or "").strip() for name in who])
+    return Sheet(source.name, by_name, who, source.first_row)
+
+
+def _recognised(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return every shape that the columns' names speak of, with its columns."""
+    grid = [name for name in names if BRACKETS.fullmatch(name)]
+    if len(grid) >= _LEAST["ratings"]:
+        if all(CHOICE.search(name) for name in grid):
+            return {"top": grid}
+        asks_ranks = any(re.search(r"\brank", name, re.IGNORECASE) for name in grid)
+        return {"ranks" if asks_ranks else "ratings": grid}
+    kinds = [kind for kind in _READERS if kind not in ("ranks", "ratings", "approvals")]
+    found = {kind: _used(kind, names) for kind in kinds}
+    found["approvals"] = [name for name in names if APPROVAL.search(name)]
+    return {kind: used for kind, used in found.items() if len(used) >= _LEAST.get(kind, 1)}
+
+
+def _used(kind: str, names: Sequence[str]) -> list[str]:
+    """Return the columns whose names fit a shape."""
+    if kind in ("ranks", "ratings"):
+        return [name for name in names if BRACKETS.fullmatch(name)] or list(names)
+    if kind == "rankings":
+        return _named_each(names, _LONG)
+    if kind == "best-worst":
+        ends = _named_each(names, (_BEST, _WORST))
+        shown = [name for name in names if _SHOWN.fullmatch(name.strip())]
+        return ends + shown if len(ends) == 2 else []
+    fits = {"questions": QUESTION.fullmatch, "top": CHOICE.search, "approvals": APPROVAL.search}
+    fitting = [name for name in names if fits[kind](name)]
+    return fitting or (list(names) if kind == "approvals" else [])
+
+
+def _named_each(names: Sequence[str], groups: Sequence[Sequence[str]]) -> list[str]:
+    """Return one column for each group of words, or nothing where one group has none."""
+    found: list[str] = []
+    for words in groups:
+        fitting = [n for n in names if n not in found and _speaks_of(n, words)]
+        found += fitting[:1]
+    return found if len(found) == len(groups) else []
+
+
+def _speaks_of(name: str, words: Sequence[str]) -> bool:
+    plain = bare(name)
+    return plain in words or plain.removesuffix("id") in words or name.casefold() in words

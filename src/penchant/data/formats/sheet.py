@@ -1,0 +1,53 @@
+"""The cells of a table of ballots, and the rankings that are read from them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penchant.errors import DataError
+
+Places = list[list[Any]]
+"""Groups of tied items, best first."""
+
+
+@dataclass(frozen=True)
+class Ballots:
+    """Rankings, best first, and who made each; `said` tells in a few words how they were read."""
+
+    rankings: list[Places]
+    users: list[Any]
+    said: str
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The cells of a table as text, column by column, and the person behind each row."""
+
+    name: str
+    columns: Mapping[str, Sequence[str | None]]
+    users: list[Any]
+    first_row: int
+
+    def rows(self, names: Sequence[str]) -> list[tuple[int, Any, tuple[str, ...]]]:
+        """Return for each row its number, its user, and the cells of some columns, "" if empty."""
+        cells = zip(*(self.columns[name] for name in names), strict=True)
+        return [
+            (row + self.first_row, user, tuple((cell or "").strip() for cell in line))
+            for row, (user, line) in enumerate(zip(self.users, cells, strict=True))
+        ]
+
+    def wrong(self, column: str, row: int, cell: str, must: str) -> DataError:
+        """Return what to raise about a cell."""
+        return DataError(f"{self.name}: column {column!r} row {row} is {cell!r}: it must {must}")
+
+
+def ordered(place: Mapping[str, float]) -> Places:
+    """Return items by their place, the lowest first; equal places are tied.
+
+    >>> ordered({"tea": 2, "milk": 1, "water": 2})
+    [['milk'], ['tea', 'water']]
+    """
+    groups: dict[float, list[str]] = {}
+    for item, where in place.items():
+        groups.setdefault(where, []).append(item)
+    return [groups[where] for where in sorted(groups)]

@@ -1,0 +1,56 @@
+"""Inference at given hyperparameters, and the gradient of its evidence.
+
+At a fixed point of the sites  ∂ log Z/∂θ = ½ αᵀ ∂K α − ½ tr(R ∂K)  with R = L − L Σ L: one matrix
+G = ½ (ααᵀ − R), pulled back through the kernel by the problem. No n × n × p array exists.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from penchant.gp.loop import State, converge, infer
+from penchant.gp.model import Hyper, Prior, Problem, Solution
+from penchant.gp.rules import RULES
+from penchant.gp.sites import Sites
+from penchant.numerics.types import FloatArray
+
+COARSE_TOLERANCE = 3e-4
+ROUGH_TOLERANCE = 1e-3
+"""Of the factor, and of the sites, when a first guess at the sites is made."""
+COARSE_SHARE = 0.7
+"""A coarse factor with more than this share of the full rank is not worth the detour."""
+
+
+def solve(
+    problem: Problem[Hyper, State], hyper: Hyper, sites: Sites | None = None
+) -> Solution[Hyper, State]:
+    """Factor the prior and run inference, from the given sites or from a rough guess at them."""
+    prior = problem.prior(hyper)
+    if sites is None:
+        sites = _rough_sites(problem, hyper, prior)
+    inference = converge(prior, hyper.likelihood, problem.edges, problem.settings, sites)
+    report = replace(inference.report, rank=prior.rank, residual=prior.residual, space=prior.space)
+    return Solution(hyper, prior, replace(inference, report=report))
+
+
+def _rough_sites(problem: Problem[Hyper, State], hyper: Hyper, prior: Prior[State]) -> Sites | None:
+    """Nearly the right sites at a fraction of the cost, from the factor's leading pivots."""
+    coarse = prior.coarse(COARSE_TOLERANCE)
+    if coarse.rank > COARSE_SHARE * prior.rank:
+        return None
+    edges, settings = problem.edges, problem.settings
+    settings = replace(settings, tolerance=max(ROUGH_TOLERANCE, settings.tolerance))
+    return infer(coarse.refresh, hyper.likelihood, edges.outcomes, edges.count, settings).sites
+
+
+def gradient(problem: Problem[Hyper, Any], solution: Solution[Hyper, Any]) -> FloatArray:
+    """∂ log Z / ∂ theta at the solution's sites."""
+    rule, edges = RULES[problem.settings.rule], problem.edges
+    inference, likelihood = solution.inference, solution.hyper.likelihood
+    mean, var = inference.state.mean, inference.state.var
+    drift = None
+    if rule.drift is not None:
+        drift = edges.count * rule.drift(mean, var, likelihood, edges.outcomes)
+    slopes = rule.slopes(mean, var, inference.sites, likelihood, edges.outcomes)
+    return np.concatenate([problem.pullback(solution, drift), slopes @ edges.count])

@@ -1,0 +1,272 @@
+"""One utility a user and item: hyperparameters, prior, gradient and EM, as the engine wants."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from penchant.errors import DataError
+from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
+from penchant.gp.loop import Settings
+from penchant.gp.model import Schedule, Solution
+from penchant.gp.posterior import Basis, Normal
+from penchant.gp.users.arrow import ArrowPrior, ArrowState
+from penchant.gp.users.blocks import Block, arrange
+from penchant.gp.users.gradient import item_slopes, outer_vectors, user_slopes
+from penchant.gp.users.pivots import UserFactor, factor_users
+from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.votes import Votes, VoteSites
+from penchant.kernels import FreeCovariance, Inputs, Kernel
+from penchant.likelihoods import Likelihood
+from penchant.numerics.linalg import (
+    FACTOR_TOLERANCE,
+    PivotedCholesky,
+    multiply,
+    pivoted_cholesky,
+    rank_at,
+)
+from penchant.numerics.optimize import weak_prior
+from penchant.numerics.types import FloatArray, IntArray
+
+USER_RANK = 32
+SHARED_SIZE = 1024
+"""Bounds on the rank of the users' kernel, and on that rank times the items' (one dense system)."""
+MAX_ITEMS = 5_000
+SHARING_BOUNDS = (1e-4, 1.0 - 1e-4)
+LEARNING_VOTES = 500_000
+"""Most distinct answers that hyperparameters are learned from: some users' are settled long
+before, and say as much."""
+EXACT_VOTES = 3_000
+"""Up to this many distinct answers settling every site is quick."""
+EM = Schedule(rounds=300, tolerance=1e-5)
+
+
+class UserHyper(NamedTuple):
+    """K_u ⊗ K_x with K_u = sharing · user_kernel + (1 − sharing) · I, and a likelihood."""
+
+    kernel: Kernel
+    user_kernel: Kernel
+    sharing: float
+    likelihood: Likelihood
+
+    @property
+    def theta(self) -> FloatArray:
+        """Item kernel, user kernel, logit of sharing, likelihood: on unconstrained scales."""
+        parts = (self.kernel.theta, self.user_kernel.theta, [logit(self.sharing)])
+        return np.concatenate([*parts, self.likelihood.theta])
+
+    @property
+    def bounds(self) -> FloatArray:
+        """(p, 2) box of `theta`."""
+        low, high = logit(SHARING_BOUNDS)
+        here = logit(self.sharing)
+        sharing = [[min(low, here), max(high, here)]]
+        parts = (self.kernel.bounds, self.user_kernel.bounds, sharing)
+        return np.concatenate([*parts, self.likelihood.bounds])
+
+    def at(self, theta: FloatArray) -> "UserHyper":
+        """The same kernels and likelihood with other parameters."""
+        n_item, n_user = len(self.kernel.theta), len(self.user_kernel.theta)
+        item, user, sharing, likelihood = np.split(theta, np.cumsum([n_item, n_user, 1]))
+        return UserHyper(
+            self.kernel.with_theta(item),
+            self.user_kernel.with_theta(user),
+            float(expit(sharing[0])),
+            self.likelihood.with_theta(likelihood),
+        )
+
+    def log_prior(self, start: "UserHyper") -> tuple[float, FloatArray]:
+        """Weak prior of all parameters around their start, and its slope."""
+        items, by_items = self.kernel.log_prior(start.kernel)
+        users, by_users = self.user_kernel.log_prior(start.user_kernel)
+        rest = np.append(logit(self.sharing), self.likelihood.theta)
+        centre = np.append(logit(start.sharing), start.likelihood.theta)
+        value, by_rest = weak_prior(rest, centre)
+        return items + users + value, np.concatenate([by_items, by_users, by_rest])
+
+
+@dataclass(frozen=True)
+class UserPrior:
+    """The factored kernels of items and users, and the arrow that they make."""
+
+    items: PivotedCholesky
+    users: UserFactor
+    arrow: ArrowPrior
+    space: str = "users × items"
+
+    @classmethod
+    def of(
+        cls,
+        items: PivotedCholesky,
+        users: UserFactor,
+        sharing: float,
+        blocks: tuple[Block, ...],
+    ) -> "UserPrior":
+        """From the factors and ρ."""
+        return cls(items, users, ArrowPrior(users.rows, items.in_given_order(), sharing, blocks))
+
+    @property
+    def rank(self) -> int:
+        """Of the items' factor."""
+        return int(self.items.rows.shape[1])
+
+    @property
+    def residual(self) -> float:
+        """The largest variance of a user that the users' factor leaves out."""
+        return self.users.residual
+
+    @property
+    def flops(self) -> float:
+        """Of a sweep's dense algebra."""
+        return self.arrow.flops
+
+    def refresh(self, weight: FloatArray, shift: FloatArray) -> ArrowState:
+        """Condition on sites."""
+        return self.arrow.refresh(weight, shift)
+
+    def coarse(self, tolerance: float) -> "UserPrior":
+        """With only the item pivots that a coarser tolerance needs."""
+        rank = rank_at(self.items.rows, tolerance)
+        rows = np.ascontiguousarray(self.items.rows[:, :rank])
+        few = self.items._replace(rows=rows)
+        return UserPrior.of(few, self.users, self.arrow.sharing, self.arrow.blocks)
+
+    def over(self, blocks: tuple[Block, ...]) -> "UserPrior":
+        """The same prior, for other comparisons."""
+        return UserPrior.of(self.items, self.users, self.arrow.sharing, blocks)
+
+
+UserSolution = Solution[UserHyper, ArrowState]
+
+
+@dataclass(frozen=True)
+class UserProblem:
+    """Comparisons by many users between the same items; `edges` are their votes."""
+
+    items: Inputs
+    users: Inputs
+    edges: Votes
+    blocks: tuple[Block, ...]
+    settings: Settings
+    factor_tolerance: float = FACTOR_TOLERANCE
+    schedule: ClassVar[Schedule] = EM
+
+    @classmethod
+    def of(cls, items: Inputs, users: Inputs, votes: Votes, settings: Settings) -> "UserProblem":
+        """Arrange the users into blocks."""
+        if len(items) > MAX_ITEMS:
+            raise DataError(
+                f"{len(items):,} items: a covariance between more than {MAX_ITEMS:,} items does "
+                "not fit; leave out items that nobody compared, or use PreferenceGP(max_rank=…)"
+            )
+        return cls(items, users, votes, _blocks(votes, len(items)), settings)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether settling every site after each answer is no burden."""
+        return len(self.edges) <= EXACT_VOTES
+
+    def prior(self, hyper: UserHyper) -> UserPrior:
+        """Factor both kernels."""
+        tolerance = self.factor_tolerance
+        items = pivoted_cholesky(hyper.kernel(self.items), tolerance)
+        bound = min(USER_RANK, max(1, SHARED_SIZE // items.rows.shape[1]))
+        users = factor_users(hyper.user_kernel, self.users, bound, tolerance)
+        return UserPrior.of(items, users, hyper.sharing, self.blocks)
+
+    def posterior(self, solution: UserSolution) -> UserPosteriors:
+        """Over all users and all items."""
+        hyper, prior, inference = solution
+        return UserPosteriors(
+            kernel=hyper.kernel,
+            user_kernel=hyper.user_kernel,
+            likelihood=hyper.likelihood,
+            sharing=hyper.sharing,
+            items=self.items,
+            users=self.users,
+            target=self.items,
+            item_basis=Basis(prior.items.pivots, None, prior.items.lower),
+            user_basis=Basis(prior.users.pivots, None, prior.users.lower),
+            shared_mean=inference.state.response.shared,
+            shared_lower=inference.state.lower,
+            sites=VoteSites.of(self.edges, inference.sites),
+            n_fitted=len(self.users),
+        )
+
+    def expect(self, posterior: UserPosteriors, rows: IntArray) -> tuple[IntArray, Normal]:
+        """The comparisons of users whom the posterior knows."""
+        votes = self.edges
+        known = rows[votes.user[rows] < len(posterior)]
+        where = (votes.user[known], votes.winner[known], votes.loser[known])
+        return known, posterior.differences(*where)
+
+    def while_learning(self) -> "UserProblem":
+        """Coarser tolerances, and of very many users some, with all their answers."""
+        votes, blocks = self.edges, self.blocks
+        if len(votes) > LEARNING_VOTES:
+            share = LEARNING_VOTES / len(votes)
+            chosen = np.random.default_rng(0).random(len(self.users)) < share
+            votes = votes.part(np.flatnonzero(chosen[votes.user]))
+            blocks = _blocks(votes, len(self.items))
+        tolerance = max(SITE_TOLERANCE, self.settings.tolerance)
+        return replace(
+            self,
+            edges=votes,
+            blocks=blocks,
+            settings=replace(self.settings, tolerance=tolerance),
+            factor_tolerance=max(LEARNING_FACTOR_TOLERANCE, self.factor_tolerance),
+        )
+
+    def pullback(self, solution: UserSolution, drift: FloatArray | None) -> FloatArray:
+        """∂ log Z by the parameters of both kernels and the logit of ρ."""
+        hyper, prior, inference = solution
+        state, rho = inference.state, hyper.sharing
+        outer = outer_vectors(state, drift)
+        slopes = item_slopes(state, outer)
+        G = rho * slopes.shared + (1.0 - rho) * slopes.personal
+        factor = prior.arrow.item_factor
+        lean = float(np.vdot(multiply(slopes.shared - slopes.personal, factor), factor))
+        by_users = np.zeros(0)
+        if len(hyper.user_kernel.theta):
+            by_factor = user_slopes(state, outer)
+            by_users = prior.users.pullback(hyper.user_kernel, self.users, by_factor)
+        by_items = hyper.kernel.pullback(self.items, G)
+        return np.concatenate([by_items, by_users, [rho * (1.0 - rho) * lean]])
+
+    def m_step(self, solution: UserSolution, start: UserHyper) -> UserHyper:
+        """The covariance at the current sharing, then both scales at the new covariance.
+
+        Both increase the same expected log prior of the deviations (one draw from (1−ρ) K a user)
+        and of the shared utilities (one draw from ρ K a user feature). User kernel and likelihood
+        stay as given.
+        """
+        hyper, state = solution.hyper, solution.inference.state
+        rho, kernel = hyper.sharing, _free(hyper.kernel)
+        slopes = item_slopes(state, outer_vectors(state))
+        n_users = sum(len(block.users) for block in self.blocks)
+        n_shared = state.prior.user_factor.shape[1]
+        G = rho * slopes.shared + (1.0 - rho) * slopes.personal
+        new = kernel.updated(G, n_users + n_shared)
+        shared = rho * kernel.fitted_scale(new, rho * slopes.shared, n_shared)
+        personal = (1.0 - rho) * kernel.fitted_scale(new, (1.0 - rho) * slopes.personal, n_users)
+        total = shared + personal
+        return hyper._replace(kernel=new.scaled(total), sharing=shared / total)
+
+    def m_penalty(self, hyper: UserHyper, start: UserHyper) -> float:
+        """The inverse-Wishart prior of the covariance's entries."""
+        return _free(hyper.kernel).entries_prior()[0]
+
+
+def _free(kernel: Kernel) -> FreeCovariance:
+    """The kernel, if EM has a closed form for it."""
+    if not isinstance(kernel, FreeCovariance):
+        raise DataError(
+            f"optimize='em' with item kernel {kernel!r}: EM has a closed form for a free "
+            "covariance only; use optimize='evidence', or kernel='free'"
+        )
+    return kernel
+
+
+def _blocks(votes: Votes, n_items: int) -> tuple[Block, ...]:
+    return arrange(votes.user, votes.winner, votes.loser, n_items)

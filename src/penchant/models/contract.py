@@ -1,0 +1,392 @@
+"""What every model of utilities promises, and all that follows from it alone.
+
+A model adds how it fits, what it believes of a user, and how its one state changes with answers.
+Predictions, rankings, questions, undo, files and copies are written here, once.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from os import PathLike
+from threading import Lock, RLock
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from penchant.ask import Belief, Rules, as_answers, ask, rng_for, seen_by, without_last
+from penchant.data import Comparisons
+from penchant.errors import DataError
+from penchant.gp import Normal
+from penchant.likelihoods import Likelihood, Outcomes
+from penchant.models.features import FeatureColumns
+from penchant.models.ranking import Ranking, Tally, ranking_of
+from penchant.models.storage import save
+from penchant.models.validation import (
+    Constraints,
+    between,
+    check_argument,
+    check_parameters,
+    check_row_pairs,
+    one_user_a_pair,
+    whole,
+)
+from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.threads import threads_for
+from penchant.numerics.types import FloatArray, IntArray
+
+UNDO_DEPTH = 50
+"""How many `tell`s can be taken back by `undo`; each keeps its posterior in memory until then."""
+_MAKING_LOCKS = Lock()
+
+
+class Odds(NamedTuple):
+    """P(first preferred), P(tie), P(second preferred), (k,) each."""
+
+    win: FloatArray
+    tie: FloatArray
+    loss: FloatArray
+
+    @classmethod
+    def of(cls, likelihood: Likelihood, difference: Normal) -> "Odds":
+        """Of differences that are normal."""
+        mean, var = difference
+        win, loss = likelihood.prob(mean, var), likelihood.prob(-mean, var)
+        return cls(win, likelihood.prob_tie(mean, var), loss)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """All that a fit has left, as one value: undo is keeping a reference to the one before.
+
+    learned: what the model knows; it has `data`, the comparisons, and `likelihood`.
+    columns, user_columns: the features that the fit saw. n_learned: how many comparisons
+    hyperparameters rest on. told: the pairs that were told last.
+    """
+
+    learned: Any
+    columns: FeatureColumns
+    user_columns: FeatureColumns
+    n_learned: int
+    told: tuple[tuple[int, int], ...] = ()
+
+
+class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+    """A model of what is preferred: utilities with uncertainty, of everybody or of each user."""
+
+    constraints: ClassVar[Constraints]
+    random_state: RandomState
+    state_: Fitted
+
+    @abstractmethod
+    def fit(
+        self,
+        X: Any,
+        data: Comparisons,
+        relations: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Learn from comparisons; X: (n_items, d) features in the order of `data.items`, or None.
+
+        relations : {"name": graph} between the items: a symmetric (n_items, n_items) matrix,
+            dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
+        """
+
+    @abstractmethod
+    def _believed(self, fitted: Fitted, user: int | None) -> Belief:
+        """The joint Gaussian over one user's utilities, or over everybody's."""
+
+    @abstractmethod
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+        """Means and variances (n,) of everybody's utilities, or (k, n) of some users'."""
+
+    @abstractmethod
+    def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
+        """Of answers to pairs (k, 2); users: (k,), or None for everybody's."""
+
+    @abstractmethod
+    def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Any:
+        """What is known after more answers, under the hyperparameters there are."""
+
+    @abstractmethod
+    def _without(self, fitted: Fitted, data: Comparisons) -> Any:
+        """What is known after only `data`, some of the answers so far."""
+
+    @abstractmethod
+    def _relearned(self, fitted: Fitted) -> Any:
+        """What is known after learning the hyperparameters again, from all comparisons."""
+
+    # What was learned
+
+    @property
+    def comparisons_(self) -> Comparisons:
+        """The data that were fitted, and told since."""
+        data: Comparisons = self._fitted().learned.data
+        return data
+
+    @property
+    def likelihood_(self) -> Likelihood:
+        """With learned parameters."""
+        likelihood: Likelihood = self._fitted().learned.hyper.likelihood
+        return likelihood
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel over items, with learned parameters."""
+        return self._fitted().learned.hyper.kernel
+
+    @property
+    def report_(self) -> Any:
+        """How it went: sweeps, tolerance, damping, jitter; or chains and their agreement."""
+        return self._fitted().learned.report
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many features an item has."""
+        return self._fitted().columns.n_columns
+
+    @property
+    def n_unsettled_(self) -> int:
+        """How many answers were told but only absorbed, see `tell`."""
+        return int(self._fitted().learned.n_unsettled)
+
+    def belief(self, user: Any = None) -> Belief:
+        """The joint Gaussian over one user's utilities, or over everybody's: all that `ask` sees.
+
+        user : a name or an index; None for people at large.
+        """
+        fitted = self._fitted()
+        if user is None:
+            return self._believed(fitted, None)
+        if not fitted.learned.data.users:
+            raise DataError(
+                f"{type(self).__name__} takes everybody together, and was asked about the user "
+                f"{user!r}: leave the user out, or use MultiUserGP or CommunityGP"
+            )
+        return self._believed(fitted, int(fitted.learned.data.user_index(user)))
+
+    def predict(
+        self, X: Any = None, *, users: Any = None, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Mean utilities (n_items,) of everybody, or (n_users, n_items) with users.
+
+        X : None for the items of the fit, or (k, d) features of new ones; a row is a new item
+            even where an item of the fit has the same features.
+        users : a user or a sequence of them, names or indices; None for people at large.
+        return_std : also return standard deviations, of the same shape.
+        """
+        fitted = self._fitted()
+        mean, var = self._utilities(fitted, self._users(fitted, users), X)
+        return (mean, np.sqrt(var)) if return_std else mean
+
+    def predict_proba(
+        self, pairs: Any, users: Any = None, X: Any = None, *, ties: bool = False
+    ) -> FloatArray:
+        """P(first preferred to second), (k,), given that one of them is.
+
+        pairs : (k, 2) item names or indices; with X given, rows of X.
+        users : one user for all pairs, or one for each; None for people at large. A model that
+            takes everybody together ignores them.
+        ties : return (k, 3) instead: win, tie and loss of the first.
+        """
+        fitted = self._fitted()
+        if X is None:
+            index = fitted.learned.data.pair_index(pairs)
+        else:
+            index = check_row_pairs(pairs, len(X))
+        who = self._users(fitted, users)
+        who = None if who is None else one_user_a_pair(who, len(index))
+        win, tie, loss = self._odds(fitted, index, who, X)
+        if ties:
+            return np.column_stack([win, tie, loss])
+        decided: FloatArray = win / (win + loss)
+        return decided
+
+    def rank(self, user: Any = None, level: float = 0.95, n_samples: int = 4000) -> Ranking:
+        """Items from best to worst with intervals, P(best) and rank intervals.
+
+        user : whose; None for people at large. level : of the intervals.
+        n_samples : joint draws behind P(best) and the rank intervals.
+        """
+        name = f"{type(self).__name__}.rank"
+        check_argument(name, "level", level, between(0.0, 1.0))
+        check_argument(name, "n_samples", n_samples, whole(1))
+        belief, data = self.belief(user), seen_by(self.comparisons_, user)
+        with threads_for(len(belief)):
+            rng = as_rng(self.random_state)
+            return ranking_of(belief, data.items, Tally.of(data), level, n_samples, rng)
+
+    def score(self, data: Comparisons) -> float:
+        """Mean log-likelihood of comparisons between known items: higher is better.
+
+        Each is foreseen for the user who made it, where the model tells users apart and knows
+        them, else for people at large. Ties count where the likelihood has them.
+        """
+        fitted = self._fitted()
+        known: Comparisons = fitted.learned.data
+        item = known.item_index(data.items)
+        pairs = np.column_stack([item[data.winner], item[data.loser]])
+        win, tie, _ = self._odds(fitted, pairs, self._givers(fitted, data), None)
+        counted = np.where(data.tie, tie > 0.0, True)
+        if not counted.any():
+            raise DataError("there is nothing to score: all comparisons are ties")
+        prob = np.where(data.tie, tie, win)[counted]
+        log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
+        return float(np.average(log_prob, weights=data.count[counted]))
+
+    # Asking and telling
+
+    def ask(
+        self,
+        k: int = 1,
+        criterion: str = "variance_ratio",
+        *,
+        user: Any = None,
+        rules: Rules | None = None,
+        pending: Sequence[tuple[Any, Any]] = (),
+        random_state: RandomState = None,
+    ) -> list[tuple[Any, Any]]:
+        """The k pairs of items, by name, that it is best to compare next.
+
+        criterion : "variance_ratio" (paper 000: close and uncertain), "information_gain" (for
+            the whole order), "expected_best" or "thompson" (for the best item), "random".
+        user : whose utilities they are to tell about, in a model that tells users apart; None:
+            those of people at large.
+        rules : what may be asked, a `penchant.ask.Rules`.
+        pending : pairs that others are being asked now; they count as expected answers.
+        random_state : None to follow the estimator's, with other draws after every tell.
+        """
+        fitted, belief = self._fitted(), self.belief(user)
+        data = fitted.learned.data
+        rng = rng_for(self.random_state if random_state is None else random_state, data)
+        rules = without_last(rules, data, np.reshape(fitted.told, (-1, 2)).astype(np.intp))
+        return ask(belief, seen_by(data, user), k, criterion, rules, rng, pending)
+
+    def tell(
+        self,
+        more: Comparisons | Iterable[tuple[Any, Any]],
+        *,
+        user: Any = None,
+        polish: bool | None = None,
+        relearn: float | None = None,
+    ) -> Self:
+        """Learn from more answers without a refit; `undo` takes them back.
+
+        more : comparisons, or (winner, loser) pairs, between known items.
+        user : who gave them, where `more` does not say and the model tells users apart.
+        polish : True settles everything, equal to a refit with the same hyperparameters; False
+            only absorbs the answers, much faster. None: as soon as it is quick, or there is
+            much to settle. What a model does exactly is in its own documentation.
+        relearn : learn the hyperparameters again, as `fit` does, once the comparisons have
+            grown by this share since they were last learned; None: never.
+        """
+        with self._alone() as fitted:
+            answers = as_answers(fitted.learned.data, more, user)
+            tie = answers.tie if answers.tie.any() else None
+            self.likelihood_.check(Outcomes(tie, answers.margin))
+            pairs = zip(answers.winner.tolist(), answers.loser.tolist(), strict=True)
+            after = replace(fitted, learned=self._told(fitted, answers, polish), told=tuple(pairs))
+            total = after.learned.data.n_comparisons
+            if relearn is not None and total >= (1.0 + relearn) * fitted.n_learned:
+                after = replace(after, learned=self._relearned(after), n_learned=total)
+            self._remember(fitted, after)
+        return self
+
+    def withdraw(
+        self, answers: Comparisons | Iterable[tuple[Any, Any]], *, user: Any = None
+    ) -> Self:
+        """Take any answers back, whenever they came: equal to a refit without them.
+
+        answers : comparisons, or (winner, loser) pairs, that were fitted or told. user : who
+            gave them, where `answers` does not say and the model tells users apart.
+        """
+        with self._alone() as fitted:
+            taken = as_answers(fitted.learned.data, answers, user)
+            data = fitted.learned.data.without(taken)
+            if not len(data):
+                raise DataError("nothing would be left to learn from: fit a new model instead")
+            after = replace(fitted, learned=self._without(fitted, data), told=())
+            self._remember(fitted, after)
+        return self
+
+    def undo(self) -> Self:
+        """Take the last `tell` or `withdraw` back, exactly."""
+        with self._alone():
+            history = self._history
+            if not history:
+                raise DataError(
+                    f"{type(self).__name__}: there is no tell to undo (a fit or a load forgets "
+                    f"them, and at most {UNDO_DEPTH} are kept); withdraw takes back any answer"
+                )
+            self.state_, self._history = history[-1], history[:-1]
+        return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to one file; `penchant.load(path)` reads it back."""
+        save(self, path)
+
+    # How it is kept together
+
+    def _keep(self, learned: Any, columns: FeatureColumns, user_columns: FeatureColumns) -> Self:
+        """Take a fit over: built aside, assigned last."""
+        fitted = Fitted(learned, columns, user_columns, learned.data.n_comparisons)
+        self.state_, self._history = fitted, ()
+        return self
+
+    def _with(self, learned: Any) -> Self:
+        """A copy of this model that knows something else."""
+        model = type(self)(**self.get_params(deep=False))
+        model.state_ = replace(self._fitted(), learned=learned, told=())
+        return model
+
+    def _check(self) -> None:
+        check_parameters(self, self.constraints)
+
+    def _fitted(self) -> Fitted:
+        check_is_fitted(self, "state_")
+        return self.state_
+
+    @property
+    def _history(self) -> tuple[Fitted, ...]:
+        history: tuple[Fitted, ...] = vars(self).get("_before", ())
+        return history
+
+    @_history.setter
+    def _history(self, history: tuple[Fitted, ...]) -> None:
+        self._before = history[-UNDO_DEPTH:]
+
+    def _remember(self, before: Fitted, after: Fitted) -> None:
+        self._history = (*self._history, before)
+        self.state_ = after
+
+    @contextmanager
+    def _alone(self) -> Iterator[Fitted]:
+        """One change of state at a time, with as many BLAS threads as the items are worth."""
+        with _MAKING_LOCKS:
+            lock = self.__dict__.setdefault("_lock", RLock())
+        with lock:
+            fitted = self._fitted()
+            with threads_for(fitted.learned.data.n_items):
+                yield fitted
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in vars(self).items() if name != "_lock"}
+        return kept
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
+        """(k,) positions of users; None for people at large."""
+        if users is None:
+            return None
+        return np.atleast_1d(fitted.learned.data.user_index(users))
+
+    def _givers(self, fitted: Fitted, data: Comparisons) -> IntArray | None:
+        """(m,) who made each comparison, −1 for somebody unknown; None if nobody is told apart."""
+        known: Comparisons = fitted.learned.data
+        if data.user is None or not known.users:
+            return None
+        place = {name: number for number, name in enumerate(known.users)}
+        return np.array([place.get(name, -1) for name in data.users], dtype=np.intp)[data.user]

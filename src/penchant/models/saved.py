@@ -1,0 +1,156 @@
+"""What is written of the states of models: what cannot be worked out from the rest."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penchant.communities.chains import Chain
+from penchant.communities.diagnostics import Diagnostics
+from penchant.communities.draws import Draws
+from penchant.communities.found import Found
+from penchant.data import Comparisons
+from penchant.gp import (
+    Edges,
+    ItemHyper,
+    ItemProblem,
+    Learned,
+    Posterior,
+    Report,
+    Settings,
+    Sites,
+    UserHyper,
+    UserProblem,
+)
+from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.votes import Votes
+from penchant.kernels import Kernel
+from penchant.likelihoods import Likelihood
+from penchant.numerics.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class SavedLearned:
+    """A `Learned`: hyperparameters and items are those of the posterior.
+
+    sites: None where they are those of the posterior (of users), or some were dropped. rule: of
+    inference.
+    """
+
+    data: Comparisons
+    posterior: Posterior | UserPosteriors
+    sites: Sites | None
+    log_evidence: float
+    report: Report
+    n_unsettled: int
+    rule: str
+    max_rank: int | None
+
+    @classmethod
+    def of(cls, learned: Learned[Any]) -> "SavedLearned":
+        """What to write of it."""
+        problem = learned.problem
+        is_items = isinstance(problem, ItemProblem)
+        return cls(
+            learned.data,
+            learned.posterior,
+            learned.sites,
+            learned.log_evidence,
+            learned.report,
+            learned.n_unsettled,
+            problem.settings.rule,
+            problem.max_rank if is_items else None,
+        )
+
+    def restored(self) -> Learned[Any]:
+        """What it was."""
+        known, sites, settings = self.posterior, self.sites, Settings(self.rule)
+        problem: ItemProblem | UserProblem
+        hyper: ItemHyper | UserHyper
+        if isinstance(known, Posterior):
+            edges = Edges.of(self.data)
+            problem = ItemProblem(known.universe, edges, settings, self.max_rank)
+            hyper = ItemHyper(known.kernel, known.likelihood)
+        else:
+            votes = Votes.of(self.data)
+            problem = UserProblem.of(known.items, known.users, votes, settings)
+            hyper = UserHyper(known.kernel, known.user_kernel, known.sharing, known.likelihood)
+            if sites is None and len(known.sites.user) == len(votes):
+                sites = known.sites.per_copy(votes.count)
+        rest = (self.log_evidence, self.report, self.n_unsettled)
+        return Learned(self.data, problem, hyper, known, sites, *rest)
+
+
+@dataclass(frozen=True, eq=False)
+class SavedCommunities:
+    """A `Found`; start: the parameters from which learning started."""
+
+    data: Comparisons
+    sampled: Comparisons
+    kernel: Kernel
+    likelihood: Likelihood
+    start: FloatArray
+    chains: tuple[Chain, ...]
+    draws: Draws
+    membership: FloatArray
+    posteriors: tuple[Posterior, ...]
+    report: Diagnostics
+    max_rank: int | None
+    user_features: FloatArray | None
+    personal: Any
+    communal_share: float
+
+    @classmethod
+    def of(cls, found: Found) -> "SavedCommunities":
+        """What to write of it."""
+        return cls(
+            found.data,
+            found.sampled,
+            found.hyper.kernel,
+            found.hyper.likelihood,
+            found.start.theta,
+            found.chains,
+            found.draws,
+            found.membership,
+            found.posteriors,
+            found.report,
+            found.max_rank,
+            found.user_features,
+            found.personal,
+            found.communal_share,
+        )
+
+    def restored(self) -> Found:
+        """What it was."""
+        hyper = ItemHyper(self.kernel, self.likelihood)
+        return Found(
+            self.data,
+            self.sampled,
+            hyper,
+            hyper.at(np.asarray(self.start)),
+            self.chains,
+            self.draws,
+            self.membership,
+            self.posteriors,
+            self.report,
+            self.max_rank,
+            self.user_features,
+            self.personal,
+            self.communal_share,
+        )
+
+
+def saved_form(value: Any) -> Any:
+    """What is written in place of a value."""
+    if isinstance(value, Learned):
+        return SavedLearned.of(value)
+    if isinstance(value, Found):
+        return SavedCommunities.of(value)
+    return value
+
+
+def restored_form(value: Any) -> Any:
+    """What was there before `saved_form`."""
+    if isinstance(value, SavedLearned | SavedCommunities):
+        return value.restored()
+    return value

@@ -1,0 +1,271 @@
+"""What every model of utilities keeps to: each one is fitted and put through all of it."""
+
+import copy
+import inspect
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import penchant as pc
+from penchant.models.contract import UtilityModel
+
+pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
+
+ITEMS = ("tea", "milk", "water", "juice", "wine")
+USERS = tuple(f"user {u:02d}" for u in range(12))
+X = np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.0], [3.0, 0.3], [4.0, 0.9]])
+LINKS = {"near": np.eye(5, k=1) + np.eye(5, k=-1)}
+PAIRS = [(a, b) for a in ITEMS for b in ITEMS if a < b]
+
+MODELS = {
+    "PreferenceGP": lambda **how: pc.PreferenceGP(random_state=0, **how),
+    "MultiUserGP": lambda **how: pc.MultiUserGP(random_state=0, progress=False, **how),
+    "CommunityGP": lambda **how: pc.CommunityGP(
+        random_state=0, progress=False, n_sweeps=10, n_chains=1, **how
+    ),
+}
+
+
+def votes(seed=0, n_each=10, users=USERS, tie_rate=0.0):
+    """Half of the users like the items in order, the other half the other way round."""
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(len(users)), n_each)
+    a = rng.integers(5, size=len(user))
+    b = (a + rng.integers(1, 5, size=len(user))) % 5
+    first = np.where(user % 2 == 0, a < b, a > b) ^ (rng.random(len(user)) < 0.05)
+    winner, loser = np.where(first, a, b), np.where(first, b, a)
+    return pc.Comparisons.from_pairs(
+        [ITEMS[i] for i in winner],
+        [ITEMS[i] for i in loser],
+        user=[users[u] for u in user],
+        tie=rng.random(len(user)) < tie_rate if tie_rate else None,
+        items=ITEMS,
+        users=users,
+    )
+
+
+@pytest.fixture(params=MODELS, scope="module")
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def shared(name):
+    """One fit for the tests that change nothing."""
+    return MODELS[name]().fit(X, votes())
+
+
+@pytest.fixture
+def model(shared):
+    return copy.deepcopy(shared)
+
+
+def test_no_model_is_left_out():
+    from penchant.models.schema import estimator_classes
+
+    every = {n for n, cls in estimator_classes().items() if issubclass(cls, UtilityModel)}
+    assert every == set(MODELS)
+
+
+def test_signatures_are_those_of_the_contract(name):
+    cls = getattr(pc, name)
+    for method in ("fit", "predict", "predict_proba", "rank", "score", "belief", "ask", "tell"):
+        wanted = inspect.signature(getattr(UtilityModel, method)).parameters
+        given = inspect.signature(getattr(cls, method)).parameters
+        assert list(given)[: len(wanted)] == list(wanted) or set(wanted) <= set(given)
+        for parameter in wanted:
+            assert given[parameter].kind == wanted[parameter].kind, (method, parameter)
+
+
+def test_predictions_have_one_shape(shared):
+    mean, std = shared.predict(return_std=True)
+    assert mean.shape == std.shape == (5,)
+    assert (std > 0).all()
+    each, spread = shared.predict(users=["user 03", 0], return_std=True)
+    assert each.shape == spread.shape == (2, 5)
+    assert shared.predict(users="user 03").shape == (1, 5)
+    assert shared.predict(X[:2] + 0.1).shape == (2,)
+    assert shared.predict(X[:2] + 0.1, users=USERS).shape == (12, 2)
+
+
+def test_probabilities_are_given_a_decision(shared):
+    for users in (None, "user 01", list(USERS[:10])):
+        p = shared.predict_proba(PAIRS, users)
+        q = shared.predict_proba([(b, a) for a, b in PAIRS], users)
+        assert p.shape == (10,)
+        np.testing.assert_allclose(p + q, 1.0, atol=1e-12)
+        odds = shared.predict_proba(PAIRS, users, ties=True)
+        np.testing.assert_allclose(odds.sum(axis=1), 1.0, atol=1e-9)
+    assert shared.predict_proba([(0, 1)], X=X[:2] + 0.1).shape == (1,)
+
+
+def test_ties_are_an_answer_where_the_likelihood_has_them(name):
+    model = MODELS[name](likelihood="ties").fit(None, votes(tie_rate=0.2))
+    win, tie, loss = model.predict_proba(PAIRS, ties=True).T
+    assert (tie > 0.01).all()
+    np.testing.assert_allclose(model.predict_proba(PAIRS), win / (win + loss))
+    one = pc.Comparisons.from_pairs(["tea"], ["wine"], tie=[True], user=["user 00"])
+    model.tell(one)
+    assert model.comparisons_.n_comparisons == 121
+
+
+def test_the_belief_is_what_predictions_say(shared):
+    for user in (None, "user 03"):
+        belief = shared.belief(user) if shared.comparisons_.users else shared.belief()
+        users = None if user is None else [user]
+        mean, std = shared.predict(users=users, return_std=True)
+        np.testing.assert_allclose(belief.mean, np.ravel(mean), atol=1e-6)
+        np.testing.assert_allclose(np.sqrt(belief.var), np.ravel(std), atol=1e-6)
+
+
+def test_rank_is_one_table(shared):
+    for user in (None, "user 03") if shared.comparisons_.users else (None,):
+        table = shared.rank(user)
+        assert sorted(table["item"]) == sorted(ITEMS)
+        assert table["prob_best"].sum() == pytest.approx(1.0)
+        assert (np.diff(table["utility"]) <= 0).all()
+        assert (table["low"] < table["utility"]).all()
+        assert table["comparisons"].sum() == 2 * (120 if user is None else 10)
+        assert table["wins"].sum() == (120 if user is None else 10)
+        assert len(table.to_pandas()) == 5
+        assert "<table>" in table._repr_html_()
+
+
+def test_intervals_are_those_of_the_belief_centred(shared):
+    """Also where fewer comparisons than items leave much to the prior."""
+    P = np.eye(5) - 0.2
+    cov = P @ shared.belief().covariance() @ P
+    table = shared.rank(level=0.95)
+    reach = {row.item: row.high - row.low for row in table}
+    expected = 2 * 1.959963984540054 * np.sqrt(np.diagonal(cov))
+    np.testing.assert_allclose([reach[item] for item in ITEMS], expected, rtol=1e-6)
+
+
+def test_score_is_the_mean_log_likelihood(shared):
+    data = votes(seed=5)
+    users = [data.users[u] for u in data.user]
+    pairs = np.column_stack([data.winner, data.loser])
+    p = shared.predict_proba(pairs, users)
+    assert shared.score(data) == pytest.approx(np.average(np.log(p), weights=data.count))
+    assert np.log(0.5) < shared.score(data) < 0 or not shared.comparisons_.users
+    stranger = pc.Comparisons.from_pairs(["tea"], ["wine"], user=["nobody yet"])
+    population = np.log(shared.predict_proba([("tea", "wine")]))[0]
+    assert shared.score(stranger) == pytest.approx(population)
+
+
+def test_telling_and_undoing_is_keeping_a_reference(model):
+    before = model.state_
+    model.tell([("wine", "tea")], user="user 00")
+    assert model.comparisons_.n_comparisons == 121
+    assert model.undo().state_ is before
+    with pytest.raises(pc.DataError, match="no tell to undo"):
+        model.undo()
+
+
+def test_withdrawing_what_was_told_is_as_if_it_never_was(model):
+    before, more = model.predict(users=USERS), votes(seed=3, n_each=2)
+    model.tell(more, polish=True)
+    moved = np.abs(model.predict(users=USERS) - before).max()
+    model.withdraw(more)
+    assert model.comparisons_ == copy.deepcopy(model.comparisons_)
+    assert np.abs(model.predict(users=USERS) - before).max() < max(1e-5, 1e-3 * moved)
+
+
+def test_withdrawing_any_answer_equals_a_refit(name):
+    how = {"optimize": None}
+    data = votes()
+    some = data._with_count((np.arange(len(data)) % 7 == 0) * 1)
+    model = MODELS[name](**how).fit(X, data).withdraw(some)
+    assert model.comparisons_.n_comparisons == data.n_comparisons - some.n_comparisons
+    if name != "CommunityGP":  # whose communities are those of the draws that there are
+        refit = MODELS[name](**how).fit(X, data.without(some))
+        np.testing.assert_allclose(
+            model.predict(users=USERS), refit.predict(users=USERS), atol=1e-6
+        )
+
+
+def test_only_what_is_there_can_be_withdrawn(model):
+    before = model.state_
+    with pytest.raises(pc.DataError, match=r"taken back|not among"):
+        model.withdraw([("wine", "tea")] * 500, user="user 00")
+    assert model.state_ is before
+
+
+def test_questions_held_open_elsewhere_count_as_expected_answers(shared):
+    user = "user 02" if shared.comparisons_.users else None
+    first = shared.ask(3, "information_gain", user=user)
+    then = shared.ask(1, "information_gain", user=user, pending=first[:2])
+    assert [set(pair) for pair in then] == [set(first[2])]
+
+
+def test_copies_and_files_predict_the_same(shared, tmp_path):
+    shared.save(tmp_path / "model.penchant")
+    for again in (
+        pc.load(tmp_path / "model.penchant"),
+        pickle.loads(pickle.dumps(shared)),
+        copy.deepcopy(shared),
+    ):
+        np.testing.assert_array_equal(again.predict(users=USERS), shared.predict(users=USERS))
+        assert again.ask(2) == shared.ask(2)
+        assert again.report_.converged == shared.report_.converged
+    assert not hasattr(clone(shared), "state_")
+    assert type(shared).__name__ in shared._repr_html_()
+
+
+def test_relations_between_items_serve_every_model(name):
+    model = MODELS[name]().fit(None, votes(), LINKS)
+    assert "near" in repr(model.kernel_)
+    assert np.isfinite(model.predict(users=USERS)).all()
+
+
+def test_the_same_seed_gives_the_same_bits(name, shared):
+    again = MODELS[name]().fit(X, votes())
+    np.testing.assert_array_equal(again.predict(users=USERS), shared.predict(users=USERS))
+
+
+def test_an_interrupt_leaves_what_was_there(model, monkeypatch):
+    """Names and posterior change together, or not at all."""
+    before, data = model.state_, votes(users=tuple(f"other {u}" for u in range(12)))
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["penchant.gp.solve"], "converge", interrupted)
+    for change in (
+        lambda: model.fit(X[::-1], data),
+        lambda: model.tell([("wine", "tea")], user="user 00", polish=True),
+        lambda: model.withdraw(votes()._with_count(np.ones(len(votes()), dtype=int))),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            change()
+        assert model.state_ is before
+
+
+def test_no_answer_is_lost_between_threads(model):
+    def tell(user):
+        for _ in range(5):
+            model.tell([("tea", "wine")], user=user, polish=False)
+
+    threads = [threading.Thread(target=tell, args=(user,)) for user in USERS[:4]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert model.comparisons_.n_comparisons == 140
+
+
+def test_parameters_are_checked_in_one_shape(name):
+    for parameter in MODELS[name]().get_params():
+        if parameter == "concentration":
+            continue
+        with pytest.raises(pc.DataError, match=f"^{name}: {parameter}=.*: it must be"):
+            MODELS[name]().set_params(**{parameter: object()}).fit(X, votes())
+
+
+def test_features_of_users_in_the_place_of_relations_are_refused(name):
+    with pytest.raises(pc.DataError, match="user_features="):
+        MODELS[name]().fit(X, votes(), np.zeros((12, 2)))

@@ -1,0 +1,446 @@
+"""Tables as people have them, each read right by itself or with the one shape named."""
+
+import warnings
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+
+from penchant.data import SHAPES, Comparisons, read_comparisons
+from penchant.errors import DataError, DataWarning
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("duckdb")
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a text as a file and as a data frame, which must be the same."""
+
+    def read(text, **options):
+        path = tmp_path / "t.csv"
+        path.write_text(text, encoding="utf-8")
+        data = read_comparisons(path, **options)
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+        again = Comparisons.from_frame(frame, **options)
+        assert told(again) == told(data)
+        assert again.source == data.source
+        return data
+
+    return read
+
+
+def told(data):
+    """Everything that is said, by names as text: files of digits hold integers, frames text."""
+    return sorted(
+        (
+            "" if data.user is None else str(data.users[data.user[i]]),
+            str(data.items[data.winner[i]]),
+            str(data.items[data.loser[i]]),
+            bool(data.tie[i]),
+            int(data.count[i]),
+            *(
+                None if values is None else float(values[i])
+                for values in (data.margin, data.first, data.time)
+            ),
+        )
+        for i in range(len(data))
+    )
+
+
+def won(data):
+    """Winner, loser (or both ends of a tie), and how often."""
+    return {
+        (data.items[w], data.items[lo], "tie" if t else "won"): int(n)
+        for w, lo, t, n in zip(data.winner, data.loser, data.tie, data.count, strict=True)
+    }
+
+
+def complaint(read, text, **options):
+    with pytest.raises(DataError) as caught:
+        read(text, **options)
+    return str(caught.value)
+
+
+BATTLES = {("x", "y", "won"): 1, ("z", "y", "won"): 1, ("x", "z", "tie"): 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model_a,model_b,winner\nx,y,model_a\ny,z,model_b\nz,x,tie\n",
+        "model_a,model_b,winner\nx,y,model_a\ny,z,model_b\nz,x,tie (bothbad)\n",
+        "model_a,model_b,winner\nx,y,A\ny,z,B\nz,x,Both bad\n",
+        "left,right,choice\nx,y,left\ny,z,right\nz,x,no preference\n",
+        "left,right,choice\nx,y,Left\ny,z, RIGHT \nz,x,equal\n",
+        "item 1,item 2,preference\nx,y,first\ny,z,second\nz,x,neither\n",
+        "a,b,winner\nx,y,x\ny,z,z\nz,x,tie\n",
+        "option_a,option_b,result\nx,y,1\ny,z,0\nz,x,0.5\n",
+        "player1,player2,outcome\nx,y,1\ny,z,2\nz,x,0\n",
+        "white,black,result\nx,y,1\ny,z,-1\nz,x,0\n",
+        "HomeTeam,AwayTeam,FTR\nx,y,H\ny,z,A\nz,x,D\n",
+        "photo 1,photo 2,winner\nx,y,photo 1\ny,z,photo 2\nz,x,tie\n",
+        "left,right,vote\nx,y,l\ny,z,r\nz,x,tie\n",
+        "white,black,result\nx,y,w\ny,z,b\nz,x,draw\n",
+        "left_image,right_image,vote\nx,y,l\ny,z,r\nz,x,tie\n",
+        "response_a,response_b,verdict\nx,y,A>B\ny,z,A<B\nz,x,A=B\n",
+    ],
+)
+def test_two_items_and_an_outcome(read, text):
+    shape = "numbered" if "player1" in text else None
+    data = read(text, shape=shape)
+    assert won(data) == BATTLES
+    # x was shown first and won; z second and won; in the tie, z was shown first and is stored last
+    shown = dict(zip(zip(data.winner, data.loser, strict=True), data.first, strict=True))
+    assert shown == {(0, 1): 1, (2, 1): -1, (0, 2): -1}
+
+
+def test_how_it_was_read_is_told(read):
+    text = "model_a,model_b,winner,judge\nx,y,model_a,ann\ny,z,tie,bob\ny,z,model_b,bob\n"
+    data = read(text)
+    assert data.source == "3 battles; 1 ties; shown first = model_a; outcome = winner; judge = user"
+    assert data.users == ("ann", "bob")
+    assert f"read as: {data.source}" in data.describe()
+    assert (
+        read("chosen,rejected,n\na,b,2\n").source
+        == "2 comparisons; 0 ties; winner = chosen, loser = rejected; n = count"
+    )
+
+
+def test_goals_and_scores_decide_and_give_the_margin(read):
+    data = read("home_team,away_team,home_score,away_score\nx,y,3,1\ny,z,0,2\nz,x,1,1\n")
+    assert won(data) == BATTLES
+    assert dict(zip(data.winner.tolist(), data.margin.tolist(), strict=True)) == {
+        0: 2.0,
+        2: 2.0,
+    } | {0: 2.0} or sorted(data.margin.tolist()) == [0.0, 2.0, 2.0]
+    football = "Date,HomeTeam,AwayTeam,FTHG,FTAG,FTR\n13/08/2023,x,y,2,0,H\n20/08/2023,y,z,0,1,A\n"
+    data = read(football, time="Date")
+    assert data.time.tolist() == [19582.0, 19589.0]
+    assert "row 1 is 'x, 1': both must be numbers" in complaint(
+        read, "home,away,home_goals,away_goals\na,b,x,1\n"
+    )
+
+
+def test_the_winner_marked_in_a_column_of_its_own(read):
+    header = "model_a,model_b,winner_model_a,winner_model_b,winner_tie"
+    text = f"{header}\nx,y,1,0,0\ny,z,0,1,0\nz,x,0,0,1\n"
+    data = read(text)
+    assert won(data) == BATTLES
+    assert data.margin is None
+
+
+def test_strength_of_preference_is_a_margin(read):
+    data = read(
+        "a,b,preference\nx,y,A is much better\ny,z,B is slightly better\nx,z,A is better\n"
+        "x,w,about the same\n"
+    )
+    margin = {
+        (data.items[w], data.items[lo]): m
+        for w, lo, m in zip(data.winner, data.loser, data.margin, strict=True)
+    }
+    assert margin == {("x", "y"): 3.0, ("z", "y"): 1.0, ("x", "z"): 2.0, ("w", "x"): 0.0}
+    data = read("a,b,preference\nx,y,-3\ny,z,1\nx,z,0\n")
+    assert sorted(data.margin.tolist()) == [0.0, 1.0, 3.0]
+    assert won(data) == {("y", "x", "won"): 1, ("y", "z", "won"): 1, ("x", "z", "tie"): 1}
+
+
+def test_an_outcome_that_can_be_read_two_ways_is_refused_with_both(read):
+    text = "a,b,choice\nx,y,0\ny,z,1\n"
+    message = complaint(read, text)
+    assert "1 means that the first won, 0 that the second did" in message
+    assert "the number tells which one won: 0 or 1" in message
+    assert won(read(text, shape="points")) == {("y", "x", "won"): 1, ("y", "z", "won"): 1}
+    assert won(read(text, shape="numbered")) == {("x", "y", "won"): 1, ("z", "y", "won"): 1}
+    assert "can be read in two ways" in complaint(read, "a,b,choice\nx,y,0\ny,z,1\nx,z,2\n")
+
+
+def test_items_that_are_called_like_sides(read):
+    """'b' is the second side, and the name of the first item in one of the rows."""
+    assert "can be read in two ways" in complaint(read, "left,right,choice\nright,left,left\n")
+    assert won(read("a,b,winner\na,b,a\nb,a,b\n".replace("b,a,b", "a,b,b"))) == {
+        ("a", "b", "won"): 1,
+        ("b", "a", "won"): 1,
+    }
+
+
+def test_outcomes_that_say_nothing_are_bad_rows(read, tmp_path):
+    text = "model_a,model_b,winner\nx,y,model_a\ny,z,skip\nz,x,\nx,y,model_b\n"
+    lines = complaint(read, text).splitlines()
+    assert lines[0] == "t.csv: 2 of 4 rows cannot be used (rows are counted from 1):"
+    assert lines[1].startswith("  column 'winner' row 2 is 'skip': it must say which of 'model_a'")
+    assert lines[2].startswith("  column 'winner' row 3 is None: it must say")
+    with pytest.warns(DataWarning, match="2 of 4"):
+        data = read_comparisons(tmp_path / "t.csv", skip_bad=True)
+    assert won(data) == {("x", "y", "won"): 1, ("y", "x", "won"): 1}
+
+
+def test_sides_are_not_winners(read):
+    text = "model_a,model_b,winner\nx,y,model_a\ny,z,model_b\n"
+    message = complaint(read, text, winner="model_a", loser="model_b")
+    assert "column 'winner' seems to tell who won" in message
+    assert won(read(text, winner="model_a", loser="model_b", shape="pairs")) == {
+        ("x", "y", "won"): 1,
+        ("y", "z", "won"): 1,
+    }
+    text = "model_a,model_b,winner,loser\nx,y,model_a,model_b\n"
+    assert "are columns of their own" in complaint(read, text)
+
+
+def test_sides_of_any_name_are_not_winners(read):
+    text = "photo_a,photo_b,choice\nx,y,a\ny,z,b\n"
+    assert "seems to tell who won" in complaint(read, text, winner="photo_a", loser="photo_b")
+    text = "photo_a,photo_b,taste_a,taste_b,choice\nx,y,1,2,a\n"
+    assert "has 2 pairs of columns that may name the items" in complaint(read, text)
+
+
+def test_two_columns_of_outcomes(read):
+    text = "a,b,winner,vote\nx,y,a,b\n"
+    assert "say which, as in winner='winner' or winner='vote'" in complaint(read, text)
+    assert won(read(text, winner="vote")) == {("y", "x", "won"): 1}
+
+
+def test_a_tie_column_beside_an_outcome(read):
+    data = read("a,b,winner,tie\nx,y,a,no\ny,z,b,yes\n")
+    assert won(data) == {("x", "y", "won"): 1, ("y", "z", "tie"): 1}
+
+
+def test_covariates_turn_with_the_winner(read):
+    text = (
+        "model_a,model_b,winner,length_a,length_b\nx,y,model_a,10,4\ny,z,model_b,7,5\nz,x,tie,3,1\n"
+    )
+    data = read(text, covariates=["length_a - length_b"])
+    assert data.covariate_names == ("length_a - length_b",)
+    rows = zip(data.winner, data.loser, data.covariates[:, 0], strict=True)
+    assert {(int(w), int(lo)): c for w, lo, c in rows} == {(0, 1): 6.0, (2, 1): -2.0, (0, 2): -2.0}
+    with pytest.raises(DataError, match="no column 'size' for the covariate"):
+        read(text, covariates=["size"])
+    with pytest.raises(DataError, match="the covariates of row 1 are not all numbers"):
+        read(text.replace("10,4", "?,4"), covariates=["length_a - length_b"])
+
+
+@pytest.mark.parametrize(
+    ("dates", "days"),
+    [
+        (["2024-01-01", "2024-01-03"], [19723.0, 19725.0]),
+        (["2024-01-01 12:00:00", "2024-01-03T00:00:00"], [19723.5, 19725.0]),
+        (["13/08/2023", "01/09/2023"], [19582.0, 19601.0]),
+        (["1704067200", "1704240000.0"], [19723.0, 19725.0]),
+        (["1704067200000", "1704240000000"], [19723.0, 19725.0]),
+        (["3", "5"], [3.0, 5.0]),
+    ],
+)
+def test_times_are_days(read, dates, days):
+    data = read(f"winner,loser,when\na,b,{dates[0]}\nb,c,{dates[1]}\n", time="when")
+    assert data.time.tolist() == days
+
+
+def test_times_that_cannot_be_read(read):
+    text = "winner,loser,when\na,b,01/02/2024\nb,c,03/04/2024\n"
+    assert "can be read in two ways, as dates" in complaint(read, text, time="when")
+    text = "winner,loser,when\na,b,2024-01-01\nb,c,soon\n"
+    assert "column 'when' row 2 is None: it must be a date" in complaint(read, text, time="when")
+
+
+def test_columns_nobody_asks_for_do_not_split_rows(read):
+    text = "winner,loser,timestamp\na,b,2024-01-01\na,b,2024-01-02\n"
+    assert read(text).count.tolist() == [2]
+
+
+def test_timestamps_are_never_ranked(read):
+    for text in ("timestamp,x\n2024,a\n", "Timestamp,updated_at\n1,2\n", "date,time,y\n1,2,3\n"):
+        message = complaint(read, text)
+        assert "winner='timestamp'" not in message.casefold()
+        assert "date'" not in message.split("say which it is")[1]
+
+
+def test_pair_questions(read):
+    data = read(
+        "Timestamp,Tea or coffee?,Do you prefer milk or tea?,Which is better: coffee vs. milk\n"
+        "1,Tea,milk,coffee\n2,coffee,,No preference\n"
+    )
+    assert won(data) == {
+        ("Tea", "coffee", "won"): 1,
+        ("coffee", "Tea", "won"): 1,
+        ("milk", "Tea", "won"): 1,
+        ("coffee", "milk", "won"): 1,
+        ("coffee", "milk", "tie"): 1,
+    }
+    assert data.users == (1, 2)
+    assert data.source == "5 answers to 3 questions 'X or Y?'; 1 ties"
+    assert "column 'Tea or coffee?' row 2 is 'water': it must be 'Tea', 'coffee' or a tie" in (
+        complaint(read, "Tea or coffee?\nTea\nwater\n")
+    )
+
+
+def test_ranks_in_columns(read):
+    text = "respondent,Rank these [tea],Rank these [milk],Rank these [water]\nann,1,3,2\nbob,2,1,\n"
+    data = read(text)
+    assert won(data.for_user("ann")) == {
+        ("tea", "milk", "won"): 1,
+        ("tea", "water", "won"): 1,
+        ("water", "milk", "won"): 1,
+    }
+    assert won(data.for_user("bob")) == {("milk", "tea", "won"): 1}
+    data = read("user,tea,milk,water\nann,1st,3rd,2nd\nbob,1,1,2\n", shape="ranks")
+    assert data.n_comparisons == 6
+    assert data.tie.sum() == 1
+    assert "row 1 is 'x': it must be a rank" in complaint(read, "tea,milk\nx,1\n", shape="ranks")
+    assert "shape=" in complaint(read, "tea,milk,water\n1,2,3\n")
+
+
+@pytest.mark.parametrize(
+    ("high", "low"),
+    [("Strongly agree", "neutral"), ("5", "3"), ("5 - very good", "2 - bad"), ("love", "hate")],
+)
+def test_grids_of_grades(read, high, low):
+    text = (
+        f"How good? [tea],How good? [milk],How good? [water]\n{high},{low},{low}\n{low},,{high}\n"
+    )
+    data = read(text)
+    assert won(data) == {
+        ("tea", "milk", "won"): 1,
+        ("tea", "water", "won"): 1,
+        ("milk", "water", "tie"): 1,
+        ("water", "tea", "won"): 1,
+    }
+    named = read(f"user,tea,milk\nann,{high},{low}\n", shape="ratings")
+    assert won(named) == {("tea", "milk", "won"): 1}
+
+
+def test_grades_that_are_not_known(read):
+    message = complaint(read, "Q [tea],Q [milk]\nmeh,wow\n")
+    assert "'meh' in one of" in message
+    assert "no grade that is known" in message
+
+
+def test_best_and_worst(read):
+    data = read("user,item 1,item 2,item 3,best,worst\nann,a,b,c,c,a\nbob,a,b,d,a,d\n")
+    assert won(data.for_user("ann")) == {
+        ("c", "a", "won"): 1,
+        ("c", "b", "won"): 1,
+        ("b", "a", "won"): 1,
+    }
+    assert won(read("best,worst\na,b\n")) == {("a", "b", "won"): 1}
+    assert "it must name an item that was shown" in complaint(
+        read, "item 1,item 2,best,worst\na,b,z,a\n"
+    )
+    assert "differ from the best" in complaint(read, "best,worst\na,a\n")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Rank them [2nd choice],Rank them [1st choice],Rank them [3rd choice]",
+        "2nd choice,1st choice,3rd choice",
+        "choice 2,choice 1,choice 3",
+        "Second pick,First pick,Third pick",
+    ],
+)
+def test_first_choices(read, header):
+    data = read(f"voter,{header}\nann,b,a,c\nbob,,c,\n")
+    assert won(data) == {("a", "b", "won"): 1, ("a", "c", "won"): 1, ("b", "c", "won"): 1}
+    assert data.users == ("ann",)
+    assert "not compared" in data.source
+
+
+def test_lists_of_what_is_liked(read):
+    data = read(
+        'name,"Select all that you like"\nann,"tea, milk"\nbob,milk\ncleo,"water, tea, milk"\n'
+    )
+    assert won(data.pooled()) == {
+        ("tea", "water", "won"): 1,
+        ("milk", "water", "won"): 2,
+        ("milk", "tea", "won"): 1,
+    }
+    liked = read("user,drinks\nann,tea;milk\nbob,water\n", shape="approvals")
+    assert liked.n_comparisons == 2 + 2
+
+
+def test_long_rankings(read):
+    data = read("ballot,item,position\n1,tea,1\n2,milk,1\n1,milk,2\n2,tea,1\n1,water,3\n")
+    assert data.n_comparisons == 4
+    assert data.tie.sum() == 1
+    assert read("id,item,rank\n1,8,1\n1,9,2\n").items == (8, 9)
+    assert "occur once in ballot '1'" in complaint(read, "ballot,item,rank\n1,tea,1\n1,tea,2\n")
+    assert "it must be a rank" in complaint(read, "id,item,rank\n1,tea,0\n1,milk,1\n")
+
+
+def test_a_shape_that_does_not_exist_or_does_not_fit(read):
+    message = complaint(read, "winner,loser\na,b\n", shape="table")
+    assert all(repr(shape) in message for shape in SHAPES)
+    assert "cannot be read as shape='scores'" in complaint(
+        read, "winner,loser\na,b\n", shape="scores"
+    )
+    assert "no columns for shape='best-worst'" in complaint(
+        read, "winner,loser\na,b\n", shape="best-worst"
+    )
+
+
+def test_frames_keep_ties_users_and_counts():
+    """Nothing that a file's reader would see is dropped."""
+    frame = pd.DataFrame(
+        {
+            "model_a": ["x", "y", "x"],
+            "model_b": ["y", "z", "z"],
+            "winner": ["model_a", "tie", "model_b"],
+            "judge": ["ann", "bob", "ann"],
+        }
+    )
+    data = Comparisons.from_frame(frame)
+    assert (data.tie.sum(), data.users, data.n_comparisons) == (1, ("ann", "bob"), 3)
+    frame = pd.DataFrame({"winner": ["a"], "loser": ["b"], "tie": [True], "n": [3], "rater": [7]})
+    data = Comparisons.from_frame(frame)
+    assert (data.tie.tolist(), data.count.tolist(), data.users) == ([True], [3], (7,))
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "ods"])
+def test_spreadsheets(tmp_path, suffix):
+    pytest.importorskip({"xlsx": "openpyxl", "ods": "odf"}[suffix])
+    path = tmp_path / f"v.{suffix}"
+    rows = [["", "", ""], ["winner", "loser", "rater"], ["007", "NA", 3], ["b", "007", 4]]
+    pd.DataFrame(rows).to_excel(path, header=False, index=False)
+    expected = Comparisons.from_pairs(["007", "b"], ["NA", "007"], user=[3, 4])
+    assert read_comparisons(path) == expected
+    with pd.ExcelWriter(path) as writer:
+        pd.DataFrame(rows).to_excel(writer, sheet_name="one", header=False, index=False)
+        pd.DataFrame(rows).to_excel(writer, sheet_name="two", header=False, index=False)
+    with pytest.raises(DataError, match=r"has 2 sheets that hold something \('one', 'two'\)"):
+        read_comparisons(path)
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(DataError, match="cannot be read as a spreadsheet"):
+        read_comparisons(path)
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "ods"])
+def test_spreadsheets_without_their_libraries(tmp_path, suffix, monkeypatch):
+    def missing(*_args, **_kwargs):
+        raise ImportError
+
+    monkeypatch.setattr(pd, "read_excel", missing)
+    path = tmp_path / f"v.{suffix}"
+    with ZipFile(path, "w") as file:
+        file.writestr("content.xml", "")
+    library = {"xlsx": "openpyxl", "ods": "odfpy"}[suffix]
+    with pytest.raises(DataError, match=f"which pandas and {library} read: install them"):
+        read_comparisons(path)
+
+
+def test_a_spreadsheet_that_is_a_bomb(tmp_path):
+    path = tmp_path / "v.xlsx"
+    with ZipFile(path, "w", ZIP_DEFLATED) as file:
+        file.writestr("xl/worksheets/sheet1.xml", b" " * (80 << 20))
+    with pytest.raises(DataError, match="unzips to more than 200 times its size"):
+        read_comparisons(path)
+
+
+def test_reading_does_not_warn(read):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read("a,b,winner\nx,y,a\n")
+
+
+def test_every_shape_is_in_the_docs():
+    page = Path(__file__).resolve().parents[2] / "docs" / "data.md"
+    text = page.read_text(encoding="utf-8")
+    assert [shape for shape in SHAPES if f"`{shape}`" not in text] == []

@@ -1,0 +1,162 @@
+"""Predictions and evidences of fits of every model, likelihood and rule, as they were before the
+inside was rebuilt around one engine.
+
+recorded_fits.json was made by the functions below at the commit before (2f35513), with sites
+settled to 1e-11. What differs on purpose is said where it is compared.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import penchant as pc
+from penchant.gp import Settings
+from penchant.kernels import RBF, Independent, Matern
+from penchant.likelihoods import Gaussian, Lapse, Probit
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+RECORDED = json.loads((Path(__file__).parent / "recorded_fits.json").read_text())
+SUM = RBF(0.5, 2.0) + Independent(0.3)
+LIKELIHOODS = {
+    "probit": "probit",
+    "logit": "logit",
+    "ties": "ties",
+    "lapse": Lapse(Probit(), 0.05),
+    "gaussian": Gaussian(0.1),
+}
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch):
+    monkeypatch.setattr(Settings.__init__, "__defaults__", ("ep", 1e-11, 500))
+
+
+def items_task():
+    rng = np.random.default_rng(7)
+    X = rng.random((30, 3))
+    f = 2 * np.sin(4 * X[:, 0]) + X[:, 1]
+    a, b = rng.integers(30, size=(2, 240))
+    a, b = a[a != b], b[a != b]
+    g = f[a] - f[b]
+    won = rng.random(len(a)) < 1 / (1 + np.exp(-1.7 * g))
+    links = (np.abs(X[:, None, 0] - X[None, :, 0]) < 0.1).astype(float)
+    np.fill_diagonal(links, 0)
+    winner, loser = np.where(won, a, b), np.where(won, b, a)
+    data = {
+        "wins": pc.Comparisons.from_pairs(winner, loser, items=range(30)),
+        "ties": pc.Comparisons.from_pairs(winner, loser, tie=np.abs(g) < 0.25, items=range(30)),
+        "few": pc.Comparisons.from_pairs(winner[:12], loser[:12], items=range(30)),
+        "margins": pc.Comparisons.from_scores(np.round(f[:12], 2)),
+    }
+    return X, data, links, np.column_stack([a[:40], b[:40]])
+
+
+def users_task():
+    rng = np.random.default_rng(11)
+    n, n_users = 8, 25
+    X = rng.random((n, 2))
+    camps = np.stack([3 * X[:, 0], -3 * X[:, 0] + X[:, 1]])
+    Z = rng.random((n_users, 2))
+    taste = camps[(Z[:, 0] > 0.5).astype(int)] + 0.3 * rng.standard_normal((n_users, n))
+    u = np.repeat(np.arange(n_users), 14)
+    a, b = rng.integers(n, size=(2, len(u)))
+    u, a, b = u[a != b], a[a != b], b[a != b]
+    g = taste[u, a] - taste[u, b]
+    won = rng.random(len(a)) < 1 / (1 + np.exp(-1.7 * g))
+    winner, loser = np.where(won, a, b), np.where(won, b, a)
+    named = {"user": u, "items": range(n), "users": range(n_users)}
+    wins = pc.Comparisons.from_pairs(winner, loser, **named)
+    ties = pc.Comparisons.from_pairs(winner, loser, tie=np.abs(g) < 0.3, **named)
+    return X, Z, {"wins": wins, "ties": ties}, np.column_stack([a[:60], b[:60]]), u[:60]
+
+
+RULES = ("ep", "laplace", "variational")
+ITEMS = [
+    *[
+        (k, r, "wins")
+        for k in ("probit", "logit", "lapse")
+        for r in ("ep", "laplace", "variational")
+    ],
+    *[("ties", rule, "ties") for rule in ("ep", "laplace", "variational")],
+    *[("gaussian", rule, "margins") for rule in ("ep", "exact")],
+]
+
+
+def assert_as_recorded(name, model, pairs, users=None, tolerance=1e-9):
+    recorded, everybody = RECORDED[name], model.comparisons_.users or None
+    got = {
+        "mean": np.ravel(model.predict(users=everybody)),
+        "proba": model.predict_proba(pairs, users, ties=True)[:, 0],
+        "evidence": model.log_evidence_,
+    }
+    for quantity, value in got.items():
+        if quantity in recorded:
+            np.testing.assert_allclose(value, recorded[quantity], atol=tolerance, err_msg=quantity)
+
+
+@pytest.mark.parametrize(("likelihood", "rule", "kind"), ITEMS)
+def test_items_at_given_hyperparameters(likelihood, rule, kind):
+    X, data, _, pairs = items_task()
+    n = data[kind].n_items
+    model = pc.PreferenceGP(
+        SUM, likelihood=LIKELIHOODS[likelihood], inference=rule, optimize=None
+    ).fit(X[:n], data[kind])
+    some = pairs[(pairs < n).all(axis=1)]
+    assert_as_recorded(f"items-{likelihood}-{rule}", model, some)
+
+
+LEARNED = {
+    "features": (pc.PreferenceGP(random_state=0), "wins", False),
+    "relation": (pc.PreferenceGP(random_state=0), "wins", True),
+    "ties": (pc.PreferenceGP(likelihood="ties", random_state=0), "ties", False),
+    "lapse": (pc.PreferenceGP(RBF(0.5), likelihood=Lapse(Probit()), random_state=0), "wins", False),
+    "laplace": (pc.PreferenceGP(inference="laplace", random_state=0), "wins", False),
+    "em": (pc.PreferenceGP(Matern(1.5, 0.5), optimize="em"), "wins", False),
+    "bounded": (pc.PreferenceGP(RBF(0.5, 2.0), max_rank=10), "wins", False),
+    "few": (pc.PreferenceGP(), "few", False),
+}
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_items_with_learned_hyperparameters(name):
+    X, data, links, pairs = items_task()
+    model, kind, has_relation = LEARNED[name]
+    model.fit(X, data[kind], {"near": links} if has_relation else None)
+    assert_as_recorded(f"items-learned-{name}", model, pairs)
+
+
+@pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
+@pytest.mark.parametrize("likelihood", ["probit", "logit", "ties"])
+def test_users_at_given_hyperparameters(likelihood, rule):
+    X, Z, data, pairs, users = users_task()
+    model = pc.MultiUserGP(SUM, RBF(0.7), likelihood=likelihood, inference=rule, optimize=None).fit(
+        X, data["ties" if likelihood == "ties" else "wins"], user_features=Z
+    )
+    assert_as_recorded(f"users-{likelihood}-{rule}", model, pairs, users)
+
+
+def test_users_with_learned_hyperparameters():
+    """A climb's sites are rough, and are now reached by frozen steps too: another path to the
+    same place where the evidence is flat."""
+    X, Z, data, pairs, users = users_task()
+    free = pc.MultiUserGP().fit(None, data["wins"])
+    assert_as_recorded("users-learned-free", free, pairs, users)
+    featured = pc.MultiUserGP().fit(X, data["wins"], user_features=Z)
+    assert_as_recorded("users-learned-features", featured, pairs, users, tolerance=3e-3)
+    em = pc.MultiUserGP(optimize="em").fit(None, data["wins"])  # takes one M-step more
+    assert_as_recorded("users-learned-em", em, pairs, users, tolerance=5e-3)
+    sparse = pc.MultiUserGP(RBF(0.5, 2.0), sparse=(5, 5), optimize=None).fit(X, data["wins"])
+    assert_as_recorded("users-sparse", sparse, pairs, users)
+
+
+def test_communities_have_the_same_members():
+    """Predictions are read from the communities now, where they were averaged over draws."""
+    X, Z, data, pairs, users = users_task()
+    model = pc.CommunityGP(n_sweeps=16, n_chains=2, random_state=3, progress=False)
+    model.fit(X, data["wins"], user_features=Z)
+    recorded = RECORDED["communities-collapsed"]
+    np.testing.assert_allclose(np.ravel(model.membership_), recorded["membership"], atol=1e-9)
+    proba = model.predict_proba(pairs, users)
+    assert np.corrcoef(proba, recorded["proba"])[0, 1] > 0.99
