@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import penchant as pc
-from penchant.ask import Joint, Part, TopSettled, Verdict, answers_left, belief_of
+from penchant.ask import Joint, Part, TopSettled, Verdict, answers_left
 from penchant.errors import DataError
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood, get
@@ -134,26 +134,15 @@ class Learner:
             likelihood = get("ties" if self.config.tie else "probit")
             return Joint(np.zeros(len(index)), np.eye(len(index)), likelihood)
         known = person is not None and person in self.model.comparisons_.users
-        whole = belief_of(self.model, person if known else None)
+        whole = self.model.belief(person if known else None)
         return Joint.of(Part(whole, index))
 
     def ranking(self) -> list[dict[str, Any]]:
-        """The table of the model, items by id, with how often each was compared."""
+        """The table of the model, items by id, and whether they are still asked about."""
         if self.model is None:
             return []
-        compared: dict[str, int] = dict.fromkeys(self.record.items, 0)
-        for answer in self.record.taught():
-            for item in answer.items:
-                compared[item] += answer.count
-        rows = [dict(row) for row in self.model.rank().to_dicts()]
-        return [
-            {
-                **row,
-                "comparisons": compared[row["item"]],
-                "active": self.record.items[row["item"]],
-            }
-            for row in rows
-        ]
+        rows = self.model.rank().to_dicts()
+        return [{**row, "active": self.record.items[row["item"]]} for row in rows]
 
     def verdict(self) -> Verdict | None:
         """Whether enough is known, by the study's stop rule."""
@@ -200,7 +189,7 @@ def learned_from_file(content: bytes, at: int) -> Learned | None:
 
 def _parameters(model: Any) -> dict[str, Any]:
     """What a model learned, as the arguments that make another with the same."""
-    names = ("kernel", "item_kernel", "user_kernel", "sharing", "likelihood")
+    names = ("kernel", "user_kernel", "sharing", "likelihood")
     values = {name: getattr(model, f"{name}_", None) for name in names}
     kept = (Kernel, Likelihood, float)
     return {name: value for name, value in values.items() if isinstance(value, kept)}
