@@ -23,6 +23,7 @@ BATCH = 40
 FUTURES = 10
 IDLE_SECONDS = 0.1
 SNAPSHOT_SECONDS = 0.7
+IMAGINE_SECONDS = 2.0
 
 
 @dataclass
@@ -51,10 +52,12 @@ class Worker:
         self.futures, self.planned = Futures(), Futures()
         self.snapshot_seq = -1
         self.snapshot_due = 0.0
+        self.imagine_due = 0.0
         self.recover()
 
     def recover(self) -> None:
         """Begin from the last snapshot, or from the first event where there is none to use."""
+        self.file: tuple[int, bytes] | None = None
 
         def job(conn: Any) -> tuple[Any, ...]:
             return (
@@ -81,7 +84,9 @@ class Worker:
         it = self.database.read(lambda conn: studies.get(conn, self.study))
         news = self._catch_up(it)
         made = self._prepare(it) if it.state == RUNNING else 0
-        imagined = not news and not made and self._imagine()
+        # while there is nothing better to do, and in a study that never rests now and then
+        may_imagine = not (news or made) or time.monotonic() >= self.imagine_due
+        imagined = may_imagine and self._imagine()
         saved = self._save(it)
         return bool(news or made or imagined or saved)
 
@@ -144,7 +149,8 @@ class Worker:
         return Choosers(config, everybody, personal)
 
     def _imagine(self) -> bool:
-        """One more imagined future, while there is nothing better to do."""
+        """One more imagined future, if there is anything new to imagine."""
+        self.imagine_due = time.monotonic() + IMAGINE_SECONDS
         seq = self.learner.record.seq
         if self.learner.model is None or self.planned.seq == seq:
             return False
@@ -164,7 +170,10 @@ class Worker:
             return False
         begun = time.monotonic()
         summary = self.summary()
-        content = Snapshot(seq, self.learner.learned.at, self.learner.model_file(), summary)
+        at = self.learner.learned.at
+        if self.file is None or self.file[0] != at:
+            self.file = (at, self.learner.model_file())
+        content = Snapshot(seq, at, self.file[1], summary)
 
         def job(conn: Any) -> None:
             if learning.save_snapshot(conn, self.study, content, self.now()):

@@ -48,7 +48,11 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What was known after event `seq`; hyperparameters are those learned at `learned_at`."""
+    """What was known after event `seq`.
+
+    model: a file with the hyperparameters that were learned at `learned_at` answers, which is all
+    that a restart needs of it; the rest follows from the events.
+    """
 
     seq: int
     learned_at: int

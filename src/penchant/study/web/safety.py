@@ -51,7 +51,8 @@ class Safety:
         if scope["method"] in WRITES:
             refusal = why_not(headers)
             largest = LARGE_BODY if scope["path"].startswith("/api/") else SMALL_BODY
-            if int(headers.get("content-length") or 0) > largest:
+            announced = headers.get("content-length") or "0"
+            if not announced.isdigit() or int(announced) > largest:
                 refusal = Refusal("too_large", f"at most {largest / 1e6:.3g} MB can be sent here")
             body.largest = largest
         if refusal is not None:
