@@ -31,6 +31,7 @@ SHORTLIST = 128
 """Pairs that are scored again after each choice; an answer to one question makes another less
 worth asking, never more, so that the best is among those that were best before."""
 
+TRIES = 60
 MOST_ITEMS = 500
 """More items than this make too many pairs: a random part of them is considered at a time."""
 
@@ -75,11 +76,13 @@ class Chooser:
 
     def any_set(self, asked: set[str]) -> tuple[str, ...] | None:
         """A random set that somebody was not asked; None where some tries found none."""
-        for _ in range(50):
-            chosen = self.rng.choice(len(self.items), self.size, replace=False)
+        for attempt in range(TRIES):
+            chosen = [int(k) for k in self.rng.choice(len(self.items), self.size, replace=False)]
             found = tuple(self.items[k] for k in chosen)
-            if pair_key(found) not in asked:
-                self._expect(list(chosen))
+            # one that somebody else holds open only where no other is found
+            is_free = self.size > 2 or self.free[self._rows(np.sort(chosen)[None])].all()
+            if pair_key(found) not in asked and (is_free or attempt > TRIES // 2):
+                self._expect(chosen)
                 return found
         return None
 
@@ -146,10 +149,14 @@ class Chooser:
     def _close(self, places: Sequence[int]) -> IntArray:
         """The (k, 2) pairs of a question, from now on closed to others."""
         pairs = np.array([sorted(pair) for pair in combinations(places, 2)]).reshape(-1, 2)
-        low, high = pairs.T
-        # all_pairs lists (0, 1), (0, 2) … (1, 2) …
-        self.free[low * (2 * len(self.items) - low - 1) // 2 + high - low - 1] = False
+        self.free[self._rows(pairs)] = False
         return pairs
+
+    def _rows(self, pairs: IntArray) -> IntArray:
+        """Where pairs, the smaller place first, stand among all: (0, 1), (0, 2) … (1, 2) …"""
+        low, high = pairs.T
+        rows: IntArray = low * (2 * len(self.items) - low - 1) // 2 + high - low - 1
+        return rows
 
     def _precision(self, pairs: IntArray) -> FloatArray:
         """(k,) how precisely an answer is expected to tell each difference.

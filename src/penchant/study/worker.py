@@ -16,9 +16,7 @@ from penchant.study.store import Database, learning, studies
 from penchant.study.store.learning import Queue, Snapshot
 from penchant.study.store.studies import CLOSED, RUNNING, Study
 
-STOCK = 20
-"""Questions kept for whoever comes next."""
-
+LARGEST_STOCK = 80
 BATCH = 40
 FUTURES = 10
 IDLE_SECONDS = 0.1
@@ -117,10 +115,11 @@ class Worker:
             return queue, learning.asked_pairs(conn, short)
 
         queue, asked = self.database.read(look)
-        if not asked and queue.stock >= STOCK:
+        stock = stock_for(len(self.learner.record.active()))
+        if not asked and queue.stock >= stock:
             return 0
         choosers = self._choosers(queue, list(asked))
-        made = top_up(choosers, self.learner.record, queue, asked, STOCK)
+        made = top_up(choosers, self.learner.record, queue, asked, stock)
         if not made:
             return 0
         version = self.learner.record.seq
@@ -204,6 +203,15 @@ class Worker:
             "raters": quality.raters(answers, skips, learner.config),
             "learned_at": learner.learned.at,
         }
+
+
+def stock_for(n_items: int) -> int:
+    """How many questions are kept for whoever comes next: few where there are few pairs.
+
+    >>> stock_for(8), stock_for(12), stock_for(200)
+    (7, 16, 80)
+    """
+    return min(LARGEST_STOCK, max(5, n_items * (n_items - 1) // 8))
 
 
 def _verdict(verdict: Any) -> dict[str, Any]:
