@@ -1,8 +1,12 @@
 """Databases to test on: SQLite always, PostgreSQL where its server can be started."""
 
 import itertools
+import os
 import shutil
+import signal
+import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -31,6 +35,23 @@ def postgres():
         here.psql(f"CREATE DATABASE {name};")
         return here.get_uri(database=name)
 
+    def kill():
+        """Let the server die at once, and start it again as a service manager would."""
+        os.kill(here.get_pid(), signal.SIGKILL)
+        for _ in range(20):
+            time.sleep(0.5)  # its children notice and leave
+            # nobody may have collected the dead one, which then looks alive
+            for name in ("postmaster.pid", ".s.PGSQL.5432.lock"):
+                (folder / name).unlink(missing_ok=True)
+            try:
+                here.start()
+                here.psql("SELECT 1;")
+                return
+            except (subprocess.SubprocessError, OSError):
+                continue
+        raise AssertionError("PostgreSQL did not start again")
+
+    make.kill = kill
     yield make
     here.cleanup()
     shutil.rmtree(folder, ignore_errors=True)

@@ -95,8 +95,11 @@ def settled(database):
     raise AssertionError("the model process did not catch up")
 
 
-def run_under_fire(folder, kills, roles, seed=0):
-    """Robots answer while processes are killed; what they were told must stand, once."""
+def run_under_fire(folder, kills, roles, seed=0, also=lambda: None):
+    """Robots answer while processes are killed; what they were told must stand, once.
+
+    also: what else is done to them at every kill.
+    """
     rng = random.Random(seed)
     server, crowd = Server(folder.path), Crowd()
     away = [server.seconds_until_up()]
@@ -108,6 +111,7 @@ def run_under_fire(folder, kills, roles, seed=0):
     for number in range(kills):
         time.sleep(rng.uniform(0.2, 1.2))
         server.kill(ROLES[roles[number % len(roles)]])
+        also()
         away.append(server.seconds_until_up())
     load.join()
     database = folder.open()
@@ -134,7 +138,14 @@ def patience(away):
     return max(5.0, 2.5 * away[0])
 
 
-@pytest.mark.parametrize("who", ["web", "model", "both"])
+@pytest.mark.parametrize(
+    "who",
+    [
+        pytest.param("web", marks=pytest.mark.slow),
+        pytest.param("model", marks=pytest.mark.slow),
+        "both",
+    ],
+)
 def test_kills_lose_nothing_and_double_nothing(tmp_path, who):
     folder = make_folder(tmp_path / "drinks")
     away, _, (out, err), server = run_under_fire(folder, 2, [who])
@@ -151,7 +162,14 @@ def test_fifty_kills(tmp_path):
     assert max(away[1:]) < patience(away)
 
 
+@pytest.mark.slow
 def test_kills_on_postgres(tmp_path, postgres):
     folder = make_folder(tmp_path / "drinks", postgres())
     away, *_ = run_under_fire(folder, 2, ["both"])
     assert max(away[1:]) < patience(away)
+
+
+@pytest.mark.slow
+def test_postgres_itself_is_killed(tmp_path, postgres):
+    folder = make_folder(tmp_path / "drinks", postgres())
+    run_under_fire(folder, 2, ["model"], also=postgres.kill)

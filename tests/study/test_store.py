@@ -256,7 +256,7 @@ def test_the_store_does_what_a_plain_model_does(new_address, make_study):
     run_state_machine_as_test(
         StoreMachine,
         settings=settings(
-            max_examples=15,
+            max_examples=15 if "sqlite" in new_address() else 6,
             stateful_step_count=25,
             deadline=None,
             derandomize=True,

@@ -168,11 +168,13 @@ def _try(conn: Connection, job: Job[Any]) -> tuple[Any, Exception | None]:
 
 def _engine(url: sa.URL, begin: str, durable: bool) -> Engine:
     if url.get_backend_name() != "sqlite":
-        engine = sa.create_engine(url, pool_pre_ping=True, pool_size=10)
+        engine = sa.create_engine(url, pool_pre_ping=True, pool_size=10, hide_parameters=True)
         if not durable:
             event.listen(engine, "connect", _postgres_without_flush)
         return engine
-    engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS}, pool_size=10)
+    waiting = {"timeout": BUSY_SECONDS}
+    # hide_parameters: errors are logged, and logs hold nothing about people
+    engine = sa.create_engine(url, connect_args=waiting, pool_size=10, hide_parameters=True)
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
