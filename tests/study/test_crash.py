@@ -95,15 +95,15 @@ def settled(database):
     raise AssertionError("the model process did not catch up")
 
 
-def run_under_fire(folder, kills, roles, seed=0, also=lambda: None):
+def run_under_fire(folder, kills, roles, longer=0.0, also=lambda: None):
     """Robots answer while processes are killed; what they were told must stand, once.
 
-    also: what else is done to them at every kill.
+    longer: seconds of load after the last kill; also: what else is done at every kill.
     """
-    rng = random.Random(seed)
+    rng = random.Random(0)
     server, crowd = Server(folder.path), Crowd()
     away = [server.seconds_until_up()]
-    plan = Plan(people=15, answers=10**6, pause=0.05, deadline=6.0 + 2.0 * kills)
+    plan = Plan(people=15, answers=10**6, pause=0.05, deadline=6.0 + 2.0 * kills + longer)
     load = threading.Thread(
         target=lambda: asyncio.run(simulate(server.address, "drinks", plan, crowd))
     )
@@ -172,4 +172,4 @@ def test_kills_on_postgres(tmp_path, postgres):
 @pytest.mark.slow
 def test_postgres_itself_is_killed(tmp_path, postgres):
     folder = make_folder(tmp_path / "drinks", postgres())
-    run_under_fire(folder, 2, ["model"], also=postgres.kill)
+    run_under_fire(folder, 2, ["model"], longer=25.0, also=postgres.kill)

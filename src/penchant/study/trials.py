@@ -1,4 +1,7 @@
-"""`penchant study simulate` and `demo`: a study with robots in it."""
+"""`penchant study simulate` and `demo`: a study with robots in it.
+
+Robots and web are imported where they are used: every other command starts sooner without them.
+"""
 
 import asyncio
 import tempfile
@@ -23,11 +26,8 @@ from penchant.study.management import (
     owner_token,
     suggest,
 )
-from penchant.study.robots import Plan, Taste
-from penchant.study.robots import simulate as crowd_of
 from penchant.study.serve import Supervisor, listen, wait_until_up
 from penchant.study.store import learning, reports, studies
-from penchant.study.web.participant import option
 
 DRINKS = ("tea", "coffee", "cocoa", "milk", "water", "juice", "lemonade", "cola", "mate", "cider")
 
@@ -56,6 +56,9 @@ def running(folder: Path, port: int = 0) -> Iterator[str]:
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the simulated study here.")
 def simulate(folder: Path, people: int, answers: int, seed: int, keep: Path | None) -> None:
     """Let robots with known tastes answer a copy of a study, over HTTP."""
+    from penchant.study.robots import Plan, Taste
+    from penchant.study.robots import simulate as crowd_of
+
     with tempfile.TemporaryDirectory(prefix="penchant-") as scratch:
         copy = exchange.copy_without_answers(Folder(folder), keep or Path(scratch) / "study")
         note(f"{people} robots answer a copy of {copy.study}; the study itself is not touched")
@@ -84,6 +87,8 @@ def _items(folder: Folder) -> list[Any]:
 
 
 def _content(row: Any) -> str:
+    from penchant.study.web.participant import option
+
     shown = option(row.id, row.media, row.body)
     return shown.get("text") or shown.get("html") or shown["url"]
 
@@ -106,6 +111,9 @@ def _settled(folder: Folder, seconds: float = 30.0) -> dict[str, Any]:
 @click.option("--browser/--no-browser", default=True, help="Open the dashboard.")
 def demo(port: int, seconds: float | None, browser: bool) -> None:
     """Make a study, serve it, let robots answer, and open its dashboard."""
+    from penchant.study.robots import Plan
+    from penchant.study.robots import simulate as crowd_of
+
     with tempfile.TemporaryDirectory(prefix="penchant-") as scratch:
         items = Path(scratch) / "items.csv"
         items.write_text("\n".join(["name", *DRINKS]))
