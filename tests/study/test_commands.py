@@ -4,9 +4,6 @@ import json
 import socket
 
 import pytest
-
-pytest.importorskip("fastapi", reason="needs the extra penchant[study]")
-
 from click.testing import CliRunner
 
 import penchant as pc

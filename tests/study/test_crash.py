@@ -11,18 +11,16 @@ import threading
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
-pytest.importorskip("fastapi", reason="needs the extra penchant[study]")
-httpx = pytest.importorskip("httpx", reason="needs the extra penchant[study]")
-
-from penchant.study.config import Config  # noqa: E402
-from penchant.study.events import replay  # noqa: E402
-from penchant.study.folder import Folder  # noqa: E402
-from penchant.study.robots import Crowd, Plan, simulate  # noqa: E402
-from penchant.study.store import learning, studies  # noqa: E402
-from penchant.study.store.studies import NewItem  # noqa: E402
-from penchant.study.worker import replayed  # noqa: E402
+from penchant.study.config import Config
+from penchant.study.events import replay
+from penchant.study.folder import Folder
+from penchant.study.robots import Crowd, Plan, simulate
+from penchant.study.store import learning, studies
+from penchant.study.store.studies import NewItem
+from penchant.study.worker import replayed
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes in /proc")
 ROLES = {"web": ["web"], "model": ["work"], "both": ["web", "work"]}

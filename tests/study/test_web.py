@@ -5,9 +5,6 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-
-pytest.importorskip("fastapi", reason="needs the extra penchant[study]")
-
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 
