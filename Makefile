@@ -3,9 +3,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PARTS  :=
+MINUTES := 30
+N      := 200
+SEED   := 0
 OLD_PYTHON := python3.6
 
-.PHONY: install demo test lint types layers pytest slow properties statistics bench scaling pictures clean
+.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants bench scaling pictures clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +47,14 @@ properties: $(STAMP)
 # every other test that is too long for `make test`
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow --ignore=tests/statistical
+
+# random data through every model and command for MINUTES; prints the seed of a violation
+soak: $(STAMP)
+	$(BIN)/python tests/soak.py --minutes $(MINUTES)
+
+# N small changes of the core, drawn by SEED: lists those that no test notices. Hours, not minutes
+mutants: $(STAMP)
+	$(BIN)/python tests/mutants.py -n $(N) --seed $(SEED)
 
 # against installed peers, about half an hour: writes BENCHMARKS.md.
 # PARTS="gp people" prints these parts alone; RLScore needs an OLD_PYTHON

@@ -19,7 +19,7 @@ b = (a + 1 + rng.integers(n - 1, size=m)) % n
 first = f[a] - f[b] + rng.standard_normal(m) > 0
 data = pc.Comparisons.from_pairs(np.where(first, a, b), np.where(first, b, a), items=range(n))
 start = time.perf_counter()
-model = pc.PreferenceGP(pc.kernels.RBF(0.7, 4.0), optimize=None, rank=rank).fit(X, data)
+model = pc.PreferenceGP(pc.kernels.RBF(0.7, 4.0), optimize=None, max_rank=rank).fit(X, data)
 seconds = time.perf_counter() - start
 # a child's ru_maxrss begins at its parent's: the kernel's own count is asked where there is one
 status = pathlib.Path("/proc/self/status")

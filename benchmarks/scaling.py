@@ -37,7 +37,7 @@ def gp_work(n, m, rank):
     X = rng.random((n, 5))
     f = 3 * np.sin(3 * X[:, 0]) + 2 * X[:, 1] * X[:, 2]
     data = pc.Comparisons.from_pairs(*answers(f[None], np.zeros(m, int), rng), items=range(n))
-    model = pc.PreferenceGP(pc.kernels.RBF(0.7, 4.0), optimize=None, rank=rank)
+    model = pc.PreferenceGP(pc.kernels.RBF(0.7, 4.0), optimize=None, max_rank=rank)
     return lambda: model.fit(X, data)
 
 
@@ -52,7 +52,13 @@ def votes(n_votes):
     """CommunityGP, blocked, 30 items, 20 votes a user, ten sweeps."""
     data = crowd(n_votes // 20, 30, 20)
     model = pc.CommunityGP(
-        sampler="blocked", optimize=None, n_sweeps=10, n_chains=1, progress=False, random_state=0
+        inference="mcmc",
+        sampler="blocked",
+        optimize=None,
+        n_sweeps=10,
+        n_chains=1,
+        progress=False,
+        random_state=0,
     )
     return lambda: model.fit(None, data)
 

@@ -11,7 +11,7 @@ people are near each other when they would choose alike; side by side, the three
 the same drinks differently. A newcomer is placed after three answers.
 
 Where the method is weak: it looks for groups. Where tastes shade into each other, it needs many
-communities to cover them, chains disagree about the borders, and `diagnostics_` says so; the
+communities to cover them, chains disagree about the borders, and `report_` says so; the
 per-user deviations of `personal=True` predict better then.
 """
 
@@ -48,17 +48,17 @@ data = Comparisons.from_pairs(
     items=drinks,
 )
 
-model = CommunityGP(n_sweeps=40, random_state=0).fit(features, data)
+model = CommunityGP(inference="mcmc", n_sweeps=40, random_state=0).fit(features, data)
 print(model.describe())
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
-plot_community_counts(model.community_counts_, left)
-plot_membership_map(model.predict(), model.membership_, right)
+plot_community_counts(model, left)
+plot_membership_map(model, ax=right)
 
 _, (panels,) = plt.subplots(
     1, model.n_communities_, squeeze=False, figsize=(8, 2.8), layout="constrained"
 )
-plot_community_utilities(model.communities_, panels)
+plot_community_utilities(model, panels)
 
 # %%
 # A newcomer answers three questions and is placed without fitting again.

@@ -54,7 +54,7 @@ amounts = (3, 5, 10, 20)
 for n_each in amounts:
     user, winner, loser = answers(n_each)
     data = pc.Comparisons.from_pairs(
-        winner, loser, user=user, items=range(n_items), users=range(n_users)
+        np.take(items, winner), np.take(items, loser), user=user, items=items, users=range(n_users)
     )
     pooled = pc.PreferenceGP().fit(None, data)
     alone = MultiUserGP(pc.kernels.Independent(), sharing=1e-3, optimize=None).fit(None, data)
@@ -71,7 +71,6 @@ left.set(xlabel="answers a user", ylabel="error on unseen pairs", xscale="log", 
 left.set_xticks(amounts, amounts)
 left.minorticks_off()
 left.legend()
-population = together.posterior_for()
-oddest = int(np.argmax(np.abs(together.predict() - population.mean).sum(axis=1)))
-plot_user_against_population(together.posterior_for(oddest), population, items, right)
+differs = np.abs(together.predict(users=range(n_users)) - together.predict()).sum(axis=1)
+plot_user_against_population(together, int(np.argmax(differs)), right)
 plt.show()

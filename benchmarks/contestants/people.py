@@ -38,7 +38,7 @@ def penchant_communities(task, **options):
 
 
 def penchant_blocked(task):
-    return penchant_communities(task, sampler="blocked")
+    return penchant_communities(task, inference="mcmc", sampler="blocked")
 
 
 def penchant_many_users(task):

@@ -19,13 +19,27 @@ _NAMES = {
     "RankSVM": "penchant.models.rank_svm",
     "PreferencePerceptron": "penchant.models.preference_perceptron",
     "load": "penchant.models.storage",
+    "encode": "penchant.workflow.encoding",
+    "choose_model": "penchant.workflow.choosing",
+    "evaluate": "penchant.workflow.evaluation",
+    "report": "penchant.workflow.reporting",
     "PenchantError": "penchant.errors",
     "DataError": "penchant.errors",
     "NumericalError": "penchant.errors",
     "ConvergenceWarning": "penchant.errors",
     "DataWarning": "penchant.errors",
 }
-_MODULES = ("ask", "data", "datasets", "kernels", "likelihoods", "metrics", "online", "plots")
+_MODULES = (
+    "ask",
+    "data",
+    "datasets",
+    "kernels",
+    "likelihoods",
+    "metrics",
+    "online",
+    "plots",
+    "workflow",
+)
 
 if TYPE_CHECKING:
     from penchant import ask as ask
@@ -36,6 +50,7 @@ if TYPE_CHECKING:
     from penchant import metrics as metrics
     from penchant import online as online
     from penchant import plots as plots
+    from penchant import workflow as workflow
     from penchant.data import Comparisons as Comparisons
     from penchant.data import read_comparisons as read_comparisons
     from penchant.errors import ConvergenceWarning as ConvergenceWarning
@@ -51,6 +66,10 @@ if TYPE_CHECKING:
     from penchant.models.rank_rls import RankRLS as RankRLS
     from penchant.models.rank_svm import RankSVM as RankSVM
     from penchant.models.storage import load as load
+    from penchant.workflow.choosing import choose_model as choose_model
+    from penchant.workflow.encoding import encode as encode
+    from penchant.workflow.evaluation import evaluate as evaluate
+    from penchant.workflow.reporting import report as report
 
 __all__ = ["__version__", *_NAMES, *_MODULES]
 

@@ -149,7 +149,7 @@ def test_every_model_of_people_has_a_belief_about_each_user(rng):
     mean = users.belief(3).mean
     np.testing.assert_allclose(mean, users.predict(users=3)[0], atol=1e-6)
     assert len(users.belief()) == 5
-    groups = CommunityGP(n_sweeps=30, progress=False, random_state=0).fit(None, data)
+    groups = CommunityGP(progress=False, random_state=0).fit(None, data)
     even, odd = groups.belief(0), groups.belief(1)
     assert even.mean.argmax() == 4
     assert odd.mean.argmax() == 0

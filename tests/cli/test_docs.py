@@ -8,14 +8,15 @@ import pytest
 
 import penchant as pc
 from penchant.cli import COMMANDS, ask, main
-from penchant.cli.models import FEW_ANSWERS, FEW_PEOPLE, FOR_MANY_PEOPLE, MANY_PEOPLE, MODELS
 from penchant.cli.options import ROLES
 from penchant.cli.study import RELATION_KINDS
+from penchant.workflow.choosing import FEW_ANSWERS, FEW_PEOPLE
+from penchant.workflow.models import FOR_MANY, KINDS, MANY_PEOPLE
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *MODELS, *RELATION_KINDS])
+@pytest.mark.parametrize("name", [*COMMANDS, *KINDS, *RELATION_KINDS])
 def test_every_name_is_documented(name):
     assert f"`{name}`" in TEXT
 
@@ -25,7 +26,7 @@ def test_roles_and_thresholds_are_those_of_the_code():
     assert f"fewer than {FEW_PEOPLE} users" in TEXT
     assert f"fewer than {FEW_ANSWERS} comparisons a person" in TEXT
     assert f"more than\n{MANY_PEOPLE:,} people" in TEXT
-    assert f"one chain of {FOR_MANY_PEOPLE['n_sweeps']} sweeps" in TEXT
+    assert f"one chain of {FOR_MANY['community']['n_sweeps']} sweeps" in TEXT
 
 
 def test_every_option_that_the_document_names_exists():

@@ -15,12 +15,18 @@ def test_help_lists_every_command_without_importing_any():
     code = (
         "import sys; from penchant.cli import main; main(['--help'], standalone_mode=False); "
         "print([m for m in sys.modules if m in ('numpy', 'rich', 'scipy', 'duckdb') "
-        "or m.startswith('penchant.cli.')])"
+        "or m.startswith('penchant.cli.') and m != 'penchant.cli.visible'])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.splitlines()[-1] == "[]"
     for name, what in COMMANDS.items():
         assert re.search(rf"^  {name} +{re.escape(what)}$", shown.stdout, re.MULTILINE)
+
+
+def test_options_complete_without_loading_a_model():
+    code = "import sys, penchant.cli.rank; print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.slow
@@ -124,7 +130,7 @@ def test_interruption_is_130(run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("penchant.cli.rank.models.ranking", interrupt)
+    monkeypatch.setattr("penchant.models.contract.UtilityModel.rank", interrupt)
     assert "interrupted" in run("rank", "model.penchant", code=130).stderr
 
 
@@ -134,7 +140,7 @@ def test_a_numerical_failure_is_one(run, monkeypatch):
     def fail(*_, **__):
         raise pc.NumericalError("not positive definite")
 
-    monkeypatch.setattr("penchant.cli.rank.models.ranking", fail)
+    monkeypatch.setattr("penchant.models.contract.UtilityModel.rank", fail)
     assert "not positive definite" in run("rank", "model.penchant", code=1).stderr
 
 
@@ -165,12 +171,13 @@ def test_warnings_are_one_line_without_code(run):
     ],
 )
 def test_what_is_not_there_is_said_before_a_long_fit(run, monkeypatch, arguments, message):
-    monkeypatch.setattr("penchant.cli.models.fit", None)
+    monkeypatch.setattr("penchant.workflow.models.Material.fit", None)
     assert message in run(*arguments, code=3).stderr
 
 
 def test_a_longer_search_is_advised_in_words_of_the_command_line(run):
-    short = ("--model", "community", "--set", "n_sweeps=4", "--set", "n_chains=1")
+    short = ("--model", "community", "--set", "inference=mcmc", "--set", "n_sweeps=4")
+    short += ("--set", "n_chains=1")
     assert "(here: --set n_sweeps=400)" in run("rank", "votes.csv", *short).stderr
 
 
@@ -214,3 +221,11 @@ def test_standard_input_in_every_format(run):
     for content in (text, gzip.compress(text), lines):
         assert '"tea"' in run("rank", "-", "--json", "-q", input=content).stdout
     assert "standard input is empty" in run("rank", "-", code=3, input=b"").stderr
+
+
+def test_python_dash_m_is_the_command_line():
+    done = subprocess.run(
+        [sys.executable, "-m", "penchant", "rank"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "Usage: penchant rank" in done.stderr

@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 
 import penchant as pc
-from penchant.cli import health
+from penchant.workflow import health
 
 HOSTILE = "<script>alert(1)</script>"
 

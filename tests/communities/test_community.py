@@ -11,7 +11,7 @@ from penchant.communities.chains import Chain, ChainPlan, run_chain, run_chains,
 from penchant.communities.utility import (
     Gathered,
     Mixture,
-    _Evidence,
+    _CommunityEvidence,
     fit_community,
     learn_own,
     learn_shared,
@@ -123,7 +123,7 @@ def test_shared_evidence_has_the_slope_that_it_climbs():
     mixture = replace(mixture, settings=Settings(tolerance=1e-9))
     counts = count_pairs(mixture.answers.counts, truth.astype(np.int32), 2)
     groups = Gathered(counts, np.zeros_like(counts), np.zeros_like(counts))
-    evidence = _Evidence(mixture, groups)
+    evidence = _CommunityEvidence(mixture, groups)
     theta, step = np.array([0.4]), 1e-4
     for c in range(2):
         numerical = (evidence(c, theta + step)[0] - evidence(c, theta - step)[0]) / (2 * step)

@@ -49,7 +49,11 @@ def simulate(rng, deviation, n_users=40, n_votes=14):
     )
     draws = Draws((draw,), Probit(), 2)
     model = PersonalModel(
-        Inputs(index=np.arange(5)), Independent(), Probit(), draws, Settings(tolerance=1e-3)
+        Inputs(index=np.arange(5)),
+        Independent(),
+        Probit(),
+        draws.membership,
+        Settings(tolerance=1e-3),
     )
     return model, data
 

@@ -28,7 +28,7 @@ data = pc.Comparisons.from_pairs(
     np.where(first, a, b), np.where(first, b, a), user=rng.integers(5, size=150),
     items=range(6), users=range(5))
 
-quick = dict(n_sweeps=6, n_chains=1, progress=False, random_state=0)
+quick = dict(progress=False, random_state=0)
 kernel = SameSign() + Independent(0.1)
 models = [
     pc.PreferenceGP(kernel, likelihood="cautious"),

@@ -37,7 +37,13 @@ def multi_user(**how):
 
 
 def community(**how):
-    quick = {"n_sweeps": 12, "n_chains": 2, "progress": False, "random_state": 0}
+    quick = {
+        "inference": "mcmc",
+        "n_sweeps": 12,
+        "n_chains": 2,
+        "progress": False,
+        "random_state": 0,
+    }
     return pc.CommunityGP(**{**quick, **how})
 
 
@@ -254,7 +260,7 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
         from penchant.gp import UserHyper, solve
 
         old = model.personal_
-        start = PersonalModel(old.items, old.kernel, old.likelihood, draws, TIGHT)
+        start = PersonalModel(old.items, old.kernel, old.likelihood, draws.membership, TIGHT)
         problem = start.problem(everything)
         hyper = UserHyper(old.kernel, old.user_kernel, old.sharing, old.likelihood)
         again = problem.posterior(solve(problem, hyper)).utilities(np.arange(14))

@@ -22,7 +22,7 @@ from penchant.reproduce.communities import (
 
 ITEMS = ("tea", "milk", "water", "juice", "wine")
 ORDERS = (ITEMS, ITEMS[::-1])
-QUICK = {"n_sweeps": 12, "n_chains": 1, "progress": False, "random_state": 0}
+QUICK = {"inference": "mcmc", "n_sweeps": 12, "n_chains": 1, "progress": False, "random_state": 0}
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 
@@ -302,7 +302,9 @@ def test_feature_names_come_from_data_frames():
 def test_the_synthetic_set_of_the_paper_is_solved():
     for seed in range(5):
         trial = draw_synthetic(seed)
-        model = CommunityGP(n_sweeps=40, random_state=seed, progress=False).fit(None, trial.train)
+        model = CommunityGP(inference="mcmc", n_sweeps=40, random_state=seed, progress=False).fit(
+            None, trial.train
+        )
         got = score(model, trial)
         assert (got.n_communities, got.agreement, got.accuracy) == (4, 1.0, 1.0)
 
@@ -314,7 +316,10 @@ def test_the_synthetic_set_of_the_paper_is_solved():
 def test_communities_in_noisy_votes(n_votes, agreement, accuracy):
     trial = draw_votes(n_votes, seed=0)
     got = score(
-        CommunityGP(n_sweeps=60, random_state=0, progress=False).fit(trial.X, trial.train), trial
+        CommunityGP(inference="mcmc", n_sweeps=60, random_state=0, progress=False).fit(
+            trial.X, trial.train
+        ),
+        trial,
     )
     assert 3 <= got.n_communities <= 5
     assert got.agreement >= agreement
@@ -328,7 +333,9 @@ def test_communities_in_noisy_votes(n_votes, agreement, accuracy):
 )
 def test_sushi(data_folder, personal, n_pairs, accuracy):
     trial = sushi_trial(0, n_pairs=n_pairs)
-    model = CommunityGP(n_sweeps=60, personal=personal, random_state=0, progress=False)
+    model = CommunityGP(
+        inference="mcmc", n_sweeps=60, personal=personal, random_state=0, progress=False
+    )
     assert score(model.fit(None, trial.train), trial).accuracy >= accuracy
 
 
@@ -336,7 +343,9 @@ def test_sushi(data_folder, personal, n_pairs, accuracy):
 @pytest.mark.parametrize(("personal", "accuracy"), [(False, 0.68), (True, 0.84)])
 def test_cars(data_folder, personal, accuracy):
     trial = cars_trial(0)
-    model = CommunityGP(n_sweeps=60, personal=personal, random_state=0, progress=False)
+    model = CommunityGP(
+        inference="mcmc", n_sweeps=60, personal=personal, random_state=0, progress=False
+    )
     assert score(model.fit(trial.X, trial.train), trial).accuracy >= accuracy
 
 
@@ -345,7 +354,9 @@ def test_communities_are_listed_largest_first():
     rng = np.random.default_rng(1)
     rankings = np.argsort(rng.standard_normal((60, 2)) @ rng.standard_normal((2, 8)), axis=1)
     data = Comparisons.from_rankings(rankings.tolist(), users=range(60), items=range(8))
-    model = CommunityGP(n_sweeps=30, n_chains=2, random_state=0, progress=False).fit(None, data)
+    model = CommunityGP(
+        inference="mcmc", n_sweeps=30, n_chains=2, random_state=0, progress=False
+    ).fit(None, data)
     sizes = model.membership_.sum(axis=0)
     assert len(sizes) > 3
     assert (np.diff(sizes) <= 0).all()

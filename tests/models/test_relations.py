@@ -77,7 +77,13 @@ def test_communities_of_linked_items(rng):
     data, items = votes(rng), {"near": ring(N_ITEMS)}
     kernel = RegularizedLaplacian("near", 0.7, 1.3)
     model = pc.CommunityGP(
-        kernel=kernel, optimize=None, n_sweeps=6, n_chains=1, random_state=0, progress=False
+        kernel=kernel,
+        optimize=None,
+        inference="mcmc",
+        n_sweeps=6,
+        n_chains=1,
+        random_state=0,
+        progress=False,
     ).fit(None, data, items)
     K = kernel(Inputs(None, as_relations(items, N_ITEMS), np.arange(N_ITEMS)))
     answers = model.state_.learned.answers
@@ -113,7 +119,7 @@ def linked_study(seed, n_items=30, n_users=20, n_each=10):
 def test_relations_help_where_they_are_true(model, monkeypatch):
     monkeypatch.setattr(Settings.__init__, "__defaults__", ("ep", 1e-7, 200))
     if isinstance(model, pc.CommunityGP):
-        model.set_params(n_sweeps=10, n_chains=1, progress=False, random_state=0)
+        model.set_params(progress=False, random_state=0)
     if isinstance(model, pc.MultiUserGP):
         model.set_params(kernel=RegularizedLaplacian("items"), progress=False)
     gains = []

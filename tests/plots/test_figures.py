@@ -134,3 +134,44 @@ def test_plots_load_on_demand():
     assert all(callable(getattr(pc.plots, name)) for name in pc.plots.__all__)
     with pytest.raises(AttributeError, match="plot_pie"):
         _ = pc.plots.plot_pie
+
+
+@pytest.fixture(scope="module")
+def communities():
+    tea = ["tea", "milk", "water"]
+    data = pc.Comparisons.from_rankings([tea] * 6 + [tea[::-1]] * 6, users=range(5, 17))
+    model = pc.CommunityGP(
+        inference="mcmc", n_sweeps=20, n_chains=2, progress=False, random_state=0
+    )
+    return model.fit(None, data)
+
+
+def test_a_model_is_drawn_as_its_tables_are(communities):
+    model = communities
+    users = model.comparisons_.users
+    pairs = [
+        (plots.plot_ranking(model), plots.plot_ranking(model.rank())),
+        (
+            plots.plot_membership_map(model),
+            plots.plot_membership_map(model.predict(users=users), model.membership_),
+        ),
+    ]
+    for drawn, expected in pairs:
+        for one, other in zip(drawn.collections, expected.collections, strict=True):
+            np.testing.assert_array_equal(one.get_offsets(), other.get_offsets())
+    bars = [bar.get_height() for bar in plots.plot_community_counts(model).patches]
+    assert bars == list(model.community_counts_.values())
+    assert len(plots.plot_community_utilities(model)) == model.n_communities_
+    chains = plots.plot_evidence(model)
+    assert [line.get_label() for line in chains.lines] == ["chain 1", "chain 2"]
+    np.testing.assert_array_equal(chains.lines[0].get_ydata(), model.report_.log_joint[0])
+
+
+def test_the_matrix_of_a_model_shows_its_best_items_first(communities):
+    ax = plots.plot_win_matrix(communities)
+    names = [row.item for row in communities.rank()]
+    assert [t.get_text() for t in ax.get_yticklabels()] == names
+    (expected,) = communities.predict_proba([(names[0], names[2])])
+    assert ax.images[0].get_array()[0, 2] == pytest.approx(expected)
+    some = plots.plot_win_matrix(communities, ["water", "tea"])
+    assert some.images[0].get_array().shape == (2, 2)

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from penchant.data import Comparisons
 from penchant.models.multi_user_gp import MultiUserGP
-from penchant.plots.users import centred, plot_user, plot_user_against_population
+from penchant.plots.users import plot_user, plot_user_against_population
 
 
 @pytest.fixture
@@ -18,31 +18,32 @@ def model():
     return MultiUserGP(optimize=None).fit(X, data)
 
 
-def test_zero_is_the_average_item(model):
-    posterior = model.posterior_for("ann")
-    mean, var = centred(posterior)
-    assert mean.sum() == pytest.approx(0.0, abs=1e-12)
-    draws = posterior.sample(20_000, np.random.default_rng(0))
+def above_average(model, user):
+    """Mean and variance of utilities less their average, from draws of the belief."""
+    belief = model.belief(user)
+    draws = belief.sample(40_000, np.random.default_rng(0))
     draws -= draws.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * np.sqrt(var.max() / 20_000))
-    np.testing.assert_allclose(draws.var(axis=0), var, rtol=0.06)
+    return belief.mean - belief.mean.mean(), draws.var(axis=0)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_a_user_is_drawn_best_first_with_intervals_of_the_level(model, level):
     items = model.comparisons_.items
     ax = Figure().subplots()
-    assert plot_user(model.posterior_for("ann"), items, ax, level) is ax
-    mean, var = centred(model.posterior_for("ann"))
+    assert plot_user(model, "ann", ax, level) is ax
+    mean, var = above_average(model, "ann")
     assert [t.get_text() for t in ax.get_yticklabels()] == [items[i] for i in np.argsort(-mean)]
     (low, _), (high, _) = ax.collections[0].get_segments()[0]
     best = np.argmax(mean)
     reach = {0.5: 0.6744898, 0.95: 1.9599640}[level] * np.sqrt(var[best])
-    assert (low, high) == pytest.approx((mean[best] - reach, mean[best] + reach))
+    assert 0.5 * (low + high) == pytest.approx(mean[best])
+    assert 0.5 * (high - low) == pytest.approx(reach, rel=0.02)
 
 
 def test_every_item_is_named_beside_the_population(model, tmp_path):
-    items = model.comparisons_.items
-    ax = plot_user_against_population(model.posterior_for("bob"), model.posterior_for(), items)
-    assert [text.get_text() for text in ax.texts] == list(items)
+    ax = plot_user_against_population(model, "bob")
+    assert [text.get_text() for text in ax.texts] == list(model.comparisons_.items)
+    x, y = ax.lines[1].get_data()
+    for found, user in ((x, None), (y, "bob")):
+        np.testing.assert_allclose(found, above_average(model, user)[0])
     ax.figure.savefig(tmp_path / "figure.svg")

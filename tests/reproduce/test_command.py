@@ -1,12 +1,9 @@
 """`penchant reproduce`: names, folders, and what runs."""
 
-import logging
-
 import pytest
 from click.testing import CliRunner
 
 from penchant.cli import main
-from penchant.cli import reproduce as command
 from penchant.reproduce import results
 
 
@@ -49,11 +46,3 @@ def test_a_wrong_name_gets_a_suggestion(produced, name):
     assert result.exit_code == 2
     assert "did you mean sparse-ep?" in result.stderr
     assert produced == []
-
-
-def test_the_part_at_work_is_shown():
-    shown = []
-    status = type("Status", (), {"update": lambda self, text: shown.append(text)})()
-    follower = command._Follower("xpgp", status)
-    follower.handle(logging.LogRecord("", logging.INFO, "", 0, "Cora", None, None))
-    assert shown == ["xpgp: Cora"]

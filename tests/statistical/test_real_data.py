@@ -19,7 +19,9 @@ pytestmark = [
 
 MODELS = {
     "many users": lambda: pc.MultiUserGP(progress=False),
-    "communities": lambda: pc.CommunityGP(n_sweeps=60, progress=False, random_state=0),
+    "communities": lambda: pc.CommunityGP(
+        inference="mcmc", n_sweeps=60, progress=False, random_state=0
+    ),
     "communities, personal": lambda: pc.CommunityGP(
         personal=True, n_sweeps=60, progress=False, random_state=0
     ),

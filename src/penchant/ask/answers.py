@@ -27,7 +27,16 @@ def as_answers(
     [2]
     """
     if isinstance(more, Comparisons):
-        columns: dict[str, Any] = {"tie": more.tie, "count": more.count, "margin": more.margin}
+        columns: dict[str, Any] = {
+            "tie": more.tie,
+            "count": more.count,
+            "margin": more.margin,
+            "first": more.first,
+            "time": more.time,
+        }
+        if more.covariates is not None:
+            names = more.covariate_names
+            columns["covariates"] = dict(zip(names, more.covariates.T, strict=True))
         winner, loser = ([more.items[i] for i in column] for column in (more.winner, more.loser))
     else:
         columns = {}

@@ -25,6 +25,9 @@ _CERTAIN = 40.0
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 _WIDTHS = np.geomspace(0.3, 3.0, 8)
 _GRID = np.concatenate([np.linspace(0.0, 10.0, 1001), np.geomspace(10.05, 200.0, 400)])
+_PROBES = np.geomspace(1e-9, 200.0, 455)
+_NARROW = 0.3
+"""An answer's entropy that fades nearer to zero than this is too narrow for the grid."""
 
 
 @dataclass(frozen=True)
@@ -152,16 +155,20 @@ def _expected_entropy(likelihood: Likelihood) -> Callable[[FloatArray, FloatArra
     H is even in g. It is fitted once by a constant and Gaussian bumps at plus and minus its
     peak, whose expectations are known: exp(−(g − p)²/2c) has √(c/(c + var)) exp(−(mean −
     p)²/2(c + var)). The fit, and so every expectation, is within 1e-5 (probit) to 2e-4 nats.
+    Answers with hardly any noise have no bump that could be seen: then H is the constant.
     """
-    entropy = _entropy(likelihood, _GRID, np.zeros(len(_GRID)))
+    grid = _grid_of(likelihood)
+    entropy = _entropy(likelihood, grid, np.zeros(len(grid)))
     floor = float(entropy[-1])
-    bump, step = entropy - floor, np.gradient(_GRID)
-    peak = float(_GRID[bump.argmax()])
-    scale = (step * bump) @ (_GRID - peak) ** 2 / (step @ bump)
-    widths = scale * _WIDTHS
-    shapes = _bumps(_GRID[:, None], peak, widths)
-    heights = np.linalg.lstsq(shapes, bump, rcond=1e-13)[0] * np.sqrt(widths)
-    terms = list(zip(heights.tolist(), widths.tolist(), strict=True))
+    bump, step = entropy - floor, np.gradient(grid)
+    peak = float(grid[bump.argmax()])
+    mass, spread = float(step @ bump), float((step * bump) @ (grid - peak) ** 2)
+    terms: list[tuple[float, float]] = []
+    if mass > 0.0 and spread > 0.0:
+        widths = spread / mass * _WIDTHS
+        shapes = _bumps(grid[:, None], peak, widths)
+        heights = np.linalg.lstsq(shapes, bump, rcond=1e-13)[0] * np.sqrt(widths)
+        terms = list(zip(heights.tolist(), widths.tolist(), strict=True))
 
     def expected(mean: FloatArray, var: FloatArray) -> FloatArray:
         total = np.full(mean.shape, floor)
@@ -174,6 +181,17 @@ def _expected_entropy(likelihood: Likelihood) -> Callable[[FloatArray, FloatArra
         return total
 
     return expected
+
+
+def _grid_of(likelihood: Likelihood) -> FloatArray:
+    """Differences at which the answer's entropy is looked at, on the scale on which it fades."""
+    entropy = _entropy(likelihood, _PROBES, np.zeros(len(_PROBES)))
+    bump = np.abs(entropy - entropy[-1])
+    reach = _PROBES[np.flatnonzero(bump > 1e-3 * bump.max(initial=0.0))[-1:]]
+    if not reach.size or reach[0] > _NARROW:
+        return _GRID
+    grid: FloatArray = _GRID * (reach[0] / 4.0)  # probit's fades at 4
+    return grid
 
 
 def _bumps(g: FloatArray, peak: float, width: FloatArray) -> FloatArray:

@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -13,14 +12,14 @@ import numpy as np
 from penchant.ask.answers import as_answers, seen_by
 from penchant.ask.belief import Belief
 from penchant.ask.choose import ask
+from penchant.ask.log import NEW, Event, Log, check_names, columns_of, read_log
 from penchant.ask.planner import Range, answers_left
 from penchant.ask.rules import Rules
 from penchant.ask.stopping import STOP_RULES, Budget, StopRule, Verdict
 from penchant.data import Comparisons
-from penchant.errors import DataError
+from penchant.errors import DataError, PenchantError
 
 LOG_VERSION = 1
-Event = dict[str, Any]
 Pairs = tuple[tuple[Any, Any], ...]
 
 
@@ -86,7 +85,9 @@ class Session:
     ----------
     model : a fitted model with `tell` and `undo`; it learns as the session goes.
     setup : Setup
-    log : path of a new file that gets one JSON line an event, or None.
+    log : path of a new file that gets one JSON line an event, or None. An event is on disk
+        before anything is learned from it, and gone again if that fails; one session at a time
+        may write to a file, until it is closed, stopped or forgotten.
 
     >>> import penchant as pc
     >>> data = pc.Comparisons.from_pairs(["tea"], ["milk"], items=["tea", "milk", "water"])
@@ -100,15 +101,16 @@ class Session:
         self, model: Teachable, setup: Setup | None = None, log: str | PathLike[str] | None = None
     ) -> None:
         self.model, self.setup = model, setup or Setup()
-        self.log = None if log is None else Path(log)
+        self.log = None if log is None else Log(log)
         self.events: list[Event] = []
         self._told: list[Comparisons] = []
         self._last: Pairs = ()
-        if self.log is not None and self.log.exists() and self.log.stat().st_size:
+        if self.log is not None and _size(self.log):
             raise DataError(
-                f"{self.log} holds a session already: give a new file, or go on with Session.replay"
+                f"{self.log.path} holds a session already: give a new file, or go on with "
+                "Session.replay"
             )
-        _check_names(model.comparisons_)
+        check_names(model.comparisons_)
         self._record(
             "start", version=LOG_VERSION, data=_fingerprint(model), setup=self.setup.to_json()
         )
@@ -131,19 +133,22 @@ class Session:
         belief = self.model.belief(setup.user)
         seen = seen_by(self.model.comparisons_, setup.user)
         pairs = ask(belief, seen, k, setup.criterion, rules, self._rng())
-        self._last = tuple(pairs)
         self._record("ask", pairs=pairs)
+        self._last = tuple(pairs)
         return pairs
 
     def tell(self, more: Comparisons | Iterable[tuple[Any, Any]]) -> Self:
         """Learn from answers: comparisons, or (winner, loser) pairs."""
         self._check_open()
         answers = as_answers(self.model.comparisons_, more, self.setup.user)
-        _check_names(answers)
-        self.model.tell(answers, relearn=self.setup.relearn)
+        check_names(answers)
+
+        def learn() -> None:
+            self.model.tell(answers, relearn=self.setup.relearn)
+
+        self._record("tell", learn, **columns_of(answers))
         self._told.append(answers)
         self._last = _pairs(answers)
-        self._record("tell", **_columns(answers))
         return self
 
     def undo(self) -> Self:
@@ -151,17 +156,22 @@ class Session:
         self._check_open()
         if not self._told:
             raise DataError("there is nothing to undo: nothing was told in this session")
-        self.model.undo()
+        self._record("undo", self.model.undo)
         self._told.pop()
         self._last = _pairs(self._told[-1]) if self._told else ()
-        self._record("undo")
         return self
 
     def stop(self, reason: str = "stopped by hand") -> Self:
         """End the session."""
         self._check_open()
         self._record("stop", reason=reason)
+        self.close()
         return self
+
+    def close(self) -> None:
+        """Let another session go on with the log; this one may do so too, if nobody else did."""
+        if self.log is not None:
+            self.log.close()
 
     def verdicts(self) -> list[Verdict]:
         """What each stop rule says now, in the order of the setup."""
@@ -186,16 +196,27 @@ class Session:
         log : a file, to which the session then goes on to append, or a list of events.
         model : fitted as it was when the session began.
         """
-        path = None if isinstance(log, list) else Path(log)
-        events = log if isinstance(log, list) else _read(Path(log))
+        events, known = (log, NEW) if isinstance(log, list) else read_log(log)
         _check_start(events, model)
-        session = cls(model, Setup.from_json(events[0]["setup"]))
+        session = cls(model, _setup(events[0]))
         for number, event in enumerate(events[1:], start=1):
             session._play(event, number)
-        session.log = path
+        session.log = None if isinstance(log, list) else Log(log, known)
         return session
 
     def _play(self, event: Event, number: int) -> None:
+        try:
+            self._step(event, number)
+        except PenchantError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise DataError(
+                f"event {number} of the log, {str(event)[:80]}, is not one that a session writes "
+                f"({type(error).__name__}: {error}): the log is damaged; restore it"
+            ) from None
+
+    def _step(self, event: Event, number: int) -> None:
+        values = {name: value for name, value in event.items() if name != "event"}
         if event["event"] == "ask":
             pairs = self.ask(len(event["pairs"]))
             if [list(pair) for pair in pairs] != [list(pair) for pair in event["pairs"]]:
@@ -204,18 +225,28 @@ class Session:
                     f"{pairs}: the model is not the one that the session began with"
                 )
         elif event["event"] == "tell":
-            columns = {name: values for name, values in event.items() if name != "event"}
-            self.tell(Comparisons.from_pairs(**columns, items=self.model.comparisons_.items))
+            self.tell(Comparisons.from_pairs(**values, items=self.model.comparisons_.items))
         elif event["event"] == "undo":
-            self.undo()
+            self.undo(**values)
+        elif event["event"] == "stop":
+            self.stop(**values)
         else:
-            self.stop(event["reason"])
+            raise DataError(f"event {number} of the log begins a session within another")
 
-    def _record(self, event: str, **values: Any) -> None:
-        self.events.append({"event": event, **values})
+    def _record(self, event: str, learn: Callable[[], Any] = lambda: None, **values: Any) -> None:
+        """Put an event on disk, then learn from it; if either fails, neither has happened."""
+        written, before = {"event": event, **values}, self.model.comparisons_
         if self.log is not None:
-            with self.log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(self.events[-1], ensure_ascii=False) + "\n")
+            self.log.append(written)
+        try:
+            learn()
+        except BaseException:
+            if self.log is not None:
+                self.log.take_back()
+            if event == "tell" and self.model.comparisons_ is not before:
+                self.model.undo()  # an interrupt came just after it was learned
+            raise
+        self.events.append(written)
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng([self.setup.seed, len(self.events)])
@@ -227,65 +258,47 @@ class Session:
             )
 
 
-def _columns(answers: Comparisons) -> dict[str, list[Any]]:
-    """The columns of `from_pairs` that say something, as JSON values."""
-    items, users = answers.items, answers.users
-    columns: dict[str, list[Any]] = {
-        "winner": [items[i] for i in answers.winner],
-        "loser": [items[i] for i in answers.loser],
-        "count": answers.count.tolist(),
-        "tie": answers.tie.tolist(),
-    }
-    if answers.user is not None:
-        columns["user"] = [users[i] for i in answers.user]
-    if answers.margin is not None:
-        columns["margin"] = answers.margin.tolist()
-    return columns
-
-
 def _pairs(answers: Comparisons) -> Pairs:
     """Which items were compared."""
     items = answers.items
     return tuple((items[a], items[b]) for a, b in zip(answers.winner, answers.loser, strict=True))
 
 
-def _check_names(data: Comparisons) -> None:
-    for name in (*data.items, *data.users):
-        if not isinstance(name, str | int | float):
-            raise DataError(
-                f"the name {name!r} cannot be written to a session's log: names of items and "
-                "users must be text or numbers"
-            )
-
-
 def _fingerprint(model: Teachable) -> str:
     """What the session started from, in 16 letters."""
     data = model.comparisons_
-    told = json.dumps([type(model).__name__, list(data.items), list(data.users), _columns(data)])
+    told = json.dumps([type(model).__name__, list(data.items), list(data.users), columns_of(data)])
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def _read(path: Path) -> list[Event]:
+def _size(log: Log) -> int:
+    return log.path.stat().st_size if log.path.is_file() else 0
+
+
+def _setup(start: Event) -> Setup:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path}: check the path of the log") from None
-    except json.JSONDecodeError as error:
+        return Setup.from_json(start["setup"])
+    except PenchantError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
-            f"{path} is not a session's log ({error}): it must hold one JSON event a line; if its "
-            "last line was cut off, remove it"
+            f"the log's first event holds no setup ({type(error).__name__}: {error}): the log is "
+            "damaged, or from another version of penchant"
         ) from None
 
 
 def _check_start(events: Sequence[Event], model: Teachable) -> None:
-    start = events[0] if events else {}
-    if start.get("event") != "start" or start.get("version") != LOG_VERSION:
+    start = events[0] if events and isinstance(events[0], dict) else {}
+    if (
+        not isinstance(start, dict)
+        or start.get("event") != "start"
+        or start.get("version") != LOG_VERSION
+    ):
         raise DataError(
             f"the log does not begin with a session of version {LOG_VERSION}: it is another file, "
             "or from another version of penchant"
         )
-    if start["data"] != _fingerprint(model):
+    if start.get("data") != _fingerprint(model):
         raise DataError(
             "the log began with other comparisons than the model has: fit the model on the data "
             "of then, without the session's answers"

@@ -5,6 +5,7 @@ Data go to stdout, everything else to stderr. Exit codes: 0 ok, 1 a check failed
 """
 
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Any, TextIO
 import click
 
 import penchant as pc
+from penchant.cli.visible import visible
 
 COMMANDS = {
     "fit": "Learn a model from comparisons and save it.",
@@ -65,6 +67,7 @@ class LazyCommands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         if os.environ.get("NO_COLOR"):
             ctx.color = False
+        _mend_streams()
         try:
             with _plain_warnings():
                 return super().invoke(ctx)
@@ -73,15 +76,28 @@ class LazyCommands(click.Group):
         except pc.PenchantError as error:
             _fail(ctx, str(error), CHECK_FAILED)
         except KeyboardInterrupt:
-            _fail(ctx, "interrupted", INTERRUPTED)
+            _fail(ctx, "interrupted: files are as they were before", INTERRUPTED)
+        except MemoryError:
+            _fail(ctx, "memory ran out: give --set max_rank=500, or fewer items", CHECK_FAILED)
         except OSError as error:
             if error.errno == EPIPE:  # click ends quietly when nobody reads any more
                 raise
             _fail(ctx, str(error), CHECK_FAILED)
 
 
+def _mend_streams() -> None:
+    """Write nowhere where a stream was closed, and mark what a terminal cannot show."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # kept open until the process ends
+            setattr(sys, name, open(os.devnull, "r+", encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _fail(ctx: click.Context, message: str, code: int) -> None:
-    click.secho(f"error: {message}", fg="red", err=True)
+    click.secho(f"error: {visible(message)}", fg="red", err=True)
     ctx.exit(code)
 
 
@@ -98,7 +114,7 @@ def _plain_warnings() -> Iterator[None]:
         line: str | None = None,
     ) -> None:
         hint = " (here: --set n_sweeps=400)" if "n_sweeps" in str(message) else ""
-        click.secho(f"warning: {message}{hint}", fg="yellow", err=True)
+        click.secho(f"warning: {visible(str(message))}{hint}", fg="yellow", err=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -2,9 +2,9 @@
 
 import click
 
-from penchant.cli import models
-from penchant.cli.options import Source, source_argument
+from penchant.cli.options import SourceOptions, find_user, source_argument
 from penchant.cli.output import Output, output_options
+from penchant.workflow.rows import questions
 
 FORMATS = {"first": "", "second": "", "probability": ".3f"}
 CRITERIA = ("variance_ratio", "information_gain", "expected_best", "thompson", "random")
@@ -31,7 +31,7 @@ CRITERIA = ("variance_ratio", "information_gain", "expected_best", "thompson", "
 @click.option("--user", metavar="NAME", help="What to ask this person.")
 @output_options()
 def command(
-    source: Source, n_questions: int, criterion: str, user: str | None, output: Output
+    source: SourceOptions, n_questions: int, criterion: str, user: str | None, output: Output
 ) -> None:
     """Say which comparisons would teach the model most, best first.
 
@@ -40,7 +40,7 @@ def command(
     that the first would be preferred.
     """
     fitted = source.fitted(output, user=user)
-    who = models.find_user(fitted.kind, fitted.users, user)
-    rows = models.questions(fitted, n_questions, criterion, who)
-    output.rows(rows, FORMATS, model=fitted.kind, criterion=criterion)
+    who = find_user(fitted.data.users, user)
+    rows = questions(fitted.model, n_questions, criterion, who)
+    output.rows(rows, FORMATS, model=fitted.name, criterion=criterion)
     output.suggest("add the answers to your file, then fit again")

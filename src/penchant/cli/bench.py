@@ -5,10 +5,8 @@ from time import perf_counter
 import click
 
 import penchant as pc
-from penchant.cli import models
-from penchant.cli.models import MODELS
 from penchant.cli.output import Output, output_options
-from penchant.cli.study import Study
+from penchant.workflow.models import KINDS, Material, build
 
 FORMATS = {"model": "", "seconds": ".2f", "comparisons_per_second": ",.0f"}
 
@@ -23,12 +21,12 @@ FORMATS = {"model": "", "seconds": ".2f", "comparisons_per_second": ",.0f"}
 @click.option("--users", "n_users", type=click.IntRange(3), default=200, show_default=True)
 @click.option("--answers", type=click.IntRange(1), default=50, show_default=True, help="Per user.")
 @click.option(
-    "--with", "kinds", multiple=True, type=click.Choice(list(MODELS)), help="Only these models."
+    "--with", "names", multiple=True, type=click.Choice(list(KINDS)), help="Only these models."
 )
 @click.option("--seed", type=int, default=0, show_default=True)
 @output_options()
 def command(
-    n_items: int, n_users: int, answers: int, kinds: tuple[str, ...], seed: int, output: Output
+    n_items: int, n_users: int, answers: int, names: tuple[str, ...], seed: int, output: Output
 ) -> None:
     """Time the fit of every model on a simulated study.
 
@@ -36,14 +34,15 @@ def command(
     repository's benchmarks folder.
     """
     simulated = pc.datasets.simulate_study(n_users, n_items, n_answers=answers, random_state=seed)
-    study = Study(simulated.comparisons, simulated.item_features)
+    material = Material(simulated.comparisons, simulated.item_features)
+    data = material.data
     rows = []
-    for kind in kinds or MODELS:
+    for name in names or KINDS:
         begin = perf_counter()
-        with output.progress(f"fitting {kind}"):
-            models.fit(kind, study, {"random_state": seed})
+        with output.progress(f"fitting {name}"):
+            material.fit(build(name, data, {"random_state": seed}))
         seconds = perf_counter() - begin
-        votes = study.data.n_comparisons
-        rows.append({"model": kind, "seconds": seconds, "comparisons_per_second": votes / seconds})
+        votes = data.n_comparisons
+        rows.append({"model": name, "seconds": seconds, "comparisons_per_second": votes / seconds})
     output.rows(rows, FORMATS, items=n_items, users=n_users, comparisons=n_users * answers)
     output.suggest("penchant doctor   (which linear algebra and how many threads were used)")

@@ -9,21 +9,21 @@ import click
 import numpy as np
 
 import penchant as pc
-from penchant.cli import groups, model_file, models
+from penchant.cli import model_file
 from penchant.cli.ask import FORMATS as ASK_FORMATS
-from penchant.cli.models import Choice
 from penchant.cli.options import fit_and_tell
 from penchant.cli.output import Output, output_options
 from penchant.cli.rank import FORMATS as RANK_FORMATS
 from penchant.cli.report import write_report
-from penchant.cli.study import Files, read_study
+from penchant.cli.study import Files, read_material
+from penchant.workflow import rows
 
 N_USERS, N_ITEMS, N_TASTES = 40, 30, 3
 SHOWN = 10
 N_QUESTIONS = 5
-EVERYBODY = Choice("gp", "everybody together, with features and links")
-PERSONS = Choice("multi-user", "every person, learned together")
-COMMUNITIES = Choice("community", "groups of people who judge alike")
+EVERYBODY = ("gp", "everybody together, with features and links")
+PERSONS = ("multi-user", "every person, learned together")
+COMMUNITIES = ("community", "groups of people who judge alike")
 
 
 @click.command(
@@ -51,22 +51,22 @@ def command(folder: str, seed: int, output: Output) -> None:
     files = write_study(truth, place)
     output.note(f"wrote a simulated study to {place}: votes.csv, items.csv, links.csv")
 
-    everybody = read_study(files, output.note)
+    everybody = read_material(files, output.note)
     together = fit_and_tell(everybody, EVERYBODY, output, settings)
     model_file.save(together, str(place / "model.penchant"))
-    people = read_study(Files(files.comparisons, files.items), output.note)
+    people = read_material(Files(files.comparisons, files.items), output.note)
     personal = fit_and_tell(people, PERSONS, output, settings)
     communal = fit_and_tell(people, COMMUNITIES, output, settings)
     report = place / "report.html"
     write_report(people, communal, report, "A simulated study", output)
 
-    members = groups.memberships(communal)
+    members = rows.members(communal.model)
     results = {
-        "ranking": models.ranking(together, level=0.95),
-        "person_agreement": _agreement(personal.model.predict(), truth),
+        "ranking": together.model.rank().to_dicts(),
+        "person_agreement": _agreement(personal.model.predict(users=personal.data.users), truth),
         "communities": _cross_table(members, truth.tastes),
         "adjusted_rand": pc.metrics.adjusted_rand([m["group"] for m in members], truth.tastes),
-        "questions": models.questions(together, N_QUESTIONS),
+        "questions": rows.questions(together.model, N_QUESTIONS),
     }
     if output.form == "json":
         output.json(folder=folder, report=str(report), **results)

@@ -48,17 +48,9 @@ def command(output: Output) -> None:
         output.json(versions=versions, machine=machine, libraries=libraries, checks=checks)
     else:
         facts = {**versions, "platform": machine["platform"], "cores": machine["cores"]}
-        rows: list[dict[str, Any]] = [
-            {"what": name, "value": value, "ok": None} for name, value in facts.items()
-        ]
-        rows += [
-            {"what": f"threads of {library['library']}", "value": library["threads"], "ok": None}
-            for library in libraries
-        ]
-        rows += [
-            {"what": f"check: {check['check']}", "value": check["found"], "ok": check["ok"]}
-            for check in checks
-        ]
+        facts |= {f"threads of {each['library']}": each["threads"] for each in libraries}
+        rows = [{"what": name, "value": value} for name, value in facts.items()]
+        rows += [{"what": f"check: {c['check']}", "value": c["found"], **c} for c in checks]
         output.rows(rows, {"what": "", "value": "", "ok": ""})
     if not all(check["ok"] for check in checks):
         output.note("a check failed: please report it with the output above")

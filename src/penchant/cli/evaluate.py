@@ -5,12 +5,10 @@ from typing import Any
 
 import click
 
-from penchant.cli import models
-from penchant.cli.evaluation import BASELINE, brief, cross_validate
-from penchant.cli.models import MODELS
-from penchant.cli.options import Source, source_argument
+from penchant.cli.options import SourceOptions, source_argument
 from penchant.cli.output import Output, output_options
-from penchant.cli.study import Study
+from penchant.workflow.evaluation import BASELINE, cross_validate, only_scored
+from penchant.workflow.models import KINDS, settings_of, spared
 
 FORMATS = {
     "model": "",
@@ -33,14 +31,14 @@ FORMATS = {
 @source_argument
 @click.option(
     "--with",
-    "kinds",
+    "names",
     multiple=True,
-    type=click.Choice(list(MODELS)),
+    type=click.Choice(list(KINDS)),
     help="Models to compare; by default gp and the one that auto chooses. Repeatable.",
 )
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Parts.")
 @output_options()
-def command(source: Source, kinds: tuple[str, ...], folds: int, output: Output) -> None:
+def command(source: SourceOptions, names: tuple[str, ...], folds: int, output: Output) -> None:
     """Cross-validate models on the comparisons in SOURCE, beside a baseline.
 
     Each part is predicted by models that learned from the others. accuracy is the share of
@@ -49,34 +47,33 @@ def command(source: Source, kinds: tuple[str, ...], folds: int, output: Output) 
     Bradley-Terry model of everybody together. Ties are learned from but not predicted. Communities
     are searched for less long than `fit` does, unless --set n_sweeps says otherwise.
     """
-    study = source.study(output)
-    settings = _settings(_kinds(study, kinds, source.model), source.settings)
-    for kind, own in settings.items():
-        output.tell_spared(kind, brief(kind, study.data), own)
+    material = source.material(output)
+    data = material.data
+    wanted = dict.fromkeys(names or ("gp", source.chosen(material)[0]))
+    settings = _settings([source.chosen(material, name)[0] for name in wanted], source.all_settings)
+    for name, own in settings.items():
+        output.tell_spared(name, spared(name, data, only_scored=True), own)
+    models = {name: only_scored(name, data, own) for name, own in settings.items()}
     with output.progress("evaluating") as advance:
-        rows = cross_validate(study, settings, folds, source.settings["random_state"], advance)
-    output.rows(rows, FORMATS, folds=folds, comparisons=study.data.n_comparisons)
-    best = min(rows, key=lambda row: (row["log_loss"] is None, row["log_loss"]))["model"]
+        found = cross_validate(models, material, folds, source.seed, advance)
+    output.rows(found.to_dicts(), FORMATS, folds=folds, comparisons=found.n_comparisons)
+    best = found.best.model
     if best == BASELINE:
         output.suggest("the baseline is enough here; more comparisons or features may change that")
     else:
-        chosen = replace(source, model=best, settings=settings[best])
+        own = {key: value for key, value in settings[best].items() if key in source.settings}
+        chosen = replace(source, model=best, settings=own)
         output.suggest(f"penchant fit {chosen.spelled}")
 
 
-def _kinds(study: Study, asked: tuple[str, ...], model: str) -> list[str]:
-    """Those asked for, else a model of everybody and the one that fits the data."""
-    wanted = asked or ("gp", models.choose(study, model).kind)
-    return [models.choose(study, kind).kind for kind in dict.fromkeys(wanted)]
-
-
-def _settings(kinds: list[str], given: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _settings(names: list[str], given: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Each setting goes to the models that have it."""
-    has = {kind: models.parameters(kind) for kind in kinds}
-    for name in given:
-        if not any(name in names for names in has.values()):
-            raise click.UsageError(f"--set {name}: none of {', '.join(kinds)} has such a setting")
-    own = {
-        kind: {name: value for name, value in given.items() if name in has[kind]} for kind in kinds
+    has = {name: settings_of(name) for name in names}
+    for setting in given:
+        if not any(setting in known for known in has.values()):
+            listed = ", ".join(names)
+            raise click.UsageError(f"--set {setting}: none of {listed} has such a setting")
+    return {
+        name: {key: value for key, value in given.items() if key in known}
+        for name, known in has.items()
     }
-    return {BASELINE: {}, **own}

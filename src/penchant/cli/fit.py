@@ -5,7 +5,7 @@ from time import perf_counter
 import click
 
 from penchant.cli.model_file import SUFFIX, save
-from penchant.cli.options import Source, source_argument, target_option
+from penchant.cli.options import SourceOptions, source_argument, target_option
 from penchant.cli.output import Output, output_options
 
 
@@ -19,7 +19,7 @@ from penchant.cli.output import Output, output_options
 @source_argument
 @target_option(f"model{SUFFIX}", "model")
 @output_options(csv=False)
-def command(source: Source, target: str, output: Output) -> None:
+def command(source: SourceOptions, target: str, output: Output) -> None:
     """Learn a model from the comparisons in SOURCE and save it.
 
     SOURCE is a CSV, Parquet, JSON-lines or PrefLib file, or - for standard input. Its rows name a
@@ -27,20 +27,21 @@ def command(source: Source, target: str, output: Output) -> None:
     """
     if not target.endswith(SUFFIX):
         raise click.UsageError(f"-o {target}: the name of a model file ends in {SUFFIX}")
-    study = source.study(output)
+    material = source.material(output)
+    data = material.data
     begin = perf_counter()
-    fitted = source.fit(study, output)
+    fitted = source.fit(material, output)
     seconds = perf_counter() - begin
     save(fitted, target)
     output.note(f"wrote {target}")
     output.record(
         {
-            "model": fitted.kind,
+            "model": fitted.name,
             "why": fitted.why,
             "file": target,
-            "items": study.data.n_items,
-            "users": study.data.n_users,
-            "comparisons": study.data.n_comparisons,
+            "items": data.n_items,
+            "users": data.n_users,
+            "comparisons": data.n_comparisons,
             "log_evidence": getattr(fitted.model, "log_evidence_", None),
             "seconds": seconds,
         }

@@ -1,17 +1,14 @@
 """`penchant groups`: communities of taste."""
 
 from dataclasses import replace
-from typing import Any
 
 import click
-import numpy as np
 
 import penchant as pc
-from penchant.cli.models import Fitted
-from penchant.cli.options import Source, source_argument
+from penchant.cli.options import SourceOptions, source_argument
 from penchant.cli.output import Output, output_options
+from penchant.workflow import rows
 
-SHOWN = 3
 GROUP_FORMATS = {
     "group": "d",
     "size": ".0f",
@@ -33,7 +30,7 @@ MEMBER_FORMATS = {"user": "", "group": "d", "probability": ".2f"}
 @source_argument
 @click.option("--members", is_flag=True, help="List people instead of groups.")
 @output_options()
-def command(source: Source, members: bool, output: Output) -> None:
+def command(source: SourceOptions, members: bool, output: Output) -> None:
     """Show communities of taste: how many, how large, and what each likes.
 
     SOURCE is a saved community model, or comparisons with a user column to fit one to. How many
@@ -43,48 +40,18 @@ def command(source: Source, members: bool, output: Output) -> None:
     if not source.is_model and source.model == "auto":
         source = replace(source, model="community")
     fitted = source.fitted(output)
-    if fitted.kind != "community":
+    model = fitted.model
+    if not hasattr(model, "membership_"):
         raise pc.DataError(
-            f"this is a {fitted.kind} model, which knows no groups: fit one with --model community"
+            f"this is a {fitted.name} model, which knows no groups: fit one with --model community"
         )
     if members:
-        rows, formats = memberships(fitted), MEMBER_FORMATS
+        listed, formats = rows.members(model), MEMBER_FORMATS
     else:
-        rows, formats = describe(fitted), GROUP_FORMATS
-    output.rows(rows, formats, counts=fitted.model.community_counts_)
-    if not fitted.model.has_communities_:
+        listed, formats = rows.groups(model), GROUP_FORMATS
+    output.rows(listed, formats, counts=model.community_counts_)
+    if not model.has_communities_:
         output.note("no evidence of communities: one taste for everybody explains the answers best")
     output.suggest(
         f"penchant report {source.spelled}" if not source.is_model else "penchant report"
     )
-
-
-def memberships(fitted: Fitted) -> list[dict[str, Any]]:
-    """Everybody's most probable group, and how probable it is."""
-    membership = np.asarray(fitted.model.membership_)
-    best = membership.argmax(axis=1)
-    return [
-        {"user": user, "group": int(group), "probability": float(row[group])}
-        for user, group, row in zip(fitted.users, best, membership, strict=True)
-    ]
-
-
-def describe(fitted: Fitted) -> list[dict[str, Any]]:
-    """What is particular to each group, the largest first."""
-    return [
-        {
-            "group": community.number,
-            "size": community.size,
-            "share": community.share,
-            "likes": [row.item for row in community.ranking[:SHOWN]],
-            "dislikes": [row.item for row in community.ranking[::-1][:SHOWN]],
-            "more_than_others": list(community.representative[:SHOWN]),
-            "drawn_to": [_told(trait) for trait in community.attributes[:SHOWN]],
-            "members": [_told(trait) for trait in community.user_features[:SHOWN]],
-        }
-        for community in fitted.model.communities_
-    ]
-
-
-def _told(trait: Any) -> str:
-    return f"{'more' if trait.strength > 0 else 'less'} {trait.name}"

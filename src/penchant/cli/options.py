@@ -1,9 +1,10 @@
 """Options that commands share: where the data are, and which model learns from them."""
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from pathlib import Path
 from time import perf_counter
@@ -11,11 +12,21 @@ from typing import Any
 
 import click
 
-from penchant.cli import models
-from penchant.cli.model_file import SUFFIX, load
-from penchant.cli.models import MODELS, Choice, Fitted
+import penchant as pc
+from penchant.cli.model_file import SUFFIX, FittedModel, load
 from penchant.cli.output import Output
-from penchant.cli.study import RELATION_KINDS, Files, Study, as_names, read_study
+from penchant.cli.study import RELATION_KINDS, Files, read_material
+from penchant.workflow.choosing import choose
+from penchant.workflow.encoding import Encoded, as_names
+from penchant.workflow.models import (
+    KINDS,
+    Material,
+    build,
+    knows_only_features,
+    settings_of,
+    spared,
+    tells_people_apart,
+)
 
 PATIENCE = 10.0
 """Seconds after which fitting the same model again would annoy."""
@@ -25,103 +36,153 @@ ROLES = ("winner", "loser", "user", "tie", "count")
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceOptions(Files):
     """What to learn from, and how."""
 
-    files: Files
-    model: str
-    settings: dict[str, Any]  # of the estimator
-    was_changed: bool  # whether any option about data was given
+    model: str = "auto"
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the estimator
+    seed: int = 0
 
     @property
     def is_model(self) -> bool:
         """Whether the file is a model that was fitted before."""
-        return Path(self.files.comparisons).suffix == SUFFIX
+        return Path(self.comparisons).suffix == SUFFIX
+
+    @property
+    def all_settings(self) -> dict[str, Any]:
+        """Those of the estimator, the seed among them."""
+        return {"random_state": self.seed, **self.settings}
 
     @property
     def spelled(self) -> str:
         """The source and the options about data, to be typed again."""
-        files = self.files
-        words = ["votes.csv" if files.comparisons == "-" else files.comparisons]
-        words += ["--items", files.items] if files.items else []
-        words += ["--users", files.users] if files.users else []
-        for name, kind, path in files.relations:
+        flags = [("--items", self.items), ("--users", self.users)]
+        for name, kind, path in self.relations:
             label = name if kind == RELATION_KINDS[0] else f"{name}:{kind}"
-            words += ["--relation", f"{label}={path}"]
-        for role, column in (files.columns or {}).items():
-            words += ["--column", f"{role}={column}"]
-        words += ["--skip-bad"] if files.skip_bad else []
-        words += ["--model", self.model] if self.model != "auto" else []
+            flags.append(("--relation", f"{label}={path}"))
+        flags += [("--column", f"{role}={name}") for role, name in self.columns.items()]
+        flags.append(("--shape", self.shape))
+        flags.append(("--model", self.model if self.model != "auto" else None))
         for name, value in self.settings.items():
-            if name != "random_state":
-                words += [
-                    "--set",
-                    f"{name}={value if isinstance(value, str) else json.dumps(value)}",
-                ]
-        return shlex.join(words)
+            text = value if isinstance(value, str) else json.dumps(value)
+            flags.append(("--set", f"{name}={text}"))
+        words = ["votes.csv" if self.comparisons == "-" else self.comparisons]
+        words += [word for flag, value in flags if value for word in (flag, value)]
+        return shlex.join(words + ["--skip-bad"] * self.skip_bad)
 
-    def study(self, output: Output) -> Study:
+    def material(self, output: Output) -> Material:
         """Read the data, and say what is there."""
         if self.is_model:
             raise click.UsageError(
-                f"{self.files.comparisons} is a fitted model: this command needs the comparisons"
+                f"{self.comparisons} is a fitted model: this command needs the comparisons"
             )
         with output.progress("reading"):
-            study = read_study(self.files, output.note)
-        output.note(study.data.describe().splitlines()[0])
-        return study
+            material = read_material(self, output.note)
+        output.note(material.data.describe().splitlines()[0])
+        return material
 
-    def fit(self, study: Study, output: Output) -> Fitted:
+    def chosen(self, material: Material, asked: str | None = None) -> tuple[str, str]:
+        """The model that was asked for, or one that suits; and why."""
+        asked = asked or self.model
+        if asked == "auto":
+            return choose(material)
+        check_usable(asked, material)
+        return asked, "as you asked"
+
+    def fit(self, material: Material, output: Output) -> FittedModel:
         """Choose and fit a model."""
-        return fit_and_tell(study, models.choose(study, self.model), output, self.settings)
+        return fit_and_tell(material, self.chosen(material), output, self.all_settings)
 
     def fitted(
         self, output: Output, *, user: str | None = None, items: Sequence[str] = ()
-    ) -> Fitted:
+    ) -> FittedModel:
         """The model in the file, or a new one fitted to the data in it.
 
         Whether the user and items that the command will look for exist is checked before any fit.
         """
         if not self.is_model:
             begin = perf_counter()
-            study = self.study(output)
-            models.find_user(models.choose(study, self.model).kind, study.data.users, user)
-            study.data.item_index(as_names(items, study.data.items))
-            fitted = self.fit(study, output)
+            material = self.material(output)
+            data = material.data
+            name, _ = self.chosen(material)
+            find_user(data.users if tells_people_apart(name) else (), user)
+            data.item_index(as_names(items, data.items))
+            fitted = self.fit(material, output)
             if perf_counter() - begin > PATIENCE:
                 output.note(f"tip: penchant fit {self.spelled} keeps the model for the next time")
             return fitted
-        if self.was_changed:
+        if replace(self, seed=0) != SourceOptions(self.comparisons):
             raise click.UsageError(
-                f"{self.files.comparisons} is a fitted model: options about data belong to "
-                "`penchant fit`"
+                f"{self.comparisons} is a fitted model: options about data belong to `penchant fit`"
             )
-        return load(self.files.comparisons)
+        return load(self.comparisons)
+
+
+def check_usable(name: str, material: Material) -> None:
+    """Whether a model that was asked for can learn from what there is."""
+    if tells_people_apart(name) and material.data.user is None:
+        raise pc.DataError(
+            f"--model {name} learns tastes of people, but no column says who made each "
+            "comparison: name it with --column user=NAME, or use --model gp"
+        )
+    if knows_only_features(name) and material.X is None:
+        raise pc.DataError(
+            f"--model {name} ranks items by their features: give them with --items FILE, or use "
+            "--model gp"
+        )
+    if knows_only_features(name) and material.relations:
+        raise pc.DataError(
+            f"--model {name} does not use relations: leave out --relation, or use --model gp"
+        )
+
+
+def find_user(users: tuple[Any, ...], name: str | None) -> Any | None:
+    """The user whom a text on the command line names; users: those whom a model tells apart."""
+    if name is None:
+        return None
+    if not users:
+        raise pc.DataError(
+            "--user: this model takes everybody together; fit --model multi-user or community to "
+            "look at one person"
+        )
+    (user,) = as_names([name], users)
+    if user not in users:
+        raise pc.DataError(
+            f"--user {name}: nobody of that name made a comparison; the {len(users)} users are "
+            f"{', '.join(map(str, users[:3]))} …"
+        )
+    return user
 
 
 def fit_and_tell(
-    study: Study, choice: Choice, output: Output, settings: Mapping[str, Any]
-) -> Fitted:
+    material: Material, choice: tuple[str, str], output: Output, settings: Mapping[str, Any]
+) -> FittedModel:
     """Fit a model, saying which and why."""
-    kind, why = choice
-    output.note(f"model: {kind} ({why})")
-    output.tell_spared(kind, models.spared(kind, study.data), settings)
+    name, why = choice
+    output.note(f"model: {name} ({why})")
+    output.tell_spared(name, spared(name, material.data), settings)
     begin = perf_counter()
-    if kind in models.FOR_PEOPLE:  # these show a bar of their own
-        fitted = models.fit(kind, study, {"progress": not output.quiet, **settings})
+    if "progress" in settings_of(name):  # it shows a bar of its own
+        bar = {"progress": not output.quiet}
+        model = material.fit(build(name, material.data, {**bar, **settings}))
     else:
-        with output.progress(f"fitting {kind}"):
-            fitted = models.fit(kind, study, settings)
+        with output.progress(f"fitting {name}"):
+            model = material.fit(build(name, material.data, settings))
     output.note(f"fitted in {perf_counter() - begin:.1f} s")
-    return replace(fitted, why=why)
+    return FittedModel(model, material.X if isinstance(material.X, Encoded) else None, why)
 
 
 def target_option(default: str, what: str) -> Callable[..., Any]:
-    """Add -o for a file to write; its folder must be there before any work is done."""
+    """Add -o for a file to write; whether it can be written is known before any work is done."""
 
     def check(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-        if not Path(value).resolve().parent.is_dir():
+        path = Path(value).resolve()
+        if not path.parent.is_dir():
             raise click.BadParameter(f"{value}: there is no folder {Path(value).parent}")
+        if path.exists() and not path.is_file():
+            raise click.BadParameter(f"{value} is no plain file: give the path of one")
+        if not os.access(path.parent, os.W_OK):
+            raise click.BadParameter(f"{value}: the folder {path.parent} cannot be written to")
         return value
 
     return click.option(
@@ -137,10 +198,21 @@ def target_option(default: str, what: str) -> Callable[..., Any]:
     )
 
 
+def _refuse_input_as_output(source: SourceOptions, target: str | None) -> None:
+    """Data must not be written over by what is made of them."""
+    inputs = [source.comparisons, source.items, source.users]
+    inputs += [path for *_, path in source.relations]
+    there = [Path(path) for path in inputs if path and path != "-" and Path(path).exists()]
+    if target and Path(target).exists() and any(path.samefile(target) for path in there):
+        raise click.UsageError(
+            f"-o {target} is also read: it would be overwritten; give another name"
+        )
+
+
 def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add SOURCE and the options about data; the command receives them as `source`."""
 
-    @click.argument("path", metavar="SOURCE", type=FILE)
+    @click.argument("comparisons", metavar="SOURCE", type=FILE)
     @click.option("--items", metavar="FILE", type=FILE, help="Table with features of the items.")
     @click.option("--users", metavar="FILE", type=FILE, help="Table with features of the users.")
     @click.option(
@@ -159,10 +231,16 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         callback=_columns,
         help=f"Which column is which; ROLE is {', '.join(ROLES)}. Repeatable.",
     )
+    @click.option(
+        "--shape",
+        metavar="SHAPE",
+        help="How the table is meant, where that is not recognised: pairs, outcome, scores, "
+        "rankings, ranks, ratings, questions, best-worst, top, approvals …",
+    )
     @click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be used.")
     @click.option(
         "--model",
-        type=click.Choice(["auto", *MODELS]),
+        type=click.Choice(["auto", *KINDS]),
         default="auto",
         show_default=True,
         help="What to fit; auto chooses by the data.",
@@ -175,24 +253,19 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         callback=_settings,
         help="A setting of the model, such as n_sweeps=400. Repeatable.",
     )
-    @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
+    @click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Same seed, same result.",
+    )
     @wraps(function)
-    def command(
-        path: str,
-        items: str | None,
-        users: str | None,
-        relations: tuple[tuple[str, str, str], ...],
-        columns: dict[str, str],
-        skip_bad: bool,
-        model: str,
-        settings: dict[str, Any],
-        seed: int,
-        **arguments: Any,
-    ) -> Any:
-        files = Files(path, items, users, relations, columns, skip_bad)
-        changed = files != Files(path, columns={}) or model != "auto" or bool(settings)
-        source = Source(files, model, {"random_state": seed, **settings}, changed)
-        return function(source=source, **arguments)
+    def command(**given: Any) -> Any:
+        own = {part.name: given.pop(part.name) for part in fields(SourceOptions)}
+        source = SourceOptions(**own)
+        _refuse_input_as_output(source, given.get("target"))
+        return function(source=source, **given)
 
     return command
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import logging
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
+from penchant.cli.visible import harmless, visible
+
 Row = Mapping[str, Any]
 
 
@@ -27,6 +30,7 @@ class Output:
     command: str
     form: str = "table"
     quiet: bool = False
+    spreadsheet: bool = False
 
     def rows(self, rows: Sequence[Row], formats: Mapping[str, str], **facts: Any) -> None:
         """Write rows: `formats` chooses the columns of the table and how numbers look there.
@@ -36,7 +40,7 @@ class Output:
         if self.form == "json":
             self.json(**facts, rows=[dict(row) for row in rows])
         elif self.form == "csv":
-            click.echo(_as_csv(rows), nl=False)
+            click.echo(_as_csv(rows, self.spreadsheet), nl=False)
         else:
             _print_table(rows, formats)
 
@@ -53,7 +57,7 @@ class Output:
     def note(self, text: str) -> None:
         """Tell the person at the terminal something."""
         if not self.quiet:
-            click.echo(text, err=True)
+            click.echo(visible(text), err=True)
 
     def tell_spared(self, kind: str, spared: Row, given: Row) -> None:
         """Tell which settings were chosen to save time, where the person chose none."""
@@ -76,7 +80,23 @@ class Output:
         columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(what, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            with _followed(lambda part: bar.update(task, description=f"{what}: {part}")):
+                yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def _followed(tell: Callable[[str], None]) -> Iterator[None]:
+    """Tell which part of a long computation has begun, as its log does."""
+    log = logging.getLogger("penchant")
+    handler, level = logging.Handler(logging.INFO), log.level
+    handler.emit = lambda record: tell(record.getMessage())  # type: ignore[method-assign]
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 Command = Callable[..., Any]
@@ -89,16 +109,28 @@ def output_options(csv: bool = True) -> Callable[[Command], Command]:
         @click.option("--json", "as_json", is_flag=True, help="Write JSON (schema: docs/json.md).")
         @click.option("-q", "--quiet", is_flag=True, help="Say nothing but results and warnings.")
         @wraps(function)
-        def command(*, as_json: bool, quiet: bool, as_csv: bool = False, **arguments: Any) -> Any:
-            if as_json and as_csv:
+        def command(
+            *,
+            as_json: bool,
+            quiet: bool,
+            as_csv: bool = False,
+            spreadsheet_safe: bool = False,
+            **arguments: Any,
+        ) -> Any:
+            if as_json and (as_csv or spreadsheet_safe):
                 raise click.UsageError("--json and --csv exclude each other: choose one")
-            form = "json" if as_json else "csv" if as_csv else "table"
+            form = "json" if as_json else "csv" if as_csv or spreadsheet_safe else "table"
             name = click.get_current_context().info_name or ""
-            return function(output=Output(name, form, quiet), **arguments)
+            return function(output=Output(name, form, quiet, spreadsheet_safe), **arguments)
 
-        if csv:
-            return click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")(command)
-        return command
+        if not csv:
+            return command
+        safe = click.option(
+            "--spreadsheet-safe",
+            is_flag=True,
+            help="Write CSV whose names no spreadsheet takes for formulas.",
+        )
+        return click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")(safe(command))
 
     return decorate
 
@@ -116,17 +148,28 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def _as_csv(rows: Sequence[Row]) -> str:
+def _as_csv(rows: Sequence[Row], spreadsheet: bool) -> str:
     text = io.StringIO()
     columns = list(rows[0]) if rows else []
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+    kept = harmless if spreadsheet else _as_is
+    writer.writerows({key: kept(_cell(value)) for key, value in row.items()} for row in rows)
     return text.getvalue()
 
 
+def _as_is(cell: Any) -> Any:
+    return cell
+
+
 def _cell(value: Any) -> Any:
-    return "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return "; ".join(map(str, value))
+    return None if _is_unknown(value) else value
+
+
+def _is_unknown(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _print_table(rows: Sequence[Row], formats: Mapping[str, str]) -> None:
@@ -143,6 +186,6 @@ def _print_table(rows: Sequence[Row], formats: Mapping[str, str]) -> None:
 
 
 def _shown(value: Any, form: str) -> str:
-    if value is None:
+    if _is_unknown(value):
         return "–"
-    return format(value, form) if form else str(_cell(value))
+    return format(value, form) if form else visible(str(_cell(value)))

@@ -1,18 +1,18 @@
 """`penchant predict`: probabilities of preference, and utilities of new items."""
 
+from dataclasses import replace
 from typing import Any
 
 import click
 import numpy as np
 
 import penchant as pc
-from penchant.cli import models
-from penchant.cli.features import FloatArray
-from penchant.cli.models import Fitted
-from penchant.cli.options import FILE, Source, source_argument
+from penchant.cli.model_file import FittedModel
+from penchant.cli.options import FILE, SourceOptions, find_user, source_argument
 from penchant.cli.output import Output, output_options
-from penchant.cli.study import as_names
 from penchant.cli.tables import read_table
+from penchant.data.names import Lookup
+from penchant.workflow.encoding import Encoded, as_names
 
 PAIR_FORMATS = {"first": "", "second": "", "user": "", "probability": ".3f"}
 ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
@@ -35,7 +35,7 @@ ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
 )
 @output_options()
 def command(
-    source: Source,
+    source: SourceOptions,
     pairs_file: str | None,
     pairs: tuple[tuple[str, str], ...],
     user: str | None,
@@ -52,11 +52,10 @@ def command(
         raise click.UsageError("nothing to predict: give PAIRS, --pair A B or --new-items FILE")
     named = [] if new_items else [name for pair in pairs for name in pair]
     fitted = source.fitted(output, user=user, items=named)
-    who = models.find_user(fitted.kind, fitted.users, user)
-    new = _new_items(fitted, new_items)
+    who = find_user(fitted.data.users, user)
+    new = None if new_items is None else _new_items(fitted, new_items)
     if new is not None and pairs_file is None and not pairs:
-        names, X = new
-        output.rows(_utilities(fitted, names, X, who), ITEM_FORMATS, model=fitted.kind)
+        output.rows(_utilities(fitted, new, who), ITEM_FORMATS, model=fitted.name)
     else:
         questions = _questions(fitted, pairs_file, pairs, who)
         probability = _probabilities(fitted, questions, new)
@@ -67,12 +66,12 @@ def command(
         shown = PAIR_FORMATS
         if not any(who for *_, who in questions):
             shown = {name: form for name, form in PAIR_FORMATS.items() if name != "user"}
-        output.rows(rows, shown, model=fitted.kind)
+        output.rows(rows, shown, model=fitted.name)
     output.suggest(f"penchant ask {source.spelled}")
 
 
 def _questions(
-    fitted: Fitted, path: str | None, pairs: tuple[tuple[str, str], ...], user: Any | None
+    fitted: FittedModel, path: str | None, pairs: tuple[tuple[str, str], ...], user: Any | None
 ) -> list[tuple[Any, Any, Any]]:
     """(first, second, who) of every question, by name."""
     questions: list[tuple[Any, Any, Any]] = [(a, b, user) for a, b in pairs]
@@ -83,60 +82,46 @@ def _questions(
         first, second = list(table.columns.values())[:2]
         who = table.columns.get("user", [user] * len(table))
         questions += zip(first, second, who, strict=True)
-    ends = [as_names([row[end] for row in questions], fitted.items) for end in (0, 1)]
-    people = [None if who is None else as_names([who], fitted.users)[0] for *_, who in questions]
+    ends = [as_names([row[end] for row in questions], fitted.data.items) for end in (0, 1)]
+    people = [
+        None if who is None else as_names([who], fitted.data.users)[0] for *_, who in questions
+    ]
     return list(zip(*ends, people, strict=True))
 
 
-def _new_items(fitted: Fitted, path: str | None) -> tuple[list[Any], FloatArray] | None:
-    """Names and features of the items in a table."""
-    if path is None:
-        return None
-    if fitted.item_encoding is None or fitted.kind == "community":
+def _new_items(fitted: FittedModel, path: str) -> Encoded:
+    """The items in a table, encoded as those of the model were."""
+    if fitted.X is None:
         raise pc.DataError(
             "--new-items: this model does not place items by features, so nothing connects new "
-            "items to the old ones; fit --model gp or multi-user with --items FILE"
+            "items to the old ones; fit it with --items FILE"
         )
-    table = read_table(path)
-    features = fitted.item_encoding.encode(table)
-    return as_names(table.columns[fitted.item_encoding.id_column], fitted.items), features
+    new = fitted.X.like(read_table(path))
+    return replace(new, names=tuple(as_names(new.names, fitted.data.items)))
 
 
-def _utilities(
-    fitted: Fitted, names: list[Any], X: FloatArray, user: Any | None
-) -> list[dict[str, Any]]:
-    """What new items are worth to one person, or to everybody on average."""
-    sd: Any = [None] * len(names)
-    if fitted.kind in models.BY_FEATURES:
-        utility = fitted.model.predict(X)
-    elif fitted.kind == "gp":
-        utility, sd = fitted.model.predict(X, return_std=True)
-    elif user is None:
-        utility = fitted.model.predict(X=X).mean(axis=0)
-    else:
-        (utility,), (sd,) = fitted.model.predict([user], X=X, return_std=True)
+def _utilities(fitted: FittedModel, new: Encoded, user: Any | None) -> list[dict[str, Any]]:
+    """What new items are worth to one person, or to everybody."""
+    utility, sd = fitted.model.predict(new.values, users=user, return_std=True)
     return [
-        {"item": name, "utility": float(u), "sd": s}
-        for name, u, s in zip(names, utility, sd, strict=True)
+        {"item": name, "utility": float(u), "sd": float(s)}
+        for name, u, s in zip(new.names, np.ravel(utility), np.ravel(sd), strict=True)
     ]
 
 
 def _probabilities(
-    fitted: Fitted,
-    questions: list[tuple[Any, Any, Any]],
-    new: tuple[list[Any], FloatArray] | None,
-) -> FloatArray:
-    pairs = [(first, second) for first, second, _ in questions]
-    asked = [user for *_, user in questions]
-    who = None if all(user is None for user in asked) else asked
-    if new is None:
-        return models.probabilities(fitted, pairs, who)
-    names, X = [*fitted.items, *new[0]], np.concatenate([fitted.X, new[1]])
-    row = {name: k for k, name in enumerate(names)}  # of a name in both, the new row counts
-    unknown = [name for pair in pairs for name in pair if name not in row]
-    if unknown:
-        raise pc.DataError(
-            f"unknown item {unknown[0]!r}: it is neither among the {len(fitted.items)} items of "
-            f"the model nor among the {len(new[0])} new ones"
-        )
-    return models.probabilities(fitted, [(row[a], row[b]) for a, b in pairs], who, X)
+    fitted: FittedModel, questions: list[tuple[Any, Any, Any]], new: Encoded | None
+) -> list[float]:
+    """One a question; those of somebody in particular apart from those of anybody."""
+    pairs: list[tuple[Any, Any]] = [(first, second) for first, second, _ in questions]
+    X = None
+    if new is not None and fitted.X is not None:
+        X = fitted.X.joined(new)
+        pairs = Lookup(X.names, "item").pairs(pairs).tolist()
+    found = np.empty(len(pairs))
+    for is_named in (True, False):
+        some = [k for k, (*_, who) in enumerate(questions) if (who is not None) == is_named]
+        if some:
+            who = [questions[k][2] for k in some] if is_named else None
+            found[some] = fitted.model.predict_proba([pairs[k] for k in some], who, X)
+    return found.tolist()

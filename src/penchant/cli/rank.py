@@ -2,8 +2,7 @@
 
 import click
 
-from penchant.cli import models
-from penchant.cli.options import Source, source_argument
+from penchant.cli.options import SourceOptions, find_user, source_argument
 from penchant.cli.output import Output, output_options
 
 FORMATS = {
@@ -37,7 +36,7 @@ FORMATS = {
 @click.option("--user", metavar="NAME", help="Rank for one person.")
 @output_options()
 def command(
-    source: Source, top: int | None, level: float, user: str | None, output: Output
+    source: SourceOptions, top: int | None, level: float, user: str | None, output: Output
 ) -> None:
     """Rank the items of SOURCE: a saved model, or comparisons to fit first.
 
@@ -45,7 +44,7 @@ def command(
     the chance of being the best of all, and rank_low to rank_high the interval of the rank.
     """
     fitted = source.fitted(output, user=user)
-    who = models.find_user(fitted.kind, fitted.users, user)
-    rows = models.ranking(fitted, level, who)[:top]
-    output.rows(rows, FORMATS, model=fitted.kind, level=level, user=who)
+    who = find_user(fitted.data.users, user)
+    rows = fitted.model.rank(who, level=level)[:top].to_dicts()
+    output.rows(rows, FORMATS, model=fitted.name, level=level, user=who)
     output.suggest(f"penchant ask {source.spelled}")

@@ -1,18 +1,12 @@
 """`penchant reproduce`: the experiments of the papers."""
 
 import ast
-import logging
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.status import Status
 
 from penchant.cli.output import Output
 
@@ -58,7 +52,7 @@ def command(name: str | None, quick: bool, out: str | None, data: str | None, qu
     folder = Path(out or (QUICK_RESULTS if quick else RESULTS))
     produce = import_module(f"{PACKAGE}.results").produce
     for experiment in experiments if name == ALL else [name]:
-        with _progress(experiment, quiet):
+        with output.progress(experiment):
             page = produce(experiment, quick=quick, out=folder, data=data)
         click.echo(page)
     output.note(f"written: {folder}")
@@ -80,33 +74,3 @@ def _first_line(module: str) -> str:
     spec = find_spec(f"{PACKAGE}.{module}")
     source = spec.loader.get_source(spec.name) if spec and spec.loader else None  # type: ignore[attr-defined]
     return (ast.get_docstring(ast.parse(source or "")) or "").partition("\n")[0]
-
-
-class _Follower(logging.Handler):
-    """Shows the part that has begun."""
-
-    def __init__(self, experiment: str, status: Status) -> None:
-        super().__init__(logging.INFO)
-        self.experiment, self.status = experiment, status
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.status.update(f"{self.experiment}: {record.getMessage()}")
-
-
-@contextmanager
-def _progress(experiment: str, quiet: bool) -> Iterator[None]:
-    """A line on a terminal that names the part at work, nothing elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    log = logging.getLogger(PACKAGE)
-    level = log.level
-    with Console(stderr=True).status(experiment) as status:
-        follower = _Follower(experiment, status)
-        log.addHandler(follower)
-        log.setLevel(logging.INFO)
-        try:
-            yield
-        finally:
-            log.removeHandler(follower)
-            log.setLevel(level)

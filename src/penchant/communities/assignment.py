@@ -48,6 +48,7 @@ class Answers:
     @classmethod
     def of(cls, data: Comparisons) -> "Answers":
         """Index the distinct answers of all users."""
+        data = data.bare()
         if data.user is None:
             raise DataError(
                 "these comparisons do not say who made them: communities are groups of users; "

@@ -13,7 +13,8 @@ from penchant.communities.assignment import Answers
 from penchant.communities.chains import Chain
 from penchant.communities.diagnostics import Diagnostics
 from penchant.communities.draws import Draws
-from penchant.communities.update import update_membership
+from penchant.communities.mixture import SearchReport, place
+from penchant.communities.update import compact
 from penchant.communities.utility import Mixture, fit_community
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Learned, Posterior, UserProblem
@@ -28,21 +29,23 @@ from penchant.numerics.types import FloatArray, IntArray
 class Found:
     """Communities of taste, after all answers in `data`.
 
-    sampled: the data that the chains ran on. start: the hyperparameters that learning started
-    from. membership: (U, C), rows sum to one. posteriors: (C,) each community's utilities, its
-    members counting softly. user_features: what is told of members afterwards. personal: with
-    personal taste, every user's own. communal_share: how much of taste communities explain.
+    sampled: the data that the search or the chains ran on. start: the hyperparameters that
+    learning started from. membership: (U, C), rows sum to one. posteriors: (C,) each community's
+    utilities, its members counting softly. user_features: what is told of members afterwards.
+    personal: with personal taste, every user's own. communal_share: how much of taste communities
+    explain.
+    chains, draws: what was sampled, where chains were.
     """
 
     data: Comparisons
     sampled: Comparisons
     hyper: ItemHyper
     start: ItemHyper
-    chains: tuple[Chain, ...]
-    draws: Draws
     membership: FloatArray
     posteriors: tuple[Posterior, ...]
-    report: Diagnostics
+    report: Diagnostics | SearchReport
+    chains: tuple[Chain, ...] = ()
+    draws: Draws | None = None
     max_rank: int | None = None
     user_features: FloatArray | None = None
     personal: Learned[UserProblem] | None = None
@@ -84,13 +87,26 @@ class Found:
         communities' utilities are inferred again, with the parameters that each has.
         """
         found = replace(self, data=data)
-        membership = update_membership(self.draws, self.membership, found.answers, changed)
+        membership = found._placed(changed)
         found = replace(found, membership=membership, personal=None)
         if polish is not False:
             found = replace(found, posteriors=found.inferred())
         if self.personal is None:
             return found
         return replace(found, personal=_personal_after(self.personal, found, polish))
+
+    def members(self, answers: Answers) -> FloatArray:
+        """(k, C) memberships of people by their answers, among the communities that there are."""
+        if self.draws is not None:
+            return self.draws.membership(answers)
+        return place(self.posteriors, self.sizes, answers)
+
+    def _placed(self, users: IntArray) -> FloatArray:
+        """(U, C) memberships with some users placed anew by their answers; the others' stay."""
+        membership = np.zeros((self.answers.n_users, self.membership.shape[1]))
+        membership[: len(self.membership)] = self.membership
+        membership[users] = self.members(compact(self.answers.take(users)))
+        return membership
 
     def inferred(self) -> tuple[Posterior, ...]:
         """Each community's utilities, given who belongs to it."""
@@ -111,7 +127,7 @@ class Found:
         """After new users' answers, who change nobody else."""
         newcomers = np.arange(self.data.n_users, data.n_users)
         found = replace(self, data=data)
-        membership = update_membership(self.draws, self.membership, found.answers, newcomers)
+        membership = found._placed(newcomers)
         found = replace(found, membership=membership)
         if self.personal is None:
             return found

@@ -7,12 +7,12 @@ evidence at s = 0. The communal share s cannot be: memberships were learned from
 answers, and evidence would count them twice. It is chosen by answers held out from both.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from penchant.communities.assignment import Answers
-from penchant.communities.draws import Draws
 from penchant.data import Comparisons
 from penchant.gp import Learned, Settings, UserHyper, UserProblem, maximize, solve
 from penchant.gp.users.votes import Votes
@@ -33,17 +33,17 @@ class Personal(NamedTuple):
 
 
 class PersonalModel(NamedTuple):
-    """What to start from: items, item kernel, likelihood, and the communities."""
+    """What to start from: items, item kernel, likelihood, and who belongs where by answers."""
 
     items: Inputs
     kernel: Kernel
     likelihood: Likelihood
-    draws: Draws
+    members: Callable[[Answers], FloatArray]
     settings: Settings
 
     def problem(self, data: Comparisons) -> UserProblem:
         """Users with their memberships, given these answers, for features."""
-        membership = self.draws.membership(Answers.of(data))
+        membership = self.members(Answers.of(data))
         users = Inputs(membership, index=np.arange(data.n_users))
         return UserProblem.of(self.items, users, Votes.of(data), self.settings)
 

@@ -11,26 +11,15 @@ import numpy as np
 
 from penchant.communities.assignment import Answers, LabelArray, log_likelihoods
 from penchant.communities.chains import Chain
-from penchant.communities.draws import Draws
 from penchant.communities.utility import Mixture
 from penchant.gp.model import columns, place_among
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import IntArray
 
 LEARNING_SWEEPS = 2
 """Sweeps before the end of the warm-up from which a chain goes on: one that learns, one more."""
 
 
-def update_membership(
-    draws: Draws, membership: FloatArray, answers: Answers, told: IntArray
-) -> FloatArray:
-    """(U, C) memberships after the users `told` answered otherwise; the others' stay."""
-    updated = np.zeros((answers.n_users, membership.shape[1]))
-    updated[: len(membership)] = membership
-    updated[told] = draws.membership(_compact(answers.take(told)))
-    return updated
-
-
-def _compact(answers: Answers) -> Answers:
+def compact(answers: Answers) -> Answers:
     """Without the answers that none of the users gave: a draw's table is then as small."""
     given = np.unique(answers.counts.indices)
     return Answers(

@@ -17,7 +17,7 @@ _SHOWN = 5  # bad rows that a message spells out
 MOST = 2**53 - 1  # comparisons that can be counted: floating point tells all smaller ones apart
 
 
-class Problem(NamedTuple):
+class Fault(NamedTuple):
     """Rows that fail one check, and the sentence about each."""
 
     rows: IntArray
@@ -76,7 +76,7 @@ def _forget_unused(table: Table, rows: CodedRows) -> tuple[Table, Names, Names]:
     return replace(table, winner=winner, loser=loser, user=user), items, users
 
 
-def find_problems(rows: CodedRows) -> list[Problem]:
+def find_problems(rows: CodedRows) -> list[Fault]:
     """Return every check that fails, with the rows that fail it."""
     count = rows.count
     with np.errstate(invalid="ignore"):
@@ -106,7 +106,7 @@ def find_problems(rows: CodedRows) -> list[Problem]:
     if rows.covariates is not None:
         finite = np.isfinite(rows.covariates).all(axis=1)
         checks.append((~finite, _covariate(rows)))
-    return [Problem(np.flatnonzero(bad), say) for bad, say in checks if bad.any()]
+    return [Fault(np.flatnonzero(bad), say) for bad, say in checks if bad.any()]
 
 
 _EMPTY = "there are no comparisons: the data are empty; every row must hold a winner and a loser"
@@ -162,7 +162,7 @@ def _where(rows: CodedRows) -> str:
     return f"{rows.source}: " if rows.source else ""
 
 
-def _message(problems: list[Problem], rows: CodedRows) -> str:
+def _message(problems: list[Fault], rows: CodedRows) -> str:
     unusable = [problem.rows for problem in problems]
     n_bad = len(rows.broken) + len(np.unique(np.concatenate([*unusable, np.empty(0)])))
     found = [(broken.number, broken.why) for broken in rows.broken[:_SHOWN]]

@@ -15,7 +15,7 @@ from penchant.data.describe import describe, to_frame, to_html
 from penchant.data.expand import merge_rankings, merge_scores
 from penchant.data.graph import components, laplacian
 from penchant.data.names import Lookup, Names
-from penchant.data.reading import Found, Wish, read_frame
+from penchant.data.reading import ReadRows, Wish, read_frame
 from penchant.data.split import hold_out
 from penchant.data.sql import Further
 from penchant.data.table import Table
@@ -183,7 +183,7 @@ class Comparisons:
         return cls.from_found(read_frame(frame, wish), wish)
 
     @classmethod
-    def from_found(cls, found: Found, wish: Wish) -> Self:
+    def from_found(cls, found: ReadRows, wish: Wish) -> Self:
         """Wrap what was read from a file or a data frame."""
         data = cls.from_table(found.table, found.items, found.users, wish.further.covariates)
         return replace(data, source=found.said)
@@ -280,6 +280,18 @@ class Comparisons:
         """
         return self._of(replace(self._table(), user=None).merge(), self.items, ())
 
+    def bare(self) -> Self:
+        """Return the same comparisons without order shown, time and covariates.
+
+        >>> data = Comparisons.from_pairs(["a", "a"], ["b", "b"], first=[1, -1])
+        >>> len(data), len(data.bare())
+        (2, 1)
+        """
+        if self.first is None and self.time is None and self.covariates is None:
+            return self
+        plain = replace(self._table(), first=None, time=None, covariates=None).merge()
+        return self.from_table(plain, self.items, self.users)
+
     def for_user(self, user: Any) -> Self:
         """Return one user's comparisons, over the same items and without a user column."""
         if self.user is None:
@@ -324,29 +336,6 @@ class Comparisons:
         (('a', 'b', 'c'), 2)
         """
         return self._with_count(self.count - found_again(self, answers))
-
-    def without(self, answers: "Comparisons") -> Self:
-        """Return these comparisons less some of them; items and users stay.
-
-        >>> data = Comparisons.from_pairs(["a", "b"], ["b", "c"], count=[2, 1])
-        >>> data.without(Comparisons.from_pairs(["a"], ["b"])).count.tolist()
-        [1, 1]
-        """
-        taken = self.extend(answers)
-        if taken.items != self.items or taken.users != self.users or len(taken) != len(self):
-            raise DataError(
-                "some of these answers are not among the comparisons: only what is there can be "
-                "taken back"
-            )
-        left = 2 * self.count - taken.count
-        if (left < 0).any():
-            row = int(np.flatnonzero(left < 0)[0])
-            pair = (self.items[self.winner[row]], self.items[self.loser[row]])
-            raise DataError(
-                f"{pair[0]!r} over {pair[1]!r} was answered {self.count[row]} times, and "
-                f"{taken.count[row] - self.count[row]} are to be taken back"
-            )
-        return self._with_count(left)
 
     def __add__(self, more: object) -> Self:
         return self.extend(more) if isinstance(more, Comparisons) else NotImplemented

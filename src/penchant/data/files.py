@@ -38,10 +38,10 @@ def whole_file(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """The new name itself must survive a power cut; where folders cannot be synced, so be it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

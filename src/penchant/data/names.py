@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
 from itertools import count, islice
 from typing import Any, TypeVar
 
@@ -206,7 +206,8 @@ class Lookup:
 
     def pairs(self, pairs: Any) -> IntArray:
         """Return (k, 2) indices for k pairs of names or indices."""
-        pairs = pairs if isinstance(pairs, np.ndarray) else list(pairs)
+        if not isinstance(pairs, np.ndarray):
+            pairs = self._listed(pairs)
         lengths = {len(p) for p in pairs} if isinstance(pairs, list) else {*pairs.shape[1:]}
         if lengths - {2} or getattr(pairs, "ndim", 2) != 2:
             raise DataError(
@@ -215,6 +216,19 @@ class Lookup:
             )
         flat = pairs.ravel() if isinstance(pairs, np.ndarray) else [n for p in pairs for n in p]
         return np.reshape(self.index(flat), (-1, 2))
+
+    def _listed(self, pairs: Any) -> list[Any]:
+        """Pairs as a list of things with a length; a text is a name, never a pair of letters."""
+        no_pairs = isinstance(pairs, str | bytes | Mapping) or not isinstance(pairs, Iterable)
+        listed = [] if no_pairs else list(pairs)
+        odd = [p for p in listed if isinstance(p, str | bytes) or not isinstance(p, Sized)]
+        if no_pairs or odd:
+            got = odd[0] if odd else pairs
+            raise DataError(
+                f"pairs must be a sequence of two {self._what}s each, such as [('a', 'b')]; got "
+                f"{got!r}"
+            )
+        return listed
 
     def _is_index_array(self, values: Any) -> bool:
         return (

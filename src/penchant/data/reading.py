@@ -35,7 +35,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Found:
+class ReadRows:
     """What was read, ready to become comparisons."""
 
     table: Table
@@ -44,7 +44,7 @@ class Found:
     said: str
 
 
-def read_file(path: str | PathLike[str], wish: Wish) -> Found:
+def read_file(path: str | PathLike[str], wish: Wish) -> ReadRows:
     """Read a table from a file."""
     path = check_file(Path(path))
     with open_duck(str(path)) as duck:
@@ -52,7 +52,7 @@ def read_file(path: str | PathLike[str], wish: Wish) -> Found:
         return _read(duck, source, wish, broken)
 
 
-def read_frame(frame: Any, wish: Wish) -> Found:
+def read_frame(frame: Any, wish: Wish) -> ReadRows:
     """Read a data frame."""
     with open_duck("the data frame") as duck:
         return _read(duck, open_frame(duck, frame), wish, lambda: ())
@@ -95,7 +95,7 @@ def table_suffix(path: Path, others: Sequence[str] = ()) -> str:
 
 def _read(
     duck: Duck, source: Source, wish: Wish, broken: Callable[[], tuple[BrokenRow, ...]]
-) -> Found:
+) -> ReadRows:
     check_shape(wish.shape)
     reading = None
     if wish.shape is None or wish.shape in ROW_BY_ROW:
@@ -105,7 +105,7 @@ def _read(
     rows = fetch_rows(duck.con, source, reading, wish.further)
     rows = replace(rows, broken=broken())
     table, items, users = build(rows, skip_bad=wish.skip_bad)
-    return Found(table, items, users, _said(reading, table, wish.further))
+    return ReadRows(table, items, users, _said(reading, table, wish.further))
 
 
 def _said(reading: Reading, table: Table, further: Further) -> str:
@@ -130,7 +130,7 @@ def _said(reading: Reading, table: Table, further: Further) -> str:
 
 def _read_ballots(
     duck: Duck, source: Source, wish: Wish, broken: Callable[[], tuple[BrokenRow, ...]]
-) -> Found:
+) -> ReadRows:
     ballots = read_ballots(duck.con, source, wish.columns, wish.shape)
     if ballots is None:
         raise unrecognised(source, wish.columns)
@@ -140,4 +140,4 @@ def _read_ballots(
         table, items, users = merge_rankings(ballots.rankings, ballots.users, None)
     except DataError as error:
         raise DataError(f"{source.name}, read as {ballots.said}: {error}") from None
-    return Found(table, items, users, ballots.said)
+    return ReadRows(table, items, users, ballots.said)

@@ -146,7 +146,7 @@ def infer(
         n_sweeps += 1
     log_evidence = _dot(count, proposal.log_scale) - 0.5 * state.log_det + 0.5 * state.quadratic
     report = Report(
-        converged=bool(change < settings.tolerance),
+        converged=bool(change < settings.tolerance and not skipped),
         n_sweeps=n_sweeps,
         change=change,
         tolerance=settings.tolerance,
@@ -197,8 +197,8 @@ def _scaled_moves(
     )
     if not np.isfinite(moves).all():
         raise NumericalError(
-            "inference produced a site that is not finite; scale the features or lower the "
-            "kernel's variance"
+            "inference produced a site that is not finite; scale the features, lower the "
+            "kernel's variance, or raise a Gaussian likelihood's noise"
         )
     return moves
 
@@ -251,7 +251,7 @@ def converge(
             report,
             n_sweeps=n_sweeps,
             tolerance=settings.tolerance,
-            converged=report.change < settings.tolerance,
+            converged=report.change < settings.tolerance and not report.skipped,
         ),
     )
 

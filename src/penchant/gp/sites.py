@@ -53,6 +53,13 @@ class Report:
 
     def advice(self) -> str:
         """What to tell a user whose inference did not settle."""
+        if self.skipped:
+            return (
+                f"{self.skipped} comparisons could not be taken into account: without them nothing "
+                "is left of the model's own idea of their difference; the results are not exact: "
+                "try inference='variational', a likelihood without lapses, a smaller kernel "
+                "variance, or more noise in a Gaussian likelihood"
+            )
         return (
             f"inference stopped after {self.n_sweeps} sweeps with sites still moving by "
             f"{self.change:.1e} (tolerance {self.tolerance:.0e}, smallest step {self.step:.3g}); "

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from penchant.errors import DataError
 from penchant.gp.loop import State, converge, infer
 from penchant.gp.model import Hyper, Prior, Problem, Solution
 from penchant.gp.rules import RULES
@@ -26,10 +27,16 @@ def solve(
     problem: Problem[Hyper, State], hyper: Hyper, sites: Sites | None = None
 ) -> Solution[Hyper, State]:
     """Factor the prior and run inference, from the given sites or from a rough guess at them."""
-    prior = problem.prior(hyper)
-    if sites is None:
-        sites = _rough_sites(problem, hyper, prior)
-    inference = converge(prior, hyper.likelihood, problem.edges, problem.settings, sites)
+    try:
+        prior = problem.prior(hyper)
+        if sites is None:
+            sites = _rough_sites(problem, hyper, prior)
+        inference = converge(prior, hyper.likelihood, problem.edges, problem.settings, sites)
+    except MemoryError as error:
+        raise DataError(
+            f"memory ran out ({error}): an exact fit holds a few matrices of items × items; give "
+            "max_rank= (say max_rank=500) to bound them, or leave out items"
+        ) from None
     report = replace(inference.report, rank=prior.rank, residual=prior.residual, space=prior.space)
     return Solution(hyper, prior, replace(inference, report=report))
 

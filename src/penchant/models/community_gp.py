@@ -13,12 +13,15 @@ from penchant.communities.chains import Chain, ChainPlan, run_chains, start_chai
 from penchant.communities.diagnostics import diagnose
 from penchant.communities.draws import Draws, align
 from penchant.communities.found import Found
+from penchant.communities.mixture import find_communities
 from penchant.communities.personal import PersonalModel, fit_personal
 from penchant.communities.samplers import SAMPLERS
+from penchant.communities.taste import Crowd
 from penchant.communities.update import LEARNING_SWEEPS, active, carry_over
 from penchant.communities.utility import Mixture, fit_reported
-from penchant.data import Comparisons
-from penchant.errors import ConvergenceWarning
+from penchant.communities.verdict import Support, judge
+from penchant.data import Comparisons, as_comparisons
+from penchant.errors import ConvergenceWarning, DataError
 from penchant.gp import ItemHyper, Normal, Posterior, Settings
 from penchant.gp.users.fold_in import check_newcomers
 from penchant.gp.users.posterior import UserPosteriors
@@ -58,13 +61,15 @@ class CommunityGP(UtilityModel):
     """Groups of users with a common taste, their number included, and what each prefers.
 
     A Dirichlet-process mixture: every user belongs to a community, every community has its own
-    utilities with a Gaussian process prior over the items. Memberships are sampled, so whatever
-    is uncertain (who belongs where, how many communities there are) comes with probabilities.
+    utilities with a Gaussian process prior over the items. By default a deterministic search
+    finds the likeliest communities, in about a second for thousands of users; inference="mcmc"
+    samples memberships instead, so that whatever is uncertain (who belongs where, how many
+    communities there are) comes with probabilities.
 
     `tell` takes answers by known and by new users. It places those users anew among the
-    communities of the draws that there are and infers the communities' utilities again (not with
+    communities that there are and infers the communities' utilities again (not with
     polish=False), with personal=True also everybody's own. Which communities there are, and the
-    hyperparameters, stay until `relearn` or `resume` lets the chains go on with the answers.
+    hyperparameters, stay until `relearn` (or, with chains, `resume`) asks again.
 
     Parameters
     ----------
@@ -77,18 +82,22 @@ class CommunityGP(UtilityModel):
         their features.
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" or an instance.
+    inference : {"variational", "mcmc"}
+        A search for the likeliest communities, or chains of the posterior over them.
+    n_communities : int or None
+        So many, by the search; None: as many as the answers speak for.
     sampler : {"collapsed", "blocked"}
-        "collapsed" reassigns users one after another; "blocked" all at once given weights, for
-        very many users.
+        Of the chains. "collapsed" reassigns users one after another; "blocked" all at once given
+        weights, for very many users.
     personal : bool
         Also learn how each user deviates from their community: better predictions where users
         answered much.
     n_sweeps : int
         Sweeps of each chain; the first half warms it up and is not used.
     n_chains : int
-        Independent chains, compared in `report_`.
+        Independent chains, compared in `report_`; with inference="mcmc", like all about sweeps.
     hyperparameters : {"shared", "community"}
-        One set for all communities, or each its own, held near the shared ones.
+        One set for all communities, or each its own, held near the shared ones (by chains).
     optimize : {"evidence", None}
         Learn hyperparameters while warming up, or keep them as given.
     max_rank : int or None
@@ -105,20 +114,22 @@ class CommunityGP(UtilityModel):
     membership_ : (n_users, n_communities_), rows sum to one
     communities_ : list of `Community`, largest first
     posteriors_ : tuple of `Posterior`, one a community
-    report_ : `Diagnostics`: traces, effective sample size, agreement of chains
+    report_ : how the search went, or `Diagnostics` of the chains: traces, agreement
+    verdict_ : whether the communities are real: "supported", "personal" or "too few"
     kernel_, likelihood_ : with learned parameters
     personal_ : `UserPosteriors` with personal=True, else None
     communal_share_ : how much of taste communities explain, with personal=True
     chains_, draws_ : what was sampled; `resume` goes on from there
-    comparisons_ : the data that were fitted, and told since; sampled_ : what the chains ran on
+    comparisons_ : the data that were fitted, and told since; sampled_ : what communities were
+        found in
 
     Examples
     --------
-    >>> from penchant.data import Comparisons
+    >>> from penchant.data import Comparisons, as_comparisons
     >>> tea = ["tea", "milk", "water"]
     >>> users = range(12)
     >>> data = Comparisons.from_rankings([tea] * 6 + [tea[::-1]] * 6, users=users)
-    >>> model = CommunityGP(n_sweeps=20, n_chains=1, random_state=0).fit(None, data)
+    >>> model = CommunityGP(random_state=0).fit(None, data)
     >>> model.n_communities_
     2
     >>> bool(model.predict_proba([("tea", "water")], users=0)[0] > 0.8)
@@ -132,6 +143,8 @@ class CommunityGP(UtilityModel):
         ),
         "kernel": NONE | KERNEL,
         "likelihood": LIKELIHOOD,
+        "inference": one_of(("variational", "mcmc")),
+        "n_communities": NONE | whole(1),
         "sampler": one_of(SAMPLERS),
         "personal": YES_OR_NO,
         "n_sweeps": whole(2),
@@ -149,6 +162,8 @@ class CommunityGP(UtilityModel):
         *,
         kernel: Kernel | None = None,
         likelihood: str | Likelihood = "probit",
+        inference: str = "variational",
+        n_communities: int | None = None,
         sampler: str = "collapsed",
         personal: bool = False,
         n_sweeps: int = 100,
@@ -162,6 +177,8 @@ class CommunityGP(UtilityModel):
         self.concentration = concentration
         self.kernel = kernel
         self.likelihood = likelihood
+        self.inference = inference
+        self.n_communities = n_communities
         self.sampler = sampler
         self.personal = personal
         self.n_sweeps = n_sweeps
@@ -191,6 +208,7 @@ class CommunityGP(UtilityModel):
         An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
         """
         self._check()
+        data = as_comparisons(data)
         answers = Answers.of(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
         user_columns, _ = FeatureColumns.of(user_features, data.n_users, "users", scale=False)
@@ -198,15 +216,48 @@ class CommunityGP(UtilityModel):
         likelihood = get(self.likelihood)
         likelihood.check(answers.outcomes)
         start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
+        with threads_for(len(items)):
+            if self.inference == "variational":
+                found = self._searched(data, answers, items, start)
+            else:
+                found = self._sampled(data, answers, items, start)
+        return self._keep(replace(found, user_features=about_users), columns, user_columns)
+
+    def _searched(
+        self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
+    ) -> Found:
+        """The likeliest communities."""
+        crowd = Crowd(answers, items, start, self._plan().concentration, self.max_rank)
+        grouping = find_communities(
+            crowd,
+            n_communities=self.n_communities,
+            learn_parameters=self.optimize is not None,
+        )
+        found = Found(
+            data=data,
+            sampled=data,
+            hyper=grouping.hyper,
+            start=start,
+            membership=grouping.membership,
+            posteriors=grouping.posteriors,
+            report=grouping.report,
+            max_rank=self.max_rank,
+        )
+        # the search looks at modes; what is reported is inferred as after every `tell`
+        found = replace(found, posteriors=found.inferred())
+        return self._with_personal(found) if self.personal else found
+
+    def _sampled(
+        self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
+    ) -> Found:
+        """Chains of the posterior over communities."""
         mixture = self._mixture(answers, items, start)
         seed = int(as_rng(self.random_state).integers(2**32))
-        with threads_for(len(items)):
-            chains = [
-                Chain.of(start_chain(mixture, self._plan(), (seed, number)))
-                for number in range(self.n_chains)
-            ]
-            found = self._found(data, answers, mixture, chains, self.n_sweeps)
-        return self._keep(replace(found, user_features=about_users), columns, user_columns)
+        chains = [
+            Chain.of(start_chain(mixture, self._plan(), (seed, number)))
+            for number in range(self.n_chains)
+        ]
+        return self._found(data, answers, mixture, chains, self.n_sweeps)
 
     def resume(self, n_sweeps: int) -> Self:
         """Let every chain go on from where it is, exactly as if it had never stopped.
@@ -215,6 +266,11 @@ class CommunityGP(UtilityModel):
         learned at the first sweep, two sweeps are not used, earlier draws are dropped.
         """
         with self._alone() as fitted:
+            if fitted.learned.draws is None:
+                raise DataError(
+                    "there are no chains to resume: this model was found by a search; fit it with "
+                    "inference='mcmc' to sample"
+                )
             learned = self._resumed(fitted, n_sweeps)
             self.state_, self._history = replace(fitted, learned=learned), ()
         return self
@@ -232,6 +288,10 @@ class CommunityGP(UtilityModel):
         return replace(after, user_features=found.user_features)
 
     def _relearned(self, fitted: Fitted) -> Found:
+        found: Found = fitted.learned
+        if found.draws is None:
+            again = self._searched(found.data, found.answers, found.items, found.start)
+            return replace(again, user_features=found.user_features)
         return self._resumed(fitted, self.n_sweeps - self.n_sweeps // 2 + LEARNING_SWEEPS)
 
     def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Found:
@@ -312,8 +372,8 @@ class CommunityGP(UtilityModel):
 
     def _with_personal(self, found: Found) -> Found:
         kernel = self.kernel or taste_kernel(found.items)
-        model = PersonalModel(found.items, kernel, get(self.likelihood), found.draws, Settings())
-        rng = np.random.default_rng(found.chains[0].state.seed)
+        model = PersonalModel(found.items, kernel, get(self.likelihood), found.members, Settings())
+        rng = np.random.default_rng(_seed(found))
         learned, share = fit_personal(model, found.data, rng)
         return replace(found, personal=learned, communal_share=share)
 
@@ -378,9 +438,29 @@ class CommunityGP(UtilityModel):
 
     @property
     def community_counts_(self) -> dict[int, float]:
-        """Posterior over the number of communities."""
-        counts: dict[int, float] = self.draws_.counts()
-        return counts
+        """Posterior over the number of communities, from chains; of a search, what it found."""
+        found: Found = self._fitted().learned
+        return {self.n_communities_: 1.0} if found.draws is None else found.draws.counts()
+
+    @property
+    def support_(self) -> Support:
+        """Whether the communities are real, and by what numbers; it takes a few searches."""
+        found: Found = self._fitted().learned
+        crowd = Crowd(
+            found.answers, found.items, found.start, self._plan().concentration, found.max_rank
+        )
+        with threads_for(len(found.items)):
+            grouping = find_communities(
+                crowd,
+                n_communities=self.n_communities,
+                learn_parameters=self.optimize is not None,
+            )
+            return judge(grouping, np.random.default_rng(_seed(found)))
+
+    @property
+    def verdict_(self) -> str:
+        """ "supported", "personal" (tastes differ without groups) or "too few" votes to tell."""
+        return self.support_.verdict
 
     @property
     def has_communities_(self) -> bool:
@@ -394,9 +474,9 @@ class CommunityGP(UtilityModel):
         return chains
 
     @property
-    def draws_(self) -> Draws:
-        """What was kept of the chains."""
-        draws: Draws = self._fitted().learned.draws
+    def draws_(self) -> Draws | None:
+        """What was kept of the chains; None after a search."""
+        draws: Draws | None = self._fitted().learned.draws
         return draws
 
     @property
@@ -422,7 +502,7 @@ class CommunityGP(UtilityModel):
         fitted = self._fitted()
         found: Found = fitted.learned
         names = Names(found.data.items, fitted.columns.names, fitted.user_columns.names)
-        return introduce(found, names, np.random.default_rng(found.chains[0].state.seed))
+        return introduce(found, names, np.random.default_rng(_seed(found)))
 
     def consensus(self, k: int = 5) -> list[ItemView]:
         """The k items that communities agree on most, liked or not."""
@@ -434,8 +514,14 @@ class CommunityGP(UtilityModel):
 
     def describe(self) -> str:
         """What was found, in a few lines; says so when there is no evidence of communities."""
-        views = view_items(self._fitted().learned)
-        return summarize(self.community_counts_, self.communities_, views)
+        found: Found = self._fitted().learned
+        told = summarize(self.community_counts_, self.communities_, view_items(found))
+        return told if found.draws is not None else f"{self.support_.sentence}\n{told}"
+
+
+def _seed(found: Found) -> tuple[int, ...]:
+    """Of what is drawn about communities afterwards: the chains', or always the same."""
+    return found.chains[0].state.seed if found.chains else (0,)
 
 
 def _n_answers(data: Comparisons) -> FloatArray:

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from penchant.ask import Belief, Rules, as_answers, ask, rng_for, seen_by, without_last
-from penchant.data import Comparisons
+from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError
 from penchant.gp import Normal
 from penchant.likelihoods import Likelihood, Outcomes
@@ -223,7 +223,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         Each is foreseen for the user who made it, where the model tells users apart and knows
         them, else for people at large. Ties count where the likelihood has them.
         """
-        fitted = self._fitted()
+        fitted, data = self._fitted(), as_comparisons(data)
         known: Comparisons = fitted.learned.data
         item = known.item_index(data.items)
         pairs = np.column_stack([item[data.winner], item[data.loser]])

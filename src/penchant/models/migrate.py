@@ -83,6 +83,9 @@ def _kind(tree: Tree) -> Tree:
     name, fields = tree["$class"], dict(tree["fields"])
     if name == "UserPosteriors":
         fields["kernel"], fields["kept"] = fields.pop("item_kernel"), None
+    if name == "Comparisons":
+        fields |= {"first": None, "time": None, "covariates": None}
+        fields |= {"covariate_names": _NOTHING, "source": ""}
     if name == "FeatureColumns":
         fields["names"] = _NOTHING
     return {"$kind": _KINDS_OF_1.get(name, name), "number": tree["number"], "fields": fields}
@@ -177,7 +180,8 @@ def _multi_user_gp(tree: Tree) -> Tree:
 
 
 def _community_gp(tree: Tree) -> Tree:
-    params, old = _params(tree, {"rank": "max_rank"}, {}), tree["state"]
+    new_params = {"inference": "mcmc", "n_communities": None}
+    params, old = _params(tree, {"rank": "max_rank"}, new_params), tree["state"]
     if "draws_" not in old:
         return _with_state(tree, params, None)
     new = _Numbers()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penchant.data import Comparisons
+from penchant.data import Comparisons, as_comparisons
 from penchant.data.names import Lookup
 from penchant.errors import ConvergenceWarning, DataError
 from penchant.gp import (
@@ -106,7 +106,7 @@ class MultiUserGP(UtilityModel):
 
     Examples
     --------
-    >>> from penchant.data import Comparisons
+    >>> from penchant.data import Comparisons, as_comparisons
     >>> data = Comparisons.from_pairs(
     ...     ["tea", "tea", "milk", "tea"], ["milk", "water", "water", "milk"],
     ...     user=["ann", "ann", "bob", "cem"])
@@ -177,6 +177,7 @@ class MultiUserGP(UtilityModel):
         user_relations : {"name": graph} between the users, such as who knows whom.
         """
         self._check()
+        data = as_comparisons(data)
         votes = Votes.of(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
         user_columns, users = FeatureColumns.of(
@@ -321,7 +322,7 @@ class MultiUserGP(UtilityModel):
         data : comparisons by users who were not in the fit, between items that were.
         user_features : (n_new_users, k) in the order of `data.users`, if the fit had any.
 
-        >>> from penchant.data import Comparisons
+        >>> from penchant.data import Comparisons, as_comparisons
         >>> old = Comparisons.from_pairs(["a", "b", "a"], ["b", "c", "c"], user=[1, 2, 2])
         >>> new = Comparisons.from_pairs(["c"], ["a"], user=["eva"])
         >>> gp = MultiUserGP(optimize=None).fit(None, old).fold_in(new)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penchant.data import Comparisons
+from penchant.data import Comparisons, as_comparisons
 from penchant.errors import ConvergenceWarning
 from penchant.gp import (
     RULES,
@@ -139,6 +139,7 @@ class PreferenceGP(UtilityModel):
             dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
         """
         self._check()
+        data = as_comparisons(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
         data = data.pooled() if data.user is not None else data
         return self._keep(self._learned(items, data), columns, FeatureColumns(0, None))

@@ -9,6 +9,7 @@ from penchant.communities.chains import Chain
 from penchant.communities.diagnostics import Diagnostics
 from penchant.communities.draws import Draws
 from penchant.communities.found import Found
+from penchant.communities.mixture import SearchReport
 from penchant.data import Comparisons
 from penchant.gp import (
     Edges,
@@ -91,10 +92,10 @@ class SavedCommunities:
     likelihood: Likelihood
     start: FloatArray
     chains: tuple[Chain, ...]
-    draws: Draws
+    draws: Draws | None
     membership: FloatArray
     posteriors: tuple[Posterior, ...]
-    report: Diagnostics
+    report: Diagnostics | SearchReport
     max_rank: int | None
     user_features: FloatArray | None
     personal: Any
@@ -128,11 +129,11 @@ class SavedCommunities:
             self.sampled,
             hyper,
             hyper.at(np.asarray(self.start)),
-            self.chains,
-            self.draws,
             self.membership,
             self.posteriors,
             self.report,
+            self.chains,
+            self.draws,
             self.max_rank,
             self.user_features,
             self.personal,

@@ -63,7 +63,21 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     "comparisons": Kind(
         "penchant.data:Comparisons",
-        ("winner", "loser", "count", "user", "tie", "margin", "items", "users"),
+        (
+            "winner",
+            "loser",
+            "count",
+            "user",
+            "tie",
+            "margin",
+            "items",
+            "users",
+            "first",
+            "time",
+            "covariates",
+            "covariate_names",
+            "source",
+        ),
     ),
     "inputs": Kind("penchant.kernels:Inputs", ("X", "relations", "index")),
     "relation": Kind("penchant.kernels:Relation", ("weights", "kind", "walk_laplacian")),
@@ -176,6 +190,10 @@ KINDS: dict[str, Kind] = {
     "draw": Kind(
         "penchant.communities.draws:Draw",
         ("sizes", "utilities", "likelihood_thetas", "is_supported", "chain", "labels"),
+    ),
+    "search": Kind(
+        "penchant.communities.mixture:SearchReport",
+        ("converged", "steps", "n_communities", "log_evidence"),
     ),
     "diagnostics": Kind(
         "penchant.communities.diagnostics:Diagnostics",

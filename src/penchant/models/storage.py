@@ -22,6 +22,7 @@ from penchant.data.files import whole_file
 from penchant.errors import DataError
 from penchant.models.migrate import MIGRATIONS
 from penchant.models.schema import FORMAT, VERSION, estimator_classes, kind_called, kind_of
+from penchant.models.soundness import check_estimator, check_kind, check_made
 
 
 def save(model: BaseEstimator, path: str | PathLike[str]) -> None:
@@ -206,16 +207,21 @@ class _Reader:
             tree = self.numbered.pop(number)  # an object inside itself is no model of ours
             kind = kind_called(tree["$kind"])
             values = {key: self.value(part) for key, part in tree["fields"].items()}
-            self.objects[number] = kind.made(values)
+            check_kind(tree["$kind"], values)
+            self.objects[number] = made = kind.made(values)
+            check_made(tree["$kind"], made)
         return self.objects[number]
 
     def _estimator(self, tree: dict[str, Any]) -> Any:
         cls = estimator_classes()[tree["$estimator"]]
         model = cls(**{key: self.value(part) for key, part in tree["params"].items()})
-        for key, part in tree["state"].items():
+        for key in tree["state"]:
             if not key.endswith("_") or key.startswith("_"):
                 raise DataError(f"unexpected attribute {key!r} in the file")
-            setattr(model, key, self.value(part))
+        state = {key: self.value(part) for key, part in tree["state"].items()}
+        check_estimator(model, state)
+        for key, value in state.items():
+            setattr(model, key, value)
         return model
 
 

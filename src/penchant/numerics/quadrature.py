@@ -27,6 +27,7 @@ _LEGENDRE = np.polynomial.legendre.leggauss(32)
 PANEL_NODES = 32 * (_CUTS.size + 2)  # the most that ``panels`` lays, for one further cut
 _REACH = 9.0  # standard deviations; what lies beyond is below 1e-18
 _NEGLIGIBLE = 40.0  # a log-density this far below its top adds nothing
+_DOUBLINGS = 64  # of a window; a density that needs more is a spike within a plain
 _CHUNK = 1 << 14  # node values in flight: they stay in cache however many edges there are
 
 LogProbAt = Callable[[FloatArray], Sequence[FloatArray]]
@@ -178,10 +179,13 @@ def _tilted_window(
     ends = []
     for side in (-1.0, 1.0):
         reach = _REACH * scale
-        short = np.ones(mode.shape, dtype=bool)
-        while short.any():
+        for _ in range(_DOUBLINGS):
             drop = top - log_density(mode + side * reach)
             short = (drop < _NEGLIGIBLE) & (reach < _REACH * sd)
+            if not short.any():
+                break
             reach = np.where(short, np.minimum(2.0 * reach, _REACH * sd), reach)
+        else:
+            reach = np.where(short, _REACH * sd, reach)
         ends.append(mode + side * reach)
     return ends[0], ends[1]

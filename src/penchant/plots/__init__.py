@@ -1,7 +1,8 @@
 """Figures, one function each. matplotlib is imported when a figure is drawn.
 
-Every function takes `ax=None` and returns the axes it drew on; `ax.figure.savefig("name.svg")`
-writes them. Without axes, new ones are made at the width of one journal column.
+Where a person would expect it, a model may be given instead of its table. Every function takes
+`ax=None` and returns the axes it drew on; `ax.figure.savefig("name.svg")` writes them. Without
+axes, new ones are made at the width of one journal column.
 """
 
 from importlib import import_module

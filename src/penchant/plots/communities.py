@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 from penchant.plots.style import BLUE, COLOURS, COLUMN_WIDTH, GREY, MARKERS, axes, name_ticks, tidy
 
 MAP_USERS = 5_000
@@ -13,34 +13,42 @@ MAP_USERS = 5_000
 
 
 def plot_membership_map(
-    utilities: FloatArray, membership: FloatArray, ax: Any | None = None
+    utilities: Any, membership: FloatArray | None = None, ax: Any | None = None
 ) -> Any:
     """Users as points: near each other when they like the same, shaped by community.
 
-    utilities : (n_users, n_items), what `model.predict()` returns; drawn along their two widest
-    directions. membership : `model.membership_`; the paler a point, the less sure where it is.
+    utilities : a model of communities; or (n_users, n_items), what `model.predict(users=…)`
+    returns; drawn along their two widest directions. membership : beside utilities, the same
+    users' rows of `model.membership_`; the paler a point, the less sure where it is.
 
     >>> rng = np.random.default_rng(0)
     >>> ax = plot_membership_map(rng.standard_normal((20, 5)), np.full((20, 2), 0.5))
     >>> len(ax.collections)
     1
     """
-    some = np.unique(np.linspace(0, len(utilities) - 1, MAP_USERS).astype(np.intp))
-    centred = utilities[some] - utilities[some].mean(axis=0)
+    if membership is None:
+        model, membership = utilities, utilities.membership_
+        some = _some(len(membership))
+        people = [model.comparisons_.users[u] for u in some]
+        shown, membership = model.predict(users=people), membership[some]
+    else:
+        some = _some(len(utilities))
+        shown, membership = np.asarray(utilities)[some], membership[some]
+    centred = shown - shown.mean(axis=0)
     left, scale, _ = np.linalg.svd(centred, full_matrices=False)
     # one user or one item has a single direction, or none: the other axis is zero then
     place = np.zeros((len(some), 2))
     n_axes = min(2, len(scale))
     place[:, :n_axes] = left[:, :n_axes] * scale[:n_axes]
     ax = axes(ax)
-    number = membership[some].argmax(axis=1)
+    number = membership.argmax(axis=1)
     for c in np.unique(number):
         mine = number == c
         ax.scatter(
             *place[mine].T,
             s=8,
             color=COLOURS[c % len(COLOURS)],
-            alpha=np.clip(membership[some][mine, c], 0.1, 1.0),
+            alpha=np.clip(membership[mine, c], 0.1, 1.0),
             linewidths=0,
             marker=MARKERS[c % len(MARKERS)],
             label=f"community {c} ({mine.sum()})",
@@ -53,15 +61,21 @@ def plot_membership_map(
     return tidy(ax)
 
 
-def plot_community_counts(counts: Mapping[int, float], ax: Any | None = None) -> Any:
+def _some(n_users: int) -> IntArray:
+    """Users to draw, evenly picked."""
+    return np.unique(np.linspace(0, n_users - 1, MAP_USERS).astype(np.intp))
+
+
+def plot_community_counts(counts: Mapping[int, float] | Any, ax: Any | None = None) -> Any:
     """Posterior over the number of communities (paper 004, Figure 3).
 
-    counts : `model.community_counts_`.
+    counts : a model of communities, or its `community_counts_`.
 
     >>> ax = plot_community_counts({3: 0.2, 4: 0.8})
     >>> [float(bar.get_height()) for bar in ax.patches]
     [0.2, 0.8]
     """
+    counts = getattr(counts, "community_counts_", counts)
     ax = axes(ax)
     ax.bar(list(counts), list(counts.values()), color=BLUE)
     ax.set_xticks(list(counts) if len(counts) <= 12 else [min(counts), max(counts)])
@@ -72,19 +86,20 @@ def plot_community_counts(counts: Mapping[int, float], ax: Any | None = None) ->
 
 
 def plot_community_utilities(
-    communities: Sequence[Any], axs: Sequence[Any] | None = None, top: int = 30
+    communities: Sequence[Any] | Any, axs: Sequence[Any] | None = None, top: int = 30
 ) -> list[Any]:
     """Each community's utilities with intervals, side by side (paper 004, Figure 2).
 
-    communities : `model.communities_`. Zero is a community's average item, the only zero that
-    comparisons know. Items stand in the same order in every panel: by their average over
-    communities. top : how many of them to draw.
+    communities : a model of communities, or its `communities_`. Zero is a community's average
+    item, the only zero that comparisons know. Items stand in the same order in every panel: by
+    their average over communities. top : how many of them to draw.
 
     >>> from types import SimpleNamespace as Some
     >>> row = Some(item="tea", utility=1.0, low=0.0, high=2.0)
     >>> len(plot_community_utilities([Some(ranking=[row], share=0.5)] * 2))
     2
     """
+    communities = getattr(communities, "communities_", communities)
     tables = [_above_average(community.ranking) for community in communities]
     share = [community.share for community in communities]
     average = {

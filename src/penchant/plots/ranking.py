@@ -6,18 +6,18 @@ from typing import Any
 from penchant.plots.style import BLUE, GREY, axes, name_ticks, tidy
 
 
-def plot_ranking(ranking: Sequence[Any], ax: Any | None = None, top: int = 30) -> Any:
+def plot_ranking(ranking: Sequence[Any] | Any, ax: Any | None = None, top: int = 30) -> Any:
     """Utilities with intervals, best on top, and beside each its chance of being best.
 
-    ranking : what `model.rank()` returns. top : how many rows to draw.
+    ranking : a model, or what `model.rank()` returns. top : how many rows to draw.
 
     >>> import penchant as pc
     >>> data = pc.Comparisons.from_pairs(["tea", "tea", "milk"], ["milk", "water", "water"])
-    >>> ax = plot_ranking(pc.PreferenceGP(optimize=None).fit(None, data).rank())
+    >>> ax = plot_ranking(pc.PreferenceGP(optimize=None).fit(None, data))
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['tea', 'milk', 'water']
     """
-    rows = list(ranking[:top])
+    rows = list((ranking.rank() if hasattr(ranking, "rank") else ranking)[:top])
     ax = axes(ax, height=0.8 + 0.17 * len(rows))
     places = range(len(rows))
     ax.hlines(places, [r.low for r in rows], [r.high for r in rows], color=GREY, linewidth=1)

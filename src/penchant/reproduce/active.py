@@ -18,8 +18,8 @@ from penchant.numerics.types import FloatArray, IntArray
 from penchant.plots.learning import plot_learning
 from penchant.plots.style import BLUE, COLOURS, tidy
 from penchant.reproduce.active_tasks import (
+    CoraQuery,
     Items,
-    Query,
     Settled,
     Task,
     cora_queries,
@@ -64,7 +64,7 @@ class Sizes(NamedTuple):
 FULL, QUICK = Sizes(10, 20, 1_000, 20, 30, 300), Sizes(3, 2, 200, 5, 4, 60)
 
 
-def figure_4(queries: list[Query], n_draws: int) -> tuple[dict[str, FloatArray], FloatArray]:
+def figure_4(queries: list[CoraQuery], n_draws: int) -> tuple[dict[str, FloatArray], FloatArray]:
     """Error and AUC: (queries, 2) of each criterion, and (queries, draws, 2) of random pairs."""
     chosen: dict[str, list[tuple[float, float]]] = {name: [] for name in CHOSEN}
     by_chance = np.empty((len(queries), n_draws, 2))
@@ -113,7 +113,7 @@ def answers_to_match(curves: Curves) -> dict[str, int | None]:
     return {name: int(when[0]) + 1 if len(when) else None for name, when in reached.items()}
 
 
-def report_figure_4(page: Page, queries: list[Query], n_draws: int) -> None:
+def report_figure_4(page: Page, queries: list[CoraQuery], n_draws: int) -> None:
     """The table, the drawing, and what became of the paper's claim."""
     chosen, by_chance = figure_4(queries, n_draws)
     mean, deviation = by_chance.mean(axis=1), by_chance.std(axis=1, ddof=1)
@@ -145,7 +145,7 @@ def report_figure_4(page: Page, queries: list[Query], n_draws: int) -> None:
     )
 
 
-def report_other_queries(page: Page, queries: list[Query], n_draws: int) -> None:
+def report_other_queries(page: Page, queries: list[CoraQuery], n_draws: int) -> None:
     """What a criterion that did well on the first queries does on others."""
     chosen, by_chance = figure_4(queries, n_draws)
     rows = [["random", *(f"{value:.3f}" for value in by_chance.mean(axis=(0, 1))), "", "", ""]]

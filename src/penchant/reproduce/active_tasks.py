@@ -77,7 +77,7 @@ class Settled:
 
 
 @dataclass(frozen=True, eq=False)
-class Query:
+class CoraQuery:
     """A topic and a thousand papers: `task` asks for relevant ≻ irrelevant pairs among them."""
 
     task: Task
@@ -91,7 +91,7 @@ class Query:
         return float(np.mean(z < 0) + 0.5 * np.mean(z == 0)), auc(both, np.repeat([1, 0], len(z)))
 
 
-def cora_queries(cora: Cora, n_queries: int, n_papers: int = 1_000) -> list[Query]:
+def cora_queries(cora: Cora, n_queries: int, n_papers: int = 1_000) -> list[CoraQuery]:
     """Topics in turn, each with its own random papers.
 
     The prior: words (rows of unit length, RBF) and links (regularised Laplacian over all of
@@ -115,7 +115,7 @@ def cora_queries(cora: Cora, n_queries: int, n_papers: int = 1_000) -> list[Quer
     return queries
 
 
-def _query(K: FloatArray, relevant: BoolArray) -> Query:
+def _query(K: FloatArray, relevant: BoolArray) -> CoraQuery:
     yes, no = np.flatnonzero(relevant), np.flatnonzero(~relevant)
     pairs = np.array([np.repeat(yes, len(no)), np.tile(no, len(yes))]).T
 
@@ -125,7 +125,7 @@ def _query(K: FloatArray, relevant: BoolArray) -> Query:
     task = Task(
         Joint(np.zeros(len(K)), K, Probit()), pairs, lambda *_: WIN, judge, asks_again=False
     )
-    return Query(task, relevant)
+    return CoraQuery(task, relevant)
 
 
 def sushi_task(sushi: Sushi) -> Task:

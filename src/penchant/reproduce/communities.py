@@ -49,7 +49,7 @@ _ABOUT = (
 )
 
 
-class Score(NamedTuple):
+class TrialScore(NamedTuple):
     """How a model did on a trial: accuracy, agreement with the true communities, their number."""
 
     accuracy: float
@@ -67,20 +67,24 @@ class Timed(NamedTuple):
     predicting: float
 
 
-def score(model: CommunityGP, trial: Trial) -> Score:
+def score(model: CommunityGP, trial: Trial) -> TrialScore:
     """Accuracy on the test votes, and agreement of the memberships with the truth."""
     user, winner, loser = trial.test.T
     prob = model.predict_proba(np.column_stack([winner, loser]), user)
     agreement = float("nan")
     if trial.communities is not None:
         agreement = adjusted_rand(trial.communities, model.membership_.argmax(axis=1))
-    return Score(1.0 - pair_error(prob), agreement, model.n_communities_, model.communal_share_)
+    return TrialScore(
+        1.0 - pair_error(prob), agreement, model.n_communities_, model.communal_share_
+    )
 
 
 def fit(trial: Trial, seed: int, quick: bool, **options: Any) -> CommunityGP:
     """A model of the trial's training votes; that chains may disagree is in its diagnostics."""
     length = {"n_sweeps": 30, "n_chains": 1} if quick else {"n_sweeps": 100}
-    model = CommunityGP(**{**length, "random_state": seed, "progress": False, **options})
+    model = CommunityGP(
+        **{"inference": "mcmc", **length, "random_state": seed, "progress": False, **options}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(trial.X, trial.train)

@@ -60,7 +60,7 @@ def cold_table(sushi: Sushi, n_seeds: int, n_users: int) -> Scores:
             ("MultiUserGP without features", None, np.empty((len(new), 0))),
             ("MultiUserGP with features", features[old], features[new]),
         ):
-            model = MultiUserGP().fit(None, data, known)
+            model = MultiUserGP().fit(None, data, user_features=known)
             p = model.predict_proba(test.pairs, test.user, user_features=asked)
             scores.setdefault(name, []).append(Score.of(p))
     return scores
@@ -97,7 +97,7 @@ def scaling_rows(rankings: IntArray, sizes: Sequence[int]) -> list[list[str]]:
 def repeat(model: MultiUserGP) -> dict[str, Any]:
     """Constructor arguments that repeat inference at what the model learned."""
     return {
-        "item_kernel": model.item_kernel_,
+        "kernel": model.kernel_,
         "user_kernel": model.user_kernel_,
         "sharing": model.sharing_,
         "optimize": None,

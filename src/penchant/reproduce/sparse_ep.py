@@ -39,6 +39,7 @@ from penchant.reproduce.sushi_splits import (
     split_rankings,
     user_features,
 )
+from penchant.workflow.models import Material
 
 KEPT = (4, 8)
 """Users and items that the paper's Sparse-EP keeps."""
@@ -77,27 +78,27 @@ def figure_points(sushi: Sushi, sizes: Sequence[int], learned: bool) -> Curves:
         data = train.comparisons(10, n_users)
         # the paper's squared exponential on features and one-hot id, lengthscales 10 and 1
         given: dict[str, Any] = {
-            "item_kernel": RBF(10.0) + Independent(0.01),
+            "kernel": RBF(10.0) + Independent(0.01),
             "user_kernel": RBF(1.0),
             "sharing": float(np.exp(-1.0)),
             "optimize": None,
         }
-        inputs: tuple[Any, ...] = (items, data, people[chosen])
+        material = Material(data, items, user_features=people[chosen])
         if learned:
-            given, inputs = repeat(MultiUserGP().fit(None, data)), (None, data)
+            given, material = repeat(MultiUserGP().fit(None, data)), Material(data)
         for method in METHODS:
             model = MultiUserGP(
                 **given,
                 inference="laplace" if method == "Laplace" else "ep",
                 sparse=KEPT if method == "Sparse-EP" else None,
             )
-            points[method].append(_point(model, inputs, test))
+            points[method].append(_point(model, material, test))
     return points
 
 
-def _point(model: MultiUserGP, inputs: tuple[Any, ...], test: Columns) -> Point:
+def _point(model: MultiUserGP, material: Material, test: Columns) -> Point:
     start = process_time()
-    model.fit(*inputs)
+    material.fit(model)
     fitted = process_time()
     p: FloatArray = model.predict_proba(test.pairs, test.user)
     return Point(1.0 - pair_error(p), fitted - start, process_time() - fitted)

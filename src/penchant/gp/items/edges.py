@@ -34,7 +34,7 @@ class Edges:
     @classmethod
     def of(cls, data: Comparisons) -> "Edges":
         """Edges of all users' comparisons taken together."""
-        pooled = data.pooled()
+        pooled = data.bare().pooled()
         outcomes = Outcomes(pooled.tie if pooled.tie.any() else None, pooled.margin)
         return cls.between(pooled.winner, pooled.loser, pooled.count.astype(float), outcomes)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penchant.data.graph import Differences
-from penchant.errors import DataError
+from penchant.errors import DataError, NumericalError
 from penchant.gp.items.edges import Design, EdgePoints, Edges
 from penchant.gp.posterior import Basis
 from penchant.kernels import Inputs, Kernel
@@ -28,7 +28,11 @@ from penchant.numerics.linalg import (
 from penchant.numerics.types import FloatArray
 
 SMALLEST_VARIANCE = 1e-12
-"""Of a difference, relative to the largest prior variance: below it two items are the same."""
+"""Of a difference, relative to the largest prior variance or to the noise of an answer, whichever
+is less: below it two items are the same. Answers leave a variance near that of their noise,
+however wide the prior is, so the prior alone is no measure."""
+LARGEST_PRECISION = 1e14
+"""What sites may add to the prior's precision of one: beyond it that one is lost in rounding."""
 DENSE_ITEMS = 20_000
 """More compared items than this need `max_rank=`: their covariance would not fit in memory."""
 
@@ -85,17 +89,16 @@ class ItemPrior:
         laplacian_factor = multiply_symmetric(self.design.laplacian(weight), self.factor)
         B = trapezoid_product(self.factor, laplacian_factor)
         B[np.diag_indices_from(B)] += 1.0
+        _check_width(float(B.diagonal().max()))
         # B ⪰ I unless sites have negative precision, and then a jitter would hide it
         lower, jitter = cholesky(B, overwrite=True)
         projected = multiply(self.factor.T, self.design.adjoint(shift))
         coefficients = solve_lower(lower, solve_lower(lower, projected), transposed=True)
         half = solve_lower(lower, self.factor.T)
-        # items that the prior holds identical differ by nothing but rounding
-        floor = SMALLEST_VARIANCE * self.factor[0, 0] ** 2
         return LowRankState(
             prior=self,
             mean=self.design.forward(multiply(self.factor, coefficients)),
-            var=np.maximum(self.design.variances(half), floor),
+            var=np.maximum(self.design.variances(half), self._floor),
             log_det=log_det_lower(lower),
             quadratic=float(projected @ coefficients),
             coefficients=coefficients,
@@ -104,11 +107,15 @@ class ItemPrior:
             jitter=jitter,
         )
 
+    @property
+    def _floor(self) -> float:
+        """Items that the prior holds identical differ by nothing but rounding."""
+        return SMALLEST_VARIANCE * min(float(self.factor[0, 0]) ** 2, 1.0)
+
     def _unconditioned(self) -> "LowRankState":
         """The prior itself, which needs no factor of B."""
         p, rank = self.factor.shape
-        floor = SMALLEST_VARIANCE * self.factor[0, 0] ** 2
-        var = np.maximum(self.design.variances(self.factor.T), floor)
+        var = np.maximum(self.design.variances(self.factor.T), self._floor)
         return LowRankState(
             prior=self,
             mean=np.zeros(len(var)),
@@ -149,6 +156,15 @@ class LowRankState:
         """B⁻¹ Φᵀ x, (r,), for x over the points."""
         projected = multiply(self.prior.factor.T, points)
         return solve_lower(self.lower, solve_lower(self.lower, projected), transposed=True)
+
+
+def _check_width(largest: float) -> None:
+    if largest > LARGEST_PRECISION:
+        raise NumericalError(
+            f"the prior is {largest:.1e} times as wide as what the comparisons tell, and beyond "
+            f"{LARGEST_PRECISION:.0e} rounding hides it: lower the kernel's variance (an answer's "
+            "noise has variance 1, so 100 is wide already), or raise a Gaussian likelihood's noise"
+        )
 
 
 def factor_prior(

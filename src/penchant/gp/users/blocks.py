@@ -10,13 +10,17 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from penchant.errors import NumericalError
 from penchant.numerics.linalg import multiply
 from penchant.numerics.types import FloatArray, IntArray
 
 BLOCK_SIZE = 2**22
 """Most numbers in one array of users × items²: bounds memory whatever the number of users."""
 SMALLEST_VARIANCE = 1e-12
-"""Of a difference, relative to the largest variance: below it two items are the same."""
+"""Of a difference, relative to the largest variance or to the noise of an answer, whichever is
+less: below it two items are the same."""
+WIDEST_PRIOR = 1e6
+"""Largest variance of a utility: beyond it rounding costs a probability more than 1e-4."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,15 @@ class Block:
         row, winner, loser = self.row, self.winner, self.loser
         own = np.diagonal(covariance, axis1=1, axis2=2)
         var = own[row, winner] + own[row, loser] - 2.0 * covariance[row, winner, loser]
+        largest = float(own.max(initial=0.0))
+        if largest > WIDEST_PRIOR:
+            raise NumericalError(
+                f"a utility has a variance of {largest:.1e}, and beyond {WIDEST_PRIOR:.0e} "
+                "rounding hides what answers tell: lower the kernel's variance (an answer's noise has "
+                "variance 1, so 100 is wide already)"
+            )
         # items that the prior holds identical differ by nothing but rounding
-        floor = SMALLEST_VARIANCE * float(own.max(initial=0.0))
+        floor = SMALLEST_VARIANCE * min(largest, 1.0)
         return self.forward(utility), np.maximum(var, floor)
 
     def spread(self, x: FloatArray) -> FloatArray:

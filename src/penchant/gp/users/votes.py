@@ -24,6 +24,7 @@ class Votes:
     @classmethod
     def of(cls, data: Comparisons) -> "Votes":
         """All comparisons of all users."""
+        data = data.bare()
         if data.user is None:
             raise DataError(
                 "these comparisons do not say who made them: give a user for each, or use "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penchant.cli import html
+from penchant.workflow import html
 
 HOSTILE = '<script>alert("x")</script>&\''
 
@@ -13,14 +13,14 @@ def page():
 
     body = html.table(HOSTILE, [(HOSTILE, "+1.5"), ("b", "-0.25 to 3")], ("item", HOSTILE))
     body += html.figure(plot_evidence([1, 2]), HOSTILE, HOSTILE, "10rem", dense=True)
-    body += html.bullets([HOSTILE]) + html.paragraph(HOSTILE, "warning")
+    body += html.paragraph(HOSTILE, "warning")
     return html.page(HOSTILE, html.paragraph("lead"), [("First", body), (HOSTILE, "")], "foot")
 
 
 def test_nothing_given_becomes_markup(page, outline_of):
     outline = outline_of(page)
     assert outline.find("script") == []
-    assert "".join(outline.text).count(HOSTILE) == 10
+    assert "".join(outline.text).count(HOSTILE) == 9
 
 
 def test_the_page_stands_alone(page, outline_of):

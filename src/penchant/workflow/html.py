@@ -18,7 +18,7 @@ body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 50rem; color: var(-
 h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .25rem; }
 h2 { font-size: 1.25rem; margin: 2.5rem 0 .5rem; padding-top: .75rem;
   border-top: 1px solid var(--line); }
-p, ul { max-width: 42rem; }
+p { max-width: 42rem; }
 a { color: #0550ae; }
 .soft, figcaption, caption { color: var(--soft); font-size: .875rem; }
 nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; }
@@ -77,11 +77,6 @@ def page(title: str, lead: str, sections: Sequence[tuple[str, str]], foot: str) 
 def paragraph(text: str, kind: str = "") -> str:
     """One paragraph of text."""
     return f"<p{_class(kind)}>{escape(text)}</p>"
-
-
-def bullets(texts: Sequence[str]) -> str:
-    """A list."""
-    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
 
 
 def table(caption: str, rows: Sequence[Sequence[Any]], header: Sequence[str]) -> str:

@@ -1,0 +1,265 @@
+"""Communities by a deterministic search: grow from one, merge, learn, delete, settle.
+
+A Dirichlet-process mixture of preference models, as a point estimate with soft memberships: no
+chain, no seed, and a second where chains need a minute. It is greedy; chains started from its
+solution give the posterior.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from penchant.communities.assignment import Answers
+from penchant.communities.division import (
+    Division,
+    allocate,
+    everybody_together,
+    learn,
+    log_likelihoods,
+    settle,
+    shares,
+)
+from penchant.communities.moves import SplitSearch, delete, force_merge, force_split, merge
+from penchant.communities.taste import Crowd
+from penchant.errors import DataError
+from penchant.gp import ItemHyper, Posterior
+from penchant.numerics.types import FloatArray, IntArray
+
+ROUNDS = 12
+ROUND_SWEEPS = 6
+ROUND_TOLERANCE = 1.0
+"""Nats that a sweep must gain for another one, while communities still grow."""
+SETTLE_SWEEPS = 60
+SETTLE_TOLERANCE = 0.05
+WORTHWHILE = 1.0
+"""Nats that a whole pass of growing and pruning must gain for another one."""
+DELETIONS = 3
+"""Of the smallest communities whose deletion is tried each time."""
+
+
+class Step(NamedTuple):
+    """What was done, and the number of communities and the objective after it."""
+
+    name: str
+    n_communities: int
+    objective: float
+
+
+@dataclass(frozen=True)
+class SearchReport:
+    """How the search went: its steps, and the log evidence where it ended.
+
+    converged: the last pass of moves gained nothing worthwhile.
+    """
+
+    converged: bool
+    steps: tuple[str, ...]
+    n_communities: tuple[int, ...]
+    log_evidence: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Communities, largest first: who belongs to them and what they prefer.
+
+    membership: (U, K), rows sum to one; trace: the steps of the search.
+    """
+
+    allocation: Division
+    membership: FloatArray
+    trace: tuple[Step, ...]
+
+    @property
+    def n_communities(self) -> int:
+        """K."""
+        return self.allocation.n_communities
+
+    @property
+    def hyper(self) -> ItemHyper:
+        """Kernel and likelihood with the learned parameters."""
+        return self.allocation.model.hyper
+
+    @property
+    def objective(self) -> float:
+        """Log evidence, approximately: of this grouping, hyperparameters included."""
+        return self.allocation.objective
+
+    @property
+    def report(self) -> SearchReport:
+        """How the search went."""
+        steps, numbers, values = zip(*self.trace, strict=True)
+        return SearchReport(True, steps, numbers, values)
+
+    @property
+    def labels(self) -> IntArray:
+        """(U,) the likeliest community of each user."""
+        return np.asarray(self.membership.argmax(axis=1), dtype=np.intp)
+
+    @cached_property
+    def posteriors(self) -> tuple[Posterior, ...]:
+        """Each community's utilities over all items."""
+        return tuple(map(self.allocation.model.posterior, self.allocation.tastes))
+
+    def place(self, answers: Answers) -> FloatArray:
+        """(users, K) memberships of people by their answers, without changing the communities."""
+        return place(self.posteriors, self.allocation.sizes, answers)
+
+    def prob(self, membership: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+        """(k,) P(first preferred to second) by somebody with these memberships (k, K)."""
+        each = [posterior.prob(first, second) for posterior in self.posteriors]
+        mixed: FloatArray = np.einsum("kc,ck->k", membership, np.stack(each))
+        return mixed
+
+
+def place(posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) -> FloatArray:
+    """(users, K) memberships of people by their answers, among communities that there are.
+
+    Somebody without answers belongs anywhere, in proportion to the communities' sizes.
+    """
+    tables = []
+    for posterior in posteriors:
+        mean, var = posterior.difference(answers.winner, answers.loser)
+        tables.append(posterior.likelihood.tilted(mean, var, answers.outcomes).log_z)
+    return shares(log_likelihoods(answers, np.column_stack(tables)) + np.log(sizes))
+
+
+def find_communities(
+    crowd: Crowd,
+    *,
+    n_communities: int | None = None,
+    learn_parameters: bool = True,
+    start: FloatArray | None = None,
+) -> Grouping:
+    """Find the communities of a crowd: their number too, unless n_communities is given.
+
+    start: (U, K) memberships to begin with; by default everybody is together.
+
+    >>> from penchant.data import Comparisons
+    >>> from penchant.kernels import Independent, Inputs
+    >>> from penchant.likelihoods import Probit
+    >>> tea = ["tea", "milk", "water"]
+    >>> data = Comparisons.from_rankings([tea] * 7 + [tea[::-1]] * 5, users=range(12))
+    >>> items = Inputs(index=np.arange(3))
+    >>> crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(), Probit()))
+    >>> find_communities(crowd).labels
+    array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
+    """
+    crowd.hyper.likelihood.check(crowd.answers.outcomes)
+    active = np.flatnonzero(np.diff(crowd.answers.counts.indptr))
+    if n_communities is not None and not 1 <= n_communities <= len(active):
+        raise DataError(
+            f"n_communities is {n_communities!r}: it must lie between 1 and the number of users "
+            f"who answered anything, {len(active)}; leave it out to have it found"
+        )
+    everybody = len(active) == crowd.answers.n_users
+    voters = crowd if everybody else replace(crowd, answers=crowd.answers.take(active))
+    search = _Search(voters, n_communities, learn_parameters)
+    allocation = search.run(None if start is None else start[active])
+    order = np.argsort(-allocation.sizes, kind="stable")
+    allocation = allocation.within([int(c) for c in order])
+    membership = allocation.responsibilities
+    if not everybody:
+        membership = np.tile(allocation.sizes / allocation.sizes.sum(), (crowd.answers.n_users, 1))
+        membership[active] = allocation.responsibilities
+    return Grouping(allocation, membership, tuple(search.trace))
+
+
+class _Search:
+    """The schedule of moves; it never takes one that lowers the objective, unless K is fixed."""
+
+    def __init__(self, crowd: Crowd, target: int | None, learn_parameters: bool) -> None:
+        self.crowd, self.target, self.learns = crowd, target, learn_parameters
+        self.splits = SplitSearch()
+        self.trace: list[Step] = []
+
+    def run(self, start: FloatArray | None) -> Division:
+        theta = self.crowd.hyper.theta
+        if start is None:
+            allocation = everybody_together(self.crowd, theta)
+        else:
+            allocation = allocate(self.crowd.model(theta), start)
+        allocation = self._learn(self._noted("start", allocation))
+        while True:
+            before = allocation.objective
+            allocation = self._reach_target(self._grow(allocation))
+            allocation = self._prune(self._settle(allocation))
+            if allocation.n_communities == 1:
+                return allocation
+            allocation = self._settle(self._learn(allocation))
+            if allocation.objective < before + WORTHWHILE:
+                return allocation
+
+    def _grow(self, allocation: Division) -> Division:
+        """Rounds of splits, learning after each, while the number of communities grows."""
+        for _ in range(ROUNDS):
+            before = allocation.n_communities
+            allocation = self._split(allocation)
+            if allocation.n_communities > before:
+                allocation = self._merge(self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE))
+            if allocation.n_communities <= before:
+                break
+            allocation = self._learn(allocation)
+        return allocation
+
+    def _prune(self, allocation: Division) -> Division:
+        """Merges and deletions while any raises the objective."""
+        while True:
+            before = allocation.n_communities
+            allocation = self._delete(self._merge(allocation))
+            if allocation.n_communities == before:
+                return allocation
+            allocation = self._settle(allocation)
+
+    def _split(self, allocation: Division) -> Division:
+        for taste in sorted(allocation.tastes, key=lambda taste: -float(taste.weights.sum())):
+            if allocation.n_communities == self.target:
+                break
+            c = next(i for i, other in enumerate(allocation.tastes) if other is taste)
+            if (divided := self.splits.split(allocation, c)) is not None:
+                allocation = self._noted("split", divided)
+        return allocation
+
+    def _merge(self, allocation: Division) -> Division:
+        while allocation.n_communities != (self.target or 1):
+            if (merged := merge(allocation)) is None:
+                break
+            allocation = self._noted("merge", merged)
+        return allocation
+
+    def _delete(self, allocation: Division) -> Division:
+        while allocation.n_communities != (self.target or 1):
+            smallest = np.argsort(allocation.sizes, kind="stable")[:DELETIONS]
+            tries = (delete(allocation, int(c)) for c in smallest)
+            if (fewer := next((left for left in tries if left is not None), None)) is None:
+                break
+            allocation = self._noted("delete", fewer)
+        return allocation
+
+    def _reach_target(self, allocation: Division) -> Division:
+        """Where the number is given: force what the objective did not want."""
+        while self.target is not None and allocation.n_communities != self.target:
+            if allocation.n_communities > self.target:
+                allocation = self._noted("merge", force_merge(allocation))
+            else:
+                allocation = self._noted("split", force_split(allocation))
+            allocation = self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE)
+        return allocation
+
+    def _settle(
+        self,
+        allocation: Division,
+        max_sweeps: int = SETTLE_SWEEPS,
+        tolerance: float = SETTLE_TOLERANCE,
+    ) -> Division:
+        settled = settle(allocation, max_sweeps, tolerance, keep_all=self.target is not None)
+        return self._noted("sweep", settled)
+
+    def _learn(self, allocation: Division) -> Division:
+        return self._noted("learn", learn(allocation)) if self.learns else allocation
+
+    def _noted(self, name: str, allocation: Division) -> Division:
+        self.trace.append(Step(name, allocation.n_communities, allocation.objective))
+        return allocation

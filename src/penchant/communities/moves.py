@@ -1,0 +1,285 @@
+"""Moves between numbers of communities: split, merge, delete; each only if the objective rises.
+
+A split is screened by the scores of the members, s_u = Φᵀ Dᵀ (P_u h): how each would move the
+common taste. In the metric of the posterior, where H = C Cᵀ, scores of people of one taste are
+noise and their covariance ends at (1 + √(r_eff / N))²; a community of two tastes sticks out.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.special import entr, expit, gammaln, logsumexp, psi
+
+from penchant.communities.assignment import Answers
+from penchant.communities.division import (
+    SMALLEST,
+    Division,
+    allocate,
+    log_likelihoods,
+    refit,
+    settle,
+    shares,
+    soft_counts,
+)
+from penchant.communities.taste import Taste
+from penchant.data.graph import Differences
+from penchant.errors import DataError
+from penchant.gp.items.edges import Design
+from penchant.numerics.linalg import gram, multiply, solve_lower
+from penchant.numerics.types import FloatArray, IntArray
+
+MEMBER = 1e-2
+"""Responsibility from which on a user takes part in the split of a community."""
+SAMPLE = 10_000
+"""Most members whose scores the spectrum is taken from."""
+SCREEN = 0.9
+"""A community is not split if its spectrum ends below this share of the noise edge."""
+CUTS = (0.0, 1.3, -1.3)
+"""Where members are cut along a direction, in standard deviations of their scores."""
+STEEPNESS = 3.0
+SPLIT_SWEEPS = 8
+SPLIT_TOLERANCE = 0.5
+"""Nats that a sweep between two halves must gain for another one."""
+LEAST_GAIN = 0.1
+"""Nats: smaller gains are within the tolerance of fits."""
+ALIKE = 0.3
+"""Cosine of two communities' differences, or overlap of their members, for a merge to be tried."""
+DELETE_SWEEPS = 2
+HOPELESS = 2.0
+"""A deletion is not tried if members would lose more than so many times what can be gained."""
+SAME = 0.05
+"""Share of its answers that must have changed for a community to be tried again."""
+SAME_THETA = 0.1
+"""Or how far a (log) hyperparameter must have moved."""
+
+
+class Spectrum(NamedTuple):
+    """Main directions of disagreement in a community.
+
+    strength: (q,) eigenvalues relative to the noise edge, largest first; scores: (k, q) of the
+    members along the directions, standardised; weights: (r, q) the directions, as moves of z.
+    """
+
+    strength: FloatArray
+    scores: FloatArray
+    weights: FloatArray
+
+
+def disagreement(
+    allocation: Division, c: int, members: IntArray, n_directions: int = 2
+) -> Spectrum:
+    """Spectrum of the members' scores about the common taste of community c."""
+    taste, prior = allocation.tastes[c], allocation.model.prior
+    answers = allocation.crowd.answers
+    weight = allocation.responsibilities[members, c]
+    sample = np.unique(np.linspace(0, len(members) - 1, min(len(members), SAMPLE)).astype(np.intp))
+    D = _differences(prior.design)
+    half = solve_lower(taste.state.lower, prior.factor.T).T  # Φ C⁻ᵀ
+    scores = _pulls(answers.take(members[sample]), taste) @ D
+    whitened = multiply(scores.toarray(), half)
+    share = weight[sample]
+    n_sample = float(share.sum())
+    whitened -= share @ whitened / n_sample
+    covariance = gram(np.sqrt(share)[:, None] * whitened) * (float(weight.sum()) / n_sample)
+    rank = len(covariance)
+    values, vectors = eigh(covariance, subset_by_index=[max(rank - n_directions, 0), rank - 1])
+    effective = rank - float((np.diagonal(taste.state.lower) ** -2).sum())
+    edge = (1.0 + np.sqrt(max(effective, 0.0) / n_sample)) ** 2
+    vectors = np.asfortranarray(vectors[:, ::-1])
+    along = _pulls(answers.take(members), taste) @ (D @ multiply(half, vectors))
+    along -= np.average(along, axis=0, weights=weight)
+    spread = np.sqrt(np.average(along**2, axis=0, weights=weight))
+    weights = solve_lower(taste.state.lower, vectors, transposed=True)
+    return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12), weights)
+
+
+def _differences(design: Design) -> sparse.csr_array:
+    """D as a sparse matrix, in either space."""
+    if isinstance(design, Differences):
+        return design.matrix()
+    m = design.n_points
+    return sparse.csr_array((np.ones(m), design.position, np.arange(m + 1)), shape=(m, m))
+
+
+def _pulls(answers: Answers, taste: Taste) -> sparse.csr_array:
+    """P diag(h): how each answer of each user pulls at its difference."""
+    counts = answers.counts
+    return sparse.csr_array(
+        (counts.data * taste.local.d1[counts.indices], counts.indices, counts.indptr),
+        shape=counts.shape,
+    )
+
+
+class SplitSearch:
+    """Tries to split communities, and remembers which ones resisted."""
+
+    def __init__(self) -> None:
+        self._refused: list[Refusal] = []
+
+    def split(self, allocation: Division, c: int) -> Division | None:
+        """Community c as two, the first way that raises the objective; None if none does."""
+        weights, theta = allocation.tastes[c].weights, allocation.model.hyper.theta
+        if any(refusal.covers(weights, theta) for refusal in self._refused):
+            return None
+        for halves in _ways(allocation, c):
+            if halves.gain > LEAST_GAIN:
+                return _replaced(allocation, c, halves)
+        self._refused.append(Refusal(weights, theta))
+        return None
+
+
+def force_split(allocation: Division) -> Division:
+    """One community more, the way that costs the objective least."""
+    ways = [
+        (halves.gain, c, halves)
+        for c in range(allocation.n_communities)
+        for halves in _ways(allocation, c, screened=False)
+    ]
+    if not ways:
+        raise DataError(
+            f"no community of {allocation.n_communities} can be divided further: "
+            "ask for fewer with n_communities"
+        )
+    _, c, halves = max(ways, key=lambda way: way[0])
+    return _replaced(allocation, c, halves)
+
+
+class Refusal(NamedTuple):
+    """A community that could not be split: its answers, and the hyperparameters then."""
+
+    weights: FloatArray
+    theta: FloatArray
+
+    def covers(self, weights: FloatArray, theta: FloatArray) -> bool:
+        """Whether these are nearly the same answers and hyperparameters."""
+        moved = float(np.abs(theta - self.theta).max(initial=0.0))
+        changed = float(np.abs(weights - self.weights).sum())
+        return moved < SAME_THETA and changed < SAME * float(weights.sum())
+
+
+def _ways(allocation: Division, c: int, screened: bool = True) -> Iterator["Halves"]:
+    """Ways to divide community c, from several starts."""
+    members = np.flatnonzero(allocation.responsibilities[:, c] > MEMBER)
+    if len(members) > 1:
+        for start in _starts(disagreement(allocation, c, members), screened):
+            if (halves := _two_way(allocation, c, members, start)) is not None:
+                yield halves
+
+
+def _starts(spectrum: Spectrum, screened: bool) -> Iterator[FloatArray]:
+    """(k,) shares of the first half, from soft cuts along the main directions."""
+    for strength, scores in zip(spectrum.strength, spectrum.scores.T, strict=True):
+        if screened and strength < SCREEN:
+            return
+        for cut in CUTS if strength > 1.0 else CUTS[:1]:
+            yield expit(STEEPNESS * (scores - cut))
+
+
+class Halves(NamedTuple):
+    """A community as two: (U, 2) responsibilities, their tastes, and what the objective gains."""
+
+    responsibilities: FloatArray
+    tastes: tuple[Taste, Taste]
+    gain: float
+
+
+def _two_way(allocation: Division, c: int, members: IntArray, start: FloatArray) -> Halves | None:
+    """Sweep the members between two halves; users hardly in c stay with the first."""
+    model, whole = allocation.model, allocation.tastes[c]
+    answers = allocation.crowd.answers.take(members)
+    total = allocation.responsibilities[:, c]
+    inside = total[members]
+    outside = np.zeros((2, answers.n_answers))
+    outside[0] = np.maximum(whole.weights - soft_counts(answers, inside[:, None])[0], 0.0)
+    n_outside = np.array([float(total.sum() - inside.sum()), 0.0])
+    before = whole.log_z + float(gammaln(max(total.sum(), 1.0)) + entr(total).sum())
+    rest_entropy = float(entr(np.delete(total, members)).sum())
+    halves = inside[:, None] * np.column_stack([start, 1.0 - start])
+    tastes: tuple[Taste, Taste] = (whole, whole)
+    previous = -np.inf
+    for sweeps_left in reversed(range(SPLIT_SWEEPS)):
+        sizes = halves.sum(axis=0) + n_outside
+        if sizes.min() < 1.0:
+            return None
+        weights = soft_counts(answers, halves) + outside
+        tastes = (refit(model, weights[0], tastes[0]), refit(model, weights[1], tastes[1]))
+        value = sum(taste.log_z for taste in tastes) + float(gammaln(sizes).sum())
+        value += float(entr(halves).sum()) + rest_entropy + np.log(allocation.crowd.concentration)
+        gain = value - before
+        result = Halves(halves, tastes, gain)
+        step, previous = gain - previous, gain
+        if step < SPLIT_TOLERANCE or gain + sweeps_left * step < 0.0:
+            break
+        tables = np.column_stack([model.slope(taste) for taste in tastes])
+        halves = inside[:, None] * shares(log_likelihoods(answers, tables) + psi(sizes))
+    responsibilities = np.column_stack([total, np.zeros_like(total)])
+    responsibilities[members] = result.responsibilities
+    return result._replace(responsibilities=responsibilities)
+
+
+def _replaced(allocation: Division, c: int, halves: Halves) -> Division:
+    """The allocation with the halves in place of c."""
+    others = [other for other in range(allocation.n_communities) if other != c]
+    return Division(
+        allocation.model,
+        np.column_stack([allocation.responsibilities[:, others], halves.responsibilities]),
+        (*(allocation.tastes[other] for other in others), *halves.tastes),
+    )
+
+
+def merge(allocation: Division) -> Division | None:
+    """Two communities as one, the likest pair first; None if no merge raises the objective."""
+    for a, b in _alike(allocation, ALIKE)[: 2 * allocation.n_communities]:
+        joined = _joined(allocation, a, b)
+        if joined.objective > allocation.objective + LEAST_GAIN:
+            return joined
+    return None
+
+
+def force_merge(allocation: Division) -> Division:
+    """One community fewer, the way that costs the objective least."""
+    joined = [_joined(allocation, a, b) for a, b in _alike(allocation, -1.0)]
+    return max(joined, key=lambda candidate: candidate.objective)
+
+
+def _alike(allocation: Division, least: float) -> list[tuple[int, int]]:
+    """Pairs of communities with like tastes or the same members, the likest first."""
+    differences = np.stack([taste.state.mean for taste in allocation.tastes])
+    differences /= np.maximum(np.linalg.norm(differences, axis=1, keepdims=True), 1e-12)
+    r = allocation.responsibilities / np.linalg.norm(allocation.responsibilities, axis=0)
+    likeness = np.maximum(differences @ differences.T, r.T @ r)
+    pairs = [p for p in combinations(range(allocation.n_communities), 2) if likeness[p] > least]
+    return sorted(pairs, key=lambda pair: -likeness[pair])
+
+
+def _joined(allocation: Division, a: int, b: int) -> Division:
+    r, tastes = allocation.responsibilities, allocation.tastes
+    others = [c for c in range(allocation.n_communities) if c not in (a, b)]
+    larger = a if allocation.sizes[a] >= allocation.sizes[b] else b
+    joined = allocation.model.fit(tastes[a].weights + tastes[b].weights, tastes[larger])
+    return Division(
+        allocation.model,
+        np.column_stack([r[:, others], r[:, a] + r[:, b]]),
+        (*(tastes[c] for c in others), joined),
+    )
+
+
+def delete(allocation: Division, c: int) -> Division | None:
+    """Spread the members of c over the other communities; None unless the objective rises."""
+    others = [other for other in range(allocation.n_communities) if other != c]
+    log_weights = log_likelihoods(allocation.crowd.answers, allocation.tables)
+    log_weights += psi(np.maximum(allocation.sizes, SMALLEST))
+    taste = allocation.tastes[c]
+    # what its own taste costs a community is all that there is to gain by giving it up
+    cost = float(taste.weights @ allocation.tables[:, c]) - taste.log_z
+    loss = logsumexp(log_weights, axis=1).sum() - logsumexp(log_weights[:, others], axis=1).sum()
+    if loss > HOPELESS * cost:
+        return None
+    starts = [allocation.tastes[other] for other in others]
+    spread = allocate(allocation.model, shares(log_weights[:, others]), starts)
+    spread = settle(spread, DELETE_SWEEPS, LEAST_GAIN)
+    return spread if spread.objective > allocation.objective + LEAST_GAIN else None

@@ -1,0 +1,240 @@
+"""One community's utilities given weighted answers, by Laplace: fast, and smooth in everything.
+
+All members of a community share f = Φ z with z ~ N(0, I), so that its answers are weights w, one
+a distinct answer. With g = D f, and h and k the first and the negative second derivative of the
+log-likelihood ℓ at the mode:
+
+    log Z = w·ℓ(g) − ½ |z|² − ½ log |H|,   H = I + Φᵀ A Φ,   A = Dᵀ diag(w k) D,   V = Φ H⁻¹ Φᵀ.
+
+Its slopes are exact, in the weights (by which users choose their community) and in the
+hyperparameters: both follow the mode when it moves.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from penchant.communities.assignment import Answers
+from penchant.data.graph import Differences
+from penchant.gp import Edges, ItemHyper, Posterior
+from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
+from penchant.kernels import Inputs
+from penchant.likelihoods import LogProb
+from penchant.numerics.linalg import gram, multiply, solve_lower
+from penchant.numerics.types import FloatArray
+
+MAX_STEPS = 30
+TOLERANCE = 3e-2
+"""Of a fit: squared length of the last Newton step in posterior standard deviations. What is left
+is of the order of its square."""
+SHORTEST_STEP = 1.0 / 64.0
+DIFFERENCE = 1e-4
+"""Step of the central differences in a likelihood's own parameters."""
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Whose answers about which items, and the model: all that stays the same in a search.
+
+    hyper: kernel and likelihood, with the parameters that learning starts from.
+    concentration: λ of the Dirichlet process; max_rank bounds the rank of the prior's factor.
+    """
+
+    answers: Answers
+    items: Inputs
+    hyper: ItemHyper
+    concentration: float = 1.0
+    max_rank: int | None = None
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The distinct answers between the items that occur in them."""
+        answers = self.answers
+        count = np.ones(answers.n_answers)
+        return Edges.between(answers.winner, answers.loser, count, answers.outcomes)
+
+    def model(self, theta: FloatArray) -> "TasteModel":
+        """Every community's model at these hyperparameters: K is factored here, once."""
+        hyper = self.hyper.at(theta)
+        prior = factor_prior(hyper.kernel, self.items, self.edges, self.max_rank)
+        return TasteModel(self, hyper, prior)
+
+
+class Taste(NamedTuple):
+    """A community's utilities: the Gaussian at the mode, and the likelihood there.
+
+    weights: (m,) of the answers; local: log-likelihood and derivatives (m,) at the mode.
+    """
+
+    prior: ItemPrior
+    weights: FloatArray
+    state: LowRankState
+    local: LogProb
+    log_z: float
+
+
+@dataclass(frozen=True, eq=False)
+class TasteModel:
+    """The prior of every community and the likelihood of its answers."""
+
+    crowd: Crowd
+    hyper: ItemHyper
+    prior: ItemPrior
+
+    def fit(self, weights: FloatArray, start: Taste | None = None) -> Taste:
+        """The mode by Newton's method, from that of another taste (of another prior even)."""
+        z, value = None, -np.inf
+        if start is None:
+            z, g = np.zeros(self.prior.factor.shape[1]), np.zeros(len(weights))
+            local = self._log_prob(g)
+        else:
+            g, local = start.state.mean, start.local
+            if start.prior is self.prior:
+                z = start.state.coefficients
+        if z is not None:
+            value = _log_joint(weights, local, z)
+        for _ in range(MAX_STEPS):
+            k = local_precision(local)
+            newton = self.prior.refresh(weights * k, weights * (local.d1 + k * g))
+            move = newton.mean - g
+            size = float(weights @ (k * move * move))
+            state, local, value = self._damped(weights, newton, (z, g, value))
+            is_full = state is newton
+            z, g = state.coefficients, state.mean
+            if is_full and size < TOLERANCE:
+                break
+        return Taste(self.prior, weights, state, local, value - 0.5 * state.log_det)
+
+    def _damped(
+        self,
+        weights: FloatArray,
+        newton: LowRankState,
+        start: tuple[FloatArray | None, FloatArray, float],
+    ) -> tuple[LowRankState, LogProb, float]:
+        """The Newton step, halved while the log joint falls."""
+        z, g, value = start
+        state, share = newton, 1.0
+        while True:
+            local = self._log_prob(state.mean)
+            reached = _log_joint(weights, local, state.coefficients)
+            slack = 1e-9 * abs(value) if np.isfinite(value) else 0.0
+            if z is None or reached >= value - slack or share <= SHORTEST_STEP:
+                return state, local, reached
+            share *= 0.5
+            state = replace(
+                newton,
+                mean=g + share * (newton.mean - g),
+                coefficients=z + share * (newton.coefficients - z),
+            )
+
+    def _log_prob(self, g: FloatArray) -> LogProb:
+        return self.hyper.likelihood.log_prob(g, self.crowd.answers.outcomes)
+
+    def slope(self, taste: Taste) -> FloatArray:
+        """(m,) ∂ log Z / ∂w = ℓ − ½ V_g k + h D V q: what an answer says for the community."""
+        local, state = taste.local, taste.state
+        drift = self.prior.design.forward(
+            multiply(self.prior.factor, self._weights_of_drift(taste))
+        )
+        slope: FloatArray = local.value - 0.5 * state.var * local_precision(local)
+        return slope + local.d1 * drift
+
+    def _weights_of_drift(self, taste: Taste) -> FloatArray:
+        """H⁻¹ Φᵀ q with q = ½ Dᵀ(w d3 V_g): how the mode's move changes −½ log |H|."""
+        return self._solve(taste, multiply(self.prior.factor.T, self._drift(taste)))
+
+    def _drift(self, taste: Taste) -> FloatArray:
+        local = taste.local
+        third = np.where(local.d2 < 0.0, local.d3, 0.0)  # k is cut off at zero, and flat there
+        return self.prior.design.adjoint(0.5 * taste.weights * third * taste.state.var)
+
+    def _solve(self, taste: Taste, b: FloatArray) -> FloatArray:
+        lower = taste.state.lower
+        return solve_lower(lower, solve_lower(lower, b), transposed=True)
+
+    def gradient(self, tastes: tuple[Taste, ...]) -> FloatArray:
+        """∂ Σ log Z / ∂theta, in the kernel's and then the likelihood's parameters."""
+        return np.append(self._kernel_gradient(tastes), self._likelihood_gradient(tastes))
+
+    def _kernel_gradient(self, tastes: tuple[Taste, ...]) -> FloatArray:
+        """G = ½ (aaᵀ − R) + sym(u aᵀ), summed over communities and pulled back once."""
+        kernel, prior, items = self.hyper.kernel, self.prior, self.crowd.items
+        edges, order = self.crowd.edges, prior.chosen.order
+        if prior.is_bounded:
+            through = solve_lower(prior.basis.lower, prior.factor.T, transposed=True)
+            M = self._sum_of_pulls(tastes, through)
+            pivots, inner = items.take(prior.basis.first), multiply(through, M)
+            across = kernel.pullback(items.take(edges.items[order]), M, pivots)
+            return 2.0 * across - kernel.pullback(pivots, 0.5 * (inner + inner.T))
+        G = self._sum_of_pulls(tastes, None)
+        if isinstance(prior.design, Differences):
+            return kernel.pullback(items.take(edges.items[order]), G)
+        D = Differences(edges.winner[order], edges.loser[order], len(edges.items)).matrix()
+        return kernel.pullback(items.take(edges.items), D.T @ (D.T @ G).T)
+
+    def _sum_of_pulls(self, tastes: tuple[Taste, ...], through: FloatArray | None) -> FloatArray:
+        total = self._pull(tastes[0], through)
+        for taste in tastes[1:]:
+            total += self._pull(taste, through)
+        return total
+
+    def _pull(self, taste: Taste, through: FloatArray | None) -> FloatArray:
+        """A community's G (n, n), or G T (n, r) with T = Φ lower⁻¹ where the rank is bounded."""
+        state, design = taste.state, self.prior.design
+        a = design.adjoint(taste.weights * taste.local.d1)
+        u = self._drift(taste) - multiply(state.laplacian_factor, self._weights_of_drift(taste))
+        half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = A V A
+        if through is not None:
+            M = multiply(half.T, multiply(half, through.T))
+            M -= solve_lower(self.prior.basis.lower, state.laplacian_factor.T, transposed=True).T
+            for left, right in ((a, a), (a, u), (u, a)):
+                M += np.outer(left, multiply(through, right))
+            return 0.5 * M
+        A = design.laplacian(taste.weights * local_precision(taste.local))
+        G = gram(half) - (A if isinstance(A, np.ndarray) else A.toarray())
+        G += np.outer(a + u, a) + np.outer(a, u)
+        return 0.5 * G
+
+    def _likelihood_gradient(self, tastes: tuple[Taste, ...]) -> FloatArray:
+        """Σ w (∂ℓ − ½ V_g ∂k + (D V q) ∂h) by central differences of the likelihood alone."""
+        likelihood, outcomes = self.hyper.likelihood, self.crowd.answers.outcomes
+        slopes = np.zeros(len(likelihood.theta))
+        for i in range(len(slopes)):
+            shift = DIFFERENCE * np.eye(len(slopes))[i]
+            above, below = (
+                likelihood.with_theta(likelihood.theta + sign * shift) for sign in (1.0, -1.0)
+            )
+            for taste in tastes:
+                g, var = taste.state.mean, taste.state.var
+                high, low = above.log_prob(g, outcomes), below.log_prob(g, outcomes)
+                weights = self._weights_of_drift(taste)
+                drift = self.prior.design.forward(multiply(self.prior.factor, weights))
+                change = high.value - low.value
+                change -= 0.5 * var * (local_precision(high) - local_precision(low))
+                change += drift * (high.d1 - low.d1)
+                slopes[i] += float(taste.weights @ change) / (2.0 * DIFFERENCE)
+        return slopes
+
+    def posterior(self, taste: Taste) -> Posterior:
+        """The community's utilities over all items."""
+        return Posterior(
+            kernel=self.hyper.kernel,
+            likelihood=self.hyper.likelihood,
+            universe=self.crowd.items,
+            target=self.crowd.items,
+            basis=self.prior.basis,
+            coefficients=taste.state.coefficients,
+            lower=taste.state.lower,
+        )
+
+
+def local_precision(local: LogProb) -> FloatArray:
+    """k, cut off at zero where a likelihood is not log-concave: H stays positive definite."""
+    return np.maximum(-local.d2, 0.0)
+
+
+def _log_joint(weights: FloatArray, local: LogProb, z: FloatArray) -> float:
+    """w·ℓ − ½ |z|²."""
+    return float(weights @ local.value) - 0.5 * float(z @ z)

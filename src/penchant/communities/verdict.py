@@ -1,0 +1,255 @@
+"""Are communities real? What the evidence, two halves of the votes and simulated crowds say.
+
+Three tests, each against what a search finds where there are no communities:
+
+* evidence: of the communities against one taste from which people deviate personally, with a
+  covariance of deviations that is free along the main directions of disagreement;
+* agreement: of memberships found from either half of everybody's votes, above that in a crowd
+  simulated from the one-taste model with the same questions (smaller groups remember their own
+  members' votes, so that held-out accuracy cannot tell);
+* power: where no communities are supported, whether two would have been found at all.
+"""
+
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from penchant.communities.assignment import Answers
+from penchant.communities.division import Division, everybody_together, learn
+from penchant.communities.mixture import Grouping, find_communities
+from penchant.communities.moves import disagreement
+from penchant.communities.taste import Crowd
+from penchant.communities.variation import Cloud, Modes, PersonalVotes, fit_modes, fit_one
+from penchant.data import Comparisons
+from penchant.likelihoods import Gaussian, Outcomes
+from penchant.metrics import adjusted_rand
+from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.types import FloatArray, IntArray
+
+MAX_DIRECTIONS = 8
+NOTABLE = 0.9
+"""Share of the noise edge from which on a direction of disagreement is taken along."""
+FIRST_SPREAD = 0.1
+"""Variance of personal deviations of a difference, a priori."""
+CLEAR_EVIDENCE = 10.0
+"""Nats by which communities must beat one taste with personal deviations."""
+CLEAR_AGREEMENT = 0.005
+AGREEMENT_RATIO = 1.25
+"""The halves' adjusted Rand index must exceed that of the simulated crowd so much."""
+
+
+class Support(NamedTuple):
+    """Whether communities are real, and by what numbers.
+
+    evidence: nats for the communities, against one taste with personal deviations;
+    personal: nats for personal deviations, against one taste for all;
+    agreement, by_chance: adjusted Rand index of two halves of the votes, and of a simulated crowd
+    without communities (NaN where not needed); detectable: whether two communities would have
+    been found with these questions (None where not needed).
+    """
+
+    verdict: Literal["supported", "personal", "too few"]
+    sentence: str
+    n_communities: int
+    evidence: float
+    personal: float
+    agreement: float = float("nan")
+    by_chance: float = float("nan")
+    detectable: bool | None = None
+
+
+def judge(grouping: Grouping, random_state: RandomState = 0) -> Support:
+    """Say whether the communities of a grouping are real; it costs a few more searches."""
+    rng = as_rng(random_state)
+    crowd = grouping.allocation.crowd
+    one = learn(everybody_together(crowd, crowd.hyper.theta))
+    cloud = one_taste(one, grouping)
+    personal = cloud.evidence - one.objective
+    evidence = grouping.objective - cloud.evidence
+    found = Support("personal", "", grouping.n_communities, evidence, personal)
+    if grouping.n_communities > 1:
+        if found.evidence <= CLEAR_EVIDENCE:
+            found = found._replace(evidence=max(evidence, cloud.gain_of_modes(grouping)))
+        if found.evidence > CLEAR_EVIDENCE:
+            learned = replace(crowd, hyper=grouping.hyper)
+            simulated = replace(learned, answers=cloud.redraw(rng))
+            found = found._replace(
+                agreement=agreement_of_halves(learned, grouping.n_communities, rng),
+                by_chance=agreement_of_halves(simulated, grouping.n_communities, rng),
+            )
+            least = AGREEMENT_RATIO * max(found.by_chance, 0.0) + CLEAR_AGREEMENT
+            if found.agreement > least:
+                return _worded(found._replace(verdict="supported"))
+    detectable = cloud.would_show_two(rng, along_spread=personal > CLEAR_EVIDENCE)
+    verdict: Literal["personal", "too few"] = "personal" if detectable else "too few"
+    return _worded(found._replace(verdict=verdict, detectable=detectable))
+
+
+def _worded(found: Support) -> Support:
+    if found.verdict == "supported":
+        said = (
+            f"{found.n_communities} communities, well supported: {found.evidence:.0f} nats better "
+            f"than one taste with personal differences, and two halves of the votes agree "
+            f"(adjusted Rand {found.agreement:.2f}, by chance {found.by_chance:.2f})"
+        )
+    elif found.verdict == "too few":
+        said = "too few votes to tell whether there are communities"
+    elif found.personal > CLEAR_EVIDENCE:
+        said = "tastes differ from person to person without falling into groups"
+    else:
+        said = "one taste fits all as far as the votes tell: no groups"
+    return found._replace(sentence=said)
+
+
+class OneTaste(NamedTuple):
+    """Everybody around one taste: votes along the directions, the fitted cloud, its evidence."""
+
+    one: Division
+    ballots: PersonalVotes
+    cloud: Cloud
+    modes: Modes
+    evidence: float
+
+    def gain_of_modes(self, grouping: Grouping) -> float:
+        """Nats for communities with personal deviations of their members."""
+        best = fit_modes(self.cloud, self.modes, grouping.allocation.responsibilities)
+        # one community may have stopped short of its best spread: all of theirs is another start
+        total = best.spread + np.cov(best.means.T, aweights=best.membership.sum(axis=0), bias=True)
+        start = replace(self.modes, spread=total)
+        single = max(self.modes.objective, self.cloud.fit(start).objective)
+        return best.objective - single
+
+    def redraw(self, rng: np.random.Generator) -> Answers:
+        """Answers to the same questions by as many people, without communities."""
+        spread, n_users = self.modes.spread, self.ballots.n_users
+        own = rng.multivariate_normal(self.modes.means[0], spread, n_users)
+        return redrawn(self.one.crowd, self.ballots.differences(own), rng)
+
+    def would_show_two(self, rng: np.random.Generator, along_spread: bool) -> bool:
+        """Whether the search would find two equal communities with the same questions.
+
+        They lie apart by as much as people deviate along their widest direction, or, where they
+        hardly deviate, are two draws from the prior of tastes.
+        """
+        crowd, model, n_users = self.one.crowd, self.one.model, self.ballots.n_users
+        if along_spread:
+            values, vectors = np.linalg.eigh(self.modes.spread)
+            side = np.where(np.arange(n_users) % 2, 1.0, -1.0)
+            own = self.modes.means[0] + side[:, None] * np.sqrt(values[-1]) * vectors[:, -1]
+            g = self.ballots.differences(own)
+        else:
+            z = rng.standard_normal((model.prior.factor.shape[1], 2))
+            tastes = model.prior.design.forward(model.prior.factor @ z)
+            counts = crowd.answers.counts
+            g = tastes[counts.indices, np.repeat(np.arange(n_users) % 2, np.diff(counts.indptr))]
+        answers = redrawn(crowd, g, rng)
+        return find_communities(replace(crowd, answers=answers)).n_communities > 1
+
+
+def one_taste(one: Division, grouping: Grouping) -> OneTaste:
+    """Fit one taste with personal deviations along the main directions of disagreement."""
+    crowd, taste = one.crowd, one.tastes[0]
+    counts = crowd.answers.counts
+    loading = _directions(one, grouping)
+    ballots = PersonalVotes(
+        counts.indptr.astype(np.intp),
+        counts.data.astype(np.float64),
+        taste.state.mean[counts.indices],
+        loading[counts.indices],
+        crowd.answers.outcomes.part(counts.indices),
+        one.model.hyper.likelihood,
+    )
+    cloud, modes = fit_one(ballots, FIRST_SPREAD, crowd.concentration)
+    # the votes are in both; what the common taste itself costs is not in the cloud
+    own_cost = taste.log_z - float(taste.weights @ taste.local.value)
+    parameters = one.objective - taste.log_z
+    return OneTaste(one, ballots, cloud, modes, modes.objective + own_cost + parameters)
+
+
+def _directions(one: Division, grouping: Grouping) -> FloatArray:
+    """(m, q) loadings of the answers: main disagreements, and the communities' differences.
+
+    They are orthogonal and of unit size over the votes.
+    """
+    prior, weight = one.model.prior, np.sqrt(one.tastes[0].weights)
+    everybody = np.arange(one.crowd.answers.n_users)
+    spectrum = disagreement(one, 0, everybody, MAX_DIRECTIONS)
+    n_notable = max(1, int(np.count_nonzero(spectrum.strength > NOTABLE)))
+    main = prior.design.forward(prior.factor @ spectrum.weights[:, :n_notable])
+    means = np.column_stack([taste.state.mean for taste in grouping.allocation.tastes])
+    contrasts = (means - one.tastes[0].state.mean[:, None]) * np.sqrt(grouping.allocation.sizes)
+    if grouping.n_communities == 1:
+        contrasts = contrasts[:, :0]
+    basis = np.zeros((len(weight), 0))
+    for part in (main, contrasts):
+        rest = weight[:, None] * part
+        rest -= basis @ (basis.T @ rest)
+        left, size, _ = np.linalg.svd(rest, full_matrices=False)
+        kept = np.flatnonzero(size > 0.1 * size.max(initial=0.0))[:MAX_DIRECTIONS]
+        basis = np.column_stack([basis, left[:, kept]])
+    loading: FloatArray = basis / weight[:, None] * np.sqrt(np.sum(weight**2))
+    return loading
+
+
+def agreement_of_halves(crowd: Crowd, n_communities: int, rng: np.random.Generator) -> float:
+    """Adjusted Rand index of the communities found from either half of everybody's votes."""
+    halves = _halves(crowd.answers, rng)
+    labels, present = [], np.ones(crowd.answers.n_users, dtype=bool)
+    for counts in halves:
+        part = replace(crowd, answers=replace(crowd.answers, counts=counts))
+        found = find_communities(part, n_communities=n_communities, learn_parameters=False)
+        labels.append(found.labels)
+        present &= np.diff(counts.indptr) > 0
+    return adjusted_rand(labels[0][present], labels[1][present])
+
+
+def _halves(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array]:
+    """Every user's votes dealt out at random into two halves."""
+    user, answer = _votes(answers)
+    order = np.lexsort((rng.random(len(user)), user))
+    rank = np.arange(len(user)) - np.searchsorted(user, user)
+    return [
+        sparse.csr_array(
+            (np.ones(len(rows), np.float32), (user[rows], answer[order][rows])),
+            shape=answers.counts.shape,
+        )
+        for rows in (np.flatnonzero(rank % 2 == side) for side in (0, 1))
+    ]
+
+
+def _votes(answers: Answers) -> tuple[IntArray, IntArray]:
+    """User and answer of every single vote, sorted by user."""
+    counts = answers.counts
+    times = np.rint(counts.data).astype(np.intp)
+    user = np.repeat(np.arange(answers.n_users), np.diff(counts.indptr))
+    return np.repeat(user, times), np.repeat(counts.indices.astype(np.intp), times)
+
+
+def redrawn(crowd: Crowd, g: FloatArray, rng: np.random.Generator) -> Answers:
+    """New answers to everybody's questions, where the differences are g, one a stored count."""
+    answers, likelihood = crowd.answers, crowd.hyper.likelihood
+    counts = answers.counts
+    user, answer = _votes(answers)
+    g = np.repeat(g, np.rint(counts.data).astype(np.intp))
+    winner, loser = answers.winner[answer], answers.loser[answer]
+    if isinstance(likelihood, Gaussian):
+        margin = g + np.sqrt(likelihood.noise) * rng.standard_normal(len(g))
+        starts = np.searchsorted(user, np.arange(answers.n_users + 1))
+        single = sparse.csr_array(
+            (np.ones(len(g), np.float32), np.arange(len(g), dtype=np.int32), starts),
+            shape=(answers.n_users, len(g)),
+        )
+        return Answers(single, winner, loser, Outcomes(margin=margin))
+    outcome = likelihood.draw(g, rng)
+    lost = outcome < 0
+    data = Comparisons.from_pairs(
+        np.where(lost, loser, winner),
+        np.where(lost, winner, loser),
+        user=user,
+        tie=outcome == 0 if likelihood.n_answers == 3 else None,
+        items=range(len(crowd.items)),
+        users=range(answers.n_users),
+    )
+    return Answers.of(data)

@@ -1,0 +1,275 @@
+"""Feature tables as matrices: numbers, categories (one column a level) and missing values."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from penchant.errors import DataError
+from penchant.numerics.types import FloatArray
+
+MISSING_WORDS = {"", "na", "<na>", "n/a", "nan", "nat", "null", "none", "?"}
+ID_WORDS = {"id", "item", "itemid", "name", "user", "userid"}
+MAX_LEVELS = 50
+"""A text column with more levels, or with more than half as many as rows, describes nothing."""
+
+Columns = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class EncodedColumn:
+    """How one column of the table becomes columns of the matrix.
+
+    A number stays a number: missing ones become the median, and where there are any a further
+    column marks them. A category becomes one 0/1 column a level; one level of two is enough.
+    """
+
+    name: str
+    median: float | None
+    levels: tuple[str, ...]
+    marks_missing: bool
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the matrix columns."""
+        values = [self.name] if self.median is not None else []
+        values += [f"{self.name} = {level}" for level in self.levels]
+        return values + ([f"{self.name} is missing"] if self.marks_missing else [])
+
+    def encode(self, cells: Sequence[Any]) -> FloatArray:
+        """(n, len(labels)); a level that was never seen is zero in every column."""
+        missing = np.array([is_missing(cell) for cell in cells])
+        if self.median is not None:
+            numbers = [_number(cell) for cell in cells]
+            for row, (cell, number) in enumerate(zip(cells, numbers, strict=True)):
+                if number is None and not missing[row]:
+                    raise DataError(
+                        f"column {self.name!r} row {row + 1} is {cell!r}: the model was fitted "
+                        "with numbers there; correct it or leave it empty"
+                    )
+            values = [[self.median if number is None else number] for number in numbers]
+        else:
+            values = [[float(str(cell) == level) for level in self.levels] for cell in cells]
+        matrix = np.array(values, dtype=np.float64).reshape(len(cells), -1)
+        return np.column_stack([matrix, missing]) if self.marks_missing else matrix
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a table becomes a matrix; learned once, applied to new rows."""
+
+    id_column: str | None
+    columns: tuple[EncodedColumn, ...]
+
+    def encode(self, table: Any) -> FloatArray:
+        """(n, d) features of the rows of a table with the same columns."""
+        given = as_columns(table)
+        needed = [self.id_column, *(column.name for column in self.columns)]
+        absent = [name for name in needed if name is not None and name not in given]
+        if absent:
+            raise DataError(
+                f"{source_of(table)} lacks the columns {', '.join(map(repr, absent))}, which the "
+                f"model was fitted with: it has {', '.join(map(repr, given))}"
+            )
+        return np.column_stack([column.encode(given[column.name]) for column in self.columns])
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Encoding":
+        """From what `dataclasses.asdict` made of one, after a journey through JSON."""
+        columns = (EncodedColumn(**{**c, "levels": tuple(c["levels"])}) for c in fields["columns"])
+        return cls(fields["id_column"], tuple(columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A feature table as numbers, to be given to models as X.
+
+    values: (n, d). names: what each row is about. encoding: how the table became numbers.
+    left_out: a sentence about each column that says nothing.
+    """
+
+    values: FloatArray
+    names: tuple[Any, ...]
+    encoding: Encoding
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the matrix columns, under which models know them."""
+        return tuple(label for column in self.encoding.columns for label in column.labels)
+
+    def like(self, table: Any) -> "Encoded":
+        """New rows, encoded as these were; the table has the same columns."""
+        values = self.encoding.encode(table)
+        names = _names(as_columns(table), self.encoding.id_column, len(values))
+        return Encoded(values, tuple(names), self.encoding)
+
+    def joined(self, new: "Encoded") -> "Encoded":
+        """These rows and then new ones; of a name in both, the new row counts."""
+        kept = [k for k, name in enumerate(self.names) if name not in set(new.names)]
+        names = (*(self.names[k] for k in kept), *new.names)
+        return Encoded(np.concatenate([self.values[kept], new.values]), names, self.encoding)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+
+def encode(
+    table: Any, names: Sequence[Any] | None = None, *, others: bool = False, what: str = "item"
+) -> Encoded:
+    """Turn a table that describes items or people into numbers that models take as X.
+
+    table : a data frame, or columns by name. Numbers stay; a text column becomes one 0/1 column
+        a level; a missing number becomes the median, and a further column marks it.
+    names : whose rows to take, and in which order: `data.items` or `data.users`. The column that
+        holds them is found. None: the rows of the table as they are.
+    others : whether rows of which `names` knows nothing come after those that it names.
+    what : what a row is about, for messages.
+
+    >>> import penchant as pc
+    >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
+    >>> table = {"name": ["water", "milk", "tea"], "kcal": [0, 64, None], "hot": [0, 0, 1]}
+    >>> X = pc.encode(table, data.items)
+    >>> X.columns
+    ('kcal', 'kcal is missing', 'hot')
+    >>> X.names, X.values[2].tolist()
+    (('milk', 'tea', 'water'), [0.0, 0.0, 0.0])
+    """
+    columns, source = as_columns(table), source_of(table)
+    if names is None:
+        id_column = next((name for name in columns if _is_called_id(name)), None)
+    else:
+        id_column = _find_id_column(columns, names, what, source)
+    encoding, left_out = _learn(columns, id_column)
+    n_rows = len(next(iter(columns.values()), ()))
+    if not encoding.columns or not n_rows:
+        beside = f" beside {id_column!r}" if id_column else ""
+        raise DataError(f"{source} has no usable feature column{beside}: leave it out")
+    values, listed = encoding.encode(table), _names(columns, id_column, n_rows)
+    if names is None:
+        return Encoded(values, tuple(listed), encoding, tuple(left_out))
+    listed = as_names(listed, names)
+    row_of = {name: row for row, name in enumerate(listed)}
+    absent = [name for name in names if name not in row_of]
+    if absent:
+        raise DataError(
+            f"{len(absent)} of {len(names)} {what}s have no row in {source} (for example "
+            f"{absent[0]!r}; its {what}s are in column {id_column!r}): add a row for each, its "
+            "cells empty where nothing is known, or leave the table out"
+        )
+    everyone = tuple(dict.fromkeys((*names, *listed))) if others else tuple(names)
+    rows = [row_of[name] for name in everyone]
+    return Encoded(values[rows], everyone, encoding, tuple(left_out))
+
+
+def as_names(cells: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+    """Cells as names: those that are known by their text, others as whole numbers where all
+    known names are such.
+
+    >>> as_names(["2", "07", "4"], [1, 2, 3])
+    [2, '07', 4]
+    """
+    known = {str(name): name for name in like}
+    whole = all(isinstance(name, int) for name in like)
+    return [known.get(str(cell), _new_name(str(cell), whole)) for cell in cells]
+
+
+def as_columns(table: Any) -> Columns:
+    """Columns by name: of a mapping, of what has one as `columns`, or of a data frame."""
+    named = table if isinstance(table, Mapping) else table.columns
+    cells = named if isinstance(named, Mapping) else table
+    return {str(name): list(cells[name]) for name in named}
+
+
+def source_of(table: Any) -> str:
+    """What to call a table in a message: its file, where it came from one."""
+    return str(getattr(table, "source", "the table"))
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell says nothing."""
+    return str(cell).strip().lower() in MISSING_WORDS
+
+
+def _names(columns: Columns, id_column: str | None, n_rows: int) -> Sequence[Any]:
+    return range(n_rows) if id_column is None else columns[id_column]
+
+
+def _new_name(text: str, whole: bool) -> Any:
+    return int(text) if whole and text.isdecimal() and str(int(text)) == text else text
+
+
+def _learn(columns: Columns, id_column: str | None) -> tuple[Encoding, list[str]]:
+    """How to encode a table, and a sentence about each column that is left out."""
+    kept, left_out = [], []
+    for name, cells in columns.items():
+        if name == id_column:
+            continue
+        present = [cell for cell in cells if not is_missing(cell)]
+        numbers = [number for cell in present if (number := _number(cell)) is not None]
+        levels = tuple(sorted({str(cell) for cell in present}))
+        missing = len(present) < len(cells)
+        if len(levels) < 2 and len(present) in (0, len(cells)):
+            left_out.append(f"column {name!r} is the same in every row: left out")
+        elif len(numbers) == len(present):
+            kept.append(EncodedColumn(name, float(median(numbers)), (), missing))
+        elif len(levels) > min(MAX_LEVELS, max(2, len(cells) // 2)):
+            left_out.append(f"column {name!r} {_why_useless(cells, len(numbers), len(levels))}")
+        else:
+            told = levels[1:] if len(levels) == 2 and not missing else levels
+            kept.append(EncodedColumn(name, None, told, missing))
+    return Encoding(id_column, tuple(kept)), left_out
+
+
+def _why_useless(cells: Sequence[Any], n_numbers: int, n_levels: int) -> str:
+    """Why a column with many different texts is left out; a slip among numbers is pointed at."""
+    wrong = [row for row, c in enumerate(cells) if _number(c) is None and not is_missing(c)]
+    if n_numbers > len(wrong):
+        return (
+            f"row {wrong[0] + 1} is {cells[wrong[0]]!r} among numbers: left out; correct or empty "
+            "such cells to use the column"
+        )
+    return f"has {n_levels} different texts in {len(cells)} rows, too many for categories: left out"
+
+
+def _find_id_column(columns: Columns, names: Sequence[Any], what: str, source: str) -> str:
+    """The column that holds the names: the one in which most of them are found."""
+    wanted = {str(name) for name in names}
+    found = {column: len(wanted & set(map(str, cells))) for column, cells in columns.items()}
+    best = max(found, key=lambda column: (found[column], _is_called_id(column)), default="")
+    if not found.get(best):
+        raise DataError(
+            f"no column of {source} holds the {what}s that were compared, such as {names[0]!r}: it "
+            f"has {', '.join(map(repr, columns))}; one column must name the {what} of each row as "
+            "the comparisons do"
+        )
+    (name, times), *_ = Counter(map(str, columns[best])).most_common(1)
+    if times > 1:
+        raise DataError(
+            f"{source} has {times} rows for {what} {name!r} (column {best!r}): every {what} must "
+            "have one row"
+        )
+    return best
+
+
+def _is_called_id(column: str) -> bool:
+    return re.sub(r"[\W_]+", "", column).casefold() in ID_WORDS
+
+
+def _number(cell: Any) -> float | None:
+    """The finite number in a cell; a truth value counts as 0 or 1."""
+    if is_missing(cell):
+        return None
+    try:
+        number = float(cell)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

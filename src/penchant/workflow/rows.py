@@ -1,0 +1,54 @@
+"""What models say, as rows of tables: next questions, communities, who belongs to them."""
+
+from typing import Any
+
+SHOWN = 3
+
+
+def questions(
+    model: Any, k: int, criterion: str = "variance_ratio", user: Any = None
+) -> list[dict[str, Any]]:
+    """The pairs to compare next (fewer where there are not so many), and what is expected.
+
+    >>> import penchant as pc
+    >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
+    >>> (row,) = questions(pc.PreferenceGP(optimize=None).fit(None, data), 1)
+    >>> row["first"], row["second"], round(row["probability"], 2)
+    ('milk', 'water', 0.5)
+    """
+    n = model.comparisons_.n_items
+    pairs = model.ask(min(k, n * (n - 1) // 2), criterion, user=user)
+    return [
+        {"first": a, "second": b, "probability": float(p)}
+        for (a, b), p in zip(pairs, model.predict_proba(pairs, user), strict=True)
+    ]
+
+
+def groups(model: Any) -> list[dict[str, Any]]:
+    """What is particular to each community, the largest first."""
+    return [
+        {
+            "group": community.number,
+            "size": community.size,
+            "share": community.share,
+            "likes": [row.item for row in community.ranking[:SHOWN]],
+            "dislikes": [row.item for row in community.ranking[::-1][:SHOWN]],
+            "more_than_others": list(community.representative[:SHOWN]),
+            "drawn_to": [_told(trait) for trait in community.attributes[:SHOWN]],
+            "members": [_told(trait) for trait in community.user_features[:SHOWN]],
+        }
+        for community in model.communities_
+    ]
+
+
+def members(model: Any) -> list[dict[str, Any]]:
+    """Everybody's most probable community, and how probable it is."""
+    best = model.membership_.argmax(axis=1)
+    return [
+        {"user": user, "group": int(group), "probability": float(row[group])}
+        for user, group, row in zip(model.comparisons_.users, best, model.membership_, strict=True)
+    ]
+
+
+def _told(trait: Any) -> str:
+    return f"{'more' if trait.strength > 0 else 'less'} {trait.name}"

@@ -1,0 +1,200 @@
+"""Whether communities are real: personal variation, halves, simulated crowds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from penchant.communities import variation
+from penchant.communities.assignment import Answers
+from penchant.communities.division import everybody_together, learn
+from penchant.communities.mixture import find_communities
+from penchant.communities.taste import Crowd
+from penchant.communities.variation import Cloud, PersonalVotes, SpreadPrior, fit_modes, fit_one
+from penchant.communities.verdict import _halves, judge, one_taste, redrawn
+from penchant.data import Comparisons
+from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, solve
+from penchant.gp.users.votes import Votes
+from penchant.kernels import Constant, Independent, Inputs
+from penchant.likelihoods import Gaussian, Outcomes, Probit, Ties
+
+N_ITEMS = 10
+
+
+def votes(utilities, n_votes, seed=0):
+    """Random questions to users with these utilities (U, n)."""
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(len(utilities)), n_votes)
+    a = rng.integers(N_ITEMS, size=len(user))
+    b = (a + rng.integers(1, N_ITEMS, size=len(user))) % N_ITEMS
+    wins = utilities[user, a] - utilities[user, b] + rng.standard_normal(len(user)) > 0
+    return Comparisons.from_pairs(
+        np.where(wins, a, b),
+        np.where(wins, b, a),
+        user=user,
+        items=range(N_ITEMS),
+        users=range(len(utilities)),
+    )
+
+
+def crowd_of(utilities, n_votes, seed=0, likelihood=None):
+    hyper = ItemHyper(Independent(), likelihood or Probit())
+    answers = Answers.of(votes(utilities, n_votes, seed))
+    return Crowd(answers, Inputs(index=np.arange(N_ITEMS)), hyper)
+
+
+def people(n_tastes, spread, n_users=300, seed=0):
+    rng = np.random.default_rng(seed)
+    tastes = rng.standard_normal((n_tastes, N_ITEMS))
+    own = spread * rng.standard_normal((n_users, N_ITEMS))
+    return tastes[np.arange(n_users) % n_tastes] + own
+
+
+def ballots_of(answers, loading, likelihood=None):
+    counts = answers.counts
+    return PersonalVotes(
+        counts.indptr.astype(np.intp),
+        counts.data.astype(np.float64),
+        np.zeros(counts.nnz),
+        loading[counts.indices],
+        answers.outcomes.part(counts.indices),
+        likelihood or Probit(),
+    )
+
+
+def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypatch):
+    monkeypatch.setattr(variation, "TOLERANCE", 1e-10)
+    data = votes(people(1, 1.0, n_users=12), 7)
+    shared, variance, n_users = 0.4, 2.0, 12
+    problem = UserProblem.of(
+        Inputs(index=np.arange(N_ITEMS)),
+        Inputs(index=np.arange(n_users)),
+        Votes.of(data),
+        Settings(tolerance=1e-10),
+    )
+    hyper = UserHyper(Independent(variance), Constant(1.0), shared, Probit())
+    expected = solve(problem, hyper).inference.log_evidence
+    answers = Answers.of(data)
+    D = np.eye(N_ITEMS)[answers.winner] - np.eye(N_ITEMS)[answers.loser]
+    K = variance * np.eye(N_ITEMS)
+    prior = SpreadPrior(K, shared * K)
+    cloud = Cloud(ballots_of(answers, D), prior, learn_spread=False)
+    spread = (1.0 - shared) * K
+    one = cloud.fit(cloud.start(np.ones((n_users, 1)), spread))
+    # less the prior of S, and of everybody being together
+    evidence = one.objective - prior.log_density(spread) + np.log(n_users)
+    assert evidence == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_spread_is_learned():
+    rng = np.random.default_rng(0)
+    spread = np.diag([1.0, 0.1])
+    own = rng.multivariate_normal([0.5, 0.0], spread, 400)
+    loading = rng.standard_normal((2000, 2))
+    user = np.repeat(np.arange(400), 40)
+    answer = rng.integers(2000, size=len(user))
+    g = np.einsum("vq,vq->v", loading[answer], own[user])
+    sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
+    starts = np.arange(0, len(user) + 1, 40)
+    ballots = PersonalVotes(
+        starts,
+        np.ones(len(g)),
+        np.zeros(len(g)),
+        sign[:, None] * loading[answer],
+        Outcomes(),
+        Probit(),
+    )
+    _, one = fit_one(ballots, 0.1, 1.0)
+    np.testing.assert_allclose(one.spread, spread, atol=0.2)
+    np.testing.assert_allclose(one.means[0], [0.5, 0.0], atol=0.15)
+
+
+def test_modes_beat_one_cloud_only_where_there_are_modes():
+    rng = np.random.default_rng(0)
+    n_users = 300
+    side = np.arange(n_users) % 2
+    gains = []
+    for centres in ([[1.5, 0.0], [-1.5, 0.0]], [[0.0, 0.0], [0.0, 0.0]]):
+        width = 0.3 if centres[0][0] else 1.5
+        own = np.array(centres)[side] + [width, 0.3] * rng.standard_normal((n_users, 2))
+        loading = rng.standard_normal((n_users * 30, 2))
+        g = np.einsum("vq,vq->v", loading, np.repeat(own, 30, axis=0))
+        sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
+        ballots = PersonalVotes(
+            np.arange(0, len(g) + 1, 30),
+            np.ones(len(g)),
+            np.zeros(len(g)),
+            sign[:, None] * loading,
+            Outcomes(),
+            Probit(),
+        )
+        cloud, one = fit_one(ballots, 0.1, 1.0)
+        cut = own[:, 0] > 0
+        start = np.column_stack([cut, ~cut]).astype(float)
+        gains.append(fit_modes(cloud, one, start).objective - one.objective)
+    assert gains[0] > 50.0
+    assert gains[1] < 0.0
+
+
+@pytest.mark.parametrize(
+    ("n_tastes", "spread", "n_votes", "verdict"),
+    [(3, 0.2, 25, "supported"), (1, 1.0, 25, "personal"), (1, 0.0, 25, "personal")],
+)
+def test_verdicts(n_tastes, spread, n_votes, verdict):
+    found = find_communities(crowd_of(people(n_tastes, spread), n_votes))
+    support = judge(found)
+    assert support.verdict == verdict
+    assert support == judge(found)  # the same seed, the same verdict
+    if verdict == "supported":
+        assert support.n_communities == 3
+        assert support.agreement > support.by_chance
+        assert "well supported" in support.sentence
+    else:
+        assert "communities, well" not in support.sentence
+
+
+def test_two_votes_each_are_too_few():
+    support = judge(find_communities(crowd_of(people(2, 0.5, n_users=30), 2)))
+    assert support.verdict == "too few"
+    assert support.sentence.startswith("too few votes")
+
+
+def test_halves_share_out_every_vote():
+    answers = crowd_of(people(2, 0.2, n_users=20), 9).answers
+    first, second = _halves(answers, np.random.default_rng(0))
+    assert (first + second != answers.counts).nnz == 0
+    per_user = np.asarray(first.sum(axis=1)).ravel()
+    np.testing.assert_array_equal(per_user, np.full(20, 5.0))
+
+
+@pytest.mark.parametrize("likelihood", [Ties(0.5), Gaussian(0.5)], ids=repr)
+def test_new_answers_are_drawn_to_the_same_questions(likelihood):
+    crowd = crowd_of(people(1, 0.5, n_users=30), 10)
+    m = crowd.answers.n_answers
+    outcomes = (
+        Outcomes(margin=np.ones(m))
+        if isinstance(likelihood, Gaussian)
+        else Outcomes(np.arange(m) % 5 == 0)
+    )
+    crowd = replace(
+        crowd,
+        answers=replace(crowd.answers, outcomes=outcomes),
+        hyper=crowd.hyper._replace(likelihood=likelihood),
+    )
+    g = np.zeros(crowd.answers.counts.nnz)
+    drawn = redrawn(crowd, g, np.random.default_rng(0))
+    assert drawn.counts.sum() == crowd.answers.counts.sum()
+    np.testing.assert_array_equal(
+        np.asarray(drawn.counts.sum(axis=1)), np.asarray(crowd.answers.counts.sum(axis=1))
+    )
+    found = find_communities(crowd)
+    assert judge(found).verdict in ("supported", "personal", "too few")
+
+
+def test_personal_evidence_grows_with_personal_taste():
+    gains = []
+    for spread in (0.0, 1.0):
+        crowd = crowd_of(people(1, spread), 25)
+        one = learn(everybody_together(crowd, crowd.hyper.theta))
+        gains.append(one_taste(one, find_communities(crowd)).evidence - one.objective)
+    assert gains[0] < 10.0 < gains[1]

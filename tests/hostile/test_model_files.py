@@ -1,0 +1,329 @@
+"""Model files that are valid and yet wrong: refused with their field, never answered from."""
+
+import io
+import json
+import re
+import time
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import penchant as pc
+from penchant.models import storage
+from penchant.models.fields import CHECKS
+from penchant.models.schema import KINDS
+
+GOLDEN = Path(__file__).parents[1] / "golden" / f"v{storage.VERSION}"
+
+
+class Crafted:
+    """A saved model taken apart: `at(kind)` gives the fields of its first value of that kind."""
+
+    def __init__(self, name):
+        with zipfile.ZipFile(GOLDEN / f"{name}.penchant") as archive:
+            self.header = json.loads(archive.read("model.json"))
+            names = [n for n in archive.namelist() if n.endswith(".npy")]
+            self.arrays = {int(n[:-4]): np.load(io.BytesIO(archive.read(n))) for n in names}
+
+    def at(self, kind, number=0):
+        found = []
+
+        def walk(tree):
+            if isinstance(tree, dict):
+                if tree.get("$kind") == kind:
+                    found.append(tree["fields"])
+                tree = list(tree.values())
+            if isinstance(tree, list):
+                for part in tree:
+                    walk(part)
+
+        walk(self.header["model"])
+        return found[number]
+
+    def array(self, kind, field, number=0):
+        """A copy under a number of its own: nothing else in the file changes with it."""
+        fields, new = self.at(kind, number), max(self.arrays) + 1
+        self.arrays[new] = self.arrays[fields[field]["$array"]].copy()
+        fields[field] = {"$array": new}
+        return self.arrays[new]
+
+    def put(self, kind, field, array, number=0):
+        new = max(self.arrays) + 1
+        self.at(kind, number)[field] = {"$array": new}
+        self.arrays[new] = np.asarray(array)
+
+    def load(self, path):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("model.json", json.dumps(self.header))
+            for number, array in self.arrays.items():
+                content = io.BytesIO()
+                np.save(content, array, allow_pickle=False)
+                archive.writestr(f"{number}.npy", content.getvalue())
+        return pc.load(path)
+
+
+ITEMS, USERS, FREE = "items-learned-features", "users-learned-features", "users-learned-free"
+RELATION, GROUPS, SPARSE = "items-learned-relation", "communities-collapsed", "users-sparse"
+
+
+def changed(kind, field, change, number=0):
+    """Change an array in place, or put the one that is returned."""
+
+    def craft(file):
+        array = file.array(kind, field, number)
+        replaced = change(array)
+        if replaced is not None:
+            file.put(kind, field, replaced, number)
+
+    return craft
+
+
+def value(kind, field, new):
+    def craft(file):
+        file.at(kind)[field] = new
+
+    return craft
+
+
+def at(place, new):
+    def change(array):
+        array[place] = new
+
+    return change
+
+
+def swapped_rows(file):
+    for name in ("winner", "loser", "count", "tie"):
+        array = file.array("comparisons", name)
+        array[[0, 1]] = array[[1, 0]]
+
+
+def repeated_row(file):
+    for name in ("winner", "loser", "count", "tie"):
+        array = file.array("comparisons", name)
+        array[1] = array[0]
+
+
+def repeated_name(file):
+    names = file.at("comparisons")["items"]["$tuple"]
+    names[1] = names[0]
+
+
+def asymmetric(file):
+    parts = file.at("relation")["weights"]["$sparse"]
+    data = file.arrays[parts[0]["$array"]]
+    data[0] += 1.0
+
+
+def negative_relation(file):
+    parts = file.at("relation")["weights"]["$sparse"]
+    file.arrays[parts[0]["$array"]] *= -1.0
+
+
+def sparse_out_of_range(file):
+    parts = file.at("relation")["weights"]["$sparse"]
+    file.arrays[parts[1]["$array"]][0] = 10_000
+
+
+def other_estimator(file):
+    file.header["model"]["$estimator"] = "MultiUserGP"
+    file.header["model"]["params"] = {}
+
+
+def wrong_parameter(file):
+    file.header["model"]["params"]["random_state"] = -1
+
+
+CASES = {
+    "winner beyond the items": (ITEMS, changed("comparisons", "winner", at(-1, 999)), "winner"),
+    "a negative position": (ITEMS, changed("comparisons", "loser", at(0, -1)), "loser"),
+    "an item against itself": (
+        ITEMS,
+        changed("comparisons", "loser", at(0, 0)),
+        "loser|winner",
+    ),
+    "count of zero": (ITEMS, changed("comparisons", "count", at(0, 0)), "count"),
+    "negative count": (ITEMS, changed("comparisons", "count", at(0, -5)), "count"),
+    "counts that are no numbers": (
+        ITEMS,
+        changed("comparisons", "count", lambda a: a.astype(float) + 0.5),
+        "count",
+    ),
+    "a column too short": (ITEMS, changed("comparisons", "tie", lambda a: a[:-1]), "tie"),
+    "rows out of order": (ITEMS, swapped_rows, "winner"),
+    "the same row twice": (ITEMS, repeated_row, "winner"),
+    "the same name twice": (ITEMS, repeated_name, "items"),
+    "an unknown user": (USERS, changed("comparisons", "user", at(-1, 999)), "user"),
+    "features that are infinite": (ITEMS, changed("inputs", "X", at((0, 0), np.inf)), "X"),
+    "a row of features missing": (ITEMS, changed("inputs", "X", lambda a: a[:-1]), "X|index"),
+    "features flat": (ITEMS, changed("inputs", "X", lambda a: a.ravel()), "X"),
+    "an index beyond the relation": (RELATION, changed("inputs", "index", at(0, 999)), "index"),
+    "a relation one way": (RELATION, asymmetric, "weights"),
+    "a negative relation": (RELATION, negative_relation, "weights"),
+    "a relation with no such column": (RELATION, sparse_out_of_range, ""),
+    "scale of zero": (ITEMS, changed("scaling", "scale", at(0, 0.0)), "scale"),
+    "scale of too many": (ITEMS, changed("scaling", "center", lambda a: np.append(a, 0.0)), "scal"),
+    "too many columns": (ITEMS, value("feature columns", "n_columns", 99), "names|scaling"),
+    "columns below none": (ITEMS, value("feature columns", "n_columns", -1), "n_columns"),
+    "sites of NaN": (ITEMS, changed("sites", "tau", at(0, np.nan)), "tau"),
+    "sites one short": (ITEMS, changed("sites", "nu", lambda a: a[:-1]), "nu"),
+    "sites of other comparisons": (
+        ITEMS,
+        lambda file: (
+            file.put("sites", "tau", np.zeros(2)),
+            file.put("sites", "nu", np.zeros(2)),
+        ),
+        "sites",
+    ),
+    "a factor that is no triangle": (ITEMS, changed("basis", "lower", at((0, -1), 1.0)), "lower"),
+    "a factor with a zero": (ITEMS, changed("basis", "lower", at((0, 0), 0.0)), "lower"),
+    "a factor with a negative entry": (
+        ITEMS,
+        changed("posterior", "lower", at((1, 1), -1)),
+        "lower",
+    ),
+    "a factor too small": (ITEMS, changed("posterior", "lower", lambda a: a[:-1, :-1]), "lower"),
+    "pivots twice": (ITEMS, changed("basis", "first", at(1, 0)), "first|basis"),
+    "pivots beyond the items": (ITEMS, changed("basis", "first", at(0, 999)), "basis"),
+    "coefficients too few": (ITEMS, changed("posterior", "coefficients", lambda a: a[1:]), "coeff"),
+    "coefficients of NaN": (ITEMS, changed("posterior", "coefficients", at(0, np.nan)), "coeff"),
+    "an unknown rule": (ITEMS, value("learned", "rule", "guess"), "rule"),
+    "a rank of zero": (ITEMS, value("learned", "max_rank", 0), "max_rank"),
+    "sweeps below none": (ITEMS, value("report", "n_sweeps", -1), "n_sweeps"),
+    "converged by hearsay": (ITEMS, value("report", "converged", "yes"), "converged"),
+    "no posterior": (ITEMS, value("learned", "posterior", None), "posterior"),
+    "a kernel where data should be": (
+        ITEMS,
+        lambda file: file.at("learned").update(data=file.at("posterior")["kernel"]),
+        "data",
+    ),
+    "told about no item": (
+        ITEMS,
+        value("fitted", "told", {"$tuple": [{"$tuple": [0, 99]}]}),
+        "told",
+    ),
+    "told of letters": (ITEMS, value("fitted", "told", {"$tuple": ["ab"]}), "told"),
+    "another model's state": (ITEMS, other_estimator, "state_"),
+    "a seed below none": (ITEMS, wrong_parameter, "random_state"),
+    "sharing of two": (USERS, value("posterior of users", "sharing", 2.0), "sharing"),
+    "shared mean of another shape": (
+        USERS,
+        changed("posterior of users", "shared_mean", lambda a: a.T),
+        "shared_mean",
+    ),
+    "shared factor of zeros": (
+        USERS,
+        changed("posterior of users", "shared_lower", at(slice(None), 0.0)),
+        "shared_lower",
+    ),
+    "votes of nobody": (USERS, changed("sites of users", "user", at(-1, 999)), "sites"),
+    "votes for nothing": (USERS, changed("sites of users", "winner", at(-1, 999)), "sites|winner"),
+    "votes of no weight": (USERS, changed("sites of users", "weight", at(0, np.inf)), "weight"),
+    "more fitted than there are": (USERS, value("posterior of users", "n_fitted", 999), "n_fitted"),
+    "kept of nobody": (SPARSE, changed("kept", "users", at(0, 999)), "users"),
+    "kept twice": (SPARSE, changed("kept", "items", lambda a: a[[0, 0]]), "items"),
+    "a free covariance that is none": (
+        FREE,
+        changed("FreeCovariance", "factor", at((0, 0), 0)),
+        "factor",
+    ),
+    "memberships of two": (GROUPS, changed("communities", "membership", lambda a: 2 * a), "memb"),
+    "negative memberships": (
+        GROUPS,
+        changed("communities", "membership", at((0, slice(0, 2)), (2.0, -1.0))),
+        "membership",
+    ),
+    "members missing": (
+        GROUPS,
+        changed("communities", "membership", lambda a: a[1:]),
+        "membership",
+    ),
+    "assigned to no community": (GROUPS, changed("chain state", "assignment", at(0, 99)), "assign"),
+    "utilities of NaN": (GROUPS, changed("chain state", "utilities", at((0, 0), np.nan)), "utilit"),
+    "a concentration of zero": (GROUPS, value("chain state", "concentration", 0.0), "concentr"),
+    "an empty community": (GROUPS, changed("draw", "sizes", at(0, 0)), "sizes"),
+    "labels of none": (GROUPS, changed("draw", "labels", at(0, 99), -1), "kept"),
+    "no draws": (GROUPS, value("draws", "kept", {"$tuple": []}), "kept"),
+    "communities of none": (GROUPS, value("draws", "n_communities", 0), "n_communities"),
+    "a share of two": (GROUPS, value("communities", "communal_share", 2.0), "communal_share"),
+    "a start of another length": (
+        GROUPS,
+        changed("communities", "start", lambda a: np.append(a, 0.0)),
+        "start",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "craft", "field"), CASES.values(), ids=CASES)
+def test_a_crafted_file_is_refused_with_its_field(name, craft, field, tmp_path):
+    file = Crafted(name)
+    craft(file)
+    with pytest.raises(pc.DataError) as refused:
+        file.load(tmp_path / "crafted")
+    assert re.search(field, str(refused.value)), refused.value
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.penchant")), ids=lambda path: path.stem)
+def test_a_file_taken_apart_and_put_together_is_still_read(path, tmp_path):
+    assert type(Crafted(path.stem).load(tmp_path / "same")) is type(pc.load(path))
+
+
+def test_every_kind_has_a_check():
+    assert set(KINDS) <= set(CHECKS)
+
+
+def test_checking_costs_little(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    winner = rng.integers(0, 600, 6000)
+    loser = (winner + rng.integers(1, 600, 6000)) % 600
+    data = pc.Comparisons.from_pairs(winner, loser, items=range(600))
+    pc.PreferenceGP(optimize=None).fit(None, data).save(tmp_path / "model")
+
+    def seconds():
+        taken = []
+        for _ in range(7):
+            start = time.perf_counter()
+            pc.load(tmp_path / "model")
+            taken.append(time.perf_counter() - start)
+        return min(taken)
+
+    checked = seconds()
+    for name in ("check_kind", "check_made", "check_estimator"):
+        monkeypatch.setattr(storage, name, lambda *_: None)
+    assert checked < 2.0 * seconds() + 0.01  # measured: a few per cent
+
+
+def test_two_savers_to_one_path_leave_one_whole_model(tmp_path):
+    data = pc.Comparisons.from_pairs([0, 0], [1, 2], items=range(3))
+    models = [pc.PreferenceGP(optimize=None, random_state=seed).fit(None, data) for seed in (1, 2)]
+    path = tmp_path / "model"
+
+    def save(number):
+        for _ in range(15):
+            models[number % 2].save(path)
+            assert pc.load(path).random_state in (1, 2)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(save, range(4)))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_save_that_fails_leaves_the_old_file_and_no_litter(error, tmp_path, monkeypatch):
+    data = pc.Comparisons.from_pairs([0, 0], [1, 2], items=range(3))
+    model = pc.PreferenceGP(optimize=None).fit(None, data)
+    model.save(tmp_path / "model")
+    before = (tmp_path / "model").read_bytes()
+
+    def fail(*args, **kwargs):
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(np.lib.format, "write_array", fail)
+        with pytest.raises(type(error)):
+            model.save(tmp_path / "model")
+    assert (tmp_path / "model").read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]

@@ -1,0 +1,94 @@
+"""Small changes that once went unnoticed: each of these tests fails on one of them."""
+
+import numpy as np
+import pytest
+
+import penchant as pc
+from penchant.gp import Edges, Settings, loop
+from penchant.gp.items.prior import factor_prior
+from penchant.kernels import FreeCovariance, Independent, Inputs
+from penchant.likelihoods import Probit
+from penchant.models.defaults import default_kernel, sharing_kernel, utility_kernel
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])
+def test_the_first_lengthscale_is_five_times_the_items_spread(scale):
+    """Root mean squared distance from the mean: variances 1 and 3 make 2."""
+    X = scale * np.array([[1.0, 3.0**0.5], [1.0, -(3.0**0.5)], [-1.0, 3.0**0.5], [-1, -(3.0**0.5)]])
+    items = Inputs(X, index=np.arange(4))
+    expected = (10.0 * scale,) * 2
+    assert default_kernel(items).lengthscale == pytest.approx(expected)
+    assert utility_kernel(items, None).lengthscale == pytest.approx(expected)
+    assert expected[0] in [pytest.approx(v) for v in np.exp(sharing_kernel(items).theta)]
+
+
+def test_many_features_share_one_first_lengthscale(rng):
+    X = rng.standard_normal((50, 21))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    kernel = default_kernel(Inputs(X, index=np.arange(50)))
+    assert kernel.lengthscale == pytest.approx(5.0 * np.sqrt(21.0))
+
+
+def test_the_scale_of_a_free_covariance_is_held_near_its_start(rng):
+    """Going away from the start's scale costs, more the further; the slope says the same."""
+    root = rng.standard_normal((4, 4))
+    start = FreeCovariance.of(root @ root.T + np.eye(4))
+    values = []
+    for log_factor in (0.0, 0.5, 1.0, 2.0):
+        scaled = FreeCovariance(start.factor * np.exp(log_factor))
+        values.append(scaled.log_prior(start)[0])
+        mirrored = FreeCovariance(start.factor * np.exp(-log_factor))
+        assert mirrored.log_prior(start)[0] == pytest.approx(values[-1])
+    assert values == sorted(values, reverse=True)
+    # log variance moves by 2 log_factor, and the weak prior is a normal's −½ z²: quadratic
+    drops = values[0] - np.array(values[1:])
+    assert drops / drops[0] == pytest.approx([1.0, 4.0, 16.0])
+    far = FreeCovariance(start.factor * 3.0)
+    _, slope = far.log_prior(start)
+    for k, step in enumerate(1e-6 * np.eye(len(slope))):
+        ahead = far.with_theta(far.theta + step).log_prior(start)[0]
+        behind = far.with_theta(far.theta - step).log_prior(start)[0]
+        assert slope[k] == pytest.approx((ahead - behind) / 2e-6, abs=1e-5)
+
+
+@pytest.mark.parametrize("max_sweeps", [6, 9, 15])
+def test_sweeps_after_frozen_steps_that_failed_count_towards_the_most(max_sweeps, monkeypatch):
+    """Steps that lead nowhere hand over to plain sweeps, which have only what is left."""
+    rng = np.random.default_rng(0)
+    winner = rng.integers(0, 40, 60)
+    data = pc.Comparisons.from_pairs(winner, (winner + 1 + winner % 7) % 40, items=range(40))
+    edges = Edges.of(data)
+    prior = factor_prior(Independent(4.0), Inputs(index=np.arange(40)), edges)
+    n_calls = []
+
+    def nowhere(inference, *_):
+        n_calls.append(inference.report.n_sweeps)
+        return inference.sites
+
+    monkeypatch.setattr(loop, "_frozen_steps", nowhere)
+    monkeypatch.setattr(loop, "RULE_FLOPS", 1e-3)  # so that frozen steps are worth their while
+    limits = Settings(tolerance=0.0, max_sweeps=max_sweeps)
+    inference = loop.converge(prior, Probit(), edges, limits, None)
+    assert len(n_calls) == 1
+    assert inference.report.n_sweeps == max_sweeps
+    assert not inference.report.converged
+
+
+@pytest.mark.parametrize("make", [np.array, list, tuple])
+@pytest.mark.parametrize("kind", [bool, int])
+def test_ties_are_told_by_truth_values_of_any_kind(make, kind):
+    ties = make([kind(False), kind(True), kind(False)])
+    data = pc.Comparisons.from_pairs(["a", "b", "a"], ["b", "c", "c"], tie=ties)
+    assert data.tie.sum() == 1
+    assert (data.items[data.winner[data.tie][0]], data.items[data.loser[data.tie][0]]) == ("b", "c")
+
+
+@pytest.mark.parametrize("wrong", [np.array([0, 2]), np.array([0.5, 0.0]), ["no", "maybe"], [3, 1]])
+def test_ties_that_are_no_truth_values_are_refused(wrong):
+    with pytest.raises(pc.DataError, match="tie"):
+        pc.Comparisons.from_pairs(["a", "b"], ["b", "c"], tie=wrong)
+
+
+def test_ties_in_words_in_an_array_are_read():
+    data = pc.Comparisons.from_pairs(["a", "b"], ["b", "c"], tie=np.array(["yes", "no"]))
+    assert data.tie.tolist() == [True, False]

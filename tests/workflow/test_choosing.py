@@ -1,0 +1,71 @@
+"""The choice follows the data, and comes with a model that suits them."""
+
+import numpy as np
+import pytest
+
+import penchant as pc
+from penchant.errors import DataError
+from penchant.workflow import models
+
+
+def crowd(n_users, n_answers, n_items=6, **more):
+    rng = np.random.default_rng(0)
+    first = rng.integers(n_items, size=n_users * n_answers)
+    second = (first + 1 + rng.integers(n_items - 1, size=len(first))) % n_items
+    user = np.repeat(np.arange(n_users), n_answers)
+    return pc.Comparisons.from_pairs(first, second, user=user, items=range(n_items), **more)
+
+
+@pytest.mark.parametrize(
+    ("data", "about", "name", "why"),
+    [
+        (pc.Comparisons.from_pairs(["a"], ["b"]), {}, "gp", "nothing says who"),
+        (crowd(1, 5), {}, "gp", "there is one person"),
+        (crowd(20, 2), {}, "gp", "too few to tell them apart"),
+        (crowd(20, 5), {"relations": {"r": np.eye(6)}}, "gp", "relations between items"),
+        (crowd(20, 2), {"user_features": np.ones((20, 1))}, "multi-user", "described by features"),
+        (crowd(20, 2), {"user_relations": {"r": np.eye(20)}}, "multi-user", "between people"),
+        (crowd(5, 5), {}, "multi-user", "too few to fall into communities"),
+        (crowd(20, 12), {}, "multi-user", "enough to know every person"),
+        (crowd(20, 5), {}, "community", "enough to know groups of people"),
+    ],
+)
+def test_by_the_data(data, about, name, why):
+    choice = pc.choose_model(data, **about, random_state=3)
+    assert choice.name == name
+    assert why in choice.why
+    assert str(choice) == f"{name}: {choice.why}"
+    assert type(choice.model) is models.estimator_called(name)
+    assert choice.model.random_state == 3
+
+
+def test_ties_and_crowds_get_settings_that_suit_them(monkeypatch):
+    tie = np.arange(100) % 5 == 0
+    choice = pc.choose_model(crowd(20, 5, tie=tie))
+    assert choice.model.likelihood == "ties"
+    assert choice.model.sampler == "collapsed"
+    monkeypatch.setattr(models, "MANY_PEOPLE", 19)
+    assert pc.choose_model(crowd(20, 5)).model.sampler == "blocked"
+    assert pc.choose_model(crowd(20, 5), sampler="collapsed").model.sampler == "collapsed"
+
+
+def test_a_setting_that_the_model_lacks_is_an_error():
+    with pytest.raises(DataError, match="n_sweeps: a gp model has no such setting; it has"):
+        pc.choose_model(pc.Comparisons.from_pairs(["a"], ["b"]), n_sweeps=3)
+
+
+def test_a_scorer_ranks_and_says_what_it_cannot(study, tmp_path):
+    data = study.comparisons
+    scorer = models.as_model(pc.RankRLS()).fit(study.item_features, data)
+    direct = pc.RankRLS().fit(study.item_features, data).predict(study.item_features)
+    ranking = scorer.rank()
+    assert ranking["utility"].tolist() == sorted(direct, reverse=True)
+    assert np.isnan(ranking["low"]).all()
+    assert sum(ranking["comparisons"]) == 2 * data.n_comparisons
+    new, sd = scorer.predict(study.item_features[:2], return_std=True)
+    assert new == pytest.approx(direct[:2])
+    assert np.isnan(sd).all()
+    with pytest.raises(DataError, match="no probabilities"):
+        scorer.predict_proba([(0, 1)])
+    with pytest.raises(DataError, match="how sure it is"):
+        scorer.ask()

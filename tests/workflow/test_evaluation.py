@@ -1,0 +1,156 @@
+"""Held-out scores: what they are computed from, and what cannot be evaluated."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import penchant as pc
+from penchant.errors import DataError
+from penchant.metrics import calibration, log_loss, pair_error
+from penchant.workflow.evaluation import BASELINE, BradleyTerry, hold_out
+from penchant.workflow.models import BRIEF, Material
+from penchant.workflow.scorer import Scorer
+
+QUICK = {
+    "multi-user": pc.MultiUserGP(optimize=None, progress=False),
+    "community": pc.CommunityGP(
+        n_sweeps=6, n_chains=1, optimize=None, progress=False, random_state=0
+    ),
+    "gp": pc.PreferenceGP(optimize=None),
+    "rank-rls": pc.RankRLS(),
+}
+
+
+@pytest.fixture(scope="module")
+def table(study):
+    return pc.evaluate(QUICK, study.comparisons, study.item_features, folds=3)
+
+
+def test_a_row_is_what_the_folds_said(study):
+    data, model = study.comparisons, pc.PreferenceGP(optimize=None)
+    train, test = data.split(0.5, random_state=np.random.default_rng(7))
+    # two folds: each half is predicted from the other
+    scores = []
+    for known, asked in ((train, test), (test, train)):
+        names = [
+            (data.items[a], data.items[b]) for a, b in zip(asked.winner, asked.loser, strict=True)
+        ]
+        p = model.fit(None, known).predict_proba(names)
+        error = calibration(p, counts=asked.count).error
+        scores.append((1 - pair_error(p, asked.count), log_loss(p, asked.count), error))
+    row = pc.evaluate(model, data, folds=2, random_state=7).rows[1]
+    assert (row.accuracy, row.log_loss, row.calibration_error) == pytest.approx(
+        np.mean(scores, axis=0)
+    )
+    spread = np.std(scores, axis=0, ddof=1) / np.sqrt(2)
+    assert (row.accuracy_se, row.log_loss_se, row.calibration_error_se) == pytest.approx(spread)
+
+
+def test_every_model_is_there_beside_the_baseline(table):
+    assert [row.model for row in table] == [BASELINE, *QUICK]
+    assert len(table) == 5
+    for row in table:
+        assert 0.4 < row.accuracy <= 1.0
+        assert row.seconds > 0
+        assert np.isnan(row.log_loss) == (row.model == "rank-rls")
+    assert table.best.log_loss == min(row.log_loss for row in table if row.log_loss > 0)
+
+
+def test_the_table_can_be_read_by_people_and_programs(table, outline_of):
+    assert table.to_dicts()[0]["model"] == BASELINE
+    frame = table.to_pandas()
+    assert list(frame["accuracy"]) == [row.accuracy for row in table]
+    lines = str(table).splitlines()
+    assert lines[0].split()[:2] == ["model", "accuracy"]
+    assert lines[-1].split()[0] == "rank-rls"
+    assert "–" in lines[-1]
+    assert len(outline_of(table._repr_html_()).find("tr")) == 6
+
+
+def test_models_are_not_changed_by_being_evaluated(table):
+    assert not hasattr(QUICK["gp"], "state_")
+    assert not hasattr(QUICK["rank-rls"], "kernel_")
+
+
+def test_names_are_models_too(study, monkeypatch):
+    seen = []
+    fit = Material.fit
+
+    def spy(self, model):
+        seen.append(model.get_params(deep=False))
+        return fit(self, model.set_params(n_sweeps=4) if "n_sweeps" in seen[-1] else model)
+
+    monkeypatch.setattr(Material, "fit", spy)
+    table = pc.evaluate(["auto", "gp"], study.comparisons, folds=2)
+    assert [row.model for row in table] == [BASELINE, "community", "gp"]
+    given = next(params for params in seen if "n_sweeps" in params)
+    assert {key: given[key] for key in BRIEF["community"]} == BRIEF["community"]
+    assert given["random_state"] == 0
+
+
+@pytest.mark.parametrize(
+    ("models", "options", "message"),
+    [
+        ("gpp", {}, "there is no model called 'gpp'"),
+        (["gp", pc.PreferenceGP()], {}, "two models are called 'gp'"),
+        ({BASELINE: pc.PreferenceGP()}, {}, "two models are called"),
+        ([3.0], {}, "is no model"),
+        ("gp", {"folds": 1}, "folds=1: it must be a whole number"),
+        ("gp", {"folds": 4}, "3 comparisons are no ties, too few for 4 parts"),
+        ("rank-rls", {"folds": 2}, "there are none: give X"),
+        ("community", {"folds": 2}, "user"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_said(models, options, message):
+    data = pc.Comparisons.from_pairs(list("abcd"), list("bcad"[:3]) + ["a"], tie=[0, 0, 0, 1])
+    with pytest.raises(DataError, match=message):
+        pc.evaluate(models, data, **options)
+
+
+def test_an_unknown_keyword_is_refused(study):
+    with pytest.raises(TypeError, match="relation"):
+        pc.evaluate("gp", study.comparisons, relation={})
+
+
+def test_ties_are_learned_from_but_not_predicted():
+    tie = np.arange(60) % 3 == 0
+    data = pc.Comparisons.from_pairs(["a", "b"] * 30, ["b", "c"] * 30, tie=tie)
+    held_out = hold_out(pc.PreferenceGP(likelihood="ties"), Material(data), data)
+    assert held_out.count.sum() == 40
+
+
+def test_parts_of_nothing_but_ties_are_an_error_or_left_out():
+    tie = np.arange(60) > 1
+    data = pc.Comparisons.from_pairs(["a", "b"] * 30, ["b", "c"] * 30, tie=tie)
+    model, said = pc.PreferenceGP(likelihood="ties"), set()
+    for seed in range(8):
+        try:
+            table = pc.evaluate(model, data, folds=2, random_state=seed)
+        except DataError as error:
+            said.add(str(error))
+        else:
+            said.add(len(table))
+    assert said == {2, "every part is all ties, or leaves only ties to learn from: collect more"}
+
+
+def test_the_baseline_is_ridge_penalised_logistic_regression():
+    data = pc.datasets.simulate_pairs([0.0, 0.5, 1.5], 60, random_state=1)
+    model = BradleyTerry().fit(None, data)
+
+    def loss(s):
+        margin = s[data.winner] - s[data.loser]
+        return data.count @ np.logaddexp(0, -margin) + 0.5 * s @ s
+
+    best = minimize(loss, np.zeros(3)).x
+    expected = 1 / (1 + np.exp(best[0] - best[2]))
+    assert model.predict_proba([(2, 0)])[0] == pytest.approx(expected, abs=1e-3)
+
+
+def test_relations_and_features_of_people_reach_the_models_that_take_them(study):
+    data = study.comparisons
+    about = Material(data, None, {"near": study.links}, np.arange(12.0)[:, None])
+    assert "relation='near'" in repr(about.fit(pc.PreferenceGP()).kernel_)
+    people = about.fit(pc.MultiUserGP(optimize=None, progress=False))
+    assert people.state_.user_columns.n_columns == 1
+    scorer = Material(data, study.item_features, {"near": study.links}).fit(Scorer(pc.RankRLS()))
+    assert scorer.predict().shape == (10,)
