@@ -47,7 +47,6 @@ class Worker:
 
     def __init__(self, database: Database, study: str, now: Callable[[], float] = time.time):
         self.database, self.study, self.now = database, study, now
-        self.futures, self.planned = Futures(), Futures()
         self.snapshot_seq = -1
         self.snapshot_due = 0.0
         self.imagine_due = 0.0
@@ -56,6 +55,7 @@ class Worker:
     def recover(self) -> None:
         """Begin from the last snapshot, or from the first event where there is none to use."""
         self.file: tuple[int, bytes] | None = None
+        self.futures, self.planned = Futures(), Futures()
 
         def job(conn: Any) -> tuple[Any, ...]:
             return (
