@@ -1,0 +1,145 @@
+"""A study under load: latency while the model fits, and many people against one at a time.
+
+python benchmarks/study.py load      200 robots, 100 answers a second for 60 s, 200 items
+python benchmarks/study.py crowd     answers that 30 people at once need, against one by one
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+import httpx
+import numpy as np
+from scipy.special import ndtr
+
+from penchant.ask import Joint
+from penchant.likelihoods import Probit
+from penchant.study.asking import Chooser
+from penchant.study.config import Config
+from penchant.study.folder import Folder
+from penchant.study.questions import pair_key
+from penchant.study.robots import Crowd, Plan, simulate
+from penchant.study.store import reports, studies
+from penchant.study.store.studies import NewItem
+from penchant.study.trials import running
+
+
+@click.group()
+def main() -> None:
+    """Benchmarks of the study server."""
+
+
+@main.command()
+@click.option("--people", default=200)
+@click.option("--rate", default=100.0, help="Answers a second of all of them.")
+@click.option("--seconds", default=60.0)
+@click.option("--items", default=200)
+@click.option("--database", help="postgresql://… instead of SQLite.")
+def load(people: int, rate: float, seconds: float, items: int, database: str | None) -> None:
+    """Latency of answers and questions beside that of an empty route, in the same run."""
+    with tempfile.TemporaryDirectory(prefix="penchant-") as scratch:
+        folder = Folder.create(Path(scratch) / "bench", "bench", database)
+        config = Config("Which?", answers_per_person=None)
+        store = folder.open()
+        new = [NewItem(f"item {k}") for k in range(items)]
+        store.write(lambda c: studies.create(c, "bench", config, new, time.time()))
+        with running(folder.path) as address:
+            wait_for_stock(store)
+            crowd, empty = asyncio.run(under_load(address, people, rate, seconds))
+            state = store.read(lambda c: reports.overview(c, "bench", time.time()))
+        store.close()
+    counts = state["counts"]
+    report = {
+        "answers": len(crowd.acknowledged),
+        "answers_per_second": round(len(crowd.acknowledged) / seconds, 1),
+        "failed_5xx": sum(n for status, n in crowd.statuses.items() if status >= 500),
+        "retries": crowd.retries,
+        "queue_hits": round(1.0 - counts["without_model"] / max(1, counts["questions"]), 4),
+        "model_behind_events": state["model"]["behind"],
+    }
+    for what, times in (("empty", empty), *crowd.seconds.items()):
+        p50, p99 = np.quantile(times, (0.5, 0.99))
+        report[f"{what}_ms"] = {"p50": round(1e3 * p50, 1), "p99": round(1e3 * p99, 1)}
+    click.echo(json.dumps(report, indent=2))
+
+
+def wait_for_stock(store) -> None:
+    """The model process has prepared its first questions."""
+    for _ in range(300):
+        made = store.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM question").scalar())
+        if made:
+            return
+        time.sleep(0.1)
+    sys.exit("the model process prepared nothing within 30 s")
+
+
+async def under_load(
+    address: str, people: int, rate: float, seconds: float
+) -> tuple[Crowd, list[float]]:
+    """Robots at a rate, and meanwhile a request to the empty route every 20 ms."""
+    plan = Plan(people, 10**6, pause=people / rate, ramp=8.0, deadline=seconds)
+    task = asyncio.create_task(simulate(address, "bench", plan))
+    empty: list[float] = []
+    async with httpx.AsyncClient(base_url=address) as http:
+        while not task.done():
+            begun = time.perf_counter()
+            await http.get("/static/icon.svg")
+            empty.append(time.perf_counter() - begun)
+            await asyncio.sleep(0.02)
+    return await task, empty
+
+
+@main.command()
+@click.option("--items", default=30)
+@click.option("--people", default=30)
+@click.option("--answers", default=600)
+@click.option("--runs", default=20)
+def crowd(items: int, people: int, answers: int, runs: int) -> None:
+    """Error after as many answers, asking many at once or one at a time."""
+    curves = {"one at a time": [], f"{people} at once": []}
+    twice = asked = 0
+    for seed in range(runs):
+        truth = np.random.default_rng([seed, 1]).standard_normal(items)
+        curves["one at a time"].append(run_study(truth, 1, answers, seed)[0])
+        curve, pairs = run_study(truth, people, answers, seed)
+        curves[f"{people} at once"].append(curve)
+        twice, asked = twice + pairs, asked + answers
+    mean = {name: np.mean(found, axis=0) for name, found in curves.items()}
+    alone, together = mean.values()
+    for target in (0.5, 0.35, 0.25):
+        n_alone, n_together = (int((c <= target).argmax()) + 1 for c in (alone, together))
+        reached = alone.min() <= target and together.min() <= target
+        ratio = f"{n_together / n_alone:.3f}" if reached else "not reached"
+        click.echo(f"expected squared error {target}: {n_alone} and {n_together}: {ratio}")
+    click.echo(f"same pair open at two people: {100 * twice / asked:.2f} % of {asked} questions")
+
+
+def run_study(truth, people: int, answers: int, seed: int) -> tuple[np.ndarray, int]:
+    """Error after each answer where `people` questions are open at any time."""
+    rng = np.random.default_rng([seed, 2])
+    n = len(truth)
+    names = [str(k) for k in range(n)]
+    belief = Joint(np.zeros(n), np.eye(n), Probit())
+    config = Config("Which?", tie=False)
+    held: list[tuple[str, ...]] = []
+    errors, twice = np.empty(answers), 0
+    for number in range(answers):
+        while len(held) < people:
+            pick = Chooser(belief, names, config, held, seed=number).pick(set())
+            twice += pair_key(pick) in {pair_key(other) for other in held}
+            held.append(pick)
+        # anybody may be the next to answer
+        a, b = map(int, held.pop(int(rng.integers(len(held)))))
+        won = rng.random() < ndtr(truth[a] - truth[b])
+        belief = belief.answered(a, b, 1 if won else -1)
+        centred = belief.mean - truth
+        errors[number] = np.mean((centred - centred.mean()) ** 2)
+    return errors, twice
+
+
+if __name__ == "__main__":
+    main()

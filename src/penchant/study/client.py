@@ -1,0 +1,143 @@
+"""A small client of a running study, for its owner."""
+
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from penchant.errors import DataError
+
+
+class Client:
+    """Speaks with the server of a study.
+
+    address : str
+        Of the study, as `http://127.0.0.1:8000/s/drinks`, or of the owner's link with its key.
+    token : str
+        The owner's key; not needed where the address carries it.
+
+    Every method answers with plain values or raises a DataError that says what was wrong.
+    """
+
+    def __init__(self, address: str, token: str | None = None, timeout: float = 30.0) -> None:
+        url = httpx.URL(address)
+        parts = url.path.strip("/").split("/")
+        if len(parts) != 2 or parts[0] not in ("s", "o"):
+            raise DataError(
+                f"{address} is no address of a study: it must look like http://host/s/name"
+            )
+        key = token or url.params.get("key")
+        if not key:
+            raise DataError("the owner's key is missing: give token=…, or the owner's whole link")
+        self.study = parts[1]
+        self._http = httpx.Client(
+            base_url=url.copy_with(path="/", query=None),
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=timeout,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._http.close()
+
+    def _call(self, method: str, path: str = "", **options: Any) -> httpx.Response:
+        reply = self._http.request(method, f"/api/studies/{self.study}{path}", **options)
+        if reply.is_error:
+            try:
+                content = reply.json()
+            except ValueError:
+                content = {}
+            raise DataError(str(content.get("message") or content.get("detail") or reply.text))
+        return reply
+
+    def overview(self) -> dict[str, Any]:
+        """Settings, counts, ranking, raters, calibration."""
+        found: dict[str, Any] = self._call("GET").json()
+        return found
+
+    def ranking(self) -> list[dict[str, Any]]:
+        """The ranking as the model process saw it last."""
+        rows: list[dict[str, Any]] = self.overview()["ranking"]
+        return rows
+
+    def set_state(self, state: str) -> None:
+        """ "running", "paused" or "closed"."""
+        self._call("PATCH", json={"state": state})
+
+    def change(self, **settings: Any) -> None:
+        """Change settings of the study."""
+        self._call("PATCH", json={"config": settings})
+
+    def items(self) -> list[dict[str, Any]]:
+        """All items."""
+        rows: list[dict[str, Any]] = self._call("GET", "/items").json()
+        return rows
+
+    def add_items(self, *items: str | dict[str, Any]) -> list[str]:
+        """Add items by name, or with media, body and features; their ids."""
+        new = [{"name": item} if isinstance(item, str) else item for item in items]
+        ids: list[str] = self._call("POST", "/items", json=new).json()["ids"]
+        return ids
+
+    def upload_item(self, name: str, medium: str, path: str | PathLike[str]) -> str:
+        """Add an item that is an image, audio or video file; its id."""
+        file = Path(path)
+        with file.open("rb") as content:
+            reply = self._call(
+                "POST",
+                "/items/upload",
+                data={"name": name, "medium": medium},
+                files={"file": (file.name, content)},
+            )
+        return str(reply.json()["ids"][0])
+
+    def retire(self, item: str) -> None:
+        """Ask about an item, by its id, no more."""
+        self._call("DELETE", f"/items/{item}")
+
+    def invite(self, n: int = 1, **options: Any) -> list[str]:
+        """Make invitations and return their links; options: role, label, uses, days."""
+        paths = self._call("POST", "/invites", json={"n": n, **options}).json()["paths"]
+        return [str(self._http.base_url.join(path)) for path in paths]
+
+    def participants(self) -> list[dict[str, Any]]:
+        """Who takes part."""
+        rows: list[dict[str, Any]] = self._call("GET", "/participants").json()
+        return rows
+
+    def erase(self, participant: str) -> int:
+        """Remove a person and all that came from them; how many events that were."""
+        return int(self._call("DELETE", f"/participants/{participant}").json()["erased_events"])
+
+    def plan(self) -> dict[str, Any]:
+        """How many more answers, people and how much money until enough is known."""
+        found: dict[str, Any] = self._call("GET", "/plan").json()
+        return found
+
+    def export(self, path: str | PathLike[str]) -> None:
+        """Write the votes to a file that ends in .csv, .jsonl or .parquet."""
+        form = Path(path).suffix.removeprefix(".")
+        Path(path).write_bytes(self._call("GET", "/export", params={"format": form}).content)
+
+    def import_votes(self, path: str | PathLike[str]) -> int:
+        """Take in votes from a CSV file; how many distinct rows."""
+        with Path(path).open("rb") as content:
+            reply = self._call("POST", "/import", files={"file": ("votes.csv", content)})
+        return int(reply.json()["rows"])
+
+    def backup(self, path: str | PathLike[str]) -> None:
+        """Write a backup, which `penchant study restore` reads."""
+        Path(path).write_bytes(self._call("GET", "/backup").content)

@@ -1,0 +1,160 @@
+"""A study is its events: what happened, in order, and what follows from it. Pure.
+
+The store numbers events and keeps them; whoever replays them all gets the same record. Erasing
+a person removes their events, so that a replay afterwards never heard of them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from penchant.study.questions import TEACHES, Order
+
+ANSWER, SKIP, WITHDRAW = "answer", "skip", "withdraw"
+ADD_ITEM, RETIRE, ERASE, STATE, IMPORT = "add_item", "retire", "erase", "state", "import"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened. payload: what its kind needs, as plain values."""
+
+    seq: int
+    kind: str
+    participant: str | None = None
+    question: str | None = None
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    ms: int | None = None
+    at: float = 0.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What somebody said about items in the order in which they were shown.
+
+    form: "pair", "best" or "rank"; kind: why it was asked; p_before: what the model gave the
+    first one shown to win, where it was asked; count: how often an imported row occurred.
+    """
+
+    seq: int
+    participant: str | None
+    items: tuple[str, ...]
+    order: Order
+    form: str = "pair"
+    kind: str = "normal"
+    p_before: float | None = None
+    ms: int | None = None
+    at: float = 0.0
+    count: int = 1
+    question: str | None = None
+
+    def pairs(self) -> list["Preference"]:
+        """The answer as pairs: every item of a group beats those of later groups.
+
+        What was left over by "best" is not tied, only not chosen.
+
+        >>> answer = Answer(1, "p", ("tea", "milk", "water"), ((2,), (0, 1)), form="best")
+        >>> [(pair.winner, pair.loser) for pair in answer.pairs()]
+        [('water', 'tea'), ('water', 'milk')]
+        """
+        if len(self.order) == 1:
+            first, second = self.items
+            return [Preference(first, second, tie=True)]
+        found = []
+        for place, group in enumerate(self.order):
+            later = [item for below in self.order[place + 1 :] for item in below]
+            found += [
+                Preference(self.items[better], self.items[worse], tie=False)
+                for better in group
+                for worse in later
+            ]
+        return found
+
+
+class Preference(NamedTuple):
+    """One item before another, or level with it."""
+
+    winner: str
+    loser: str
+    tie: bool
+
+
+@dataclass
+class Record:
+    """What stands after some events: items in the order of arrival, and answers not taken back."""
+
+    seq: int = 0
+    items: dict[str, bool] = field(default_factory=dict)
+    answers: dict[int, Answer] = field(default_factory=dict)
+    skipped: dict[int, Event] = field(default_factory=dict)
+    n_taught: int = 0
+
+    def apply(self, event: Event) -> None:
+        """Let one more event happen; they must come in their order.
+
+        n_taught counts the answers ever given that a model learns from, taken back or not.
+        """
+        self.seq = event.seq
+        if event.kind in (ANSWER, IMPORT):
+            answer = answer_of(event)
+            self.answers[event.seq] = answer
+            self.n_taught += answer.count if answer.kind in TEACHES else 0
+        elif event.kind == SKIP:
+            self.skipped[event.seq] = event
+        elif event.kind == WITHDRAW:
+            self.answers.pop(event.payload["of"], None)
+            self.skipped.pop(event.payload["of"], None)
+        elif event.kind == ADD_ITEM:
+            self.items[event.payload["item"]] = True
+        elif event.kind == RETIRE:
+            self.items[event.payload["item"]] = False
+
+    def taught(self) -> list[Answer]:
+        """The answers that the model learns from, in order."""
+        return [answer for answer in self.answers.values() if answer.kind in TEACHES]
+
+    def active(self) -> list[str]:
+        """The items that may be asked about."""
+        return [item for item, is_active in self.items.items() if is_active]
+
+
+def replay(events: Iterable[Event], record: Record | None = None) -> Record:
+    """What stands after the events.
+
+    >>> payload = {"items": ["a", "b"], "order": [[0], [1]], "form": "pair", "kind": "normal"}
+    >>> told = [Event(1, "answer", "p", "q", payload), Event(2, "withdraw", "p", "q", {"of": 1})]
+    >>> len(replay(told[:1]).answers), len(replay(told).answers), replay(told).n_taught
+    (1, 0, 1)
+    """
+    record = record or Record()
+    for event in events:
+        record.apply(event)
+    return record
+
+
+def answer_of(event: Event) -> Answer:
+    """The answer that an event carries."""
+    payload = event.payload
+    return Answer(
+        event.seq,
+        event.participant or payload.get("user"),
+        tuple(payload["items"]),
+        tuple(tuple(group) for group in payload["order"]),
+        payload["form"],
+        payload["kind"],
+        payload.get("p_before"),
+        event.ms,
+        event.at,
+        payload.get("count", 1),
+        event.question,
+    )
+
+
+def split_at(events: Sequence[Event], record: Record, n_taught: int) -> int:
+    """How many of the next events lead exactly to so many taught answers, or all of them."""
+    total = record.n_taught
+    for position, event in enumerate(events):
+        if event.kind in (ANSWER, IMPORT) and event.payload["kind"] in TEACHES:
+            total += event.payload.get("count", 1)
+        if total >= n_taught:
+            return position + 1
+    return len(events)

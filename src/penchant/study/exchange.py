@@ -1,0 +1,144 @@
+"""Votes and whole studies as files: export, import, backup, restore."""
+
+import json
+import shutil
+import sqlite3
+import tempfile
+import time
+import zipfile
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import penchant as pc
+from penchant.errors import DataError
+from penchant.study.folder import SETTINGS, Folder, write_private
+from penchant.study.store import Database, studies
+from penchant.study.store.studies import NewItem
+
+FORMS = (".csv", ".jsonl", ".parquet")
+
+
+def write_votes(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Write rows as CSV, JSON lines or Parquet, by the ending of the path."""
+    import duckdb
+
+    if path.suffix not in FORMS:
+        raise DataError(f"{path.name} must end in one of {', '.join(FORMS)}")
+    columns = {
+        "winner": "VARCHAR",
+        "loser": "VARCHAR",
+        "tie": "BOOLEAN",
+        "user": "VARCHAR",
+        "count": "INTEGER",
+        "kind": "VARCHAR",
+        "question": "BIGINT",
+        "form": "VARCHAR",
+        "shown_first": "VARCHAR",
+        "ms": "INTEGER",
+        "at": "DOUBLE",
+    }
+    with tempfile.TemporaryDirectory(prefix="penchant-") as folder, duckdb.connect() as con:
+        names = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+        con.execute(f"CREATE TABLE votes ({names})")
+        lines = Path(folder) / "votes.jsonl"
+        lines.write_text("\n".join(json.dumps(row) for row in rows))
+        if rows:
+            con.execute(
+                "INSERT INTO votes BY NAME SELECT * FROM read_json(?, columns = ?, "
+                "format = 'newline_delimited')",
+                [str(lines), columns],
+            )
+        options = {
+            ".csv": "FORMAT csv, HEADER",
+            ".jsonl": "FORMAT json",
+            ".parquet": "FORMAT parquet",
+        }[path.suffix]
+        con.execute(f"COPY (FROM votes) TO '{str(path).replace(chr(39), chr(39) * 2)}' ({options})")
+
+
+def read_votes(content: bytes, ending: str = ".csv") -> list[dict[str, Any]]:
+    """Votes of a file as rows with winner, loser, tie, count and user."""
+    with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
+        path = Path(folder) / f"votes{ending}"
+        path.write_bytes(content)
+        data = pc.read_comparisons(str(path))
+    users = [None] * len(data) if data.user is None else [str(data.users[u]) for u in data.user]
+    columns = zip(data.winner, data.loser, data.tie, data.count, users, strict=True)
+    return [
+        {
+            "winner": str(data.items[winner]),
+            "loser": str(data.items[loser]),
+            "tie": bool(tie),
+            "count": int(count),
+            "user": user,
+        }
+        for winner, loser, tie, count, user in columns
+    ]
+
+
+def backup_to(folder: Folder, database: Database, path: Path) -> None:
+    """Write database, media and secret into one file, as of one moment, while the study runs."""
+    if not database.is_sqlite:
+        raise DataError(
+            "this study is on PostgreSQL: back it up with pg_dump, and its folder as files"
+        )
+    scratch = path.with_name(path.name + ".part")
+    with tempfile.TemporaryDirectory(prefix="penchant-") as place:
+        copy = Path(place) / "study.db"
+        with (
+            closing(sqlite3.connect(str(database.url.database))) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+        with zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(copy, "study.db")
+            archive.writestr("study.json", json.dumps({"study": folder.study}))
+            archive.writestr("secret", folder.secret)
+            for file in sorted(folder.media.iterdir()):
+                if not file.name.endswith(".part"):
+                    archive.write(file, f"media/{file.name}")
+    scratch.chmod(0o600)
+    scratch.replace(path)
+
+
+def restore_from(path: Path, target: Path) -> Folder:
+    """Make the folder of a study from a backup."""
+    if (target / SETTINGS).exists():
+        raise DataError(f"{target} holds a study already: restore into an empty folder")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            settings = json.loads(archive.read("study.json"))
+            (target / "media").mkdir(parents=True, exist_ok=True)
+            (target / "study.db").write_bytes(archive.read("study.db"))
+            for name in archive.namelist():
+                if name.startswith("media/"):
+                    # the last part alone: a name with .. in it stays inside
+                    (target / "media" / Path(name).name).write_bytes(archive.read(name))
+            write_private(target / "secret", archive.read("secret").decode())
+            found = {"study": str(settings["study"]), "database": "sqlite:///study.db"}
+            write_private(target / SETTINGS, json.dumps(found, indent=2))
+    except (zipfile.BadZipFile, KeyError, OSError, ValueError) as error:
+        raise DataError(f"{path} is no backup of a study that can be read: {error}") from error
+    return Folder(target)
+
+
+def copy_without_answers(folder: Folder, target: Path) -> Folder:
+    """A study like this one, on SQLite, to try things on: its settings and items alone."""
+    source = folder.open()
+    try:
+        config = source.read(lambda c: studies.get(c, folder.study)).config
+        rows = source.read(lambda c: studies.items_of(c, folder.study))
+    finally:
+        source.close()
+    copy = Folder.create(target, folder.study, None)
+    for file in folder.media.iterdir():
+        shutil.copy2(file, copy.media / file.name)
+    items = [NewItem(row.name, row.media, row.body, row.features) for row in rows if row.active]
+    database = copy.open()
+    try:
+        database.write(lambda c: studies.create(c, copy.study, config, items, time.time()))
+    finally:
+        database.close()
+    return copy

@@ -1,0 +1,213 @@
+"""What a study's model knows after some events: the one place that touches a model.
+
+Everything here is a function of the events. Hyperparameters are learned from nothing but the
+answers that stood when their number reached a point of a fixed schedule; the model is then
+fitted to the answers that stand now with those hyperparameters. Whoever replays the events, in
+one go or in pieces, with or without a snapshot between, gets the same ranking to the last bit.
+"""
+
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import penchant as pc
+from penchant.ask import Joint, Part, TopSettled, Verdict, answers_left
+from penchant.errors import DataError
+from penchant.kernels import Kernel
+from penchant.likelihoods import Likelihood, get
+from penchant.numerics.types import FloatArray
+from penchant.study.config import Config
+from penchant.study.events import Answer, Event, Record, replay, split_at
+
+FIRST_LEARNING = 30
+"""So many answers say the first word about hyperparameters; before, the defaults stand."""
+
+GROWTH = 1.5
+CONTENDERS = 20
+"""Looking ahead considers so many items: those below them do not decide who is on top."""
+
+HORIZON = 300
+
+
+def learning_point(n_taught: int) -> int:
+    """The last point of the schedule that so many answers have reached; 0 before the first.
+
+    >>> [learning_point(n) for n in (29, 30, 44, 45, 100)]
+    [0, 30, 30, 45, 68]
+    """
+    point, following = 0, FIRST_LEARNING
+    while following <= n_taught:
+        point, following = following, int(np.ceil(GROWTH * following))
+    return point
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Hyperparameters, by the names of the model's parameters, and when they were learned."""
+
+    at: int = 0
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Learner:
+    """A study's record and the model of it.
+
+    features: of every item, by its id; the model is None while there are no answers.
+    """
+
+    config: Config
+    features: dict[str, dict[str, float]]
+    record: Record = field(default_factory=Record)
+    learned: Learned = field(default_factory=Learned)
+    model: Any = None
+
+    @classmethod
+    def from_snapshot(
+        cls,
+        config: Config,
+        features: dict[str, dict[str, float]],
+        events: Sequence[Event],
+        learned: Learned | None = None,
+        seq: int = 0,
+    ) -> "Learner":
+        """Replay all events; with what was learned up to `seq` nothing is learned twice."""
+        learner = cls(config, features)
+        if learned is not None:
+            before = [event for event in events if event.seq <= seq]
+            record = replay(before)
+            if learned.at == learning_point(record.n_taught):
+                learner.record, learner.learned = record, learned
+        learner.advance([event for event in events if event.seq > learner.record.seq])
+        return learner
+
+    def advance(self, events: Sequence[Event]) -> None:
+        """Let more events happen, learn where the schedule says so, and fit what stands."""
+        total = self.record.n_taught + _n_taught(events)
+        point = learning_point(total)
+        if point > self.learned.at:
+            cut = split_at(events, self.record, point)
+            replay(events[:cut], self.record)
+            events = events[cut:]
+            if self.record.taught():
+                self.learned = Learned(point, _parameters(self._fitted(Learned(), learn=True)))
+        replay(events, self.record)
+        self.model = self._fitted(self.learned, learn=False) if self.record.taught() else None
+
+    def _fitted(self, learned: Learned, *, learn: bool) -> Any:
+        answers = self.record.taught()
+        data = comparisons(answers, list(self.record.items), self.config.model == "personal")
+        likelihood = learned.values.get("likelihood", "probit")
+        if data.tie.any() and get(likelihood).n_answers == 2:
+            likelihood = "ties"
+        settings = {**learned.values, "likelihood": likelihood, "random_state": 0}
+        settings["optimize"] = "evidence" if learn else None
+        if self.config.model == "personal":
+            model: Any = pc.MultiUserGP(progress=False, **settings)
+        else:
+            model = pc.PreferenceGP(**settings)
+        with warnings.catch_warnings():
+            # every study begins with items that no comparison connects yet
+            warnings.simplefilter("ignore", pc.DataWarning)
+            return model.fit(self._X(), data)
+
+    def _X(self) -> FloatArray | None:
+        """Standardised features of all items that ever were: new ones stand among the old."""
+        rows = [list(self.features[item].values()) for item in self.record.items]
+        X = np.array(rows, dtype=np.float64)
+        if not X.size:
+            return None
+        spread = X.std(axis=0)
+        X = (X - X.mean(axis=0))[:, spread > 0.0] / spread[spread > 0.0]
+        return X if X.size else None
+
+    def belief(self, person: str | None = None) -> Joint:
+        """What is believed about the active items' utilities, in `record.active()` order."""
+        items = list(self.record.items)
+        index = np.array([items.index(item) for item in self.record.active()], dtype=np.intp)
+        if self.model is None:
+            likelihood = get("ties" if self.config.tie else "probit")
+            return Joint(np.zeros(len(index)), np.eye(len(index)), likelihood)
+        known = person is not None and person in self.model.comparisons_.users
+        whole = self.model.belief(person if known else None)
+        return Joint.of(Part(whole, index))
+
+    def ranking(self) -> list[dict[str, Any]]:
+        """The table of the model, items by id, and whether they are still asked about."""
+        if self.model is None:
+            return []
+        rows = self.model.rank().to_dicts()
+        return [{**row, "active": self.record.items[row["item"]]} for row in rows]
+
+    def verdict(self) -> Verdict | None:
+        """Whether enough is known, by the study's stop rule."""
+        if self.model is None:
+            return None
+        rule = TopSettled(self.config.stop_top, self.config.stop_level)
+        n = len(self.record.taught())
+        return rule.check(self.belief(), n, np.random.default_rng(self.record.seq))
+
+    def one_future(self, number: int) -> int | None:
+        """How many more answers one imagined future needs to be enough; None: beyond HORIZON."""
+        belief = self.belief()
+        leading = np.argsort(-belief.mean, kind="stable")
+        contenders = leading[: CONTENDERS + self.config.stop_top]
+        rule = TopSettled(self.config.stop_top, self.config.stop_level)
+        seed = np.random.default_rng([self.record.seq, number])
+        ahead = answers_left(
+            Joint.of(Part(belief, contenders)), rule, self.config.criterion, HORIZON, 1, seed
+        )
+        return ahead.median
+
+    def model_file(self) -> bytes:
+        """The model as its file; empty while there is none."""
+        if self.model is None:
+            return b""
+        with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
+            path = Path(folder) / "model"
+            self.model.save(path)
+            return path.read_bytes()
+
+
+def learned_from_file(content: bytes, at: int) -> Learned | None:
+    """The hyperparameters in a model's file; None where they cannot be had from it."""
+    if not at or not content:
+        return Learned() if not at else None
+    with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
+        path = Path(folder) / "model"
+        path.write_bytes(content)
+        try:
+            return Learned(at, _parameters(pc.load(path)))
+        except DataError:
+            return None
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """What a model learned, as the arguments that make another with the same."""
+    names = ("kernel", "user_kernel", "sharing", "likelihood")
+    values = {name: getattr(model, f"{name}_", None) for name in names}
+    kept = (Kernel, Likelihood, float)
+    return {name: value for name, value in values.items() if isinstance(value, kept)}
+
+
+def comparisons(answers: Sequence[Answer], items: Sequence[str], personal: bool) -> pc.Comparisons:
+    """The answers as data of a model over these items."""
+    rows = [(pair, answer) for answer in answers for pair in answer.pairs()]
+    tie = [pair.tie for pair, _ in rows]
+    return pc.Comparisons.from_pairs(
+        [pair.winner for pair, _ in rows],
+        [pair.loser for pair, _ in rows],
+        tie=tie if any(tie) else None,
+        count=[answer.count for _, answer in rows],
+        user=[answer.participant or "imported" for _, answer in rows] if personal else None,
+        items=items,
+    )
+
+
+def _n_taught(events: Sequence[Event]) -> int:
+    return replay(event for event in events if event.kind in ("answer", "import")).n_taught

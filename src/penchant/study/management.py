@@ -1,0 +1,255 @@
+"""`penchant study new`, `serve` and what an owner does besides: from items to a live study."""
+
+import json
+import re
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from penchant.errors import DataError
+from penchant.study import exchange, process
+from penchant.study.config import FOLLOW_BROWSER, FORMATS, LANGUAGES, MODELS, Config
+from penchant.study.folder import Folder
+from penchant.study.items import read_items
+from penchant.study.serve import LOOPBACK, Supervisor, listen, stop_on_signals
+from penchant.study.store import Database, reports, studies
+
+FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+
+
+def note(text: str) -> None:
+    """Tell the person at the terminal something."""
+    click.echo(text, err=True)
+
+
+def suggest(text: str) -> None:
+    """The last line: what to do next."""
+    click.secho(f"next: {text}", bold=True, err=True)
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[tuple[Folder, Database]]:
+    """A folder and its database, let go at the end."""
+    it = Folder(folder)
+    database = it.open()
+    try:
+        yield it, database
+    finally:
+        database.close()
+
+
+@click.command()
+@FOLDER
+@click.option("--items", required=True, type=click.Path(path_type=Path), help="CSV of the items.")
+@click.option("--question", required=True, help="What people are asked.")
+@click.option("--name", help="Name in the address; by default the folder's.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="pair", show_default=True)
+@click.option("--size", type=int, help="Items a question, with best or rank.")
+@click.option("--model", type=click.Choice(MODELS), default="shared", show_default=True)
+@click.option("--language", type=click.Choice((FOLLOW_BROWSER, *LANGUAGES)), default="auto")
+@click.option("--answers", "answers_per_person", type=int, help="Answers a person gives.")
+@click.option("--consent", type=click.Path(path_type=Path), help="Markdown to agree to.")
+@click.option("--settings", type=click.Path(path_type=Path), help="JSON file of further settings.")
+@click.option("--database", help="postgresql://… ; by default SQLite in the folder.")
+def new(
+    folder: Path,
+    items: Path,
+    question: str,
+    name: str | None,
+    form: str,
+    size: int | None,
+    settings: Path | None,
+    consent: Path | None,
+    database: str | None,
+    **choices: Any,
+) -> None:
+    """Make a study from a list of items."""
+    values: dict[str, Any] = {k: v for k, v in choices.items() if v is not None}
+    values |= {"question": question, "format": form}
+    values["size"] = size or (2 if form == "pair" else 4)
+    if consent is not None:
+        values["consent"] = _text(consent)
+    if settings is not None:
+        values |= _json(settings)
+    config = Config.from_json(values)
+    study = name or re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")
+    if not re.fullmatch(r"[a-z0-9-]{1,40}", study):
+        raise DataError(f"the name is {study!r}: it must be 1 to 40 of a–z, 0–9 and -; give --name")
+    existed = folder.exists()
+    it = Folder.create(folder, study, database)
+    try:
+        found, notes = read_items(items, it.media)
+        if len(found) < config.size:
+            raise DataError(f"{items} has {len(found)} items: a question shows {config.size}")
+        with opened(folder) as (_, store):
+            store.write(lambda c: studies.create(c, study, config, found, time.time()))
+    except BaseException:
+        if not existed:
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            (folder / "study.json").unlink(missing_ok=True)
+        raise
+    for text in notes:
+        note(text)
+    note(f"{len(found)} items, {len(found[0].features)} features each: study {study!r} in {folder}")
+    suggest(f"penchant study serve {folder}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as text ({error})") from error
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(_text(path))
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{path} is no JSON ({error}): it must be one object of settings"
+        ) from error
+    if not isinstance(values, dict):
+        raise DataError(
+            f"{path} holds a {type(values).__name__}: it must be one object of settings"
+        )
+    return values
+
+
+@click.command()
+@FOLDER
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64))
+@click.option("--proxies", default="", help="Addresses whose X-Forwarded-… headers are believed.")
+@click.option("--public", help="The address that people use, for the links that are printed.")
+def serve(
+    folder: Path, host: str, port: int, workers: int, proxies: str, public: str | None
+) -> None:
+    """Serve a study, and print its links."""
+    with opened(folder) as (it, database):
+        token = owner_token(database, it.study)
+    with listen(host, port) as sock:
+        supervisor = Supervisor(folder.resolve(), sock, workers, proxies)
+        stop_on_signals(supervisor)
+        at = public or address_of(sock, host)
+        click.echo(f"participants: {at}/s/{it.study}")
+        click.echo(f"owner:        {at}/o/{it.study}?key={token}")
+        sys.stdout.flush()
+        if host not in LOOPBACK:
+            note(
+                "this is plain HTTP on a network: put a server with TLS in front (docs/study.md "
+                "has nginx and Caddy) and give its address with --proxies"
+            )
+        note("Ctrl-C ends it; answers are on disk as soon as they are acknowledged")
+        supervisor.run()
+
+
+def address_of(sock: socket.socket, host: str) -> str:
+    """Where a socket is reached."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{sock.getsockname()[1]}"
+
+
+def owner_token(database: Database, study: str) -> str:
+    now = time.time()
+    return database.write(
+        lambda c: studies.create_invite(c, study, now, "owner", "serve", None, 30.0)
+    )
+
+
+@click.command()
+@FOLDER
+@click.pass_context
+def work(context: click.Context, folder: Path) -> None:
+    """Run the model process alone; `serve` does it by itself."""
+    context.invoke(process.work, folder=str(folder), parent=None)
+
+
+@click.command()
+@FOLDER
+@click.option("-n", default=1, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--uses", default=1, show_default=True, help="How often each serves.")
+@click.option("--days", type=float, help="How long each serves.")
+@click.option("--owner", is_flag=True, help="Links to the dashboard, not to the questions.")
+@click.option("--public", default="http://127.0.0.1:8000", show_default=True)
+def invite(folder: Path, n: int, uses: int, days: float | None, owner: bool, public: str) -> None:
+    """Print personal links."""
+    from penchant.study.web.api import invite_path
+
+    role = "owner" if owner else "participant"
+    now = time.time()
+    with opened(folder) as (it, database):
+        given = (it.study, now, role, "", None if owner else uses, days)
+        for _ in range(n):
+            token = database.write(lambda c: studies.create_invite(c, *given))
+            click.echo(public.rstrip("/") + invite_path(it.study, role, token))
+
+
+@click.command()
+@FOLDER
+@click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+def status(folder: Path, as_json: bool) -> None:
+    """Tell how a study stands."""
+    with opened(folder) as (it, database):
+        state = database.read(lambda c: reports.overview(c, it.study, time.time()))
+    if as_json:
+        click.echo(json.dumps(state, indent=2, ensure_ascii=False))
+        return
+    counts = state["counts"]
+    click.echo(f"{it.study}: {state['state']}")
+    click.echo(f"answers: {counts['answers']} by {counts['participants']} people")
+    for row in state["ranking"][:10]:
+        click.echo(f"{row['rank']:>4}  {row['name']}  {row['utility']:+.2f}")
+    suggest(f"penchant study export {folder} -o votes.csv")
+
+
+@click.command()
+@FOLDER
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
+def export(folder: Path, output: Path) -> None:
+    """Write the votes as CSV, Parquet or JSON lines."""
+    with opened(folder) as (it, database):
+        rows = database.read(lambda c: list(reports.export_rows(c, it.study)))
+    exchange.write_votes(rows, output)
+    note(f"{len(rows)} comparisons in {output}")
+    suggest(f"penchant rank {output}")
+
+
+@click.command("import")
+@FOLDER
+@click.argument("votes", type=click.Path(path_type=Path))
+def import_(folder: Path, votes: Path) -> None:
+    """Take in votes that were collected elsewhere."""
+    if not votes.is_file():
+        raise DataError(f"there is no file {votes}: check the path")
+    rows = exchange.read_votes(votes.read_bytes(), votes.suffix)
+    with opened(folder) as (it, database):
+        n = database.write(lambda c: studies.import_answers(c, it.study, rows, time.time()))
+    note(f"{n} distinct comparisons taken in")
+
+
+@click.command()
+@FOLDER
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
+def backup(folder: Path, output: Path) -> None:
+    """Copy a running study into one file."""
+    with opened(folder) as (it, database):
+        exchange.backup_to(it, database, output)
+    note(f"{output} holds answers and secrets: keep it as safe as {folder}")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@FOLDER
+def restore(file: Path, folder: Path) -> None:
+    """Make a study's folder from a backup."""
+    exchange.restore_from(file, folder)
+    suggest(f"penchant study serve {folder}")

@@ -1,0 +1,74 @@
+"""One process of `serve`: `python -m penchant.study.process web|work FOLDER`.
+
+It imports no more than it needs: after a crash people wait for it. The supervisor has brought
+the tables up to date before.
+"""
+
+import os
+import socket
+import threading
+import time
+
+import click
+
+from penchant.study.folder import Folder
+
+
+@click.group()
+def main() -> None:
+    """The processes of a study."""
+
+
+@main.command()
+@click.argument("folder")
+@click.option("--fd", required=True, type=int)
+@click.option("--parent", required=True, type=int)
+@click.option("--proxies", default="")
+def web(folder: str, fd: int, parent: int, proxies: str) -> None:
+    """Serve on a socket that was handed over."""
+    import uvicorn
+
+    from penchant.study.web.app import create_app
+
+    die_with(parent)
+    config = uvicorn.Config(
+        create_app(Folder(folder), migrate=False),
+        access_log=False,  # addresses carry tokens and panels' ids
+        log_level="warning",
+        server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies or "",
+        timeout_graceful_shutdown=2,
+    )
+    uvicorn.Server(config).run(sockets=[socket.socket(fileno=fd)])
+
+
+@main.command()
+@click.argument("folder")
+@click.option("--parent", type=int)
+def work(folder: str, parent: int | None) -> None:
+    """Keep the model up."""
+    from penchant.study.worker import work as run
+
+    if parent is not None:
+        die_with(parent)
+    database = Folder(folder).open(durable=False, migrate=parent is None)
+    try:
+        run(database)
+    finally:
+        database.close()
+
+
+def die_with(parent: int) -> None:
+    """End this process when its supervisor is gone, so that nothing holds the port."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="watch parent", daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

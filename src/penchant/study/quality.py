@@ -1,0 +1,153 @@
+"""How good answers and predictions are: raters, and calibration on the random questions. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log
+from statistics import median
+from typing import Any
+
+from scipy.special import betaincinv
+
+from penchant.study.config import Config
+from penchant.study.events import Answer
+from penchant.study.questions import CHECK, RANDOM, REPEAT, pair_key, passed
+
+TOO_FAST_MS = 400
+"""A median below this is faster than two short texts can be read."""
+
+BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+@dataclass(frozen=True)
+class Share:
+    """k of n, and where the true share lies with 95 % probability (uniform prior).
+
+    >>> share = Share.of(9, 10)
+    >>> round(share.low, 2), round(share.high, 2)
+    (0.59, 0.98)
+    """
+
+    k: float
+    n: int
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, k: float, n: int) -> "Share":
+        """The share with its interval: Beta(k + 1, n − k + 1)."""
+        low, high = betaincinv(k + 1, n - k + 1, (0.025, 0.975))
+        return cls(k, n, float(low), float(high))
+
+    def to_json(self) -> dict[str, float]:
+        """Plain values."""
+        return {"k": self.k, "n": self.n, "low": self.low, "high": self.high}
+
+
+def raters(
+    answers: Iterable[Answer], skips: Iterable[str | None], config: Config
+) -> list[dict[str, Any]]:
+    """One row a person: how much, how fast, how consistent, and reasons to look closer.
+
+    Reliability is agreement with oneself on repeated questions: who has an uncommon taste and
+    keeps to it is as reliable as anybody. Nothing here compares people with each other.
+    skips: the participant of each skipped question.
+    """
+    of_person: dict[str, list[Answer]] = defaultdict(list)
+    for answer in answers:
+        if answer.participant is not None and answer.question is not None:
+            of_person[answer.participant].append(answer)
+    skipped: dict[str | None, int] = defaultdict(int)
+    for person in skips:
+        skipped[person] += 1
+    return [_rater(person, given, skipped[person], config) for person, given in of_person.items()]
+
+
+def _rater(person: str, given: Sequence[Answer], skipped: int, config: Config) -> dict[str, Any]:
+    times = [answer.ms for answer in given if answer.ms is not None]
+    decided = [a for a in given if a.form == "pair" and len(a.order) == 2 and a.kind != CHECK]
+    left = Share.of(sum(a.order[0] == (0,) for a in decided), len(decided))
+    same, repeats = _repeats(given)
+    reliability = Share.of(same, repeats)
+    checks = [passed(config, a.items, a.order) for a in given if a.kind == CHECK]
+    right = sum(result is True for result in checks)
+    wrong = sum(result is False for result in checks)
+    reasons = []
+    if wrong > right:
+        reasons.append("checks")
+    if len(times) >= 5 and median(times) < TOO_FAST_MS:
+        reasons.append("fast")
+    if left.n >= 10 and (left.low > 0.5 or left.high < 0.5) and abs(left.k / left.n - 0.5) > 0.3:
+        reasons.append("side")
+    if reliability.n >= 3 and reliability.high < 0.7:
+        reasons.append("repeats")
+    return {
+        "participant": person,
+        "answers": len(given),
+        "skipped": skipped,
+        "seconds": round(median(times) / 1000, 2) if times else None,
+        "left": left.to_json(),
+        "reliability": reliability.to_json(),
+        "checks": {"right": right, "wrong": wrong},
+        "look_closer": reasons,
+    }
+
+
+def _repeats(given: Sequence[Answer]) -> tuple[float, int]:
+    """How many answers were the same as the one before to the same items, of how many."""
+    history: dict[str, list[Answer]] = defaultdict(list)
+    for answer in given:
+        if answer.kind != CHECK:
+            history[pair_key(answer.items)].append(answer)
+    same, total = 0.0, 0
+    for asked in history.values():
+        for before, after in pairwise(asked):
+            if after.kind == REPEAT:
+                same += _named(before) == _named(after)
+                total += 1
+    return same, total
+
+
+def _named(answer: Answer) -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(answer.items[place] for place in group) for group in answer.order)
+
+
+def calibration(answers: Iterable[Answer]) -> dict[str, Any]:
+    """Predictions made before random questions were asked, held against the answers.
+
+    Each prediction is for the item that was the favourite: rows say how often it won where its
+    probability lay in a bin. log_score: mean log-probability of what was answered; a coin
+    scores log ½ ≈ −0.69. Ties count half.
+
+    >>> answer = Answer(1, "p", ("a", "b"), ((1,), (0,)), kind="random", p_before=0.25)
+    >>> result = calibration([answer])
+    >>> result["n"], result["rows"][2]["won"]["k"]
+    (1, 1.0)
+    """
+    judged = [
+        (answer.p_before, 0.5 if len(answer.order) == 1 else float(answer.order[0] == (0,)))
+        for answer in answers
+        if answer.kind == RANDOM and answer.form == "pair" and answer.p_before is not None
+    ]
+    folded = [(p, won) if p >= 0.5 else (1.0 - p, 1.0 - won) for p, won in judged]
+    rows = []
+    for low, high in pairwise(BINS):
+        inside = [(p, won) for p, won in folded if low <= p < high or p == high == 1.0]
+        wins = Share.of(sum(won for _, won in inside), len(inside))
+        expected = sum(p for p, _ in inside) / len(inside) if inside else None
+        rows.append({"from": low, "to": high, "expected": expected, "won": wins.to_json()})
+    return {
+        "n": len(folded),
+        "log_score": _mean([won * log(p) + (1.0 - won) * log1m(p) for p, won in folded]),
+        "rows": rows,
+    }
+
+
+def log1m(p: float) -> float:
+    """log(1 − p), kept finite: a prediction of 1 − 1e-12 is as sure as a study can be."""
+    return log(max(1.0 - p, 1e-12))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,150 @@
+"""What may be asked of whom: kinds of questions, their order, leases and limits. Pure rules."""
+
+import hashlib
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penchant.errors import DataError
+from penchant.study.config import Config
+
+NORMAL, REPEAT, RANDOM, CHECK = "normal", "repeat", "random", "check"
+KINDS = (NORMAL, REPEAT, RANDOM, CHECK)
+TEACHES = frozenset({NORMAL, RANDOM})
+"""Kinds that the model learns from: a repeat tells about the person, a check about attention."""
+
+REPEAT_AFTER = 8
+"""A repeat lies at least so many answers after the question that it repeats."""
+
+PREPARED, OPEN, ANSWERED, SKIPPED, DROPPED = "prepared", "open", "answered", "skipped", "dropped"
+
+Order = tuple[tuple[int, ...], ...]
+"""Positions on the screen in groups, best first: ((1,), (0,)) prefers the second of two."""
+
+
+def pair_key(items: Iterable[str]) -> str:
+    """The same for the same items, however they are arranged.
+
+    >>> pair_key(["b", "a"]) == pair_key(["a", "b"])
+    True
+    """
+    return "|".join(sorted(items))
+
+
+def draw(*what: Any) -> random.Random:
+    """A random generator that depends on what it is for, and on nothing else."""
+    digest = hashlib.sha256("|".join(map(str, what)).encode()).digest()
+    return random.Random(digest)
+
+
+def kind_of(config: Config, participant: str, number: int) -> str:
+    """The kind of a person's n-th question (from 0): the same whenever it is asked for.
+
+    The first question is never a check, and no repeat comes before there is something to repeat.
+
+    >>> config = Config("Which?", random_share=1.0, repeat_share=0.0, check_share=0.0)
+    >>> kind_of(config, "somebody", 3)
+    'random'
+    """
+    chance = draw("kind", participant, number).random()
+    check_share = config.check_share if config.checks and number > 0 else 0.0
+    repeat_share = config.repeat_share if number > REPEAT_AFTER else 0.0
+    for kind, share in (
+        (CHECK, check_share),
+        (REPEAT, repeat_share),
+        (RANDOM, config.random_share),
+    ):
+        if chance < share:
+            return kind
+        chance -= share
+    return NORMAL
+
+
+def shown_order(items: Sequence[str], question: str) -> tuple[str, ...]:
+    """The items in the order in which they are shown: random, fixed by the question's id."""
+    order = list(items)
+    draw("sides", question).shuffle(order)
+    return tuple(order)
+
+
+def check_items(number: int, config: Config) -> tuple[str, ...]:
+    """What stands for items in the n-th attention check."""
+    return tuple(f"check/{number}/{place}" for place in range(len(config.checks[number].options)))
+
+
+def passed(config: Config, items: Sequence[str], order: Order) -> bool | None:
+    """Whether an attention check was answered rightly; None where the check is gone.
+
+    >>> from penchant.study.config import Check
+    >>> config = Config("Which?", checks=(Check("Take b.", ("a", "b"), 1),))
+    >>> passed(config, ("check/0/1", "check/0/0"), ((0,), (1,)))
+    True
+    """
+    _, number, place = items[order[0][0]].split("/")
+    if int(number) >= len(config.checks):
+        return None
+    return len(order[0]) == 1 and int(place) == config.checks[int(number)].right
+
+
+def is_pending(leased_until: float | None, now: float, lease_seconds: float) -> bool:
+    """Whether somebody is expected to answer soon.
+
+    A lease that ends further away than any can was given under another clock: it does not count.
+
+    >>> is_pending(130.0, now=100.0, lease_seconds=60), is_pending(90.0, 100.0, 60)
+    (True, False)
+    """
+    return leased_until is not None and now < leased_until <= now + lease_seconds
+
+
+@dataclass(frozen=True)
+class Part:
+    """How far a person is: answers given, and seconds since they joined."""
+
+    answers: int
+    seconds: float
+
+
+def is_finished(config: Config, part: Part) -> bool:
+    """Whether a person has given what was asked of them.
+
+    >>> is_finished(Config("Which?", answers_per_person=3), Part(answers=3, seconds=9.0))
+    True
+    """
+    if config.answers_per_person is not None and part.answers >= config.answers_per_person:
+        return True
+    minutes = config.minutes_per_person
+    return minutes is not None and part.seconds >= 60.0 * minutes
+
+
+def check_order(order: Any, n_items: int, form: str, tie: bool) -> Order:
+    """Return an answer that fits its question, or say why it does not.
+
+    form: "pair", "best" or "rank"; tie: whether equal is an answer.
+
+    >>> check_order([[1], [0]], 2, "pair", tie=False)
+    ((1,), (0,))
+    """
+    try:
+        groups = tuple(tuple(group) for group in order)
+    except TypeError:
+        raise DataError(f"the answer is {order!r}: it must be groups of positions") from None
+    places = [place for group in groups for place in group]
+    if any(type(place) is not int for place in places) or sorted(places) != list(range(n_items)):
+        raise DataError(
+            f"the answer is {order!r}: it must hold each of the positions 0 to {n_items - 1} once"
+        )
+    sizes = tuple(map(len, groups))
+    allowed_sizes: dict[str, list[tuple[int, ...]]] = {
+        "pair": [(1, 1)] + ([(2,)] if tie else []),
+        "best": [(1, n_items - 1)],
+        "rank": [(1,) * n_items],
+    }
+    allowed = allowed_sizes[form]
+    if sizes not in allowed:
+        raise DataError(
+            f"the answer is {order!r}: groups of {' or '.join(map(str, allowed))} are what this "
+            "question takes"
+        )
+    return groups

@@ -1,0 +1,168 @@
+"""Simulated participants with known tastes, who answer over real HTTP."""
+
+import asyncio
+import hashlib
+import math
+import random
+import ssl
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+import httpx
+
+NORMAL = NormalDist()
+PATIENCE = 12
+"""Tries of one request while a server is away, about a fifth of a second to some seconds apart."""
+
+
+@dataclass(frozen=True)
+class Taste:
+    """How much anything shown is liked: a fixed draw for its content, and one of one's own.
+
+    >>> Taste(seed=1).utility("tea") == Taste(seed=1).utility("tea")
+    True
+    """
+
+    seed: int = 0
+    person: int = 0
+    disagreement: float = 0.3
+    spread: float = 1.5
+
+    def utility(self, content: str) -> float:
+        """Of an item, by what is shown of it."""
+        own = _draw(f"{self.seed}|{self.person}|{content}")
+        return self.spread * _draw(f"{self.seed}|{content}") + self.disagreement * own
+
+
+def _draw(text: str) -> float:
+    """A standard normal number that belongs to a text."""
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
+    return NORMAL.inv_cdf((number + 0.5) / 2**56)
+
+
+@dataclass
+class Crowd:
+    """What happened: acknowledged answers by question, how long requests took, what failed."""
+
+    acknowledged: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    statuses: Counter[int] = field(default_factory=Counter)
+    retries: int = 0
+
+    def quantile(self, what: str, q: float) -> float:
+        """Of the seconds that a kind of request took."""
+        times = sorted(self.seconds.get(what, [math.nan]))
+        return times[min(len(times) - 1, int(q * len(times)))]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a crowd behaves: pause is the mean time between a person's answers, in seconds."""
+
+    people: int = 50
+    answers: int = 40
+    pause: float = 0.0
+    ramp: float = 2.0
+    seed: int = 0
+    skip: float = 0.02
+    undo: float = 0.02
+    deadline: float = 600.0
+
+
+async def simulate(address: str, study: str, plan: Plan, crowd: Crowd | None = None) -> Crowd:
+    """Let people join one after another within `ramp` seconds and answer."""
+    crowd = crowd or Crowd()
+    ends = time.monotonic() + plan.deadline
+    # one client each, as people have: a pool of hundreds looks through all of them every time
+    trust = ssl.create_default_context()
+    settings: dict[str, Any] = {"headers": {"Origin": address.rstrip("/")}, "timeout": 20.0}
+    clients = [
+        httpx.AsyncClient(base_url=address, verify=trust, **settings) for _ in range(plan.people)
+    ]
+    try:
+        robots = [Robot(http, study, plan, k, crowd, ends) for k, http in enumerate(clients)]
+        await asyncio.gather(*(robot.take_part() for robot in robots))
+    finally:
+        await asyncio.gather(*(http.aclose() for http in clients))
+    return crowd
+
+
+class Robot:
+    """One simulated participant."""
+
+    def __init__(
+        self,
+        http: httpx.AsyncClient,
+        study: str,
+        plan: Plan,
+        number: int,
+        crowd: Crowd,
+        ends: float,
+    ) -> None:
+        self.http, self.base, self.plan, self.crowd = http, f"/s/{study}", plan, crowd
+        self.ends, self.delay = ends, plan.ramp * number / max(1, plan.people)
+        self.rng = random.Random(plan.seed * 100_003 + number)
+        self.taste = Taste(plan.seed, number)
+        self.cookie = ""
+
+    async def take_part(self) -> None:
+        """Join, answer until done, leave."""
+        await asyncio.sleep(self.delay)
+        reply = await self._call("join", "POST", "/join", data={"consent": "yes"})
+        self.cookie = reply.headers.get("set-cookie", "").split(";")[0]
+        given = 0
+        while given < self.plan.answers and time.monotonic() < self.ends:
+            turn = (await self._call("next", "GET", "/next?n=2")).json()
+            if not turn.get("questions"):
+                return
+            given += await self._answer(turn["questions"][0])
+            if turn["undo"] and self.rng.random() < self.plan.undo:
+                await self._take_back(turn["undo"])
+            if self.plan.pause:
+                await asyncio.sleep(self.plan.pause * (0.5 + self.rng.random()))
+
+    async def _answer(self, question: dict[str, Any]) -> bool:
+        order = None if self.rng.random() < self.plan.skip else self.order(question)
+        body = {"question": question["id"], "order": order, "ms": self.rng.randrange(500, 4000)}
+        reply = await self._call("answer", "POST", "/answer", json=body)
+        if reply.status_code == 200:
+            self.crowd.acknowledged[question["id"]] = reply.json()["seq"]
+        return order is not None
+
+    async def _take_back(self, question: str) -> None:
+        reply = await self._call("undo", "POST", "/undo", json={"question": question})
+        if reply.status_code == 200:
+            self.crowd.acknowledged.pop(question, None)
+
+    def order(self, question: dict[str, Any]) -> list[list[int]]:
+        """What this robot answers: utilities with noise, so that a choice of two is probit."""
+        felt = []
+        for place, option in enumerate(question["options"]):
+            content = option.get("text") or option.get("html") or option.get("url", "")
+            noise = self.rng.gauss(0.0, math.sqrt(0.5))
+            felt.append((self.taste.utility(content) + noise, place))
+        places = [place for _, place in sorted(felt, reverse=True)]
+        if question["form"] == "rank":
+            return [[place] for place in places]
+        return [[places[0]], sorted(places[1:])]
+
+    async def _call(self, what: str, method: str, path: str, **body: Any) -> httpx.Response:
+        """Ask, and again while the server is away: every request here may be repeated."""
+        headers = {"Cookie": self.cookie} if self.cookie else {}
+        for attempt in range(PATIENCE):
+            begun = time.perf_counter()
+            try:
+                reply = await self.http.request(method, self.base + path, headers=headers, **body)
+            except httpx.TransportError:
+                reply = None
+            if reply is not None and reply.status_code not in (429, 503):
+                took = time.perf_counter() - begun
+                self.crowd.seconds.setdefault(what, []).append(took)
+                self.crowd.statuses[reply.status_code] += 1
+                return reply
+            self.crowd.retries += 1
+            await asyncio.sleep(min(2.0, 0.1 * 1.7**attempt))
+        raise httpx.ConnectError(f"no answer from {self.http.base_url} after {PATIENCE} tries")

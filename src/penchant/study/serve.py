@@ -1,0 +1,120 @@
+"""Serving a folder: web processes and the model process, started again when they die."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from penchant.errors import DataError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+STEADY_SECONDS = 5.0
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket for the web processes to share: requests wait in it while one is started again."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        raise DataError(
+            f"port {port} of {host} cannot be used ({error.strerror}): give --port"
+        ) from (error)
+    sock.listen(2048)
+    sock.set_inheritable(True)
+    return sock
+
+
+@dataclass
+class Child:
+    """A process that is started again when it ends."""
+
+    name: str
+    arguments: list[str]
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    failures: int = 0
+
+    def keep_alive(self, descriptors: tuple[int, ...]) -> None:
+        """Start it if it does not run; soon after a crash, slower when it keeps crashing."""
+        now = time.monotonic()
+        if self.process is not None:
+            if self.process.poll() is None:
+                return
+            lived = now - self.started
+            self.failures = 0 if lived > STEADY_SECONDS else self.failures + 1
+            self.process = None
+            self.started = now
+        if now - self.started < min(5.0, 0.1 * (2**self.failures - 1)):
+            return
+        command = [sys.executable, "-m", "penchant.study.process", *self.arguments]
+        self.process = subprocess.Popen(command, pass_fds=descriptors)
+        self.started = now
+
+
+class Supervisor:
+    """Runs the web processes and the model process of a folder until told to stop."""
+
+    def __init__(
+        self, folder: Path, sock: socket.socket, workers: int = 1, proxies: str = ""
+    ) -> None:
+        self.sock = sock
+        parent = str(os.getpid())
+        web = ["web", str(folder), "--fd", str(sock.fileno()), "--parent", parent]
+        web += ["--proxies", proxies] if proxies else []
+        self.children = [Child(f"web {k + 1}", web) for k in range(workers)]
+        self.children.append(Child("model", ["work", str(folder), "--parent", parent]))
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        """Start everything and keep it running; returns when stopped."""
+        try:
+            while not self.stopping.is_set():
+                for child in self.children:
+                    child.keep_alive((self.sock.fileno(),))
+                self.stopping.wait(0.1)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        running = [child.process for child in self.children if child.process is not None]
+        for process in running:
+            process.terminate()
+        for process in running:
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def stop(self) -> None:
+        """End everything."""
+        self.stopping.set()
+
+
+def stop_on_signals(supervisor: Supervisor) -> None:
+    """Let Ctrl-C and a service manager end it."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: supervisor.stop())
+
+
+def wait_until_up(address: str, seconds: float = 30.0) -> None:
+    """Return once a server answers."""
+    import httpx
+
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        try:
+            if httpx.get(f"{address}/healthz", timeout=2).status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise DataError(f"no server answers at {address} after {seconds:.0f} s")

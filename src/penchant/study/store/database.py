@@ -1,0 +1,199 @@
+"""One database: many readers, one writer at a time, answers acknowledged when they are on disk.
+
+Every change is a job, a function of a connection. A process has one writer thread that gathers
+the jobs that wait, runs each in a savepoint and commits them together: one flush to the disk
+for all of them. Between processes the database's own lock keeps writers apart, taken at the
+start of a transaction (SQLite: BEGIN IMMEDIATE; PostgreSQL: an advisory lock), so that numbers
+given in a transaction are committed in their order.
+"""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine, event
+
+from penchant.errors import DataError
+
+try:
+    import fcntl
+except ImportError:  # Windows: SQLite's own waiting serves, less evenly
+    fcntl = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+Job = Callable[[Connection], T]
+
+LOCK = 0x70656E63  # "penc": the advisory lock of everybody who writes
+LARGEST_BATCH = 200
+BUSY_SECONDS = 30
+
+
+class Database:
+    """A database of studies.
+
+    url: "sqlite:///path" or "postgresql+psycopg://…". durable=False spares the flush after each
+    commit where what is written can be made again: a crash of the machine, not of the process,
+    may lose the last of it.
+    """
+
+    def __init__(self, url: str, *, durable: bool = True) -> None:
+        try:
+            self.url = sa.make_url(url)
+        except sa.exc.ArgumentError as error:
+            raise DataError(
+                f"{url!r} is no address of a database: it must look like sqlite:///study.db or "
+                "postgresql+psycopg://user@host/name"
+            ) from error
+        if self.url.get_backend_name() == "postgresql":
+            self.url = self.url.set(drivername="postgresql+psycopg")
+        elif self.url.get_backend_name() != "sqlite":
+            raise DataError(
+                f"the database is {self.url.get_backend_name()}: it must be sqlite or postgresql"
+            )
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._readers = _engine(self.url, "BEGIN", durable)
+        self._writers = _engine(self.url, "BEGIN IMMEDIATE", durable)
+        self._jobs: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._work, name="writer", daemon=True)
+        self._writer.start()
+
+    def read(self, job: Job[T]) -> T:
+        """Run a job that changes nothing, on one consistent state."""
+        with self._readers.connect() as conn, conn.begin():
+            return job(conn)
+
+    def write(self, job: Job[T]) -> T:
+        """Run a job and return its result once it is committed; what it raises comes back."""
+        return self.submit(job).result()
+
+    def submit(self, job: Job[T]) -> "Future[T]":
+        """Hand a job to the writer."""
+        future: Future[T] = Future()
+        self._jobs.put((job, future))
+        return future
+
+    def migrate(self) -> None:
+        """Bring the tables to the newest version."""
+        from alembic import command
+        from alembic.config import Config as AlembicConfig
+
+        config = AlembicConfig()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+
+        with self._writers.connect() as conn, conn.begin():
+            self._lock(conn)
+            config.attributes["connection"] = conn
+            command.upgrade(config, "head")
+
+    def scrub(self) -> None:
+        """Leave nothing of deleted rows behind in SQLite's log; deleted pages are zeroed."""
+        if self.is_sqlite:
+            with self._writers.connect() as conn:
+                conn.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Finish what was submitted, then let go."""
+        self._jobs.put(None)
+        self._writer.join()
+        self._readers.dispose()
+        self._writers.dispose()
+
+    def _lock(self, conn: Connection) -> None:
+        if not self.is_sqlite:  # BEGIN IMMEDIATE has it already
+            conn.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+
+    @contextmanager
+    def _queued(self) -> Iterator[None]:
+        """Wait for other processes' writers of an SQLite file in line.
+
+        SQLite alone waits by sleeping longer and longer: 30 ms a write between two processes,
+        where in line it is one.
+        """
+        if not self.is_sqlite or fcntl is None:
+            yield
+            return
+        with Path(f"{self.url.database}-lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _work(self) -> None:
+        while (first := self._jobs.get()) is not None:
+            batch, last = [first], False
+            while not last and len(batch) < LARGEST_BATCH and not self._jobs.empty():
+                entry = self._jobs.get()
+                if entry is None:
+                    last = True
+                else:
+                    batch.append(entry)
+            self._commit(batch)
+            if last:
+                return
+
+    def _commit(self, batch: list[tuple[Job[Any], "Future[Any]"]]) -> None:
+        """Run jobs in one transaction: each alone may fail, and all are told after the commit."""
+        outcomes: list[tuple[Any, Exception | None]] = []
+        try:
+            with self._queued(), self._writers.connect() as conn, conn.begin():
+                self._lock(conn)
+                if len(batch) == 1:
+                    outcomes = [(batch[0][0](conn), None)]
+                else:
+                    outcomes = [_try(conn, job) for job, _ in batch]
+        except Exception as error:
+            outcomes = [(None, error)] * len(batch)
+        for (_, future), (result, failure) in zip(batch, outcomes, strict=True):
+            if failure is None:
+                future.set_result(result)
+            else:
+                future.set_exception(failure)
+
+
+def _try(conn: Connection, job: Job[Any]) -> tuple[Any, Exception | None]:
+    savepoint = conn.begin_nested()
+    try:
+        result = job(conn)
+    except sa.exc.OperationalError:
+        raise  # the database, not the job: nothing of this batch can stand
+    except Exception as error:
+        savepoint.rollback()
+        return None, error
+    savepoint.commit()
+    return result, None
+
+
+def _engine(url: sa.URL, begin: str, durable: bool) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        engine = sa.create_engine(url, pool_pre_ping=True, pool_size=10, hide_parameters=True)
+        if not durable:
+            event.listen(engine, "connect", _postgres_without_flush)
+        return engine
+    waiting = {"timeout": BUSY_SECONDS}
+    # hide_parameters: errors are logged, and logs hold nothing about people
+    engine = sa.create_engine(url, connect_args=waiting, pool_size=10, hide_parameters=True)
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # transactions begin where we say, not the driver
+        for pragma in (
+            "journal_mode=WAL",
+            f"synchronous={'FULL' if durable else 'NORMAL'}",
+            "secure_delete=ON",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(conn: Connection) -> None:
+        conn.exec_driver_sql(begin)
+
+    return engine
+
+
+def _postgres_without_flush(connection: Any, _record: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = off")
+    connection.commit()

@@ -1,0 +1,203 @@
+"""Jobs of the model process: who needs questions, preparing them, snapshots."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from penchant.study import questions as rules
+from penchant.study.config import Config
+from penchant.study.events import ERASE
+from penchant.study.questions import OPEN, PREPARED
+from penchant.study.store import tables as t
+from penchant.study.store.people import PRESENT_SECONDS
+from penchant.study.tokens import new_id
+
+KEPT_SNAPSHOTS = 2
+
+
+@dataclass
+class Queue:
+    """What is prepared and open: for each person who is here, and in the common stock.
+
+    prepared: how many questions wait for a person; asked: how many they ever got; pending: the
+    items of every question that somebody is expected to answer.
+    """
+
+    prepared: dict[str, int] = field(default_factory=dict)
+    asked: dict[str, int] = field(default_factory=dict)
+    pending: list[tuple[str, ...]] = field(default_factory=list)
+    stock: int = 0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A question to be handed out; participant None: to anybody who was not asked it.
+
+    p_before: that the first item is preferred; which is shown first is drawn later.
+    """
+
+    participant: str | None
+    items: tuple[str, ...]
+    form: str
+    kind: str
+    p_before: float | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What was known after event `seq`.
+
+    model: a file with the hyperparameters that were learned at `learned_at` answers, which is all
+    that a restart needs of it; the rest follows from the events.
+    """
+
+    seq: int
+    learned_at: int
+    model: bytes
+    summary: dict[str, Any]
+
+
+def queue_of(conn: Connection, study: str, config: Config, now: float) -> Queue:
+    """Look at the queue."""
+    p, q = t.participant.c, t.question.c
+    present = conn.execute(
+        sa.select(p.id).where(p.study == study, p.last_seen > now - PRESENT_SECONDS)
+    ).scalars()
+    queue = Queue(prepared=dict.fromkeys(present, 0))
+    asked = conn.execute(
+        sa.select(q.participant, sa.func.count())
+        .where(q.study == study, q.participant.in_(queue.prepared))
+        .group_by(q.participant)
+    )
+    queue.asked = {row[0]: row[1] for row in asked}
+    waiting = conn.execute(
+        sa.select(q.participant, q.shown, q.kind, q.state, q.leased_until).where(
+            q.study == study, q.state.in_((PREPARED, OPEN))
+        )
+    )
+    for row in waiting:
+        leased = rules.is_pending(row.leased_until, now, config.lease_seconds)
+        if row.kind in rules.TEACHES and (row.state == PREPARED or leased):
+            queue.pending.append(tuple(row.shown))
+        if row.state == PREPARED:
+            if row.participant is None:
+                queue.stock += 1
+            elif row.participant in queue.prepared:
+                queue.prepared[row.participant] += 1
+    return queue
+
+
+def asked_pairs(conn: Connection, people: Sequence[str]) -> dict[str, set[str]]:
+    """Which sets of items each of some people were asked about, or have waiting."""
+    q = t.question.c
+    found: dict[str, set[str]] = {person: set() for person in people}
+    query = sa.select(q.participant, q.pair).where(q.participant.in_(people))
+    for person, pair in conn.execute(query):
+        found[person].add(pair)
+    return found
+
+
+def prepare(
+    conn: Connection, study: str, questions: Sequence[Prepared], version: int, now: float
+) -> int:
+    """Put questions into the queue, without those whose items or person are gone by now."""
+    i, p = t.item.c, t.participant.c
+    active = set(conn.execute(sa.select(i.id).where(i.study == study, i.active)).scalars())
+    people = set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
+    rows: list[dict[str, Any]] = []
+    asked: dict[str, int] = {}
+    for question in questions:
+        real = question.kind != rules.CHECK
+        if question.participant is not None and question.participant not in people:
+            continue
+        if real and not active.issuperset(question.items):
+            continue
+        name = new_id()
+        for item in question.items if real else ():
+            asked[item] = asked.get(item, 0) + 1
+        # one after another, so that they are handed out in the order of their choice
+        rows.append(_row(question, study, name, version, now + 1e-6 * len(rows)))
+    if rows:
+        conn.execute(t.question.insert(), rows)
+    if asked:
+        change = [{"item_id": item, "more": n} for item, n in asked.items()]
+        conn.execute(
+            t.item.update()
+            .where(i.id == sa.bindparam("item_id"))
+            .values(asked=i.asked + sa.bindparam("more")),
+            change,
+        )
+    return len(rows)
+
+
+def _row(question: Prepared, study: str, name: str, version: int, at: float) -> dict[str, Any]:
+    shown, p = rules.shown_order(question.items, name), question.p_before
+    return {
+        "id": name,
+        "study": study,
+        "participant": question.participant,
+        "shown": shown,
+        "pair": rules.pair_key(question.items),
+        "form": question.form,
+        "kind": question.kind,
+        "p_before": p if p is None or shown[0] == question.items[0] else 1.0 - p,
+        "model_version": version,
+        "state": PREPARED,
+        "created": at,
+    }
+
+
+def drop_unwanted(conn: Connection, study: str, now: float) -> int:
+    """Let go of questions that wait for people who are not here any more."""
+    p, q = t.participant.c, t.question.c
+    present = sa.select(p.id).where(p.study == study, p.last_seen > now - PRESENT_SECONDS)
+    waiting = (q.study == study, q.state == PREPARED, q.participant.is_not(None))
+    return conn.execute(t.question.delete().where(*waiting, q.participant.not_in(present))).rowcount
+
+
+def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) -> bool:
+    """Keep what was learned, unless somebody was erased since: then it may hold their answers."""
+    e, s = t.event.c, t.snapshot.c
+    erased = conn.execute(
+        sa.select(sa.func.max(e.seq)).where(e.study == study, e.kind == ERASE)
+    ).scalar()
+    if erased is not None and erased > snapshot.seq:
+        return False
+    conn.execute(t.snapshot.delete().where(s.study == study, s.seq == snapshot.seq))
+    conn.execute(
+        t.snapshot.insert().values(
+            study=study,
+            seq=snapshot.seq,
+            learned_at=snapshot.learned_at,
+            model=snapshot.model,
+            summary=snapshot.summary,
+            created=now,
+        )
+    )
+    newest = sa.select(s.seq).where(s.study == study).order_by(s.seq.desc()).limit(KEPT_SNAPSHOTS)
+    kept = list(conn.execute(newest).scalars())
+    conn.execute(t.snapshot.delete().where(s.study == study, s.seq.not_in(kept)))
+    return True
+
+
+def last_snapshot(conn: Connection, study: str) -> Snapshot | None:
+    """The newest snapshot."""
+    s = t.snapshot.c
+    row = conn.execute(
+        sa.select(s.seq, s.learned_at, s.model, s.summary)
+        .where(s.study == study)
+        .order_by(s.seq.desc())
+        .limit(1)
+    ).first()
+    return None if row is None else Snapshot(*row)
+
+
+def last_summary(conn: Connection, study: str) -> dict[str, Any] | None:
+    """What the newest snapshot says, without the model."""
+    s = t.snapshot.c
+    query = sa.select(s.summary).where(s.study == study).order_by(s.seq.desc()).limit(1)
+    summary: dict[str, Any] | None = conn.execute(query).scalar()
+    return summary

@@ -1,0 +1,123 @@
+"""Jobs that look at a study as a whole: the owner's overview, the plan, the export."""
+
+from collections.abc import Iterator
+from math import ceil
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from penchant.study.events import ANSWER, SKIP, replay
+from penchant.study.store import learning, people, studies
+from penchant.study.store import tables as t
+
+RATE_SECONDS = 60.0
+
+
+def version(conn: Connection, study: str) -> tuple[Any, ...]:
+    """Changes whenever the overview does."""
+    s = t.snapshot.c
+    it = studies.get(conn, study)
+    newest = sa.select(sa.func.max(s.seq), sa.func.max(s.created)).where(s.study == study)
+    return (it.seq, it.state, it.config, *conn.execute(newest).one())
+
+
+def overview(conn: Connection, study: str, now: float) -> dict[str, Any]:
+    """What the owner watches: numbers that are current, and what the model said last."""
+    it = studies.get(conn, study)
+    items = {row.id: row for row in studies.items_of(conn, study)}
+    known = learning.last_summary(conn, study) or {}
+    folk = people.participants_of(conn, study, now)
+    ranking = [
+        {**row, "name": items[row["item"]].name, "active": items[row["item"]].active}
+        for row in known.get("ranking", [])
+        if row["item"] in items
+    ]
+    ids = {row["id"] for row in folk}
+    return {
+        "study": study,
+        "state": it.state,
+        "seq": it.seq,
+        "counts": {
+            **counts(conn, study, now),
+            "participants": len(folk),
+            "here": sum(row["here"] for row in folk),
+            "items": sum(row.active for row in items.values()),
+        },
+        "model": {"seq": known.get("seq", 0), "behind": it.seq - known.get("seq", 0)},
+        "ranking": ranking,
+        "stop": known.get("stop"),
+        "left": known.get("left"),
+        "plan": plan(it.config, known.get("left")),
+        "calibration": known.get("calibration"),
+        "raters": [row for row in known.get("raters", []) if row["participant"] in ids],
+    }
+
+
+def counts(conn: Connection, study: str, now: float) -> dict[str, Any]:
+    """How much there is of everything, and how fast it comes."""
+    e, q = t.event.c, t.question.c
+    mine = (e.study == study, e.live)
+    rows = conn.execute(
+        sa.select(
+            e.kind,
+            sa.func.count().label("n"),
+            sa.func.sum(sa.case((e.at > now - RATE_SECONDS, 1), else_=0)).label("recent"),
+        )
+        .where(*mine, e.kind.in_((ANSWER, SKIP)))
+        .group_by(e.kind)
+    ).all()
+    by_kind = {row.kind: row for row in rows}
+    asked = conn.execute(
+        sa.select(
+            sa.func.count(q.opened).label("all"),
+            sa.func.sum(
+                sa.case((sa.and_(q.opened.is_not(None), q.model_version.is_(None)), 1), else_=0)
+            ).label("missed"),
+        ).where(q.study == study)
+    ).one()
+    answers = by_kind.get(ANSWER)
+    return {
+        "answers": answers.n if answers else 0,
+        "answers_last_minute": int(answers.recent) if answers else 0,
+        "skips": by_kind[SKIP].n if SKIP in by_kind else 0,
+        "questions": asked.all,
+        "without_model": int(asked.missed or 0),
+    }
+
+
+def plan(config: Any, left: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Answers that are still needed as people and as money, where that is known."""
+    if left is None:
+        return None
+    per_person = config.answers_per_person
+
+    def cost(answers: int | None) -> dict[str, Any]:
+        persons = None if answers is None or not per_person else ceil(answers / per_person)
+        money = None if persons is None or config.reward is None else persons * config.reward
+        return {"answers": answers, "people": persons, "money": money}
+
+    return {name: cost(left[name]) for name in ("low", "median", "high")}
+
+
+def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
+    """Every pair that stands, as `penchant rank` reads it, with how it came about."""
+    items = {row.id: row.name for row in studies.items_of(conn, study)}
+    record = replay(studies.events_after(conn, study))
+    for answer in record.answers.values():
+        if not all(item in items for item in answer.items):
+            continue  # attention checks are about no item
+        for pair in answer.pairs():
+            yield {
+                "winner": items[pair.winner],
+                "loser": items[pair.loser],
+                "tie": pair.tie,
+                "user": answer.participant or "imported",
+                "count": answer.count,
+                "kind": answer.kind,
+                "question": answer.seq,
+                "form": answer.form,
+                "shown_first": items[answer.items[0]],
+                "ms": answer.ms,
+                "at": answer.at,
+            }

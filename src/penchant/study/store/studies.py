@@ -1,0 +1,280 @@
+"""Jobs about a study as a whole: its settings, items, invites and events."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from penchant.errors import DataError
+from penchant.study.config import Config
+from penchant.study.events import ADD_ITEM, IMPORT, RETIRE, STATE, Event
+from penchant.study.questions import PREPARED
+from penchant.study.refusals import Refusal
+from penchant.study.store import statements
+from penchant.study.store import tables as t
+from penchant.study.tokens import hash_token, new_id, new_token
+
+RUNNING, PAUSED, CLOSED = "running", "paused", "closed"
+STATES = (RUNNING, PAUSED, CLOSED)
+
+
+@dataclass(frozen=True)
+class NewItem:
+    """An item to add. media: text, markdown, html, image, audio or video; body: the text, or
+    the name of the media file."""
+
+    name: str
+    media: str = "text"
+    body: str = ""
+    features: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study as it stands."""
+
+    id: str
+    config: Config
+    state: str
+    seq: int
+
+
+def create(
+    conn: Connection, study: str, config: Config, items: Sequence[NewItem], at: float
+) -> None:
+    """Begin a study."""
+    if conn.execute(sa.select(t.study.c.id).where(t.study.c.id == study)).first() is not None:
+        raise Refusal("conflict", f"there is a study {study!r} already: choose another name")
+    conn.execute(
+        t.study.insert().values(id=study, config=config.to_json(), state=RUNNING, seq=0, created=at)
+    )
+    add_items(conn, study, items, at)
+
+
+def get(conn: Connection, study: str) -> Study:
+    """The study, or a refusal."""
+    row = conn.execute(statements.STUDY, {"in_study": study}).first()
+    if row is None:
+        raise Refusal("unknown", "there is no such study: check the link")
+    return Study(row.id, _parsed(row.config), row.state, row.seq)
+
+
+@lru_cache(maxsize=64)
+def _parsed(config: str) -> Config:
+    """Settings change hardly ever, and are read with every request."""
+    return Config.from_json(json.loads(config))
+
+
+def names(conn: Connection) -> list[str]:
+    """The ids of all studies, oldest first."""
+    return list(conn.execute(sa.select(t.study.c.id).order_by(t.study.c.created)).scalars())
+
+
+def set_state(conn: Connection, study: str, state: str, at: float) -> None:
+    """Run, pause or close a study."""
+    if state not in STATES:
+        raise Refusal("bad", f"the state is {state!r}: it must be one of {', '.join(STATES)}")
+    if get(conn, study).state != state:
+        conn.execute(t.study.update().where(t.study.c.id == study).values(state=state))
+        append(conn, study, STATE, {"state": state}, at)
+
+
+def change_config(conn: Connection, study: str, changes: dict[str, Any]) -> Config:
+    """Change settings; what they may be is checked as for a new study."""
+    before = get(conn, study).config
+    for name in ("format", "size", "model"):
+        if name in changes and changes[name] != getattr(before, name):
+            raise Refusal("bad", f"{name} cannot change while a study runs: begin another study")
+    config = Config.from_json({**before.to_json(), **changes})
+    conn.execute(t.study.update().where(t.study.c.id == study).values(config=config.to_json()))
+    return config
+
+
+def append(
+    conn: Connection,
+    study: str,
+    kind: str,
+    payload: dict[str, Any],
+    at: float,
+    **columns: Any,
+) -> int:
+    """Write an event under the next number of the study and return that."""
+    seq = int(conn.execute(statements.NEXT_NUMBER, {"in_study": study}).scalar_one())
+    row = {"study": study, "seq": seq, "kind": kind, "payload": payload, "at": at, "live": True}
+    conn.execute(statements.INSERT_EVENT, row | columns)
+    return seq
+
+
+def events_after(conn: Connection, study: str, seq: int = 0, limit: int = 100_000) -> list[Event]:
+    """The events after a number, in order."""
+    e = t.event.c
+    rows = conn.execute(
+        sa.select(e.seq, e.kind, e.participant, e.question, e.payload, e.ms, e.at)
+        .where(e.study == study, e.seq > seq)
+        .order_by(e.seq)
+        .limit(limit)
+    )
+    return [Event(*row) for row in rows]
+
+
+def add_items(conn: Connection, study: str, items: Sequence[NewItem], at: float) -> list[str]:
+    """Add items, also while the study runs, and return their ids."""
+    known = items_of(conn, study)
+    taken = {row.name for row in known}
+    columns = set(known[0].features) if known else set(items[0].features) if items else set()
+    ids = []
+    for position, new in enumerate(items, start=len(known)):
+        if not new.name.strip():
+            raise Refusal("bad", f"item {position + 1} has no name: every item needs one")
+        if new.name in taken:
+            raise Refusal("conflict", f"there is an item {new.name!r} already: names are unique")
+        if set(new.features) != columns:
+            raise Refusal(
+                "bad",
+                f"the item {new.name!r} has the features {sorted(new.features)}: the study's are "
+                f"{sorted(columns)}; give each of them",
+            )
+        taken.add(new.name)
+        ids.append(new_id())
+        conn.execute(
+            t.item.insert().values(
+                id=ids[-1],
+                study=study,
+                position=position,
+                name=new.name,
+                media=new.media,
+                body=new.body or new.name,
+                features=new.features,
+                active=True,
+                asked=0,
+            )
+        )
+        append(conn, study, ADD_ITEM, {"item": ids[-1]}, at)
+    return ids
+
+
+def retire(conn: Connection, study: str, item: str, at: float) -> None:
+    """Ask about an item no more; what was said about it stays."""
+    found = conn.execute(
+        sa.select(t.item.c.active).where(t.item.c.study == study, t.item.c.id == item)
+    ).first()
+    if found is None:
+        raise Refusal("unknown", "there is no such item in this study")
+    if not found.active:
+        return
+    active = sum(row.active for row in items_of(conn, study))
+    if active - 1 < get(conn, study).config.size:
+        raise Refusal("conflict", "too few items would be left for a question: add others first")
+    conn.execute(t.item.update().where(t.item.c.id == item).values(active=False))
+    q = t.question.c
+    prepared = conn.execute(
+        sa.select(q.id, q.shown).where(q.study == study, q.state == PREPARED)
+    ).all()
+    gone = [row.id for row in prepared if item in row.shown]
+    conn.execute(t.question.delete().where(q.id.in_(gone)))
+    append(conn, study, RETIRE, {"item": item}, at)
+
+
+def items_of(conn: Connection, study: str) -> list[Any]:
+    """The rows of all items, in the order of arrival."""
+    query = sa.select(t.item).where(t.item.c.study == study).order_by(t.item.c.position)
+    return list(conn.execute(query).all())
+
+
+def items_by_id(conn: Connection, ids: Iterable[str]) -> list[Any]:
+    """The rows of some items."""
+    return list(conn.execute(sa.select(t.item).where(t.item.c.id.in_(list(ids)))).all())
+
+
+def import_answers(conn: Connection, study: str, rows: Iterable[dict[str, Any]], at: float) -> int:
+    """Take in votes from elsewhere: winner and loser by name, tie, count, user. How many rows."""
+    ids = {row.name: row.id for row in items_of(conn, study)}
+    n_rows = 0
+    for row in rows:
+        unknown = [name for name in (row["winner"], row["loser"]) if name not in ids]
+        if unknown:
+            raise DataError(
+                f"the votes name {unknown[0]!r}, which is no item of the study: add it first, or "
+                "leave the row out"
+            )
+        payload = {
+            "items": [ids[row["winner"]], ids[row["loser"]]],
+            "order": [[0, 1]] if row.get("tie") else [[0], [1]],
+            "form": "pair",
+            "kind": "normal",
+            "count": int(row.get("count", 1)),
+            "user": row.get("user"),
+        }
+        append(conn, study, IMPORT, payload, at)
+        n_rows += 1
+    return n_rows
+
+
+def create_invite(
+    conn: Connection,
+    study: str,
+    at: float,
+    role: str = "participant",
+    label: str = "",
+    uses: int | None = 1,
+    days: float | None = None,
+) -> str:
+    """Make an invitation and return its token, which is nowhere else."""
+    get(conn, study)
+    if uses is not None and uses < 1:
+        raise Refusal("bad", f"uses is {uses}: an invite must serve at least once")
+    token = new_token()
+    conn.execute(
+        t.invite.insert().values(
+            id=new_id(),
+            study=study,
+            token_hash=hash_token(token),
+            role=role,
+            label=label,
+            uses_left=uses,
+            expires=None if days is None else at + 86_400.0 * days,
+            created=at,
+        )
+    )
+    return token
+
+
+def find_invite(conn: Connection, study: str, token: str, role: str, now: float) -> Any:
+    """The invite behind a token; wrong, foreign, expired and used up ones are refused alike."""
+    i = t.invite.c
+    row = conn.execute(
+        sa.select(t.invite).where(
+            i.token_hash == hash_token(token), i.study == study, i.role == role
+        )
+    ).first()
+    if row is None or (row.expires is not None and row.expires <= now) or row.uses_left == 0:
+        raise Refusal("token", "this link is not valid, or was used already: ask for a new one")
+    return row
+
+
+def get_invite(conn: Connection, study: str, invite: str, now: float) -> Any | None:
+    """An invite by its id, while it stands."""
+    i = t.invite.c
+    row = conn.execute(sa.select(t.invite).where(i.id == invite, i.study == study)).first()
+    expired = row is not None and row.expires is not None and row.expires <= now
+    return None if expired else row
+
+
+def invites_of(conn: Connection, study: str) -> list[dict[str, Any]]:
+    """What may be shown of the invites."""
+    i = t.invite.c
+    query = sa.select(i.id, i.role, i.label, i.uses_left, i.expires, i.created)
+    rows = conn.execute(query.where(i.study == study).order_by(i.created))
+    return [dict(row._mapping) for row in rows]
+
+
+def revoke_invite(conn: Connection, study: str, invite: str) -> None:
+    """Let an invite serve no more; an owner's sessions that came from it end."""
+    i = t.invite.c
+    gone = conn.execute(t.invite.delete().where(i.id == invite, i.study == study))
+    if not gone.rowcount:
+        raise Refusal("unknown", "there is no such invite in this study")

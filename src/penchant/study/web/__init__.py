@@ -1,0 +1,1 @@
+"""The web side of a study: routes, pages, safety."""

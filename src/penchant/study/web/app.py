@@ -1,0 +1,100 @@
+"""The web application of a study's folder."""
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib import resources
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from fastapi.staticfiles import StaticFiles
+from sqlalchemy.exc import OperationalError
+
+import penchant
+from penchant.errors import DataError
+from penchant.study import media
+from penchant.study.config import FOLLOW_BROWSER
+from penchant.study.folder import Folder
+from penchant.study.refusals import STATUS, Refusal
+from penchant.study.store import studies
+from penchant.study.web import api, owner, participant
+from penchant.study.web.pages import page
+from penchant.study.web.safety import SANDBOX_POLICY, Safety
+from penchant.study.web.site import Site, language, site_of
+
+log = logging.getLogger("penchant.study")
+
+
+def create_app(
+    folder: Folder, now: Callable[[], float] = time.time, *, migrate: bool = True
+) -> FastAPI:
+    """The application: `uvicorn` serves it, tests call it."""
+    database = folder.open(migrate=migrate)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        database.close()
+
+    app = FastAPI(
+        title="penchant study",
+        version=penchant.__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.site = Site(folder, database, now)
+    app.state.open_streams = 0
+    app.add_middleware(Safety)
+    for router in (participant.router, owner.router, api.router, api.health):
+        app.include_router(router)
+    app.get("/", include_in_schema=False)(_home)
+    app.get("/media/page/{item}", include_in_schema=False)(_html_item)
+    app.get("/media/{name}", include_in_schema=False)(_media)
+    static = resources.files("penchant.study.web") / "static"
+    app.mount("/static", StaticFiles(directory=str(static)))
+    app.add_exception_handler(DataError, _explain)
+    app.add_exception_handler(OperationalError, _unavailable)
+    return app
+
+
+async def _home(request: Request) -> Response:
+    """The folder's study."""
+    return RedirectResponse(f"/s/{site_of(request).folder.study}", 303)
+
+
+async def _media(name: str, request: Request) -> Response:
+    path, kind = media.find(site_of(request).folder.media, name)
+    headers = {"Cache-Control": "private, max-age=86400, immutable"}
+    headers["Content-Security-Policy"] = SANDBOX_POLICY
+    return FileResponse(path, media_type=kind, headers=headers)
+
+
+async def _html_item(item: str, request: Request) -> Response:
+    """HTML of the owner's, for a sandboxed frame and nothing else."""
+    rows = await site_of(request).read(lambda c: studies.items_by_id(c, [item]))
+    if not rows or rows[0].media != "html":
+        raise Refusal("unknown", "there is no such file")
+    headers = {"Content-Security-Policy": SANDBOX_POLICY}
+    return Response(rows[0].body, media_type="text/html; charset=utf-8", headers=headers)
+
+
+async def _explain(request: Request, error: Any) -> Response:
+    """What cannot be done, for programs as JSON and for people as a page."""
+    code = getattr(error, "code", "bad")
+    status = STATUS[code]
+    headers = {"Retry-After": "5"} if status == 429 else None
+    if "text/html" in request.headers.get("accept", ""):
+        words = language(request, FOLLOW_BROWSER)
+        study = request.path_params.get("study", "")
+        return page("refusal", words, status, message=str(error), study=study)
+    return JSONResponse({"error": code, "message": str(error)}, status, headers)
+
+
+async def _unavailable(request: Request, error: Any) -> Response:
+    """The database is away: whoever retries will find that nothing was lost."""
+    log.error("database unavailable: %s", type(error.orig).__name__)
+    message = "the study is out of reach for a moment: try again"
+    return JSONResponse({"error": "unavailable", "message": message}, 503, {"Retry-After": "1"})

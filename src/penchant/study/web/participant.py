@@ -1,0 +1,292 @@
+"""What participants see and do."""
+
+import asyncio
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection
+
+from penchant.study.config import LANGUAGES, LARGEST_SET, Config
+from penchant.study.questions import CHECK
+from penchant.study.refusals import Refusal
+from penchant.study.store import people, studies, turns
+from penchant.study.store.studies import RUNNING, Study
+from penchant.study.store.turns import Turn
+from penchant.study.tokens import hash_external_id
+from penchant.study.web.pages import as_html, page
+from penchant.study.web.site import Site, address, language, site_of
+
+router = APIRouter(prefix="/s/{study}", tags=["participants"])
+
+StudyName = Annotated[str, Path(pattern="^[a-z0-9-]{1,40}$")]
+QuestionId = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class Reply(BaseModel):
+    """An answer: positions on the screen in groups, best first; none of them: a skip."""
+
+    question: QuestionId
+    order: list[list[int]] | None = Field(None, max_length=8)
+    ms: int | None = Field(None, ge=0, le=86_400_000)
+
+
+class Which(BaseModel):
+    """The question whose answer is taken back."""
+
+    question: QuestionId
+
+
+@router.get("", response_class=HTMLResponse)
+async def welcome(study: StudyName, request: Request) -> Response:
+    """The first page: what this is, consent, start. Looking at it changes nothing."""
+    site = site_of(request)
+    it = await site.read(lambda c: studies.get(c, study))
+    if site.cookie(request, "participant", study) is not None:
+        return RedirectResponse(f"/s/{study}/vote", 303)
+    words = language(request, it.config.language)
+    if it.state != RUNNING:
+        return page("message", words, title="done_title", text=it.state, study=study)
+    panel = _external_id(it.config, request.query_params)
+    return page(
+        "welcome",
+        words,
+        study=study,
+        config=it.config,
+        invite=request.query_params.get("invite", "")[:200],
+        panel=panel or "",
+        lang=request.query_params.get("lang", "")[:5],
+    )
+
+
+def _external_id(config: Config, given: Any) -> str | None:
+    found = next((given[name] for name in config.panel_parameters if given.get(name)), None)
+    return None if found is None else str(found)[:200]
+
+
+@router.post("/join")
+async def join(study: StudyName, request: Request) -> Response:
+    """Exchange a link's token, a panel's id or nothing for a cookie."""
+    site = site_of(request)
+    site.joins.check(address(request))
+    site.check_guesses(request)
+    form = await request.form()
+    token, external = str(form.get("invite") or "") or None, str(form.get("panel") or "")[:200]
+    hashed = hash_external_id(external, study, site.folder.secret) if external else None
+    consent = form.get("consent") == "yes"
+    now = site.now()
+    try:
+        person = await site.write(
+            lambda c: people.join(
+                c, study, now, token=token, external_id_hash=hashed, consent=consent
+            )
+        )
+    except Refusal as refusal:
+        if refusal.code == "token":
+            site.wrong_tokens.allows(address(request))
+        raise
+    response = RedirectResponse(f"/s/{study}/vote", 303)
+    site.give_cookie(request, response, "participant", study, {"id": person, "panel": external})
+    if form.get("lang") in LANGUAGES:
+        response.set_cookie("lang", str(form["lang"]), path=f"/s/{study}", samesite="lax")
+    return response
+
+
+@router.get("/vote", response_class=HTMLResponse)
+async def vote_page(study: StudyName, request: Request) -> Response:
+    """The page with a question: complete without scripts, quicker with them."""
+    site = site_of(request)
+    if site.cookie(request, "participant", study) is None:
+        return RedirectResponse(f"/s/{study}", 303)
+    it, turn = await _turn(site, request, study, 1)
+    words = language(request, it.config.language)
+    if not turn.questions and it.state != studies.PAUSED:
+        return RedirectResponse(f"/s/{study}/done", 303)
+    shown = await _shown(site, it.config, turn)
+    return page("vote", words, study=study, config=it.config, turn=shown, state=it.state)
+
+
+@router.get("/next")
+async def next_questions(
+    study: StudyName, request: Request, n: Annotated[int, Query(ge=1, le=4)] = 2
+) -> JSONResponse:
+    """The questions that are open for whoever asks, up to n of them."""
+    site = site_of(request)
+    it, turn = await _turn(site, request, study, n)
+    return JSONResponse({"state": it.state, **await _shown(site, it.config, turn)})
+
+
+@router.post("/answer")
+async def answer(study: StudyName, reply: Reply, request: Request) -> JSONResponse:
+    """Record an answer or a skip; sent again it is answered as before, and counts once."""
+    site, person = _who(request, study)
+    given = (study, person, reply.question, reply.order, reply.ms, site.now())
+    receipt = await site.write(lambda c: turns.answer(c, *given))
+    return JSONResponse({"seq": receipt.seq, "repeated": receipt.repeated})
+
+
+@router.post("/vote")
+async def vote(study: StudyName, request: Request) -> Response:
+    """The same from a form, for browsers without scripts."""
+    site, person = _who(request, study)
+    form = await request.form()
+    question = str(form.get("question") or "")[:64]
+    order = _order_of({key: str(value) for key, value in form.items()})
+    given = (study, person, question, order, None, site.now())
+    await site.write(lambda c: turns.answer(c, *given))
+    return RedirectResponse(f"/s/{study}/vote", 303)
+
+
+@router.post("/undo")
+async def undo(study: StudyName, which: Which, request: Request) -> JSONResponse:
+    """Take back one of the last answers."""
+    site, person = _who(request, study)
+    now = site.now()
+    await site.write(lambda c: turns.undo(c, study, person, which.question, now))
+    return JSONResponse({"undone": which.question})
+
+
+@router.post("/undo-form")
+async def undo_form(study: StudyName, request: Request) -> Response:
+    """The same from a form."""
+    site, person = _who(request, study)
+    form = await request.form()
+    question, now = str(form.get("question") or "")[:64], site.now()
+    await site.write(lambda c: turns.undo(c, study, person, question, now))
+    return RedirectResponse(f"/s/{study}/vote", 303)
+
+
+@router.get("/done", response_class=HTMLResponse)
+async def done(study: StudyName, request: Request) -> Response:
+    """Thanks, the completion code or the way back to the panel, and erasing one's data."""
+    site = site_of(request)
+    content = site.cookie(request, "participant", study)
+    if content is None:
+        return RedirectResponse(f"/s/{study}", 303)
+    it, turn = await _turn(site, request, study, 1)
+    words = language(request, it.config.language)
+    finished = turn.finished or it.state == studies.CLOSED
+    redirect = it.config.redirect.replace("{id}", quote(str(content.get("panel", "")), safe=""))
+    return page(
+        "done",
+        words,
+        study=study,
+        config=it.config,
+        finished=finished,
+        redirect=redirect if finished else "",
+    )
+
+
+@router.delete("/me")
+async def erase_me(study: StudyName, request: Request) -> JSONResponse:
+    """Remove everything that came from whoever asks."""
+    site, person = _who(request, study)
+    n = await _erase(site, study, person)
+    response = JSONResponse({"erased_events": n})
+    response.delete_cookie(f"participant_{study}", path=f"/s/{study}")
+    return response
+
+
+@router.post("/erase")
+async def erase_form(study: StudyName, request: Request) -> Response:
+    """The same from a form."""
+    site, person = _who(request, study)
+    await _erase(site, study, person)
+    it = await site.read(lambda c: studies.get(c, study))
+    words = language(request, it.config.language)
+    response = page("message", words, title="erased_title", text="erased", study=study)
+    response.delete_cookie(f"participant_{study}", path=f"/s/{study}")
+    return response
+
+
+async def _erase(site: Site, study: str, person: str) -> int:
+    now = site.now()
+    n = await site.write(lambda c: people.erase(c, study, person, now))
+    await asyncio.to_thread(site.database.scrub)
+    return n
+
+
+def _who(request: Request, study: str) -> tuple[Site, str]:
+    site = site_of(request)
+    person = site.participant(request, study)
+    site.answers.check(person)
+    return site, person
+
+
+async def _turn(site: Site, request: Request, study: str, n: int) -> tuple[Study, Turn]:
+    person, now = site.participant(request, study), site.now()
+    site.answers.check(person)
+
+    def job(conn: Connection) -> tuple[Study, Turn]:
+        return studies.get(conn, study), turns.turn(conn, study, person, n, now)
+
+    return await site.write(job)
+
+
+async def _shown(site: Site, config: Config, turn: Turn) -> dict[str, Any]:
+    """A turn as participants get it: no ids, no names, nothing about anybody else."""
+    wanted = {item for q in turn.questions if q.kind != CHECK for item in q.shown}
+    unknown = wanted - set(site.shown)
+    if unknown:
+        rows = await site.read(lambda c: studies.items_by_id(c, unknown))
+        site.shown.update({row.id: option(row.id, row.media, row.body) for row in rows})
+    return {
+        "questions": [_question(site, config, q) for q in turn.questions],
+        "done": turn.part.answers,
+        "of": config.answers_per_person,
+        "finished": turn.finished,
+        "undo": turn.undo,
+    }
+
+
+def _question(site: Site, config: Config, row: Any) -> dict[str, Any]:
+    if row.kind == CHECK:
+        number = int(row.shown[0].split("/")[1])
+        check = config.checks[number] if number < len(config.checks) else None
+        places = [int(item.split("/")[2]) for item in row.shown]
+        texts = check.options if check else tuple("–" for _ in places)
+        options = [{"kind": "text", "text": texts[k]} for k in places]
+        prompt = check.prompt if check else config.question
+        return {"id": row.id, "prompt": prompt, "form": row.form, "tie": False, "options": options}
+    return {
+        "id": row.id,
+        "prompt": config.question,
+        "form": row.form,
+        "tie": config.tie and row.form == "pair",
+        "options": [site.shown[item] for item in row.shown],
+    }
+
+
+def option(item: str, medium: str, body: str) -> dict[str, str]:
+    """What is shown of an item; its id is random and tells nothing."""
+    if medium == "text":
+        return {"kind": "text", "text": body}
+    if medium == "markdown":
+        return {"kind": "markdown", "html": as_html(body)}
+    if medium == "html":
+        return {"kind": "html", "url": f"/media/page/{item}"}
+    return {"kind": medium, "url": f"/media/{body}"}
+
+
+def _order_of(form: dict[str, str]) -> list[list[int]] | None:
+    """The answer that a form holds."""
+    choice = form.get("choice", "")
+    if choice == "skip":
+        return None
+    places = {key: value for key, value in form.items() if key.startswith("place-")}
+    try:
+        if choice == "tie":
+            return [[0, 1]]
+        if choice == "order":
+            by_place = {int(value): int(key[6:]) for key, value in places.items()}
+            if len(by_place) < len(places):
+                raise Refusal("bad", "two have the same place: go back and give each its own")
+            return [[by_place[place]] for place in sorted(by_place)]
+        first, n = int(choice), int(form.get("n", "2"))
+    except Refusal:
+        raise
+    except ValueError:
+        raise Refusal("bad", "nothing was chosen: go back and choose one") from None
+    return [[first], [place for place in range(min(n, LARGEST_SET)) if place != first]]

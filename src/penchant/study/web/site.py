@@ -1,0 +1,123 @@
+"""What every route needs: the folder, the database, who is asking, how often."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+from sqlalchemy import Connection
+
+from penchant.study.folder import Folder
+from penchant.study.refusals import Refusal
+from penchant.study.store import Database, studies
+from penchant.study.web.pages import language_for
+from penchant.study.web.safety import Rate
+
+T = TypeVar("T")
+SESSION_SECONDS = 90 * 86_400
+
+
+@dataclass
+class Site:
+    """One web process of a study."""
+
+    folder: Folder
+    database: Database
+    now: Callable[[], float] = time.time
+    # a class behind one address joins within a minute; a person answers a few times a second
+    joins: Rate = field(default_factory=lambda: Rate(300, 5.0))
+    answers: Rate = field(default_factory=lambda: Rate(60, 10.0))
+    wrong_tokens: Rate = field(default_factory=lambda: Rate(20, 0.1))
+    owners: Rate = field(default_factory=lambda: Rate(200, 20.0))
+    shown: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    async def write(self, job: Callable[[Connection], T]) -> T:
+        """Hand a job to the writer and wait for its commit, without holding a thread."""
+        return await asyncio.wrap_future(self.database.submit(job))
+
+    async def read(self, job: Callable[[Connection], T]) -> T:
+        """Run a job that only looks, in a thread."""
+        return await asyncio.to_thread(self.database.read, job)
+
+    def signer(self, role: str) -> URLSafeTimedSerializer:
+        """Signs the cookies of a role."""
+        return URLSafeTimedSerializer(self.folder.secret, salt=f"penchant-study-{role}")
+
+    def give_cookie(
+        self, request: Request, response: Response, role: str, study: str, content: Any
+    ) -> None:
+        """Let a browser remember who it is; scripts cannot read it, other sites cannot send it."""
+        response.set_cookie(
+            f"{role}_{study}",
+            self.signer(role).dumps({"study": study, **content}),
+            max_age=SESSION_SECONDS,
+            path=f"/s/{study}" if role == "participant" else "/",
+            httponly=True,
+            samesite="lax",
+            secure=request.url.scheme == "https",
+        )
+
+    def cookie(self, request: Request, role: str, study: str) -> dict[str, Any] | None:
+        """What a cookie says, if we signed it for this study."""
+        raw = request.cookies.get(f"{role}_{study}")
+        if raw is None:
+            return None
+        try:
+            content: dict[str, Any] = self.signer(role).loads(raw, max_age=SESSION_SECONDS)
+        except BadSignature:
+            return None
+        return content if content.get("study") == study else None
+
+    def participant(self, request: Request, study: str) -> str:
+        """The participant who asks, or a refusal."""
+        content = self.cookie(request, "participant", study)
+        if content is None:
+            raise Refusal("forbidden", "you are not taking part in this study: open its link again")
+        return str(content["id"])
+
+    async def require_owner(self, request: Request, study: str) -> None:
+        """Refuse everybody but the owner: a token, or a cookie whose invite still stands."""
+        self.owners.check(address(request))
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        now = self.now()
+        if kind.lower() == "bearer":
+            self.check_guesses(request)
+            try:
+                await self.read(lambda c: studies.find_invite(c, study, token, "owner", now))
+            except Refusal:
+                self.wrong_tokens.allows(address(request))
+                raise
+            return
+        content = self.cookie(request, "owner", study)
+        invite = None
+        if content is not None:
+            invite = await self.read(lambda c: studies.get_invite(c, study, content["id"], now))
+        if invite is None:
+            raise Refusal("forbidden", "this is for the owner of the study: open the owner's link")
+
+    def check_guesses(self, request: Request) -> None:
+        """Refuse addresses that guessed too many tokens."""
+        rate = self.wrong_tokens
+        left, at = rate.left.get(address(request), (rate.burst, 0.0))
+        if left + (rate.clock() - at) * rate.per_second < 1.0:
+            raise Refusal("busy", "too many wrong links from your address: wait some minutes")
+
+
+def site_of(request: Request) -> Site:
+    """The site that a request came to."""
+    site: Site = request.app.state.site
+    return site
+
+
+def address(request: Request) -> str:
+    """Where a request came from; proxies are believed only as far as the server was told to."""
+    return request.client.host if request.client else "unknown"
+
+
+def language(request: Request, fixed: str) -> str:
+    """The language for whoever asks."""
+    wanted = request.query_params.get("lang") or request.cookies.get("lang")
+    return language_for(wanted, request.headers.get("accept-language"), fixed)

@@ -1,0 +1,255 @@
+"""The model process: events in, prepared questions and snapshots out, never inside a request."""
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from threading import Event as Flag
+from typing import Any
+
+from penchant.study import quality
+from penchant.study.asking import Chooser, Choosers, top_up
+from penchant.study.events import ERASE
+from penchant.study.learner import Learner, learned_from_file
+from penchant.study.store import Database, learning, studies
+from penchant.study.store.learning import Queue, Snapshot
+from penchant.study.store.studies import CLOSED, RUNNING, Study
+
+LARGEST_STOCK = 80
+BATCH = 40
+FUTURES = 10
+IDLE_SECONDS = 0.1
+SNAPSHOT_SECONDS = 0.7
+IMAGINE_SECONDS = 2.0
+
+
+@dataclass
+class Futures:
+    """Imagined futures of one state of a study, gathered one at a time."""
+
+    seq: int = 0
+    lengths: tuple[int | None, ...] = ()
+
+    def to_json(self) -> dict[str, Any] | None:
+        """How many more answers: 10 %, median, 90 %; None: beyond the horizon."""
+        if len(self.lengths) < FUTURES:
+            return None
+        ordered = sorted(self.lengths, key=lambda n: float("inf") if n is None else n)
+        return {"seq": self.seq, "low": ordered[0], "median": ordered[4], "high": ordered[8]}
+
+
+class Worker:
+    """The model of one study, kept up with its events.
+
+    A step does one round of work. now: the clock of leases.
+    """
+
+    def __init__(self, database: Database, study: str, now: Callable[[], float] = time.time):
+        self.database, self.study, self.now = database, study, now
+        self.snapshot_seq = -1
+        self.snapshot_due = 0.0
+        self.imagine_due = 0.0
+        self.recover()
+
+    def recover(self) -> None:
+        """Begin from the last snapshot, or from the first event where there is none to use."""
+        self.file: tuple[int, bytes] | None = None
+        self.futures, self.planned = Futures(), Futures()
+
+        def job(conn: Any) -> tuple[Any, ...]:
+            return (
+                studies.get(conn, self.study),
+                studies.items_of(conn, self.study),
+                studies.events_after(conn, self.study),
+                learning.last_snapshot(conn, self.study),
+            )
+
+        it, items, events, snapshot = self.database.read(job)
+        learned = (
+            None if snapshot is None else learned_from_file(snapshot.model, snapshot.learned_at)
+        )
+        self.learner = Learner.from_snapshot(
+            it.config,
+            {row.id: row.features for row in items},
+            events,
+            learned,
+            0 if snapshot is None else snapshot.seq,
+        )
+
+    def step(self) -> bool:
+        """Catch up, prepare questions, write down what is known; whether there was anything."""
+        it = self.database.read(lambda conn: studies.get(conn, self.study))
+        news = self._catch_up(it)
+        made = self._prepare(it) if it.state == RUNNING else 0
+        # while there is nothing better to do, and in a study that never rests now and then
+        may_imagine = not (news or made) or time.monotonic() >= self.imagine_due
+        imagined = may_imagine and self._imagine()
+        saved = self._save(it)
+        return bool(news or made or imagined or saved)
+
+    def _catch_up(self, it: Study) -> bool:
+        learner = self.learner
+        seq = learner.record.seq
+        if it.config != learner.config:
+            learner.config = it.config
+            self.snapshot_seq = -1
+        if it.seq == seq:
+            return False
+        events = self.database.read(lambda conn: studies.events_after(conn, self.study, seq))
+        if any(event.kind == ERASE for event in events):
+            self.recover()  # what was learned may rest on answers that never were
+            return True
+        if any(event.kind == "add_item" for event in events):
+            items = self.database.read(lambda conn: studies.items_of(conn, self.study))
+            learner.features = {row.id: row.features for row in items}
+        learner.advance(events)
+        return True
+
+    def _prepare(self, it: Study) -> int:
+        now = self.now()
+
+        def look(conn: Any) -> tuple[Queue, dict[str, set[str]]]:
+            queue = learning.queue_of(conn, self.study, it.config, now)
+            short = [p for p, n in queue.prepared.items() if n < it.config.ahead]
+            return queue, learning.asked_pairs(conn, short)
+
+        queue, asked = self.database.read(look)
+        stock = stock_for(len(self.learner.record.active()))
+        if not asked and queue.stock >= stock:
+            return 0
+        choosers = self._choosers(queue, list(asked))
+        made = top_up(choosers, self.learner.record, queue, asked, stock)
+        if not made:
+            return 0
+        version = self.learner.record.seq
+
+        self.database.write(lambda conn: learning.drop_unwanted(conn, self.study, now))
+        # a few at a time: people's answers wait while this process writes
+        for start in range(0, len(made), BATCH):
+            some = made[start : start + BATCH]
+            self.database.write(
+                partial(
+                    learning.prepare, study=self.study, questions=some, version=version, now=now
+                )
+            )
+        return len(made)
+
+    def _choosers(self, queue: Queue, people: list[str]) -> Choosers:
+        learner, seq = self.learner, self.learner.record.seq
+        config, items = learner.config, learner.record.active()
+        everybody = Chooser(learner.belief(), items, config, queue.pending, seq)
+        personal = {}
+        if config.model == "personal" and learner.model is not None:
+            personal = {
+                person: Chooser(learner.belief(person), items, config, queue.pending, seq)
+                for person in people
+            }
+        return Choosers(config, everybody, personal)
+
+    def _imagine(self) -> bool:
+        """One more imagined future, if there is anything new to imagine."""
+        self.imagine_due = time.monotonic() + IMAGINE_SECONDS
+        seq = self.learner.record.seq
+        if self.learner.model is None or self.planned.seq == seq:
+            return False
+        if self.futures.seq != seq and self.futures.lengths:
+            # a busy study moves on all the time: futures of nearly the same state will do
+            self.futures = Futures(seq, self.futures.lengths)
+        lengths = (*self.futures.lengths, self.learner.one_future(len(self.futures.lengths)))
+        self.futures = Futures(seq, lengths)
+        if len(lengths) == FUTURES:
+            self.planned, self.futures = self.futures, Futures()
+            self.snapshot_seq = -1
+        return True
+
+    def _save(self, it: Study) -> bool:
+        seq = self.learner.record.seq
+        if seq == self.snapshot_seq or time.monotonic() < self.snapshot_due:
+            return False
+        begun = time.monotonic()
+        summary = self.summary()
+        at = self.learner.learned.at
+        if self.file is None or self.file[0] != at:
+            self.file = (at, self.learner.model_file())
+        content = Snapshot(seq, at, self.file[1], summary)
+
+        def job(conn: Any) -> None:
+            if learning.save_snapshot(conn, self.study, content, self.now()):
+                enough = (summary["stop"] or {}).get("stop", False)
+                if enough and it.config.close_when_enough and it.state == RUNNING:
+                    studies.set_state(conn, self.study, CLOSED, self.now())
+
+        self.database.write(job)
+        self.snapshot_seq = seq
+        took = time.monotonic() - begun
+        # a big study's summary takes its time: never more than a fifth of all
+        self.snapshot_due = begun + max(SNAPSHOT_SECONDS, 5.0 * took)
+        return True
+
+    def summary(self) -> dict[str, Any]:
+        """What is known, for the owner's page."""
+        learner = self.learner
+        answers = list(learner.record.answers.values())
+        skips = [event.participant for event in learner.record.skipped.values()]
+        verdict = learner.verdict()
+        return {
+            "seq": learner.record.seq,
+            "answers": len(answers),
+            "ranking": learner.ranking(),
+            "stop": None if verdict is None else _verdict(verdict),
+            "left": self.planned.to_json(),
+            "calibration": quality.calibration(answers),
+            "raters": quality.raters(answers, skips, learner.config),
+            "learned_at": learner.learned.at,
+        }
+
+
+def stock_for(n_items: int) -> int:
+    """How many questions are kept for whoever comes next: few where there are few pairs.
+
+    >>> stock_for(8), stock_for(12), stock_for(200)
+    (7, 16, 80)
+    """
+    return min(LARGEST_STOCK, max(5, n_items * (n_items - 1) // 8))
+
+
+def _verdict(verdict: Any) -> dict[str, Any]:
+    return {
+        "stop": bool(verdict.stop),
+        "value": float(verdict.value),
+        "target": float(verdict.target),
+        "reason": verdict.reason,
+    }
+
+
+def work(database: Database, stop: Flag | None = None) -> None:
+    """Keep every study of a database up, until told to stop."""
+    stop = stop or _on_signals()
+    workers: dict[str, Worker] = {}
+    while not stop.is_set():
+        busy = False
+        for study in database.read(studies.names):
+            if study not in workers:
+                workers[study] = Worker(database, study)
+            busy = workers[study].step() or busy
+        if not busy:
+            stop.wait(IDLE_SECONDS)
+
+
+def _on_signals() -> Flag:
+    flag = Flag()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: flag.set())
+    return flag
+
+
+def replayed(database: Database, study: str) -> Learner:
+    """What a replay of all events, without any snapshot, says."""
+
+    def job(conn: Any) -> tuple[Any, ...]:
+        it, items = studies.get(conn, study), studies.items_of(conn, study)
+        return it, items, studies.events_after(conn, study)
+
+    it, items, events = database.read(job)
+    return Learner.from_snapshot(it.config, {row.id: row.features for row in items}, events)

@@ -1,0 +1,293 @@
+"""What people do in a browser: keys, fingers, no scripts, no connection, two tabs."""
+
+import re
+import struct
+import time
+import zlib
+
+import pytest
+
+from penchant.study import media
+from penchant.study.store.studies import NewItem
+
+PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture
+def visit(chromium):
+    """Opens pages in browsers of their own; any script error fails the test."""
+    contexts, errors = [], []
+
+    def open_page(address, **options):
+        context = chromium.new_context(**options)
+        context.set_default_timeout(15_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on(
+            "console",
+            lambda m: errors.append(m.text) if "Content Security Policy" in m.text else None,
+        )
+        page.goto(address)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+def until(condition, seconds=15.0):
+    """Wait until something holds; the page's own policy forbids to wait inside of it."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, "it never came to pass"
+        time.sleep(0.03)
+
+
+def text(page, selector):
+    found = page.locator(selector)
+    return found.first.text_content() if found.count() else None
+
+
+def start(page):
+    page.click("button.primary")
+    ready(page)
+
+
+def ready(page):
+    """The script has taken over."""
+    until(lambda: text(page, "#keys"))
+
+
+def shown(page):
+    return page.locator(".option .body").all_inner_texts()
+
+
+def wait_for_count(page, words):
+    until(lambda: text(page, "#count") == words)
+
+
+def press(page, key):
+    before = shown(page)
+    page.keyboard.press(key)
+    until(lambda: shown(page) not in (before, []))
+    return before
+
+
+def settled(live, n):
+    """The answers in the database, once there are n."""
+    ends = time.monotonic() + 10
+    while len(live.answers()) != n and time.monotonic() < ends:
+        time.sleep(0.1)
+    return live.answers()
+
+
+def test_voting_by_keyboard_with_undo_and_to_the_end(serve, visit):
+    live = serve(answers_per_person=4, completion_code="TEA-42")
+    page = visit(live.link)
+    start(page)
+    first = press(page, "ArrowLeft")
+    wait_for_count(page, "1 of 4")
+    press(page, "z")
+    wait_for_count(page, "0 of 4")
+    assert shown(page) == first
+    press(page, "ArrowRight")
+    press(page, "ArrowUp")
+    press(page, "s")
+    wait_for_count(page, "2 of 4")
+    press(page, "ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url(re.compile("/done$"))
+    assert "TEA-42" in page.inner_text("main")
+    assert settled(live, 4)[:2] == [((1,), (0,)), ((0, 1),)]
+
+
+def test_voting_by_touch_on_a_small_phone(serve, visit):
+    live = serve(answers_per_person=2)
+    page = visit(live.link, **PHONE)
+    start(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.locator(".option").nth(1).tap()
+    wait_for_count(page, "1 of 2")
+    page.locator(".option").nth(0).tap()
+    page.wait_for_url(re.compile("/done$"))
+    assert settled(live, 2) == [((1,), (0,)), ((0,), (1,))]
+
+
+def test_voting_without_scripts(serve, visit):
+    live = serve(answers_per_person=2)
+    page = visit(live.link, java_script_enabled=False)
+    page.click("button.primary")
+    page.locator(".choose").nth(1).click()
+    page.click("text=Undo")
+    page.locator(".choose").nth(0).click()
+    assert "1 of 2" in page.inner_text("header")
+    page.click("text=Equally good")
+    assert page.url.endswith("/done")
+    assert settled(live, 2) == [((0,), (1,)), ((0, 1),)]
+
+
+def test_a_lost_connection_loses_and_doubles_nothing(serve, visit):
+    live = serve(answers_per_person=None)
+    page = visit(live.link)
+    start(page)
+    page.wait_for_timeout(500)
+    page.context.set_offline(True)
+    page.keyboard.press("ArrowLeft")
+    until(lambda: "connection" in text(page, "#status"))
+    page.context.set_offline(False)
+    wait_for_count(page, "1 answered")
+    until(lambda: "connection" not in text(page, "#status"))
+    assert len(settled(live, 1)) == 1
+
+
+def test_an_answer_whose_acknowledgement_was_lost_counts_once(serve, visit):
+    live = serve(answers_per_person=None)
+    page = visit(live.link)
+    start(page)
+    seen = []
+
+    def swallow(route):
+        seen.append(route.fetch().status)  # the server has it, the browser never hears
+        route.abort() if len(seen) < 3 else route.continue_()
+
+    page.route("**/answer", swallow)
+    page.keyboard.press("ArrowRight")
+    for _ in range(200):
+        page.wait_for_timeout(50)  # lets the route be served, which a plain sleep does not
+        if len(seen) == 3:
+            break
+    assert seen == [200, 200, 200]
+    assert len(settled(live, 1)) == 1
+
+
+def test_two_tabs_and_reloads(serve, visit):
+    live = serve(answers_per_person=None)
+    one = visit(live.link)
+    start(one)
+    two = one.context.new_page()
+    two.goto(live.link)
+    two.wait_for_selector(".option")
+    assert shown(one) == shown(two)
+    one.reload()
+    one.wait_for_selector(".option")
+    assert shown(one) == shown(two)
+    for page in (one, two):
+        ready(page)
+        page.keyboard.press("ArrowLeft")
+    for page in (one, two):
+        page.reload()
+        wait_for_count(page, "1 answered")
+    assert len(settled(live, 1)) == 1
+
+
+def picture(red, green, blue, side=8):
+    """A small PNG of one colour."""
+
+    def chunk(kind, content):
+        check = struct.pack(">I", zlib.crc32(kind + content))
+        return struct.pack(">I", len(content)) + kind + content + check
+
+    rows = b"".join(b"\0" + bytes((red, green, blue)) * side for _ in range(side))
+    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def test_ranking_pictures_by_key_and_by_tap(serve, visit):
+    def items(folder):
+        return [
+            NewItem(
+                f"colour {k}",
+                "image",
+                media.store(folder.media, picture(50 * k, 99, 99), ".png", "image", "it"),
+            )
+            for k in range(5)
+        ]
+
+    live = serve(items, format="rank", size=4, answers_per_person=2)
+    page = visit(live.link, **PHONE)
+    start(page)
+    assert page.locator("img").count() == 4
+    assert page.evaluate("document.images[0].naturalWidth") == 8
+    for key in "312":
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    wait_for_count(page, "1 of 2")
+    for place in (3, 0, 1):
+        page.locator(".option").nth(place).tap()
+    page.tap("text=Send this order")
+    page.wait_for_url(re.compile("/done$"))
+    assert settled(live, 2) == [((2,), (0,), (1,), (3,)), ((3,), (0,), (1,), (2,))]
+
+
+def test_owners_html_runs_nothing(serve, visit):
+    html = "<p>hello</p><script>top.document.title = 'owned'</script>"
+    live = serve(lambda folder: [NewItem(n, "html", html) for n in "abc"], answers_per_person=1)
+    page = visit(live.link)
+    start(page)
+    frame = page.frame_locator("iframe").first
+    assert frame.locator("p").inner_text() == "hello"
+    assert page.title() != "owned"
+
+
+def test_the_owners_page_follows_a_vote_within_two_seconds(serve, visit):
+    live = serve(answers_per_person=None)
+    owner = visit(live.owner_link)
+    owner.click("button.primary")
+    until(lambda: text(owner, ".tile strong") == "0")
+    page = visit(live.link)
+    start(page)
+    press(page, "ArrowLeft")
+    settled(live, 1)
+    begun = time.monotonic()
+    until(lambda: text(owner, ".tile strong") == "1")
+    assert time.monotonic() - begun < 2.0
+    owner.wait_for_selector("#ranking tbody tr")
+    owner.click("text=Pause")
+    until(lambda: text(owner, "#state") == "paused")
+    owner.fill("#add input", "punch")
+    owner.click("text=Add >> nth=-1")
+    owner.click("text=Run")
+    owner.click("text=Make")
+    until(lambda: "invite=" in text(owner, "#invites"))
+    until(lambda: text(owner, "#state") == "running")
+
+
+def test_no_page_has_a_serious_fault_of_accessibility_or_weighs_much(serve, visit, axe):
+    live = serve(consent="We store **your answers**.", answers_per_person=3, completion_code="X")
+    weights = {}
+
+    def check(page, name):
+        # the page's own policy forbids code from elsewhere: the checker comes in past it
+        page.context.new_cdp_session(page).send("Page.setBypassCSP", {"enabled": True})
+        page.evaluate(axe)
+        found = page.evaluate("axe.run()")["violations"]
+        serious = [v["id"] for v in found if v["impact"] in ("serious", "critical")]
+        assert serious == [], name
+        weights[name] = page.evaluate(
+            "performance.getEntriesByType('navigation').concat("
+            "performance.getEntriesByType('resource').filter(e => !e.name.includes('/media/')))"
+            ".reduce((sum, e) => sum + e.encodedBodySize, 0)"
+        )
+
+    for scheme in ("light", "dark"):
+        page = visit(live.link, color_scheme=scheme)
+        check(page, "welcome")
+        page.check("input[type=checkbox]")
+        start(page)
+        check(page, "vote")
+        for _ in range(3):
+            page.keyboard.press("ArrowLeft")
+            page.wait_for_timeout(300)
+        page.goto(f"{live.link}/done")
+        check(page, "done")
+        page.goto(live.owner_link)
+        check(page, "login")
+        page.click("button.primary")
+        page.wait_for_selector("#ranking tbody tr")
+        check(page, "dashboard")
+        page.goto(f"{live.address}/s/nothing")
+        check(page, "refusal")
+    assert max(weights.values()) < 60_000, weights

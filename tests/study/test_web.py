@@ -1,0 +1,720 @@
+"""The web side: what participants and owners can do, and what nobody can."""
+
+import io
+import re
+from html.parser import HTMLParser
+
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+
+import penchant as pc
+from penchant.study import exchange
+from penchant.study.config import Config
+from penchant.study.folder import Folder
+from penchant.study.store import studies
+from penchant.study.store.studies import NewItem
+from penchant.study.web import pages, safety
+from penchant.study.web.app import create_app
+from penchant.study.worker import Worker
+
+SAME = {"sec-fetch-site": "same-origin"}
+NAMES = ("tea", "milk", "water", "juice", "cocoa")
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
+
+
+class Clock:
+    """Time that stands still until it is moved."""
+
+    def __init__(self):
+        self.time = 1_000_000.0
+
+    def __call__(self):
+        return self.time
+
+
+class Served:
+    """A study behind its web application."""
+
+    def __init__(self, path, items=None, **settings):
+        self.folder = Folder.create(path / "drinks", "drinks", None)
+        self.clock = Clock()
+        self.app = create_app(self.folder, self.clock)
+        self.database = self.app.state.site.database
+        config = Config.from_json({"question": "Which would you rather drink?"} | settings)
+        new = items or [NewItem(name) for name in NAMES]
+        self.database.write(lambda c: studies.create(c, "drinks", config, new, 1.0))
+        self.key = self.database.write(
+            lambda c: studies.create_invite(c, "drinks", 1.0, "owner", "", None)
+        )
+        self.owner = {"Authorization": f"Bearer {self.key}"}
+
+    def browser(self, base_url="http://127.0.0.1", **options):
+        return TestClient(self.app, base_url=base_url, headers=SAME, **options)
+
+    def participant(self, **form):
+        browser = self.browser()
+        assert browser.post("/s/drinks/join", data=form).status_code == 200
+        return browser
+
+    def step(self):
+        worker = Worker(self.database, "drinks", self.clock)
+        worker.step()
+        return worker
+
+
+@pytest.fixture
+def serve(tmp_path):
+    made = []
+
+    def make(**settings):
+        made.append(Served(tmp_path, **settings))
+        return made[-1]
+
+    yield make
+    for served in made:
+        served.database.close()
+
+
+def take(browser, n=2):
+    return browser.get(f"/s/drinks/next?n={n}").json()
+
+
+def reply(browser, question, order=((0,), (1,)), **more):
+    body = {"question": question["id"], "order": order, "ms": 1200} | more
+    return browser.post("/s/drinks/answer", json=body)
+
+
+# ---- participants
+
+
+def test_a_vote_from_the_link_to_the_thanks(serve):
+    served = serve(answers_per_person=3, completion_code="C0DE", thanks="**Great.**")
+    browser = served.browser()
+    page = browser.get("/")
+    assert page.url.path == "/s/drinks"
+    assert "Which would you rather drink?" in page.text
+    page = browser.post("/s/drinks/join", data={})
+    assert page.url.path == "/s/drinks/vote"
+    for done in range(3):
+        turn = take(browser, n=2)
+        assert turn["done"] == done
+        assert len(turn["questions"]) == min(2, 3 - done)
+        assert reply(browser, turn["questions"][0]).json()["repeated"] is False
+    assert take(browser)["finished"]
+    page = browser.get("/s/drinks/vote")
+    assert page.url.path == "/s/drinks/done"
+    assert "C0DE" in page.text
+    assert "<strong>Great.</strong>" in page.text
+
+
+def test_everything_works_without_scripts(serve):
+    served = serve(answers_per_person=4)
+    browser = served.participant()
+    for choice in ("0", "tie", "skip"):
+        page = browser.get("/s/drinks/vote").text
+        question = re.search(r'name="question" value="([^"]+)"', page)[1]
+        sent = {"question": question, "n": "2", "choice": choice}
+        assert browser.post("/s/drinks/vote", data=sent).url.path == "/s/drinks/vote"
+    page = browser.get("/s/drinks/vote").text
+    assert "2 of 4" in page
+    undo = re.search(r'undo-form".*?value="([^"]+)"', page, re.DOTALL)[1]
+    page = browser.post("/s/drinks/undo-form", data={"question": undo}).text
+    assert f'name="question" value="{undo}"' in page
+    record = served.step().learner.record
+    assert [a.order for a in record.answers.values()] == [((0,), (1,)), ((0, 1),)]
+    assert not record.skipped
+
+
+def test_ranking_without_scripts(serve):
+    served = serve(format="rank", size=3)
+    browser = served.participant()
+    page = browser.get("/s/drinks/vote").text
+    question = re.search(r'name="question" value="([^"]+)"', page)[1]
+    sent = {"question": question, "choice": "order", "place-0": "3", "place-1": "1"}
+    double = browser.post("/s/drinks/vote", data=sent | {"place-2": "1"}, headers=HTML)
+    assert double.status_code == 422
+    assert "the same place" in double.text
+    browser.post("/s/drinks/vote", data=sent | {"place-2": "2"})
+    assert [a.order for a in served.step().learner.record.answers.values()] == [((1,), (2,), (0,))]
+
+
+HTML = {"accept": "text/html"}
+
+
+def test_reloads_and_second_tabs_get_the_same_questions_and_retries_count_once(serve):
+    browser = serve().participant()
+    first, again = take(browser), take(browser)
+    assert first == again
+    question = first["questions"][0]
+    seq = reply(browser, question).json()["seq"]
+    for order in ([[0], [1]], [[1], [0]], None):
+        assert reply(browser, question, order).json() == {"seq": seq, "repeated": True}
+    assert take(browser)["done"] == 1
+
+
+def test_undo_brings_the_question_back_first(serve):
+    browser = serve().participant()
+    one = take(browser)["questions"][0]
+    reply(browser, one)
+    two = take(browser)
+    assert two["undo"] == one["id"]
+    for _ in range(2):  # a retry changes nothing
+        assert browser.post("/s/drinks/undo", json={"question": one["id"]}).status_code == 200
+    back = take(browser)
+    assert back["questions"][0] == one
+    assert back["questions"][1] == two["questions"][0]
+    assert (back["done"], back["undo"]) == (0, None)
+
+
+def test_consent_is_asked_for_and_needed(serve):
+    browser = serve(consent="I *agree*.").browser()
+    assert "I <em>agree</em>." in browser.get("/s/drinks").text
+    refused = browser.post("/s/drinks/join", data={}, headers=HTML)
+    assert refused.status_code == 422
+    assert "consent" in refused.text
+    assert browser.post("/s/drinks/join", data={"consent": "yes"}).url.path == "/s/drinks/vote"
+
+
+def test_panels_bring_an_id_and_get_it_back(serve, tmp_path):
+    served = serve(answers_per_person=1, redirect="https://panel.example/back?pid={id}&cc=1")
+    page = served.browser().get("/s/drinks?PROLIFIC_PID=5f%26abc")
+    assert 'name="panel" value="5f&amp;abc"' in page.text
+    browser = served.participant(panel="5f&abc")
+    reply(browser, take(browser)["questions"][0])
+    assert "https://panel.example/back?pid=5f%26abc&amp;cc=1" in browser.get("/s/drinks/done").text
+    again = served.participant(panel="5f&abc")
+    assert take(again)["finished"]  # the same person
+    served.database.scrub()
+    for file in (tmp_path / "drinks").glob("study.db*"):
+        assert b"5f&abc" not in file.read_bytes()
+
+
+def test_invites_are_exchanged_by_post_and_looking_changes_nothing(serve):
+    served = serve(open_link=False)
+    made = (
+        served.browser()
+        .post("/api/studies/drinks/invites", json={"n": 1}, headers=served.owner)
+        .json()
+    )
+    path = made["paths"][0]
+    browser = served.browser()
+    for _ in range(3):  # mail scanners follow links
+        page = browser.get(path)
+        assert not browser.cookies
+        assert "set-cookie" not in page.headers
+    token = path.split("=")[1]
+    assert browser.post("/s/drinks/join", data={"invite": token}).url.path == "/s/drinks/vote"
+    late = served.browser().post("/s/drinks/join", data={"invite": token}, headers=HTML)
+    assert late.status_code == 403
+    assert "used already" in late.text
+
+
+def test_paused_and_closed_studies_say_so_and_lose_nothing(serve):
+    served = serve()
+    browser = served.participant()
+    question = take(browser)["questions"][0]
+    for state, status in (("paused", "paused"), ("closed", "closed")):
+        served.database.write(lambda c, s=state: studies.set_state(c, "drinks", s, 1.0))
+        assert take(browser)["questions"] == []
+        assert status in served.browser().get("/s/drinks").text
+        late = served.browser().post("/s/drinks/join", data={})
+        assert (late.status_code, late.json()["error"]) == (409, state)
+    assert reply(browser, question).status_code == 200
+    assert browser.get("/s/drinks/vote").url.path == "/s/drinks/done"
+
+
+def test_time_limits(serve):
+    served = serve(minutes_per_person=5)
+    browser = served.participant()
+    assert take(browser)["questions"]
+    served.clock.time += 301
+    assert take(browser)["finished"]
+
+
+def test_a_clock_that_jumps_strands_nobody(serve):
+    served = serve()
+    browser = served.participant()
+    question = take(browser)["questions"][0]
+    for jump in (-10_000.0, 1e6):
+        served.clock.time += jump
+        assert take(browser)["questions"][0] == question
+    assert reply(browser, question).status_code == 200
+
+
+def test_erasing_oneself(serve):
+    served = serve()
+    browser = served.participant()
+    reply(browser, take(browser)["questions"][0])
+    assert browser.delete("/s/drinks/me").json() == {"erased_events": 1}
+    assert browser.get("/s/drinks/next").status_code == 403
+    other = served.participant()
+    page = other.post("/s/drinks/erase")
+    assert "has been removed" in page.text
+    listed = served.browser().get("/api/studies/drinks/participants", headers=served.owner)
+    assert listed.json() == []
+
+
+def test_languages(serve):
+    assert pages.strings("de").keys() == pages.strings("en").keys()
+    for key, english in pages.strings("en").items():
+        assert set(re.findall(r"\{\w+\}", english)) == set(
+            re.findall(r"\{\w+\}", pages.strings("de")[key])
+        ), key
+    browser = serve().browser()
+    assert "Beginnen" in browser.get("/s/drinks", headers={"accept-language": "de-AT"}).text
+    assert "Beginnen" in browser.get("/s/drinks?lang=de").text
+    assert 'lang="en"' in browser.get("/s/drinks", headers={"accept-language": "xx"}).text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"order": [[0, 1], []]},
+        {"order": [[5], [1]]},
+        {"order": "left"},
+        {"order": [[0], [1]], "ms": -1},
+        {"order": [[0], [1]], "ms": 1e300},
+        {"order": [[0] * 9] * 9},
+        {"order": [[10**30], [1]]},
+        {"question": "x" * 100_0},
+        {"question": None},
+    ],
+)
+def test_answers_that_are_none(serve, body):
+    browser = serve().participant()
+    question = take(browser)["questions"][0]["id"]
+    got = browser.post("/s/drinks/answer", json={"question": question, "order": [[0], [1]]} | body)
+    assert got.status_code == 422
+    assert take(browser)["done"] == 0
+
+
+def test_questions_of_others_and_unknown_ones(serve):
+    served = serve()
+    one, two = served.participant(), served.participant()
+    question = take(one)["questions"][0]
+    assert reply(two, question).status_code == 404
+    assert reply(two, {"id": "none"}).status_code == 404
+    assert reply(served.browser(), question).status_code == 403
+
+
+# ---- what participants must not learn
+
+
+def test_nothing_but_what_is_shown_reaches_participants(serve):
+    items = [NewItem(f"secret name {k}", "markdown", f"shown *{k}*") for k in range(5)]
+    served = serve(items=items)
+    browser = served.participant()
+    for _ in range(4):
+        reply(browser, take(browser)["questions"][0])
+        served.step()
+    turn = take(browser)
+    assert set(turn) == {"state", "questions", "done", "of", "finished", "undo"}
+    assert set(turn["questions"][0]) == {"id", "prompt", "form", "tie", "options"}
+    assert set(turn["questions"][0]["options"][0]) == {"kind", "html"}
+    texts = [str(turn), *(browser.get(f"/s/drinks{p}").text for p in ("/vote", "/done", ""))]
+    ids = [row.id for row in served.database.read(lambda c: studies.items_of(c, "drinks"))]
+    hidden = ["secret name", "rank", "utility", "p_before", "model_version", *ids]
+    for text in texts:
+        text = re.sub(r'<script type="application/json".*?</script>', "", text, flags=re.DOTALL)
+        assert [word for word in hidden if word in text] == []
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "<script>alert(1)</script>",
+        "[x](javascript:alert(1))",
+        "![x](https://elsewhere.example/pixel)",
+        '<img src=x onerror="alert(1)">',
+        "<a href='https://elsewhere.example'>x</a>",
+        "```html\n<iframe src=x>\n```",
+        "<style>*{display:none}</style>",
+    ],
+)
+def test_markdown_becomes_harmless(markdown):
+    html = pages.as_html(markdown)
+    tags = set(re.findall(r"<\s*/?\s*([a-z0-9]+)", html))
+    assert tags <= pages.TAGS
+    assert not re.search(r"<[^>]+(href|src|on\w+|style)\s*=", html)
+
+
+def test_html_of_owners_is_sandboxed(serve):
+    served = serve(items=[NewItem(n, "html", f"<script>{n}</script>") for n in ("a", "b")])
+    browser = served.participant()
+    option = take(browser)["questions"][0]["options"][0]
+    assert option["kind"] == "html"
+    got = browser.get(option["url"])
+    policy = got.headers["content-security-policy"]
+    assert policy.startswith("sandbox;")
+    assert "allow-scripts" not in policy
+    assert "default-src 'none'" in policy
+    assert "<iframe sandbox title" in browser.get("/s/drinks/vote").text
+
+
+# ---- safety
+
+
+class Inline(HTMLParser):
+    """Finds code and style inside a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attributes):
+        names = dict(attributes)
+        inert = names.get("type") == "application/json"
+        if tag == "style" or (tag == "script" and "src" not in names and not inert):
+            self.found.append(tag)
+        self.found += [name for name in names if name.startswith("on") or name == "style"]
+
+
+def test_headers_are_strict_and_pages_hold_no_inline_code(serve):
+    served = serve(consent="x")
+    browser = served.participant(consent="yes")
+    browser.post("/o/drinks/login", data={"key": served.key})
+    stranger = served.browser()
+    seen = [stranger.get("/s/drinks"), browser.get("/s/drinks/vote"), browser.get("/s/drinks/done")]
+    seen += [browser.get("/o/drinks"), browser.get("/o/drinks?key=x"), browser.get("/nowhere")]
+    seen += [stranger.get("/s/none", headers=HTML), browser.get("/s/drinks/next")]
+    for got in seen:
+        policy = got.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert got.headers["referrer-policy"] == "no-referrer"
+        assert got.headers["x-content-type-options"] == "nosniff"
+        assert got.headers["cache-control"] == "no-store"
+        finder = Inline()
+        finder.feed(got.text)
+        assert finder.found == [], got.url
+        assert len(got.content) < 20_000
+
+
+def test_cookies_are_closed_to_scripts_and_other_sites(serve):
+    served = serve()
+    for scheme, secure in (("http", False), ("https", True)):
+        browser = served.browser(f"{scheme}://127.0.0.1", follow_redirects=False)
+        joined = browser.post("/s/drinks/join", data={})
+        cookies = [joined.headers["set-cookie"].lower()]
+        login = browser.post("/o/drinks/login", data={"key": served.key})
+        cookies.append(login.headers["set-cookie"].lower())
+        for cookie in cookies:
+            assert "httponly" in cookie
+            assert "samesite=lax" in cookie
+            assert ("secure" in cookie) == secure
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"sec-fetch-site": "same-origin"}, 200),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"sec-fetch-site": "cross-site", "origin": "http://127.0.0.1"}, 403),
+        ({"origin": "http://127.0.0.1"}, 200),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "http://127.0.0.1.evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({}, 403),
+    ],
+)
+def test_writes_from_other_sites_are_refused(serve, headers, status):
+    browser = TestClient(serve().app, base_url="http://127.0.0.1")
+    got = browser.post("/s/drinks/join", data={}, headers=headers)
+    assert got.status_code == status
+
+
+def test_over_plain_http_on_a_network_forms_still_tell_their_origin(serve):
+    browser = serve().browser("http://192.168.1.5:8000")
+    assert browser.get("/s/drinks").headers["referrer-policy"] == "same-origin"
+
+
+def test_secrets_are_in_the_database_as_hashes_only(serve, tmp_path):
+    served = serve()
+    made = (
+        served.browser()
+        .post("/api/studies/drinks/invites", json={"n": 3, "label": "x"}, headers=served.owner)
+        .json()["paths"]
+    )
+    browser = served.participant()
+    secrets = [path.split("=")[1] for path in made] + [served.key]
+    secrets += [cookie.value for cookie in browser.cookies.jar]
+    listed = browser.get("/api/studies/drinks/invites", headers=served.owner).text
+    content = b"".join(f.read_bytes() for f in (tmp_path / "drinks").glob("study.db*"))
+    for secret in secrets:
+        assert secret not in listed
+        assert secret.encode() not in content
+
+
+def test_the_secret_is_private(serve, tmp_path):
+    serve()
+    for name in ("secret", "study.json"):
+        assert (tmp_path / "drinks" / name).stat().st_mode & 0o077 == 0
+
+
+def test_forged_and_foreign_cookies_are_nothing(serve):
+    served = serve()
+    browser = served.participant()
+    mine = next(cookie.value for cookie in browser.cookies.jar)
+    for value in ("", "x", mine[:-2], mine[1:], mine.replace(".", "-")):
+        stranger = served.browser(cookies={"participant_drinks": value})
+        assert stranger.get("/s/drinks/next").status_code == 403
+    as_owner = served.browser(cookies={"owner_drinks": mine})
+    assert as_owner.get("/api/studies/drinks").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/items", "/invites", "/participants", "/plan", "/export", "/backup", "/live"]
+)
+def test_strangers_and_participants_get_nothing_of_the_owners(serve, path):
+    served = serve()
+    for browser in (served.browser(), served.participant()):
+        assert browser.get(f"/api/studies/drinks{path}").status_code == 403
+        wrong = browser.get(f"/api/studies/drinks{path}", headers={"Authorization": "Bearer no"})
+        assert wrong.status_code == 403
+
+
+def test_guessing_tokens_is_slowed_down(serve):
+    served = serve()
+    browser = served.browser()
+    headers = [{"x-forwarded-for": f"10.0.0.{k}"} for k in range(40)]  # nobody named a proxy
+    codes = [browser.post("/o/drinks/login", data={"key": "no"}, headers=h) for h in headers]
+    assert [got.status_code for got in codes].count(403) == 20
+    assert codes[-1].status_code == 429
+    assert browser.post("/o/drinks/login", data={"key": served.key}).status_code == 429
+
+
+def test_answering_and_joining_have_limits(serve):
+    served = serve()
+    browser = served.participant()
+    question = take(browser)["questions"][0]
+    codes = [reply(browser, question).status_code for _ in range(80)]
+    assert codes[0] == 200
+    assert codes[-1] == 429
+    served.app.state.site.joins = safety.Rate(3, 0.001)
+    codes = [served.browser().post("/s/drinks/join", data={}).status_code for _ in range(5)]
+    assert codes == [200, 200, 200, 429, 429]
+
+
+def test_revoking_an_invite_ends_the_sessions_that_came_from_it(serve):
+    served = serve()
+    browser = served.browser()
+    browser.post("/o/drinks/login", data={"key": served.key})
+    assert browser.get("/api/studies/drinks").status_code == 200
+    invite = browser.get("/api/studies/drinks/invites").json()[0]["id"]
+    assert browser.delete(f"/api/studies/drinks/invites/{invite}").status_code == 200
+    assert browser.get("/api/studies/drinks").status_code == 403
+    assert browser.get("/api/studies/drinks", headers=served.owner).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../secret",
+        "..%2Fsecret",
+        "%2e%2e/study.db",
+        "study.json",
+        "x.png",
+        "a" * 16 + ".html",
+        "A" * 16 + ".png",
+        "A" * 16 + ".png/../../secret",
+        "\\..\\secret",
+        "AAAAAAAAAAAAAAAA.png%00",
+    ],
+)
+def test_no_path_of_a_client_touches_the_disk(serve, name):
+    served = serve()
+    (served.folder.media / "x.png").write_bytes(PNG)
+    got = served.browser().get(f"/media/{name}")
+    assert got.status_code in (404, 200)
+    assert served.folder.secret not in got.text
+    assert got.status_code == 404 or got.url.path in ("/", "/s/drinks")
+
+
+def test_uploads_get_a_random_name_and_a_fixed_type(serve):
+    served = serve()
+    browser = served.browser()
+    url = "/api/studies/drinks/items/upload"
+
+    def upload(name, content, medium="image", item="picture"):
+        return browser.post(
+            url,
+            data={"name": item, "medium": medium},
+            files={"file": (name, content, "text/html")},
+            headers=served.owner,
+        )
+
+    assert upload("../../evil.png", PNG).status_code == 201
+    stored = [f.name for f in served.folder.media.iterdir()]
+    assert len(stored) == 1
+    assert re.fullmatch(r"[\w-]{16}\.png", stored[0])
+    got = browser.get(f"/media/{stored[0]}")
+    assert got.headers["content-type"] == "image/png"
+    assert got.headers["content-security-policy"].startswith("sandbox")
+    for name, content, medium, status in (
+        ("x.svg", b"<svg onload=alert(1)>", "image", 422),
+        ("x.png", b"<script>alert(1)</script>", "image", 422),
+        ("x.html", b"<p>", "image", 422),
+        ("x.png", PNG, "page", 422),
+        ("x.png", PNG, "video", 422),
+    ):
+        assert upload(name, content, medium, "other").status_code == status
+    assert upload("x.png", PNG, item="picture").status_code == 409  # the name is taken
+    assert [f.name for f in served.folder.media.iterdir()] == stored
+
+
+def test_uploads_that_are_too_large_are_cut_off(serve):
+    served = serve()
+    browser = served.browser()
+    url = "/api/studies/drinks/import"
+    announced = {**served.owner, "content-length": str(2 * 10**9)}
+    assert browser.post(url, content=b"x", headers=announced).status_code == 413
+    sent = 0
+
+    def endless():
+        nonlocal sent
+        yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="v.csv"\r\n\r\n'
+        while sent < 100_000_000:
+            sent += 1_000_000
+            yield b"x" * 1_000_000
+
+    lying = {**served.owner, "content-type": "multipart/form-data; boundary=b"}
+    assert browser.post(url, content=endless(), headers=lying).status_code == 413
+    body = {"question": "x" * 70_000}
+    assert served.participant().post("/s/drinks/answer", json=body).status_code == 413
+
+
+# ---- owners
+
+
+def test_the_dashboard_is_opened_by_a_button_not_by_a_link(serve):
+    served = serve()
+    browser = served.browser()
+    assert browser.get("/o/drinks", headers=HTML).status_code == 403
+    page = browser.get(f"/o/drinks?key={served.key}")
+    assert "Open the dashboard" in page.text
+    assert not browser.cookies
+    assert browser.post("/o/drinks/login", data={"key": served.key}).url.path == "/o/drinks"
+
+
+def test_an_owner_can_do_everything_by_program(serve, tmp_path):
+    served = serve(reward=2.0)
+    api, browser = "/api/studies/drinks", served.browser()
+    browser.headers.update(served.owner)
+    for _ in range(3):
+        person = served.participant()
+        for _ in range(4):
+            reply(person, take(person)["questions"][0])
+    worker = served.step()
+    state = browser.get(api).json()
+    assert state["counts"]["answers"] == 12
+    assert [row["rank"] for row in state["ranking"]] == [1, 2, 3, 4, 5]
+    assert {row["name"] for row in state["ranking"]} == set(NAMES)
+    assert len(state["raters"]) == 3
+    assert state["model"]["behind"] == 0
+    assert browser.patch(api, json={"state": "paused"}).json()["state"] == "paused"
+    assert browser.patch(api, json={"state": "asleep"}).status_code == 422
+    assert browser.patch(api, json={"config": {"apart": 0.1}}).json()["config"]["apart"] == 0.1
+    for wrong in ({"size": 3}, {"apart": 7}, {"colour": "red"}, {"model": "personal"}):
+        assert browser.patch(api, json={"config": wrong}).status_code == 422
+    ids = browser.post(f"{api}/items", json=[{"name": "cola"}]).json()["ids"]
+    assert browser.post(f"{api}/items", json=[{"name": "cola"}]).status_code == 409
+    assert browser.delete(f"{api}/items/{ids[0]}").status_code == 200
+    assert browser.delete(f"{api}/items/none").status_code == 404
+    assert [row["active"] for row in browser.get(f"{api}/items").json()] == [True] * 5 + [False]
+    people = browser.get(f"{api}/participants").json()
+    assert browser.delete(f"{api}/participants/{people[0]['id']}").json()["erased_events"] == 4
+    worker.snapshot_due = 0.0
+    worker.step()
+    assert browser.get(api).json()["counts"]["answers"] == 8
+    assert set(browser.get(f"{api}/plan").json()) == {"stop", "left", "plan"}
+    votes = io.BytesIO(b"winner,loser,user\ntea,milk,ann\ntea,water,bob\n")
+    assert browser.post(f"{api}/import", files={"file": votes}).json() == {"rows": 2}
+    bad = io.BytesIO(b"winner,loser\ntea,beer\n")
+    refused = browser.post(f"{api}/import", files={"file": bad})
+    assert refused.status_code == 422
+    assert "beer" in refused.json()["message"]
+    for form in ("csv", "jsonl", "parquet"):
+        path = tmp_path / f"votes.{form}"
+        path.write_bytes(browser.get(f"{api}/export?format={form}").content)
+        assert pc.read_comparisons(str(path)).n_comparisons == 10
+    assert browser.get(f"{api}/export?format=xlsx").status_code == 422
+
+
+def test_backups_restore_to_the_same_study(serve, tmp_path):
+    served = serve()
+    person = served.participant()
+    for _ in range(5):
+        reply(person, take(person)["questions"][0])
+    (served.folder.media / ("A" * 16 + ".png")).write_bytes(PNG)
+    content = served.browser().get("/api/studies/drinks/backup", headers=served.owner).content
+    file = tmp_path / "backup.zip"
+    file.write_bytes(content)
+    folder = exchange.restore_from(file, tmp_path / "again")
+    assert (folder.media / ("A" * 16 + ".png")).read_bytes() == PNG
+    database = folder.open()
+    events = database.read(lambda c: studies.events_after(c, "drinks"))
+    assert events == served.database.read(lambda c: studies.events_after(c, "drinks"))
+    database.close()
+    with pytest.raises(pc.DataError, match="holds a study already"):
+        exchange.restore_from(file, tmp_path / "again")
+    file.write_bytes(content[:500])
+    with pytest.raises(pc.DataError, match="no backup"):
+        exchange.restore_from(file, tmp_path / "third")
+
+
+def test_attention_checks_are_shown_as_written(serve):
+    check = {"prompt": "Please take the second.", "options": ["one", "two", "three"], "right": 1}
+    served = serve(checks=[check], check_share=0.9, random_share=0.0, repeat_share=0.0)
+    browser = served.participant()
+    for _ in range(6):
+        served.step()
+        question = take(browser, 1)["questions"][0]
+        texts = [option["text"] for option in question["options"]]
+        if question["prompt"] == check["prompt"]:
+            assert sorted(texts) == ["one", "three", "two"]
+            assert not question["tie"]
+            right = texts.index("two")
+            order = [[right], [k for k in range(3) if k != right]]
+        else:
+            order = [[0], [1]]
+        assert reply(browser, question, order).status_code == 200
+    worker = served.step()
+    row = worker.summary()["raters"][0]
+    assert row["checks"]["right"] >= 3
+    assert row["checks"]["wrong"] == 0
+
+
+def test_health(serve):
+    assert serve().browser().get("/healthz").json() == {"ok": True}
+
+
+def test_the_interface_is_described_and_keeps_to_it(serve):
+    served = serve()
+    schema = served.browser().get("/openapi.json").json()
+    paths = {path.removeprefix("/api/studies/{study}") for path in schema["paths"]}
+    wanted = {"/s/{study}/next", "/s/{study}/answer", "/s/{study}/undo", "/items", "/invites"}
+    assert wanted | {"/participants", "/import", "/export", "/live", "/plan", "/backup"} <= paths
+
+
+def test_the_interface_survives_made_up_requests(serve):
+    schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
+    served = serve()
+    served.app.state.site.owners = safety.Rate(1e9, 1.0)
+    served.app.state.site.joins = safety.Rate(1e9, 1.0)
+    schema = schemathesis.openapi.from_asgi("/openapi.json", served.app)
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        if operation.path.endswith("/live"):
+            continue  # it has no end
+
+        @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(case=operation.as_strategy())
+        def check(case):
+            case.path_parameters = {**(case.path_parameters or {}), "study": "drinks"}
+            got = case.call(headers={**served.owner, **SAME}, base_url="http://127.0.0.1")
+            assert got.status_code < 500, case.as_curl_command()
+
+        check()
