@@ -8,7 +8,7 @@ N      := 200
 SEED   := 0
 OLD_PYTHON := python3.6
 
-.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants bench scaling pictures clean
+.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser bench scaling pictures clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -55,6 +55,20 @@ soak: $(STAMP)
 # N small changes of the core, drawn by SEED: lists those that no test notices. Hours, not minutes
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants.py -n $(N) --seed $(SEED)
+
+# a study with simulated participants, served at 127.0.0.1
+study: $(STAMP)
+	$(BIN)/penchant study demo
+
+# answers a second while a study's model learns; people at once against one at a time
+study-bench: $(STAMP)
+	$(BIN)/python benchmarks/study.py load
+	$(BIN)/python benchmarks/study.py crowd
+
+# a study in a real Chromium (CHROMIUM=path), and its store on PostgreSQL
+browser: $(STAMP)
+	$(BIN)/python -m pip install --quiet -e '.[test,browser]'
+	$(BIN)/python -m pytest --ignore=src tests/browser tests/study
 
 # against installed peers, about half an hour: writes BENCHMARKS.md.
 # PARTS="gp people" prints these parts alone; RLScore needs an OLD_PYTHON

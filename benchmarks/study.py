@@ -22,7 +22,7 @@ from penchant.study.asking import Chooser
 from penchant.study.config import Config
 from penchant.study.folder import Folder
 from penchant.study.questions import pair_key
-from penchant.study.robots import Crowd, Plan, simulate
+from penchant.study.robots import RobotCrowd, RobotPlan, simulate
 from penchant.study.store import reports, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.trials import running
@@ -79,9 +79,9 @@ def wait_for_stock(store) -> None:
 
 async def under_load(
     address: str, people: int, rate: float, seconds: float
-) -> tuple[Crowd, list[float]]:
+) -> tuple[RobotCrowd, list[float]]:
     """Robots at a rate, and meanwhile a request to the empty route every 20 ms."""
-    plan = Plan(people, 10**6, pause=people / rate, ramp=8.0, deadline=seconds)
+    plan = RobotPlan(people, 10**6, pause=people / rate, ramp=8.0, deadline=seconds)
     task = asyncio.create_task(simulate(address, "bench", plan))
     empty: list[float] = []
     async with httpx.AsyncClient(base_url=address) as http:

@@ -38,6 +38,7 @@ _MODULES = (
     "metrics",
     "online",
     "plots",
+    "study",
     "workflow",
 )
 

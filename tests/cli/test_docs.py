@@ -8,8 +8,8 @@ import pytest
 
 import penchant as pc
 from penchant.cli import COMMANDS, ask, main
+from penchant.cli.material import RELATION_KINDS
 from penchant.cli.options import ROLES
-from penchant.cli.study import RELATION_KINDS
 from penchant.workflow.choosing import FEW_ANSWERS, FEW_PEOPLE
 from penchant.workflow.models import FOR_MANY, KINDS, MANY_PEOPLE
 

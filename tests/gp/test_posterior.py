@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import penchant as pc
 from penchant.data import Comparisons
 from penchant.gp import (
     Edges,
@@ -72,3 +73,18 @@ def test_rank_summary_counts_orders():
     np.testing.assert_array_equal(ranks.prob_best, [1.0, 0.0, 0.0])
     np.testing.assert_array_equal(ranks.rank_low, [1, 2, 3])
     np.testing.assert_array_equal(ranks.rank_high, [1, 2, 3])
+
+
+def test_twins_differ_by_nothing_and_never_by_less():
+    """Items with the same features: variances of differences are zero up to rounding, not below."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4, 2))[[0, 1, 0, 1, 2, 2, 3, 2]]
+    a = rng.integers(8, size=60)
+    b = (a + 1 + rng.integers(7, size=60)) % 8
+    data = pc.Comparisons.from_pairs(a, b, user=rng.integers(3, size=60), items=range(8))
+    pairs = [(i, j) for i in range(8) for j in range(8) if i != j]
+    for likelihood in ("logit", "probit"):
+        for model in (pc.PreferenceGP, pc.MultiUserGP):
+            fitted = model(RBF(1.3, 0.65), likelihood=likelihood, optimize=None).fit(X, data)
+            assert (fitted.belief().difference(*np.array(pairs).T).var >= 0.0).all()
+            assert np.isfinite(fitted.predict_proba(pairs)).all()

@@ -13,7 +13,7 @@ from penchant.study.config import Config
 from penchant.study.folder import Folder
 from penchant.study.items import read_items
 from penchant.study.media import LARGEST_FILE
-from penchant.study.robots import Taste
+from penchant.study.robots import RobotTaste
 from penchant.study.serve import listen
 from penchant.study.store import studies
 from penchant.study.trials import running
@@ -209,7 +209,7 @@ def test_robots_on_a_copy_and_a_client_beside_them(folder, tmp_path):
 
 
 def test_tastes_are_known_and_shared():
-    ann, bob = Taste(1, person=1), Taste(1, person=2)
+    ann, bob = RobotTaste(1, person=1), RobotTaste(1, person=2)
     shown = [f"item {k}" for k in range(400)]
     apart = [ann.utility(s) - bob.utility(s) for s in shown]
     assert sum(d * d for d in apart) / 400 == pytest.approx(2 * 0.3**2, rel=0.3)

@@ -17,7 +17,7 @@ import pytest
 from penchant.study.config import Config
 from penchant.study.events import replay
 from penchant.study.folder import Folder
-from penchant.study.robots import Crowd, Plan, simulate
+from penchant.study.robots import RobotCrowd, RobotPlan, simulate
 from penchant.study.store import learning, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.worker import replayed
@@ -99,9 +99,9 @@ def run_under_fire(folder, kills, roles, longer=0.0, also=lambda: None):
     longer: seconds of load after the last kill; also: what else is done at every kill.
     """
     rng = random.Random(0)
-    server, crowd = Server(folder.path), Crowd()
+    server, crowd = Server(folder.path), RobotCrowd()
     away = [server.seconds_until_up()]
-    plan = Plan(people=15, answers=10**6, pause=0.05, deadline=6.0 + 2.0 * kills + longer)
+    plan = RobotPlan(people=15, answers=10**6, pause=0.05, deadline=6.0 + 2.0 * kills + longer)
     load = threading.Thread(
         target=lambda: asyncio.run(simulate(server.address, "drinks", plan, crowd))
     )

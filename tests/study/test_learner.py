@@ -8,7 +8,7 @@ from penchant.likelihoods import Probit
 from penchant.study.asking import Chooser
 from penchant.study.config import Check, Config
 from penchant.study.events import replay
-from penchant.study.learner import Learner, learned_from_file, learning_point
+from penchant.study.learner import StudyLearner, learned_from_file, learning_point
 from penchant.study.questions import pair_key
 from penchant.study.store import learning, people, studies, turns
 from penchant.study.store.studies import NewItem
@@ -295,7 +295,9 @@ def test_a_shortlist_finds_what_scoring_all_pairs_finds(monkeypatch):
 
 
 def test_without_answers_there_is_no_ranking_but_there_are_questions():
-    learner = Learner(Config("Which?", checks=(Check("a?", ("a", "b"), 0),)), {"a": {}, "b": {}})
+    learner = StudyLearner(
+        Config("Which?", checks=(Check("a?", ("a", "b"), 0),)), {"a": {}, "b": {}}
+    )
     learner.record.items = {"a": True, "b": True}
     assert learner.ranking() == []
     assert learner.verdict() is None

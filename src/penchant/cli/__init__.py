@@ -27,6 +27,7 @@ COMMANDS = {
     "groups": "Show communities of taste.",
     "evaluate": "Compare models on held-out comparisons.",
     "report": "Write everything into one HTML file.",
+    "study": "Run a study with people in a browser.",
     "demo": "See it all on a simulated study.",
     "reproduce": "Repeat an experiment of a paper.",
     "bench": "Time the models on this machine.",

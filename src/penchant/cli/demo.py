@@ -11,11 +11,11 @@ import numpy as np
 import penchant as pc
 from penchant.cli import model_file
 from penchant.cli.ask import FORMATS as ASK_FORMATS
+from penchant.cli.material import Files, read_material
 from penchant.cli.options import fit_and_tell
 from penchant.cli.output import Output, output_options
 from penchant.cli.rank import FORMATS as RANK_FORMATS
 from penchant.cli.report import write_report
-from penchant.cli.study import Files, read_material
 from penchant.workflow import rows
 
 N_USERS, N_ITEMS, N_TASTES = 40, 30, 3

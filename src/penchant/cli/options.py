@@ -13,9 +13,9 @@ from typing import Any
 import click
 
 import penchant as pc
+from penchant.cli.material import RELATION_KINDS, Files, read_material
 from penchant.cli.model_file import SUFFIX, FittedModel, load
 from penchant.cli.output import Output
-from penchant.cli.study import RELATION_KINDS, Files, read_material
 from penchant.workflow.choosing import choose
 from penchant.workflow.encoding import Encoded, as_names
 from penchant.workflow.models import (

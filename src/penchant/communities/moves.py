@@ -118,7 +118,7 @@ class SplitSearch:
     """Tries to split communities, and remembers which ones resisted."""
 
     def __init__(self) -> None:
-        self._refused: list[Refusal] = []
+        self._refused: list[RefusedSplit] = []
 
     def split(self, allocation: Division, c: int) -> Division | None:
         """Community c as two, the first way that raises the objective; None if none does."""
@@ -128,7 +128,7 @@ class SplitSearch:
         for halves in _ways(allocation, c):
             if halves.gain > LEAST_GAIN:
                 return _replaced(allocation, c, halves)
-        self._refused.append(Refusal(weights, theta))
+        self._refused.append(RefusedSplit(weights, theta))
         return None
 
 
@@ -148,7 +148,7 @@ def force_split(allocation: Division) -> Division:
     return _replaced(allocation, c, halves)
 
 
-class Refusal(NamedTuple):
+class RefusedSplit(NamedTuple):
     """A community that could not be split: its answers, and the hyperparameters then."""
 
     weights: FloatArray

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
         load_sushi_a,
         load_sushi_b,
     )
-    from penchant.datasets.simulate import Study, simulate_pairs, simulate_study
+    from penchant.datasets.simulate import SimulatedStudy, simulate_pairs, simulate_study
 
 __all__ = [
     "GradedDocuments",
-    "Study",
+    "SimulatedStudy",
     "data_folder",
     "iter_svmrank",
     "load_cars",
@@ -47,7 +47,7 @@ __all__ = [
 # These need scikit-learn or scipy.io, which a program that only compares should not wait for.
 _LATER = {
     "penchant.data.formats.arff": ("read_arff",),
-    "penchant.datasets.simulate": ("Study", "simulate_pairs", "simulate_study"),
+    "penchant.datasets.simulate": ("SimulatedStudy", "simulate_pairs", "simulate_study"),
     "penchant.data.formats.svmrank": ("GradedDocuments", "iter_svmrank", "read_svmrank"),
     "penchant.datasets.items": tuple(
         n for n in __all__ if n.startswith("load_") or n == "data_folder"

@@ -44,7 +44,7 @@ def simulate_pairs(
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class SimulatedStudy:
     """A made-up study with its truth.
 
     item_features : (n_items, 4); links : symmetric adjacency between similar items;
@@ -66,7 +66,7 @@ def simulate_study(
     n_tastes: int = 3,
     n_answers: int = 30,
     random_state: RandomState = 0,
-) -> Study:
+) -> SimulatedStudy:
     """Simulate users of a few tastes who each answer `n_answers` random questions.
 
     Utilities are a smooth function of item features, different for each taste; a user adds a
@@ -101,7 +101,9 @@ def simulate_study(
         items=item_names,
         users=user_names,
     )
-    return Study(comparisons, features, _links(features), tastes, utilities, item_names, user_names)
+    return SimulatedStudy(
+        comparisons, features, _links(features), tastes, utilities, item_names, user_names
+    )
 
 
 def _random_pairs(

@@ -158,7 +158,9 @@ class Posterior:
         """Marginals of f[first] − f[second], each (k,)."""
         explained = Differences(first, second, len(self)).variances(self.half)
         rest = self._rest[first] + self._rest[second] - 2.0 * self._rest_between(first, second)
-        return Normal(self.mean[first] - self.mean[second], explained + np.maximum(rest, 0.0))
+        # of twins nothing but rounding is left, which must not be negative
+        var = np.maximum(explained, 0.0) + np.maximum(rest, 0.0)
+        return Normal(self.mean[first] - self.mean[second], var)
 
     def prob(self, first: IntArray, second: IntArray) -> FloatArray:
         """P(first preferred to second), (k,)."""

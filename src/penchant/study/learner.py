@@ -47,7 +47,7 @@ def learning_point(n_taught: int) -> int:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedParameters:
     """Hyperparameters, by the names of the model's parameters, and when they were learned."""
 
     at: int = 0
@@ -55,7 +55,7 @@ class Learned:
 
 
 @dataclass
-class Learner:
+class StudyLearner:
     """A study's record and the model of it.
 
     features: of every item, by its id; the model is None while there are no answers.
@@ -64,7 +64,7 @@ class Learner:
     config: Config
     features: dict[str, dict[str, float]]
     record: Record = field(default_factory=Record)
-    learned: Learned = field(default_factory=Learned)
+    learned: LearnedParameters = field(default_factory=LearnedParameters)
     model: Any = None
 
     @classmethod
@@ -73,9 +73,9 @@ class Learner:
         config: Config,
         features: dict[str, dict[str, float]],
         events: Sequence[Event],
-        learned: Learned | None = None,
+        learned: LearnedParameters | None = None,
         seq: int = 0,
-    ) -> "Learner":
+    ) -> "StudyLearner":
         """Replay all events; with what was learned up to `seq` nothing is learned twice."""
         learner = cls(config, features)
         if learned is not None:
@@ -95,11 +95,13 @@ class Learner:
             replay(events[:cut], self.record)
             events = events[cut:]
             if self.record.taught():
-                self.learned = Learned(point, _parameters(self._fitted(Learned(), learn=True)))
+                self.learned = LearnedParameters(
+                    point, _parameters(self._fitted(LearnedParameters(), learn=True))
+                )
         replay(events, self.record)
         self.model = self._fitted(self.learned, learn=False) if self.record.taught() else None
 
-    def _fitted(self, learned: Learned, *, learn: bool) -> Any:
+    def _fitted(self, learned: LearnedParameters, *, learn: bool) -> Any:
         answers = self.record.taught()
         data = comparisons(answers, list(self.record.items), self.config.model == "personal")
         likelihood = learned.values.get("likelihood", "probit")
@@ -174,15 +176,15 @@ class Learner:
             return path.read_bytes()
 
 
-def learned_from_file(content: bytes, at: int) -> Learned | None:
+def learned_from_file(content: bytes, at: int) -> LearnedParameters | None:
     """The hyperparameters in a model's file; None where they cannot be had from it."""
     if not at or not content:
-        return Learned() if not at else None
+        return LearnedParameters() if not at else None
     with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
         path = Path(folder) / "model"
         path.write_bytes(content)
         try:
-            return Learned(at, _parameters(pc.load(path)))
+            return LearnedParameters(at, _parameters(pc.load(path)))
         except DataError:
             return None
 

@@ -99,17 +99,17 @@ def is_pending(leased_until: float | None, now: float, lease_seconds: float) -> 
 
 
 @dataclass(frozen=True)
-class Part:
+class HowFar:
     """How far a person is: answers given, and seconds since they joined."""
 
     answers: int
     seconds: float
 
 
-def is_finished(config: Config, part: Part) -> bool:
+def is_finished(config: Config, part: HowFar) -> bool:
     """Whether a person has given what was asked of them.
 
-    >>> is_finished(Config("Which?", answers_per_person=3), Part(answers=3, seconds=9.0))
+    >>> is_finished(Config("Which?", answers_per_person=3), HowFar(answers=3, seconds=9.0))
     True
     """
     if config.answers_per_person is not None and part.answers >= config.answers_per_person:

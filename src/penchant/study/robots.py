@@ -19,10 +19,10 @@ PATIENCE = 12
 
 
 @dataclass(frozen=True)
-class Taste:
+class RobotTaste:
     """How much anything shown is liked: a fixed draw for its content, and one of one's own.
 
-    >>> Taste(seed=1).utility("tea") == Taste(seed=1).utility("tea")
+    >>> RobotTaste(seed=1).utility("tea") == RobotTaste(seed=1).utility("tea")
     True
     """
 
@@ -44,7 +44,7 @@ def _draw(text: str) -> float:
 
 
 @dataclass
-class Crowd:
+class RobotCrowd:
     """What happened: acknowledged answers by question, how long requests took, what failed."""
 
     acknowledged: dict[str, int] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Crowd:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RobotPlan:
     """How a crowd behaves: pause is the mean time between a person's answers, in seconds."""
 
     people: int = 50
@@ -72,9 +72,11 @@ class Plan:
     deadline: float = 600.0
 
 
-async def simulate(address: str, study: str, plan: Plan, crowd: Crowd | None = None) -> Crowd:
+async def simulate(
+    address: str, study: str, plan: RobotPlan, crowd: RobotCrowd | None = None
+) -> RobotCrowd:
     """Let people join one after another within `ramp` seconds and answer."""
-    crowd = crowd or Crowd()
+    crowd = crowd or RobotCrowd()
     ends = time.monotonic() + plan.deadline
     # one client each, as people have: a pool of hundreds looks through all of them every time
     trust = ssl.create_default_context()
@@ -97,15 +99,15 @@ class Robot:
         self,
         http: httpx.AsyncClient,
         study: str,
-        plan: Plan,
+        plan: RobotPlan,
         number: int,
-        crowd: Crowd,
+        crowd: RobotCrowd,
         ends: float,
     ) -> None:
         self.http, self.base, self.plan, self.crowd = http, f"/s/{study}", plan, crowd
         self.ends, self.delay = ends, plan.ramp * number / max(1, plan.people)
         self.rng = random.Random(plan.seed * 100_003 + number)
-        self.taste = Taste(plan.seed, number)
+        self.taste = RobotTaste(plan.seed, number)
         self.cookie = ""
 
     async def take_part(self) -> None:

@@ -56,16 +56,18 @@ def running(folder: Path, port: int = 0) -> Iterator[str]:
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the simulated study here.")
 def simulate(folder: Path, people: int, answers: int, seed: int, keep: Path | None) -> None:
     """Let robots with known tastes answer a copy of a study, over HTTP."""
-    from penchant.study.robots import Plan, Taste
+    from penchant.study.robots import RobotPlan, RobotTaste
     from penchant.study.robots import simulate as crowd_of
 
     with tempfile.TemporaryDirectory(prefix="penchant-") as scratch:
         copy = exchange.copy_without_answers(Folder(folder), keep or Path(scratch) / "study")
         note(f"{people} robots answer a copy of {copy.study}; the study itself is not touched")
         with running(copy.path) as address:
-            crowd = asyncio.run(crowd_of(address, copy.study, Plan(people, answers, seed=seed)))
+            crowd = asyncio.run(
+                crowd_of(address, copy.study, RobotPlan(people, answers, seed=seed))
+            )
             state = _settled(copy)
-        truth = {row.name: Taste(seed).utility(_content(row)) for row in _items(copy)}
+        truth = {row.name: RobotTaste(seed).utility(_content(row)) for row in _items(copy)}
     n = len(crowd.acknowledged)
     ranked = [row["name"] for row in state["ranking"]]
     best = sorted(truth, key=truth.__getitem__, reverse=True)
@@ -111,7 +113,7 @@ def _settled(folder: Folder, seconds: float = 30.0) -> dict[str, Any]:
 @click.option("--browser/--no-browser", default=True, help="Open the dashboard.")
 def demo(port: int, seconds: float | None, browser: bool) -> None:
     """Make a study, serve it, let robots answer, and open its dashboard."""
-    from penchant.study.robots import Plan
+    from penchant.study.robots import RobotPlan
     from penchant.study.robots import simulate as crowd_of
 
     with tempfile.TemporaryDirectory(prefix="penchant-") as scratch:
@@ -130,7 +132,7 @@ def demo(port: int, seconds: float | None, browser: bool) -> None:
             if browser:
                 webbrowser.open(link)
             note("robots answer meanwhile; Ctrl-C ends it")
-            plan = Plan(people=20, answers=40, pause=2.0, deadline=seconds or 120.0)
+            plan = RobotPlan(people=20, answers=40, pause=2.0, deadline=seconds or 120.0)
             try:
                 asyncio.run(crowd_of(address, "drinks", plan))
                 time.sleep(0.0 if seconds else 10**6)

@@ -11,7 +11,7 @@ from typing import Any
 from penchant.study import quality
 from penchant.study.asking import Chooser, Choosers, top_up
 from penchant.study.events import ERASE
-from penchant.study.learner import Learner, learned_from_file
+from penchant.study.learner import StudyLearner, learned_from_file
 from penchant.study.store import Database, learning, studies
 from penchant.study.store.learning import Queue, Snapshot
 from penchant.study.store.studies import CLOSED, RUNNING, Study
@@ -69,7 +69,7 @@ class Worker:
         learned = (
             None if snapshot is None else learned_from_file(snapshot.model, snapshot.learned_at)
         )
-        self.learner = Learner.from_snapshot(
+        self.learner = StudyLearner.from_snapshot(
             it.config,
             {row.id: row.features for row in items},
             events,
@@ -244,7 +244,7 @@ def _on_signals() -> Flag:
     return flag
 
 
-def replayed(database: Database, study: str) -> Learner:
+def replayed(database: Database, study: str) -> StudyLearner:
     """What a replay of all events, without any snapshot, says."""
 
     def job(conn: Any) -> tuple[Any, ...]:
@@ -252,4 +252,4 @@ def replayed(database: Database, study: str) -> Learner:
         return it, items, studies.events_after(conn, study)
 
     it, items, events = database.read(job)
-    return Learner.from_snapshot(it.config, {row.id: row.features for row in items}, events)
+    return StudyLearner.from_snapshot(it.config, {row.id: row.features for row in items}, events)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from penchant.study import questions as rules
 from penchant.study.events import ANSWER, SKIP, WITHDRAW
-from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, Part
+from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, HowFar
 from penchant.study.refusals import Refusal
 from penchant.study.store import statements, studies
 from penchant.study.store import tables as t
@@ -22,7 +22,7 @@ class Turn:
     """What a participant is to see: open questions, how far they are, what they may take back."""
 
     questions: list[Any]
-    part: Part
+    part: HowFar
     finished: bool
     undo: str | None
 
@@ -39,7 +39,7 @@ def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
     """Hand out up to n questions: those that are open already, prepared ones, or random ones."""
     it = studies.get(conn, study)
     here = participant(conn, study, person)
-    part = Part(here.answers, max(0.0, now - here.joined))
+    part = HowFar(here.answers, max(0.0, now - here.joined))
     undo = here.last_answered if it.config.undo else None
     finished = rules.is_finished(it.config, part)
     if it.state != RUNNING or finished:
