@@ -86,8 +86,8 @@ class Block:
         if largest > WIDEST_PRIOR:
             raise NumericalError(
                 f"a utility has a variance of {largest:.1e}, and beyond {WIDEST_PRIOR:.0e} "
-                "rounding hides what answers tell: lower the kernel's variance (an answer's noise has "
-                "variance 1, so 100 is wide already)"
+                "rounding hides what answers tell: lower the kernel's variance (an answer's noise "
+                "has variance 1, so 100 is wide already)"
             )
         # items that the prior holds identical differ by nothing but rounding
         floor = SMALLEST_VARIANCE * min(largest, 1.0)
