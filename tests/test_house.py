@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "penchant"
-MODULES = sorted(SOURCE.rglob("*.py"))
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if "migrations" not in path.parts)
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
 
 

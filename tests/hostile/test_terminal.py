@@ -112,9 +112,9 @@ def test_senseless_options_say_so(folder, words, message):
 def test_an_interrupt_leaves_the_file_that_was_there(folder):
     (folder / "m.penchant").write_bytes(b"as it was")
     rows = "".join(
-        f"i{k % 60},i{(k * 7 + 1) % 60},u{k % 40}\n"
-        for k in range(6000)
-        if k % 60 != (k * 7 + 1) % 60
+        f"i{k % 150},i{(k * 7 + 1) % 150},u{k % 40}\n"
+        for k in range(9000)
+        if k % 150 != (k * 7 + 1) % 150
     )
     (folder / "many.csv").write_text("winner,loser,user\n" + rows)
     command = [
