@@ -57,8 +57,8 @@ def eliminate(L: FloatArray, F: FloatArray) -> Eliminated:
     J = multiply_stack(-C, L)
     diagonal = np.arange(L.shape[1])
     J[:, diagonal, diagonal] += 1.0
-    pulled = solve_stack(lower, multiply_stack(F_T, L))
-    # not L J: what L knows nothing of would come back as the rounding of its large variance
+    pulled = multiply_stack(half, L)
+    # R = L − L C L, not L J: what L knows nothing of would come back as the rounding of C
     R = L - multiply_stack(transpose_stack(pulled), pulled)
     log_det = 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum()
     return Eliminated(C, J, 0.5 * (R + transpose_stack(R)), float(log_det))
