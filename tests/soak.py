@@ -191,7 +191,7 @@ def utility_trial(rng, estimator, people):
     X, relations = random_features(rng, data.n_items), random_relations(rng, data.n_items)
     how = random_settings(rng, X, ties)
     if estimator is pc.CommunityGP:
-        how |= {"n_sweeps": 6, "n_chains": 1}
+        how |= {"inference": ("variational", "mcmc")[rng.integers(2)], "n_sweeps": 6, "n_chains": 1}
     learned = estimator is not pc.CommunityGP and rng.random() < 0.5
     how |= {"optimize": None} if not learned else {}
     how |= {} if estimator is pc.PreferenceGP else {"progress": False}
