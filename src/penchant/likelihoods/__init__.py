@@ -1,6 +1,7 @@
 """How an answer depends on a utility difference: one file per likelihood, all behind one base."""
 
 from difflib import get_close_matches
+from functools import cache
 from inspect import signature
 
 from penchant.errors import DataError
@@ -21,6 +22,7 @@ def known_likelihoods() -> dict[str, type[Likelihood]]:
     return {cls.__name__.lower(): cls for cls in Likelihood.__subclasses__() if not _needs(cls)}
 
 
+@cache
 def _needs(cls: type[Likelihood]) -> bool:
     """Whether making one takes an argument."""
     parameters = signature(cls).parameters.values()
