@@ -244,11 +244,9 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
     assert model.draws_ is draws
     assert model.kernel_ is kernel
     counts = np.ascontiguousarray((Answers.of(everything).counts.T @ model.membership_).T)
-    mixture = model._mixture(
-        Answers.of(everything),
-        model.posteriors_[0].universe,
-        ItemHyper(model.kernel_, model.likelihood_),
-    )
+    hyper = ItemHyper(model.kernel_, model.likelihood_)
+    universe = model.posteriors_[0].universe
+    mixture = model._finding(everything, Answers.of(everything), universe, hyper).mixture
     from penchant.communities.utility import fit_reported
 
     refit = fit_reported(mixture, counts, mixture.hyper.theta, own=False)

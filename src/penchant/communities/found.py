@@ -17,11 +17,12 @@ from penchant.communities.mixture import SearchReport, place
 from penchant.communities.update import compact
 from penchant.communities.utility import Mixture, fit_community
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Learned, Posterior, UserProblem
+from penchant.gp import ItemHyper, Learned, Normal, Posterior, UserProblem
 from penchant.gp.users.absorb import absorb
 from penchant.gp.users.fold_in import with_newcomers
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Inputs
+from penchant.numerics.linalg import multiply
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -61,6 +62,11 @@ class Found:
         """The items of the fit."""
         return self.posteriors[0].universe
 
+    @property
+    def seed(self) -> tuple[int, ...]:
+        """Of what is drawn about communities afterwards: the chains', or always the same."""
+        return self.chains[0].state.seed if self.chains else (0,)
+
     @cached_property
     def answers(self) -> Answers:
         """All users' answers."""
@@ -79,6 +85,29 @@ class Found:
             return np.atleast_2d(everybody)
         shares: FloatArray = np.where(users[:, None] >= 0, self.membership[users], everybody)
         return shares
+
+    def utilities(self, users: IntArray | None, target: Inputs | None) -> Normal:
+        """Means and variances (n,) of people at large, or (k, n) of users, at the target items."""
+        if self.personal is not None:
+            own: Normal = self.personal.posterior.at(target).known_utilities(users)
+            return own
+        posteriors = self.at(target)
+        shares, means = self.shares(users), np.stack([p.mean for p in posteriors])
+        mean = multiply(shares, means)
+        second = multiply(shares, means**2 + np.stack([p.var for p in posteriors]))
+        var = np.maximum(second - mean**2, 0.0)
+        return Normal(mean[0], var[0]) if users is None else Normal(mean, var)
+
+    def at(self, target: Inputs | None) -> tuple[Posterior, ...]:
+        """The communities' utilities, looked at on other items where they are given."""
+        return tuple(posterior.at(target) for posterior in self.posteriors)
+
+    def changed_since(self, before: Comparisons) -> IntArray:
+        """The users who gave more or fewer answers than before."""
+        now, then = (
+            np.bincount(v.user, v.count, before.n_users) for v in map(Votes.of, (self.data, before))
+        )
+        return np.flatnonzero(now != then)
 
     def with_answers(self, data: Comparisons, changed: IntArray, polish: bool | None) -> "Found":
         """After the users `changed` answered more, or took answers back.

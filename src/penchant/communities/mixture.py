@@ -60,6 +60,15 @@ class SearchReport:
     n_communities: tuple[int, ...]
     log_evidence: tuple[float, ...]
 
+    @property
+    def completed(self) -> bool:
+        """A search that reports has ended."""
+        return True
+
+    def advice(self) -> str | None:
+        """Nothing to tell: a search ends where no move gains."""
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class Grouping:

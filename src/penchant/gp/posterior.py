@@ -79,9 +79,9 @@ class Posterior:
     coefficients: FloatArray
     lower: FloatArray
 
-    def at(self, target: Inputs) -> "Posterior":
-        """The same posterior, looked at on other items (new ones, or a subset)."""
-        return replace(self, target=target)
+    def at(self, target: Inputs | None) -> "Posterior":
+        """The same posterior, looked at on other items (new ones, or a subset), if any."""
+        return self if target is None else replace(self, target=target)
 
     def __len__(self) -> int:
         return len(self.target)

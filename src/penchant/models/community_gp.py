@@ -9,23 +9,18 @@ import numpy as np
 
 from penchant.ask import Belief, Joint
 from penchant.communities.assignment import Answers
-from penchant.communities.chains import Chain, ChainPlan, run_chains, start_chain
-from penchant.communities.diagnostics import diagnose
-from penchant.communities.draws import Draws, align
+from penchant.communities.chains import Chain, ChainPlan
+from penchant.communities.draws import Draws
+from penchant.communities.finding import Finding, with_personal
 from penchant.communities.found import Found
-from penchant.communities.mixture import find_communities
-from penchant.communities.personal import PersonalModel, fit_personal
 from penchant.communities.samplers import SAMPLERS
-from penchant.communities.taste import Crowd
-from penchant.communities.update import LEARNING_SWEEPS, active, carry_over
-from penchant.communities.utility import Mixture, fit_reported
-from penchant.communities.verdict import Support, judge
+from penchant.communities.update import LEARNING_SWEEPS
+from penchant.communities.verdict import Support
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import ConvergenceWarning, DataError
-from penchant.gp import ItemHyper, Normal, Posterior, Settings
+from penchant.gp import ItemHyper, Normal, Posterior
 from penchant.gp.users.fold_in import check_newcomers
 from penchant.gp.users.posterior import UserPosteriors
-from penchant.gp.users.votes import Votes
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.community_report import (
@@ -216,48 +211,28 @@ class CommunityGP(UtilityModel):
         likelihood = get(self.likelihood)
         likelihood.check(answers.outcomes)
         start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
+        finding = self._finding(data, answers, items, start)
         with threads_for(len(items)):
             if self.inference == "variational":
-                found = self._searched(data, answers, items, start)
+                found = self._completed(finding.searched())
             else:
-                found = self._sampled(data, answers, items, start)
+                seed = int(as_rng(self.random_state).integers(2**32))
+                found = self._sampled(finding, finding.started(seed, self.n_chains), self.n_sweeps)
         return self._keep(replace(found, user_features=about_users), columns, user_columns)
 
-    def _searched(
-        self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
-    ) -> Found:
-        """The likeliest communities."""
-        crowd = Crowd(answers, items, start, self._plan().concentration, self.max_rank)
-        grouping = find_communities(
-            crowd,
-            n_communities=self.n_communities,
-            learn_parameters=self.optimize is not None,
-        )
-        found = Found(
-            data=data,
-            sampled=data,
-            hyper=grouping.hyper,
-            start=start,
-            membership=grouping.membership,
-            posteriors=grouping.posteriors,
-            report=grouping.report,
-            max_rank=self.max_rank,
-        )
-        # the search looks at modes; what is reported is inferred as after every `tell`
-        found = replace(found, posteriors=found.inferred())
-        return self._with_personal(found) if self.personal else found
+    def _sampled(self, finding: Finding, chains: Sequence[Chain], n_sweeps: int) -> Found:
+        with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
+            found = finding.sampled(chains, n_sweeps, watch)
+        if (message := found.report.advice()) is not None:
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        return self._completed(found)
 
-    def _sampled(
-        self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
-    ) -> Found:
-        """Chains of the posterior over communities."""
-        mixture = self._mixture(answers, items, start)
-        seed = int(as_rng(self.random_state).integers(2**32))
-        chains = [
-            Chain.of(start_chain(mixture, self._plan(), (seed, number)))
-            for number in range(self.n_chains)
-        ]
-        return self._found(data, answers, mixture, chains, self.n_sweeps)
+    def _completed(self, found: Found) -> Found:
+        """With personal taste where it is wanted; not after an interrupt."""
+        if not self.personal or not found.report.completed:
+            return found
+        kernel = self.kernel or taste_kernel(found.items)
+        return with_personal(found, kernel, get(self.likelihood))
 
     def resume(self, n_sweeps: int) -> Self:
         """Let every chain go on from where it is, exactly as if it had never stopped.
@@ -276,21 +251,14 @@ class CommunityGP(UtilityModel):
         return self
 
     def _resumed(self, fitted: Fitted, n_sweeps: int) -> Found:
-        found: Found = fitted.learned
-        mixture = self._mixture(found.answers, found.items, found.start)
-        chains: Sequence[Chain] = found.chains
-        if found.sampled != found.data:
-            before, n_warmup = Answers.of(found.sampled), self._plan().n_warmup
-            chains = [
-                carry_over(chain, before, found.answers, mixture, n_warmup) for chain in chains
-            ]
-        after = self._found(found.data, found.answers, mixture, chains, n_sweeps)
-        return replace(after, user_features=found.user_features)
+        finding = self._again(fitted.learned)
+        after = self._sampled(finding, finding.carried(fitted.learned), n_sweeps)
+        return replace(after, user_features=fitted.learned.user_features)
 
     def _relearned(self, fitted: Fitted) -> Found:
         found: Found = fitted.learned
         if found.draws is None:
-            again = self._searched(found.data, found.answers, found.items, found.start)
+            again = self._completed(self._again(found).searched())
             return replace(again, user_features=found.user_features)
         return self._resumed(fitted, self.n_sweeps - self.n_sweeps // 2 + LEARNING_SWEEPS)
 
@@ -302,7 +270,7 @@ class CommunityGP(UtilityModel):
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Found:
         found: Found = fitted.learned
-        changed = np.flatnonzero(_n_answers(found.data) != _n_answers(data))
+        changed = replace(found, data=data).changed_since(found.data)
         return found.with_answers(data, changed, None)
 
     def fold_in(self, data: Comparisons) -> Self:
@@ -326,97 +294,41 @@ class CommunityGP(UtilityModel):
             own=self.hyperparameters == "community",
         )
 
-    def _mixture(self, answers: Answers, items: Inputs, hyper: ItemHyper) -> Mixture:
-        """Over the users who answered anything: the others belong anywhere."""
-        some = active(answers)
-        if len(some) < answers.n_users:
-            answers = answers.take(some)
-        return Mixture(answers, items, hyper, max_rank=self.max_rank)
-
-    def _found(
-        self,
-        data: Comparisons,
-        answers: Answers,
-        mixture: Mixture,
-        chains: Sequence[Chain],
-        n_sweeps: int,
-    ) -> Found:
-        """Let the chains run, and take up everything that they say."""
+    def _finding(
+        self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
+    ) -> Finding:
         plan = self._plan()
-        with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
-            done, completed = run_chains(mixture, plan, chains, n_sweeps, watch)
-        kept = tuple(draw for chain in done for draw in chain.draws)
-        draws = align(Draws(kept, mixture.hyper.likelihood, 1), mixture.answers)
-        membership = draws.membership(answers)
-        largest_first = np.argsort(-membership.sum(axis=0), kind="stable")
-        draws = draws.in_order(largest_first)
-        membership = np.ascontiguousarray(membership[:, largest_first])
-        theta = np.mean([chain.state.theta for chain in done], axis=0)
-        counts = np.ascontiguousarray((answers.counts.T @ membership).T)
-        report = diagnose(done, draws, mixture.answers, plan.n_warmup, completed)
-        if (message := report.advice()) is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
-        found = Found(
-            data=data,
-            sampled=data,
-            hyper=mixture.hyper.at(theta),
-            start=mixture.hyper,
-            chains=done,
-            draws=draws,
-            membership=membership,
-            posteriors=tuple(f.posterior for f in fit_reported(mixture, counts, theta, plan.own)),
-            report=report,
-            max_rank=self.max_rank,
-        )
-        return self._with_personal(found) if self.personal and completed else found
+        return Finding(data, answers, items, start, plan, self.n_communities, self.max_rank)
 
-    def _with_personal(self, found: Found) -> Found:
-        kernel = self.kernel or taste_kernel(found.items)
-        model = PersonalModel(found.items, kernel, get(self.likelihood), found.members, Settings())
-        rng = np.random.default_rng(_seed(found))
-        learned, share = fit_personal(model, found.data, rng)
-        return replace(found, personal=learned, communal_share=share)
+    def _again(self, found: Found) -> Finding:
+        """On the answers that there are now."""
+        return self._finding(found.data, found.answers, found.items, found.start)
 
     def _believed(self, fitted: Fitted, user: int | None) -> Belief:
         found: Found = fitted.learned
         if found.personal is not None:
-            posterior: UserPosteriors = found.personal.posterior
-            return posterior.population() if user is None else posterior.for_user(user)
+            belief: Belief = found.personal.posterior.belief(user)
+            return belief
         (weights,) = found.shares(None if user is None else np.array([user]))
         return Joint.mixture(found.posteriors, weights / weights.sum())
 
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         found: Found = fitted.learned
-        target = None if X is None else fitted.columns.new_items(X)
-        if found.personal is not None:
-            posterior = found.personal.posterior
-            posterior = posterior if target is None else posterior.at(target)
-            if users is not None:
-                utilities: Normal = posterior.utilities(users)
-                return utilities
-            population = posterior.population()
-            return Normal(population.mean, population.var)
-        posteriors = _at(found.posteriors, target)
-        shares, means = found.shares(users), np.stack([p.mean for p in posteriors])
-        mean = shares @ means
-        second = shares @ (means**2 + np.stack([p.var for p in posteriors]))
-        var = np.maximum(second - mean**2, 0.0)
-        return Normal(mean[0], var[0]) if users is None else Normal(mean, var)
+        return found.utilities(users, None if X is None else fitted.columns.new_items(X))
 
     def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
         found: Found = fitted.learned
         target = None if X is None else fitted.columns.new_items(X)
         first, second = pairs[:, 0], pairs[:, 1]
         if found.personal is not None:
-            posterior = found.personal.posterior
-            posterior = posterior if target is None else posterior.at(target)
+            posterior = found.personal.posterior.at(target)
             difference = posterior.known_differences(users, first, second)
             return Odds.of(posterior.likelihood, difference)
         shares = np.broadcast_to(found.shares(users), (len(pairs), len(found.posteriors)))
         total = np.zeros((3, len(pairs)))
-        for share, posterior in zip(shares.T, _at(found.posteriors, target), strict=True):
-            difference = posterior.difference(first, second)
-            total += share * np.stack(Odds.of(posterior.likelihood, difference))
+        for share, community in zip(shares.T, found.at(target), strict=True):
+            difference = community.difference(first, second)
+            total += share * np.stack(Odds.of(community.likelihood, difference))
         return Odds(*total)
 
     @property
@@ -446,16 +358,8 @@ class CommunityGP(UtilityModel):
     def support_(self) -> Support:
         """Whether the communities are real, and by what numbers; it takes a few searches."""
         found: Found = self._fitted().learned
-        crowd = Crowd(
-            found.answers, found.items, found.start, self._plan().concentration, found.max_rank
-        )
         with threads_for(len(found.items)):
-            grouping = find_communities(
-                crowd,
-                n_communities=self.n_communities,
-                learn_parameters=self.optimize is not None,
-            )
-            return judge(grouping, np.random.default_rng(_seed(found)))
+            return self._again(found).judged(np.random.default_rng(found.seed))
 
     @property
     def verdict_(self) -> str:
@@ -502,7 +406,7 @@ class CommunityGP(UtilityModel):
         fitted = self._fitted()
         found: Found = fitted.learned
         names = Names(found.data.items, fitted.columns.names, fitted.user_columns.names)
-        return introduce(found, names, np.random.default_rng(_seed(found)))
+        return introduce(found, names, np.random.default_rng(found.seed))
 
     def consensus(self, k: int = 5) -> list[ItemView]:
         """The k items that communities agree on most, liked or not."""
@@ -517,24 +421,6 @@ class CommunityGP(UtilityModel):
         found: Found = self._fitted().learned
         told = summarize(self.community_counts_, self.communities_, view_items(found))
         return told if found.draws is not None else f"{self.support_.sentence}\n{told}"
-
-
-def _seed(found: Found) -> tuple[int, ...]:
-    """Of what is drawn about communities afterwards: the chains', or always the same."""
-    return found.chains[0].state.seed if found.chains else (0,)
-
-
-def _n_answers(data: Comparisons) -> FloatArray:
-    """(U,) how many answers each user gave."""
-    votes = Votes.of(data)
-    return np.bincount(votes.user, votes.count, data.n_users).astype(np.float64)
-
-
-def _at(posteriors: tuple[Posterior, ...], target: Inputs | None) -> tuple[Posterior, ...]:
-    """The same communities, looked at on other items."""
-    if target is None:
-        return posteriors
-    return tuple(posterior.at(target) for posterior in posteriors)
 
 
 def _is_concentration(value: Any) -> bool:

@@ -348,18 +348,14 @@ class MultiUserGP(UtilityModel):
 
     def _at(self, fitted: Fitted, X: Any) -> UserPosteriors:
         posterior: UserPosteriors = fitted.learned.posterior
-        return posterior if X is None else posterior.at(fitted.columns.new_items(X))
+        return posterior.at(None if X is None else fitted.columns.new_items(X))
 
     def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
         posterior: UserPosteriors = fitted.learned.posterior
-        return posterior.population() if user is None else posterior.for_user(user)
+        return posterior.belief(user)
 
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
-        posterior = self._at(fitted, X)
-        if users is not None:
-            return posterior.utilities(users)
-        population = posterior.population()
-        return Normal(population.mean, population.var)
+        return self._at(fitted, X).known_utilities(users)
 
     def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
         posterior = self._at(fitted, X)

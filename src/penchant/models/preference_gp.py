@@ -225,7 +225,7 @@ class PreferenceGP(UtilityModel):
 
     def _at(self, fitted: Fitted, X: Any) -> Posterior:
         posterior: Posterior = fitted.learned.posterior
-        return posterior if X is None else posterior.at(fitted.columns.new_items(X))
+        return posterior.at(None if X is None else fitted.columns.new_items(X))
 
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         posterior = self._at(fitted, X)

@@ -64,9 +64,9 @@ class UserPosteriors:
     n_fitted: int
     kept: Kept | None = None
 
-    def at(self, target: Inputs) -> "UserPosteriors":
-        """The same users, looked at on other items (new ones, or a subset)."""
-        return replace(self, target=target)
+    def at(self, target: Inputs | None) -> "UserPosteriors":
+        """The same users, looked at on other items (new ones, or a subset), if any."""
+        return self if target is None else replace(self, target=target)
 
     def with_users(self, newcomers: Inputs) -> "UserPosteriors":
         """The same posterior with new users after the known ones, of whom nothing is known yet."""
@@ -102,6 +102,17 @@ class UserPosteriors:
             coefficients=mean / root,
             lower=cholesky(gram(half)).lower,
         )
+
+    def belief(self, user: int | None) -> Posterior:
+        """One user's utilities, or the population's."""
+        return self.population() if user is None else self.for_user(user)
+
+    def known_utilities(self, users: IntArray | None) -> Normal:
+        """`utilities` of known users, (k, n); the population's (n,) for None."""
+        if users is not None:
+            return self.utilities(users)
+        population = self.population()
+        return Normal(population.mean, population.var)
 
     def utilities(self, users: IntArray) -> Normal:
         """Means and variances of the target items' utilities, (k, n) each."""
