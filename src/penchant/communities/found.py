@@ -22,7 +22,6 @@ from penchant.gp.users.absorb import absorb
 from penchant.gp.users.fold_in import with_newcomers
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Inputs
-from penchant.numerics.linalg import multiply
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -93,8 +92,8 @@ class Found:
             return own
         posteriors = self.at(target)
         shares, means = self.shares(users), np.stack([p.mean for p in posteriors])
-        mean = multiply(shares, means)
-        second = multiply(shares, means**2 + np.stack([p.var for p in posteriors]))
+        mean = shares @ means
+        second = shares @ (means**2 + np.stack([p.var for p in posteriors]))
         var = np.maximum(second - mean**2, 0.0)
         return Normal(mean[0], var[0]) if users is None else Normal(mean, var)
 
