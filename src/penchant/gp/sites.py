@@ -1,6 +1,7 @@
 """What inference keeps between sweeps, and what it tells about itself."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -35,7 +36,8 @@ class Report:
     change: largest site change of the last sweep, in units of the edge's own posterior sd.
     step: smallest damping step used (1 = undamped). jitter: added to make a factor succeed.
     residual: variance that the prior's factor leaves out. skipped: site updates held back in
-    the last sweep because their cavity was not a distribution.
+    the last sweep because their cavity was not a distribution. shares: of each source in the
+    prior variance of a random difference, before and after learning, where a model tells them.
     """
 
     converged: bool
@@ -50,6 +52,7 @@ class Report:
     space: str = "items"
     n_evaluations: int = 0
     optimizer: str = ""
+    shares: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def advice(self) -> str:
         """What to tell a user whose inference did not settle."""

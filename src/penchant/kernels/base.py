@@ -84,6 +84,11 @@ class Kernel(ABC):
     def with_theta(self, theta: FloatArray) -> Self:
         """The same kernel with other parameters."""
 
+    @property
+    def parts(self) -> "tuple[Kernel, ...]":
+        """The independent effects that it adds up."""
+        return (self,)
+
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:
         """Log density of the parameters a priori, around where they started, and its slope (p,).
 
@@ -241,6 +246,10 @@ class Sum(Combination):
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.kernels))
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        return self.kernels
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
         total = self.kernels[0]._matrix(A, B)

@@ -3,13 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from penchant.errors import DataError
 from penchant.kernels.relations import Relation
 from penchant.numerics.types import FloatArray, IntArray
 
+Features: TypeAlias = FloatArray | sparse.csr_array
+"""Rows of numbers, one an item: dense, or sparse where most are zero (bags of words)."""
 NO_RELATIONS: Mapping[str, Relation] = MappingProxyType({})
 
 
@@ -19,8 +23,8 @@ class Inputs:
 
     Parameters
     ----------
-    X : array (n, d) or None
-        Features of the items.
+    X : array (n, d), sparse array (n, d) or None
+        Features of the items; sparse ones stay so.
     relations : mapping of name to Relation
         Over the whole universe of items; shared between subsets, never copied.
     index : integer array (n,) or None
@@ -31,7 +35,7 @@ class Inputs:
     2
     """
 
-    X: FloatArray | None = None
+    X: Features | None = None
     relations: Mapping[str, Relation] = field(default_factory=lambda: NO_RELATIONS)
     index: IntArray | None = None
 
@@ -46,22 +50,26 @@ class Inputs:
                 f"X has shape {self.X.shape}: features must be a matrix (n, d); "
                 "for one feature use X.reshape(-1, 1)"
             )
-        if self.X is not None and self.index is not None and len(self.X) != len(self.index):
+        if self.X is not None and self.index is not None and self.X.shape[0] != len(self.index):
             raise DataError(
-                f"X has {len(self.X)} rows but index has {len(self.index)}: one of each an item"
+                f"X has {self.X.shape[0]} rows but index has {len(self.index)}: one of each an item"
             )
 
     @classmethod
     def of(cls, items: "Inputs | FloatArray") -> "Inputs":
         """Inputs as they are, or a plain feature matrix (n, d) as new items."""
-        return items if isinstance(items, Inputs) else cls(np.asarray(items, dtype=np.float64))
+        if isinstance(items, Inputs):
+            return items
+        if sparse.issparse(items):
+            return cls(sparse.csr_array(items, dtype=np.float64))
+        return cls(np.asarray(items, dtype=np.float64))
 
     def __len__(self) -> int:
         if self.X is not None:
-            return len(self.X)
+            return int(self.X.shape[0])
         return 0 if self.index is None else len(self.index)
 
-    def features(self) -> FloatArray:
+    def features(self) -> Features:
         """X (n, d), for a kernel that cannot do without."""
         if self.X is None:
             raise DataError(
@@ -93,3 +101,17 @@ class Inputs:
             X=None if self.X is None else self.X[rows],
             index=None if self.index is None else self.index[rows],
         )
+
+
+def squared_norms(X: Features) -> FloatArray:
+    """|x|² of each row, (n,)."""
+    if isinstance(X, sparse.sparray):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    norms: FloatArray = np.einsum("ij,ij->i", X, X)
+    return norms
+
+
+def as_dense(K: Features) -> FloatArray:
+    """A product of rows, which is dense whatever the rows were."""
+    dense: FloatArray = K.toarray() if isinstance(K, sparse.sparray) else K
+    return dense

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from penchant.kernels.base import Inputs, Leaf, positive
+from penchant.kernels.inputs import as_dense, squared_norms
 from penchant.numerics.types import FloatArray
 
 
@@ -20,16 +22,16 @@ class Linear(Leaf):
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
         X = A.features()
-        K: FloatArray = (self.variance * X) @ (X if B is None else B.features()).T
-        return K
+        K = (self.variance * X) @ (X if B is None else B.features()).T
+        return as_dense(K)
 
     def _diag(self, A: Inputs) -> FloatArray:
-        X = A.features()
-        variances: FloatArray = self.variance * np.einsum("ij,ij->i", X, X)
-        return variances
+        return self.variance * squared_norms(A.features())
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         X = A.features()
+        if isinstance(X, sparse.sparray):  # one row a word would be dense in G X
+            return np.array([np.vdot(G, self._matrix(A, B))])
         return np.array([self.variance * np.vdot(X, G @ (X if B is None else B.features()))])
 
 

@@ -2,17 +2,28 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from penchant.errors import DataError
 from penchant.kernels.base import Inputs, Leaf, positive
+from penchant.kernels.inputs import Features, as_dense, squared_norms
 from penchant.numerics.linalg import multiply
+from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray
 
 NARROW = 16
 """Up to so many features, differencing them one by one costs no more than a matrix product."""
+COLUMNS_AT_ONCE = 256
+"""Columns of sparse features that are dense at a time."""
+MANY_FEATURES = 20
+"""With more lengthscales than this most features are expected to matter alike, or not at all."""
+SHRINKAGE, TAIL = 0.25, 1.0
+"""Scale and degrees of freedom of one of many log-lengthscales around their mean: Student's t
+with a sharp peak and heavy tails, so that few leave the common value, and those freely."""
 
 
 class Stationary(Leaf):
@@ -42,31 +53,51 @@ class Stationary(Leaf):
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         U = self._scaled(A)
         V = U if B is None else self._scaled(B)
-        centre = U.mean(axis=0)
-        U, V = U - centre, V - centre
+        if not isinstance(U, sparse.sparray):
+            centre = U.mean(axis=0)
+            U, V = U - centre, V - centre
         squared = squared_distances(U, None if B is None else V)
         log_slope = self._log_slope(squared)
+        distances = squared.copy() if isinstance(U, sparse.sparray) else None
         M = self._correlation(squared)
         M *= G
         for_variance = self.variance * M.sum()
         M *= log_slope
         if B is None:
             np.fill_diagonal(M, 0.0)  # no distance there: keep its weight out of what follows
-        # Σ_ij M_ij (u_id − v_jd)², with no n × n matrix a feature
-        spread = M.sum(axis=1) @ U**2 + M.sum(axis=0) @ V**2
-        spread -= 2.0 * np.einsum("id,id->d", U, multiply(M, V))
+        if distances is not None and not isinstance(self.lengthscale, tuple):
+            spread = np.array([np.vdot(M, distances)])
+        else:
+            spread = _weighted_spread(M, U, V)
         for_lengthscale = -2.0 * self.variance * spread
         if not isinstance(self.lengthscale, tuple):
             for_lengthscale = for_lengthscale.sum(keepdims=True)
         return np.append(for_lengthscale, for_variance)
 
-    def _scaled(self, A: Inputs) -> FloatArray:
+    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
+        """Weak around the start; many lengthscales are shrunk towards their common value."""
+        d = len(self.lengthscale) if isinstance(self.lengthscale, tuple) else 1
+        if d <= MANY_FEATURES:
+            return super().log_prior(start)
+        moved = self.theta - start.theta
+        mean = moved[:d].mean()
+        z = (moved[:d] - mean) / SHRINKAGE
+        shrunk = -0.5 * (TAIL + 1.0) * float(np.log1p(z**2 / TAIL).sum())
+        pull = -(TAIL + 1.0) * z / (TAIL + z**2) / SHRINKAGE
+        common, along = weak_prior(np.append(mean, moved[d:]), np.zeros(1 + len(moved) - d))
+        slope = np.concatenate([pull - pull.mean() + along[0] / d, along[1:]])
+        return shrunk + common, slope
+
+    def _scaled(self, A: Inputs) -> Features:
         X = A.features()
         if isinstance(self.lengthscale, tuple) and len(self.lengthscale) != X.shape[1]:
             raise DataError(
                 f"{type(self).__name__} has {len(self.lengthscale)} lengthscales, X has "
                 f"{X.shape[1]} features: give one lengthscale a feature, or a single number"
             )
+        if isinstance(X, sparse.sparray):
+            inverse = np.broadcast_to(1.0 / np.asarray(self.lengthscale), X.shape[1])
+            return sparse.csr_array(X @ sparse.diags_array(inverse))
         scaled: FloatArray = X / np.asarray(self.lengthscale)
         return scaled
 
@@ -151,7 +182,23 @@ class Matern(Stationary):
         return 1.0 + r if self.nu == 1.5 else 1.0 + r * (1.0 + r / 3.0)
 
 
-def squared_distances(U: FloatArray, V: FloatArray | None = None) -> FloatArray:
+def _weighted_spread(M: FloatArray, U: Features, V: Features) -> FloatArray:
+    """Σ_ij M_ij (u_id − v_jd)² of each feature d, with no n × n matrix a feature."""
+    spread: FloatArray
+    if not isinstance(U, sparse.sparray):
+        spread = M.sum(axis=1) @ U**2 + M.sum(axis=0) @ V**2
+        spread -= 2.0 * np.einsum("id,id->d", U, multiply(M, V))
+        return spread
+    left, right = sparse.csc_array(U), sparse.csc_array(V)
+    spread = M.sum(axis=1) @ left.multiply(left) + M.sum(axis=0) @ right.multiply(right)
+    for begin in range(0, U.shape[1], COLUMNS_AT_ONCE):
+        some = slice(begin, begin + COLUMNS_AT_ONCE)
+        crossed = left[:, some].multiply(M @ right[:, some].toarray())
+        spread[some] -= 2.0 * np.asarray(crossed.sum(axis=0)).ravel()
+    return spread
+
+
+def squared_distances(U: Features, V: Features | None = None) -> FloatArray:
     """Squared Euclidean distances (n, m) between rows; never negative.
 
     Few features are differenced one by one, which is exact. Many go through one matrix product
@@ -161,6 +208,8 @@ def squared_distances(U: FloatArray, V: FloatArray | None = None) -> FloatArray:
     >>> squared_distances(np.array([[0.0], [3.0]]))
     array([[0., 9.], [9., 0.]])
     """
+    if isinstance(U, sparse.sparray) or isinstance(V, sparse.sparray):
+        return _sparse_squared_distances(sparse.csr_array(U), V)
     if U.shape[1] <= NARROW:
         distances: FloatArray = cdist(U, U if V is None else V, "sqeuclidean")
         return distances
@@ -171,6 +220,21 @@ def squared_distances(U: FloatArray, V: FloatArray | None = None) -> FloatArray:
     squared: FloatArray = np.column_stack([left, u, np.ones(len(u))]) @ np.vstack(
         [-2.0 * right.T, np.ones(len(v)), v]
     )
+    rounding = 4.0 * np.finfo(np.float64).eps * (u.max(initial=0.0) + v.max(initial=0.0))
+    squared[squared < rounding] = 0.0
+    if V is None:
+        np.fill_diagonal(squared, 0.0)
+    return squared
+
+
+def _sparse_squared_distances(U: sparse.csr_array, V: Features | None) -> FloatArray:
+    """|u|² + |v|² − 2 uᵀv from the product of sparse rows; a centre would make them dense."""
+    right = U if V is None else sparse.csr_array(V)
+    u, v = squared_norms(U), squared_norms(right)
+    squared = as_dense(U @ right.T)
+    squared *= -2.0
+    squared += u[:, None]
+    squared += v
     rounding = 4.0 * np.finfo(np.float64).eps * (u.max(initial=0.0) + v.max(initial=0.0))
     squared[squared < rounding] = 0.0
     if V is None:

@@ -87,7 +87,9 @@ def introduce(found: Found, names: Names, rng: np.random.Generator) -> list[Comm
     if found.user_features is not None:
         fitted = found.membership[: len(found.user_features)]
         contrasts = feature_contrasts(fitted, found.user_features)
-    slopes = np.zeros((len(sizes), 0)) if X is None else attribute_slopes(utilities, X, weight)
+    slopes = np.zeros((len(sizes), 0))
+    if isinstance(X, np.ndarray):  # of the many sparse ones no single one tells communities apart
+        slopes = attribute_slopes(utilities, X, weight)
     return [
         Community(
             number=c,

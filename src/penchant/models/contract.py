@@ -13,6 +13,7 @@ from threading import Lock, RLock
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -194,7 +195,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         if X is None:
             index = fitted.learned.data.pair_index(pairs)
         else:
-            index = check_row_pairs(pairs, len(X))
+            index = check_row_pairs(pairs, X.shape[0] if sparse.issparse(X) else len(X))
         who = self._users(fitted, users)
         who = None if who is None else one_user_a_pair(who, len(index))
         win, tie, loss = self._odds(fitted, index, who, X)

@@ -1,8 +1,11 @@
 """What an estimator chooses when the user does not: scaling and kernels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 import numpy as np
+from scipy import sparse
 
 from penchant.kernels import (
     RBF,
@@ -13,16 +16,23 @@ from penchant.kernels import (
     Kernel,
     RegularizedLaplacian,
 )
+from penchant.kernels.inputs import Features, squared_norms
+from penchant.models.sources import difference_variance, relation_weight
 from penchant.numerics.types import FloatArray
 
 ARD_FEATURES = 20
 """Up to this many features each gets its own lengthscale; more would outrun the comparisons."""
+RELEVANCE_FEATURES = 100
+"""Up to this many each does where utilities are of everybody: shrunk towards a common value."""
 SMOOTH_START = 5.0
 """First lengthscale, in units of the root mean squared distance of an item from the mean."""
 FEW_TWINS = 0.05
 """Share of items that may have the features of another before each gets an effect of its own."""
 GRAPH_REACH = 50.0
 """First ι² of a graph kernel, in units of the inverse mean degree."""
+DIFFERENCE = 2.0
+"""First variance of a random difference, in units of an answer's noise: that of independent items
+of variance one, and of all sources together where there are features or relations."""
 
 
 @dataclass(frozen=True)
@@ -40,31 +50,86 @@ class Scaling:
     scale: FloatArray
 
     @classmethod
-    def of(cls, X: FloatArray) -> "Scaling":
-        """Mean and standard deviation per column; a constant column is only centred."""
+    def of(cls, X: Features) -> "Scaling":
+        """Mean and standard deviation per column; a constant column is only centred.
+
+        Sparse features are only scaled: centred they would be dense, and kernels of distances
+        do not see a centre.
+        """
+        if isinstance(X, sparse.sparray):
+            return cls(np.zeros(X.shape[1]), _sparse_scale(X))
         low, high = X.min(axis=0), X.max(axis=0)
         two_valued = ((low == X) | (high == X)).all(axis=0)
         spread = np.where(two_valued, 0.5 * (high - low), X.std(axis=0))
         return cls(X.mean(axis=0), np.where(spread > 0, spread, 1.0))
 
-    def apply(self, X: FloatArray) -> FloatArray:
+    def apply(self, X: Features) -> Features:
         """Standardised features."""
-        return (X - self.center) / self.scale
+        if not isinstance(X, sparse.sparray):
+            scaled: FloatArray = (X - self.center) / self.scale
+            return scaled
+        if self.center.any():  # the fit saw dense features, so the same rows must be dense here
+            return self.apply(X.toarray())
+        return sparse.csr_array(X @ sparse.diags_array(1.0 / self.scale))
+
+
+def _sparse_scale(X: sparse.csr_array) -> FloatArray:
+    """As of dense columns, from the stored values and the number of zeros alone."""
+    n, columns = X.shape[0], X.tocsc()
+    columns.eliminate_zeros()
+    stored = np.diff(columns.indptr)
+    low = columns.min(axis=0).toarray().ravel()
+    high = columns.max(axis=0).toarray().ravel()
+    column = np.repeat(np.arange(X.shape[1]), stored)
+    between = (columns.data != low[column]) & (columns.data != high[column])
+    inside = np.bincount(column, between, minlength=X.shape[1]) > 0
+    inside |= (stored < n) & (low < 0.0) & (high > 0.0)
+    mean = np.asarray(columns.mean(axis=0)).ravel()
+    square = np.asarray(columns.multiply(columns).mean(axis=0)).ravel()
+    spread = np.where(inside, np.sqrt(np.maximum(square - mean**2, 0.0)), 0.5 * (high - low))
+    return np.where(spread > 0, spread, 1.0)
 
 
 def utility_kernel(items: Inputs, max_rank: int | None) -> Kernel:
-    """The default kernel, with an effect of each item's own where many share all features.
+    """The default kernel on one scale, with effects of items' own where many share all features.
 
-    Items with the same features need not be liked the same. Not so with a bound on the rank,
-    which effects of single items would use up, or with relations, which tell items apart.
+    All sources together begin with one variance of a random difference; between features and
+    relations it is divided by what links say about features. Effects of items begin with as much
+    again: items with the same features need not be liked the same. Not so with a bound on the
+    rank, which effects of single items would use up, or with relations, which tell items apart.
     """
-    kernel = default_kernel(items)
+    parts = list(default_kernel(items, RELEVANCE_FEATURES).parts)
+    if items.X is not None or items.relations:
+        weight = np.array([_weight(part, items) for part in parts])
+        parts = [
+            _at_variance(part, variance, items)
+            for part, variance in zip(parts, DIFFERENCE * weight / weight.sum(), strict=True)
+        ]
+    kernel = reduce(add, parts)
     if items.X is None or items.relations or max_rank is not None or not _has_twins(items.X):
         return kernel
     return kernel + Independent()
 
 
-def default_kernel(items: Inputs) -> Kernel:
+def _weight(part: Kernel, items: Inputs) -> float:
+    """How much a source counts before any answer, in units of the features'."""
+    if items.X is None or not isinstance(part, RegularizedLaplacian):
+        return 1.0
+    return relation_weight(items.X, items.relations[part.relation])
+
+
+def _at_variance(part: Kernel, variance: float, items: Inputs) -> Kernel:
+    """The same part with another variance of a random difference, if it has any at all."""
+    now = difference_variance(part, items)
+    factor = variance / now if now > 0.0 else 1.0
+    if isinstance(part, RBF):
+        return replace(part, variance=factor * part.variance)
+    if isinstance(part, RegularizedLaplacian):
+        return replace(part, beta=part.beta / factor)
+    return part
+
+
+def default_kernel(items: Inputs, most_lengthscales: int = ARD_FEATURES) -> Kernel:
     """An RBF on features plus a graph kernel per relation; independent items without either.
 
     These are also the values that the evidence falls back on where comparisons are few.
@@ -73,16 +138,13 @@ def default_kernel(items: Inputs) -> Kernel:
     """
     parts: list[Kernel] = []
     if items.X is not None:
-        d = items.X.shape[1]
-        start = SMOOTH_START * float(np.sqrt(items.X.var(axis=0).sum())) or 1.0
-        parts.append(RBF((start,) * d if d <= ARD_FEATURES else start))
+        d, each = items.X.shape[1], not isinstance(items.X, sparse.sparray)
+        start = SMOOTH_START * float(np.sqrt(_total_variance(items.X))) or 1.0
+        parts.append(RBF((start,) * d if each and d <= most_lengthscales else start))
     parts += [_default_graph_kernel(name, items) for name in items.relations]
     if not parts:
         return Independent()
-    kernel = parts[0]
-    for part in parts[1:]:
-        kernel = kernel + part
-    return kernel
+    return reduce(add, parts)
 
 
 def taste_kernel(items: Inputs) -> Kernel:
@@ -99,9 +161,24 @@ def sharing_kernel(users: Inputs) -> Kernel:
     return 1.0 + default_kernel(users)
 
 
-def _has_twins(X: FloatArray) -> bool:
+def _total_variance(X: Features) -> float:
+    """Mean squared distance of a row from the mean row."""
+    if not isinstance(X, sparse.sparray):
+        return float(X.var(axis=0).sum())
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    return float(squared_norms(X).mean() - mean @ mean)
+
+
+def _has_twins(X: Features) -> bool:
     """Whether many items have the same features as another."""
-    return len({row.tobytes() for row in X}) < (1.0 - FEW_TWINS) * len(X)
+    n = int(X.shape[0])
+    if isinstance(X, sparse.sparray):
+        rows = X.sorted_indices()
+        ends = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
+        different = {rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in ends}
+    else:
+        different = {row.tobytes() for row in X}
+    return len(different) < (1.0 - FEW_TWINS) * n
 
 
 def _default_graph_kernel(name: str, items: Inputs) -> Kernel:

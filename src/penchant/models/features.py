@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from penchant.data import Comparisons, check_connected
 from penchant.errors import DataError, DataWarning
 from penchant.kernels import Inputs, as_relations
+from penchant.kernels.inputs import Features
 from penchant.models.defaults import Scaling
 from penchant.models.validation import check_features, warn_constant_features
 
@@ -76,6 +78,13 @@ class FeatureColumns:
         if features is None or self.scaling is None:
             return features
         return self.scaling.apply(features)
+
+
+def stacked(known: Features, new: Features) -> Features:
+    """Rows below rows, sparse if those above are."""
+    if isinstance(known, sparse.sparray):
+        return sparse.csr_array(sparse.vstack([known, sparse.csr_array(new)]))
+    return np.concatenate([known, new.toarray() if isinstance(new, sparse.sparray) else new])
 
 
 def _names(X: Any, n_columns: int, what: str) -> tuple[str, ...]:

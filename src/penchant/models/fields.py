@@ -61,6 +61,15 @@ class Fields:
             self.need(name, bool(np.isfinite(array).all()), "must be finite")
         return array
 
+    def features(self, name: str) -> Any:
+        """A finite matrix of numbers, dense or sparse."""
+        matrix = self.values[name]
+        if not sparse.issparse(matrix):
+            return self.array(name, (None, None), "f")
+        self.need(name, matrix.dtype.kind == "f", f"must hold {WORDS['f']}")
+        self.need(name, bool(np.isfinite(matrix.data).all()), "must be finite")
+        return matrix
+
     def index(self, name: str, bound: int | None, length: int | None = None) -> IntArray:
         """(length,) positions, not negative and below `bound`."""
         places: IntArray = self.array(name, (length,), "iu")

@@ -17,6 +17,7 @@ from penchant.gp import (
     Learned,
     Normal,
     Posterior,
+    Report,
     Settings,
     expectation_maximize,
     maximize,
@@ -28,8 +29,9 @@ from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, get
 from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import utility_kernel
-from penchant.models.features import FeatureColumns, fitted_items
+from penchant.models.features import FeatureColumns, fitted_items, stacked
 from penchant.models.item_effects import with_item_effects
+from penchant.models.sources import Share, shares
 from penchant.models.validation import (
     KERNEL,
     LIKELIHOOD,
@@ -87,6 +89,7 @@ class PreferenceGP(UtilityModel):
     kernel_, likelihood_ : with learned parameters
     log_evidence_ : float
     report_ : Report, how inference went
+    shares_ : what features, each relation and item effects count in the prior
     comparisons_ : the data that were fitted, pooled, and told since
     n_unsettled_ : how many answers were told but only absorbed, see `tell`
 
@@ -172,6 +175,24 @@ class PreferenceGP(UtilityModel):
         return posterior
 
     @property
+    def shares_(self) -> dict[str, Share]:
+        """Source → share of the prior variance of a random difference, before and after learning.
+
+        The sources are features, each relation, and item effects. A hand-made kernel is only
+        described: its parameters stay what they are.
+        """
+        learned = self._fitted().learned
+        items = learned.problem.universe
+        start = self.kernel or utility_kernel(items, self.max_rank)
+        return shares(start, learned.hyper.kernel, items)
+
+    @property
+    def report_(self) -> Report:
+        """How inference went, and what each source of the prior counts."""
+        report: Report = self._fitted().learned.report
+        return replace(report, shares=self.shares_)
+
+    @property
     def log_evidence_(self) -> float:
         """log p(answers | hyperparameters)."""
         return float(self._fitted().learned.log_evidence)
@@ -210,7 +231,7 @@ class PreferenceGP(UtilityModel):
         features = known.X
         if features is not None:
             new = fitted.columns.rows(X, n_all - n_old, "items").X
-            features = np.concatenate([features, new])
+            features = stacked(features, new)
         universe = Inputs(features, as_relations(relations, n_all), np.arange(n_all))
         problem = replace(learned.problem, universe=universe)
         extended: Posterior = learned.settle(learned.data, problem).posterior

@@ -93,12 +93,12 @@ def _ascends(columns: list[np.ndarray[Any, Any]]) -> bool:
 
 @check("inputs")
 def _inputs(fields: Fields) -> None:
-    X = fields.array("X", (None, None), "f") if fields.has("X") else None
+    X = fields.features("X") if fields.has("X") else None
     relations = fields.made("relations", Mapping)
     sizes = {fields.is_a("relations", graph, Relation).n_items for graph in relations.values()}
     fields.need("relations", len(sizes) < 2, f"cover {sorted(sizes)} items, not the same")
     if fields.has("index"):
-        n = None if X is None else len(X)
+        n = None if X is None else X.shape[0]
         fields.index("index", min(sizes, default=None), n)
 
 

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from penchant.errors import DataError, DataWarning
 from penchant.kernels import Kernel
+from penchant.kernels.inputs import Features
 from penchant.likelihoods import Likelihood, known_likelihoods
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import IntArray
 
 
 class Constraint(NamedTuple):
@@ -98,16 +99,21 @@ def check_argument(owner: str, name: str, value: Any, constraint: Constraint) ->
         raise DataError(f"{owner}: {name}={value!r}: it must be {constraint.words}")
 
 
-def check_features(X: Any, n: int, what: str) -> FloatArray | None:
+def check_features(X: Any, n: int, what: str) -> Features | None:
     """Features as a finite float matrix with n rows, or None.
 
-    Accepts arrays, lists, data frames of numbers and scipy sparse matrices.
+    Accepts arrays, lists, data frames of numbers and scipy sparse matrices. Those of items stay
+    sparse; what is known of users is little, and dense.
     """
     if X is None:
         return None
-    dense = X.toarray() if sparse.issparse(X) else X
+    if sparse.issparse(X) and what.endswith("users"):
+        X = X.toarray()
     try:
-        features = np.asarray(dense, dtype=float)
+        if sparse.issparse(X):
+            features: Features = sparse.csr_array(X, dtype=float)
+        else:
+            features = np.asarray(X, dtype=float)
     except (TypeError, ValueError) as error:
         raise DataError(
             f"X holds values that are not numbers ({error}): encode text columns as numbers, "
@@ -118,12 +124,12 @@ def check_features(X: Any, n: int, what: str) -> FloatArray | None:
             f"X has shape {features.shape}: it must be a matrix with one row an item; "
             "for one feature use X.reshape(-1, 1)"
         )
-    if len(features) != n:
+    if features.shape[0] != n:
         raise DataError(
-            f"X has {len(features)} rows and there are {n} {what}: give one row for each, in "
+            f"X has {features.shape[0]} rows and there are {n} {what}: give one row for each, in "
             "index order"
         )
-    bad_rows, bad_columns = np.nonzero(~np.isfinite(features))
+    bad_rows, bad_columns = _not_finite(features)
     if len(bad_rows):
         raise DataError(
             f"X has {len(bad_rows)} missing or infinite values, the first in row {bad_rows[0]}, "
@@ -132,9 +138,26 @@ def check_features(X: Any, n: int, what: str) -> FloatArray | None:
     return features
 
 
-def warn_constant_features(X: FloatArray) -> None:
-    """A column that never varies says nothing about preference; say so."""
-    constant = np.flatnonzero(np.ptp(X, axis=0) == 0.0) if len(X) > 1 else np.zeros(0, int)
+def _not_finite(X: Features) -> tuple[IntArray, IntArray]:
+    """Rows and columns of missing or infinite values, in the order of rows."""
+    if not isinstance(X, sparse.sparray):
+        rows, columns = np.nonzero(~np.isfinite(X))
+        return rows, columns
+    stored = X.tocoo()
+    bad = ~np.isfinite(stored.data)
+    rows, columns = stored.row[bad].astype(np.intp), stored.col[bad].astype(np.intp)
+    order = np.lexsort([columns, rows])
+    return rows[order], columns[order]
+
+
+def warn_constant_features(X: Features) -> None:
+    """A column that never varies says nothing about preference; say so.
+
+    Not of sparse features: words that a sample lacks are what a vocabulary is like.
+    """
+    if isinstance(X, sparse.sparray) or len(X) < 2:
+        return
+    constant = np.flatnonzero(np.ptp(X, axis=0) == 0.0)
     if len(constant):
         listed = ", ".join(map(str, constant[:10])) + (" …" if len(constant) > 10 else "")
         warnings.warn(
