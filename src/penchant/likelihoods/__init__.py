@@ -5,6 +5,7 @@ from functools import cache
 from inspect import signature
 
 from penchant.errors import DataError
+from penchant.likelihoods.abstain import Abstain
 from penchant.likelihoods.base import Expected, Likelihood, LogProb, Outcomes, Tilted
 from penchant.likelihoods.gaussian import Gaussian
 from penchant.likelihoods.lapse import Lapse
@@ -49,6 +50,7 @@ def get(likelihood: str | Likelihood) -> Likelihood:
 
 
 __all__ = [
+    "Abstain",
     "Expected",
     "Gaussian",
     "Lapse",

@@ -32,6 +32,7 @@ from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items, stacked
 from penchant.models.item_effects import with_item_effects
 from penchant.models.sources import Share, shares
+from penchant.models.tie_meaning import with_ties_understood
 from penchant.models.validation import (
     KERNEL,
     LIKELIHOOD,
@@ -68,7 +69,9 @@ class PreferenceGP(UtilityModel):
         do not tell all (by two nats; with `optimize="evidence"`, no relations and no `max_rank`).
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" (score differences), or an instance, for example
-        `Lapse(Probit())` when some answers are given at random.
+        `Lapse(Probit())` when some answers are given at random. Under "ties" and
+        optimize="evidence" the evidence decides whether ties mean that items are close
+        (`Ties`) or nothing (`Abstain`).
     inference : {"ep", "laplace", "variational", "exact"}
         The local rule. "exact" is for the Gaussian likelihood.
     optimize : {"evidence", "em", None}
@@ -154,6 +157,8 @@ class PreferenceGP(UtilityModel):
         start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
         with threads_for(len(problem.edges.items)):
             solution = self._solve(problem, start)
+            if self.likelihood == "ties" and self.optimize == "evidence":
+                start, solution = with_ties_understood(problem, start, solution, self._solve)
             if self.kernel is None and self.optimize == "evidence":
                 solution = with_item_effects(problem, start, solution)
             learned = Learned.of(data, problem, solution)

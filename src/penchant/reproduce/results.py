@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from penchant.reproduce.page import CLAIM_COLUMNS, Clock, markdown
 
-EXPERIMENTS = ("xpgp", "active", "kpcrank", "perceptron", "sparse-ep", "communities")
+EXPERIMENTS = ("xpgp", "active", "kpcrank", "perceptron", "sparse-ep", "communities", "defaults")
 """In the order of the papers; `-` stands for the `_` of the module."""
 INDEX = "README.md"
 

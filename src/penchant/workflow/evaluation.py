@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -188,15 +189,25 @@ def cross_validate(
     everyone = {BASELINE: BradleyTerry(), **models}
     seen: dict[str, list[HeldOut]] = {label: [] for label in everyone}
     done = 0
-    for train, test in _folds(material.data, n_folds, seed):
-        for label, model in everyone.items():
-            seen[label].append(hold_out(model, material.only(train), test))
-            done += 1
-            watch(done, n_folds * len(everyone))
+    with _warned_once():
+        for train, test in _folds(material.data, n_folds, seed):
+            for label, model in everyone.items():
+                seen[label].append(hold_out(model, material.only(train), test))
+                done += 1
+                watch(done, n_folds * len(everyone))
     if not done:
         raise DataError("every part is all ties, or leaves only ties to learn from: collect more")
     rows = tuple(_summary(label, per_fold) for label, per_fold in seen.items())
     return Evaluation(rows, n_folds, material.data.n_comparisons)
+
+
+@contextmanager
+def _warned_once() -> Iterator[None]:
+    """What many fits have to say about the same items is said once, at the end."""
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    for category, text in dict.fromkeys((each.category, str(each.message)) for each in caught):
+        warnings.warn(text, category, stacklevel=5)
 
 
 def hold_out(model: Any, material: Material, test: Comparisons) -> HeldOut:

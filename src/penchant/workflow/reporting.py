@@ -88,7 +88,7 @@ def report(
     """
     if isinstance(data_or_model, Comparisons):
         material = Material(data_or_model, X, **about)
-        _, why, unfitted = choose_model(data_or_model, random_state=random_state, **about)
+        _, why, unfitted = choose_model(data_or_model, X, random_state=random_state, **about)
         findings = check(material, material.fit(unfitted), why)
     else:
         model = as_model(data_or_model)

@@ -1,0 +1,47 @@
+"""Whether ties say that items are close, or nothing about them: the evidence tells."""
+
+import warnings
+from collections.abc import Callable
+
+from penchant.errors import DataWarning
+from penchant.gp import ItemHyper, ItemProblem
+from penchant.gp.items.problem import ItemSolution
+from penchant.likelihoods import Abstain, Probit
+
+WORTHWHILE = 1.0
+"""Gain in log evidence before ties mean nothing: mostly they are said of what is close."""
+
+
+def with_ties_understood(
+    problem: ItemProblem,
+    start: ItemHyper,
+    close: ItemSolution,
+    learn: Callable[[ItemProblem, ItemHyper], ItemSolution],
+) -> tuple[ItemHyper, ItemSolution]:
+    """The given solution, whose ties mean close items, or a likelier one whose ties mean nothing.
+
+    With the hyperparameters from which it was learned.
+
+    Ties of people who cannot judge or do not care come at any difference. Taken for closeness
+    they draw utilities together, and predictions are worse than without them.
+    """
+    rate = _share_of_ties(problem)
+    if not 0.0 < rate < 1.0:
+        return start, close
+    other = start._replace(likelihood=Abstain(Probit(), rate))
+    unrelated = learn(problem, other)
+    gain = unrelated.log_evidence - close.log_evidence
+    if gain <= WORTHWHILE:
+        return start, close
+    warnings.warn(
+        f"ties come at any difference here (log evidence {gain:.1f} higher): they are taken for "
+        "abstentions, which say nothing about closeness; likelihood=Ties() insists on closeness",
+        DataWarning,
+        stacklevel=5,
+    )
+    return other, unrelated
+
+
+def _share_of_ties(problem: ItemProblem) -> float:
+    tie, count = problem.edges.outcomes.tie, problem.edges.count
+    return 0.0 if tie is None else float(count[tie].sum() / count.sum())
