@@ -79,15 +79,14 @@ def choose(material: Material) -> tuple[str, str]:
     if made < FEW_ANSWERS:
         return "gp", f"{said}, too few to tell them apart"
     candidates = ["gp", "multi-user", "community"][: 2 if data.n_users < FEW_PEOPLE else 3]
-    scores = _trial(candidates, material)
+    scores = _trial(candidates, _sampled(material, data.user))
     best = max(scores, key=lambda name: scores[name])
     found = ", ".join(f"{name} {-score:.3f}" for name, score in scores.items())
     return best, f"{said}, and it foresees a sample of them best (log loss: {found})"
 
 
-def _trial(candidates: list[str], material: Material) -> dict[str, float]:
+def _trial(candidates: list[str], sample: Material) -> dict[str, float]:
     """Mean log-likelihood of held-out answers of a sample, by candidate, simplest first."""
-    sample = _sampled(material)
     train, test = sample.data.split(HELD_OUT, random_state=0)
     scores: dict[str, float] = {}
     for name in candidates:
@@ -99,7 +98,7 @@ def _trial(candidates: list[str], material: Material) -> dict[str, float]:
     return scores
 
 
-def _sampled(material: Material) -> Material:
+def _sampled(material: Material, giver: IntArray) -> Material:
     """Some people, some of their answers about the most compared items, and these items."""
     data, rng = material.data, np.random.default_rng(0)
     people = np.sort(rng.permutation(data.n_users)[:TRIED_PEOPLE])
@@ -107,7 +106,7 @@ def _sampled(material: Material) -> Material:
     met += np.bincount(data.loser, data.count, data.n_items)
     known = np.argsort(-met, kind="stable")[:TRIED_ITEMS]
     among = np.isin(data.winner, known) & np.isin(data.loser, known)
-    rows = np.flatnonzero(among & np.isin(data.user, people))
+    rows = np.flatnonzero(among & np.isin(giver, people))
     rows = np.sort(rng.permutation(rows)[:TRIED_ANSWERS])
     items = np.unique(np.concatenate([data.winner[rows], data.loser[rows]]))
     item, user = (np.empty(n, dtype=np.intp) for n in (data.n_items, data.n_users))
@@ -115,7 +114,7 @@ def _sampled(material: Material) -> Material:
     sample = Comparisons.from_pairs(
         item[data.winner[rows]],
         item[data.loser[rows]],
-        user=user[data.user[rows]],
+        user=user[giver[rows]],
         tie=data.tie[rows],
         count=data.count[rows],
         items=range(len(items)),
