@@ -26,6 +26,9 @@ RELEVANCE_FEATURES = 100
 """Up to this many each does where utilities are of everybody: shrunk towards a common value."""
 SMOOTH_START = 5.0
 """First lengthscale, in units of the root mean squared distance of an item from the mean."""
+ARBITRATED_START = 2.0
+"""The same where the variance of a difference is set: the kernel's variance is then a few times
+that of a difference, and a feature that explains little data can not make it much larger."""
 FEW_TWINS = 0.05
 """Share of items that may have the features of another before each gets an effect of its own."""
 GRAPH_REACH = 50.0
@@ -98,7 +101,7 @@ def utility_kernel(items: Inputs, max_rank: int | None) -> Kernel:
     again: items with the same features need not be liked the same. Not so with a bound on the
     rank, which effects of single items would use up, or with relations, which tell items apart.
     """
-    parts = list(default_kernel(items, RELEVANCE_FEATURES).parts)
+    parts = list(default_kernel(items, ARBITRATED_START, RELEVANCE_FEATURES).parts)
     if items.X is not None or items.relations:
         weight = np.array([_weight(part, items) for part in parts])
         parts = [
@@ -129,7 +132,9 @@ def _at_variance(part: Kernel, variance: float, items: Inputs) -> Kernel:
     return part
 
 
-def default_kernel(items: Inputs, most_lengthscales: int = ARD_FEATURES) -> Kernel:
+def default_kernel(
+    items: Inputs, smooth: float = SMOOTH_START, most_lengthscales: int = ARD_FEATURES
+) -> Kernel:
     """An RBF on features plus a graph kernel per relation; independent items without either.
 
     These are also the values that the evidence falls back on where comparisons are few.
@@ -139,7 +144,7 @@ def default_kernel(items: Inputs, most_lengthscales: int = ARD_FEATURES) -> Kern
     parts: list[Kernel] = []
     if items.X is not None:
         d, each = items.X.shape[1], not isinstance(items.X, sparse.sparray)
-        start = SMOOTH_START * float(np.sqrt(_total_variance(items.X))) or 1.0
+        start = smooth * float(np.sqrt(_total_variance(items.X))) or 1.0
         parts.append(RBF((start,) * d if each and d <= most_lengthscales else start))
     parts += [_default_graph_kernel(name, items) for name in items.relations]
     if not parts:
