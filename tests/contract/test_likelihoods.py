@@ -11,9 +11,19 @@ from scipy.special import expit, log_expit, log_ndtr, ndtr
 from scipy.stats import norm
 
 from penchant import likelihoods
-from penchant.likelihoods import Gaussian, Lapse, Likelihood, Logit, Outcomes, Probit, Ties
+from penchant.likelihoods import (
+    Abstain,
+    Gaussian,
+    Lapse,
+    Likelihood,
+    Logit,
+    Outcomes,
+    Probit,
+    Ties,
+)
 
 EXAMPLES = {
+    Abstain: [Abstain(Probit(), 0.2), Abstain(Logit(), 0.6)],
     Probit: [Probit()],
     Logit: [Logit()],
     Gaussian: [Gaussian(), Gaussian(noise=0.3)],
@@ -40,6 +50,10 @@ def reference_log_prob(likelihood: Likelihood, g: np.ndarray, outcome: Outcomes)
     """The definitions, written without any of the package's arithmetic."""
     tie = outcome.tie is not None and bool(outcome.tie[0])
     match likelihood:
+        case Abstain(rate=rate) if tie:
+            return np.full(g.shape, np.log(rate))
+        case Abstain(base=base, rate=rate):
+            return np.log1p(-rate) + reference_log_prob(base, g, Outcomes())
         case Lapse(base=base, rate=rate):
             lapse = rate / (3 if isinstance(base, Ties) else 2)
             return np.log((1 - rate) * np.exp(reference_log_prob(base, g, outcome)) + lapse)

@@ -5,7 +5,7 @@ import pytest
 
 import penchant as pc
 from penchant.errors import DataError
-from penchant.workflow import models
+from penchant.workflow import choosing, models
 
 
 def crowd(n_users, n_answers, n_items=6, **more):
@@ -25,9 +25,6 @@ def crowd(n_users, n_answers, n_items=6, **more):
         (crowd(20, 5), {"relations": {"r": np.eye(6)}}, "gp", "relations between items"),
         (crowd(20, 2), {"user_features": np.ones((20, 1))}, "multi-user", "described by features"),
         (crowd(20, 2), {"user_relations": {"r": np.eye(20)}}, "multi-user", "between people"),
-        (crowd(5, 5), {}, "multi-user", "too few to fall into communities"),
-        (crowd(20, 12), {}, "multi-user", "enough to know every person"),
-        (crowd(20, 5), {}, "community", "enough to know groups of people"),
     ],
 )
 def test_by_the_data(data, about, name, why):
@@ -39,11 +36,54 @@ def test_by_the_data(data, about, name, why):
     assert choice.model.random_state == 3
 
 
+def tastes(kind, n_users=60, n_answers=20, n_items=30):
+    """Answers of people with the same taste, one of two opposite tastes, or one of their own."""
+    rng = np.random.default_rng(3)
+    utilities = {
+        "common": np.tile(2.0 * rng.standard_normal(n_items), (n_users, 1)),
+        "camps": 1.5 * rng.standard_normal((3, n_items))[np.arange(n_users) % 3],
+        "own": 2.0 * rng.standard_normal((n_users, n_items)),
+    }[kind]
+    user = np.repeat(np.arange(n_users), n_answers)
+    first = rng.integers(n_items, size=len(user))
+    second = (first + 1 + rng.integers(n_items - 1, size=len(user))) % n_items
+    won = utilities[user, first] - utilities[user, second] + rng.normal(size=len(user)) > 0
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    return pc.Comparisons.from_pairs(winner, loser, user=user, items=range(n_items))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("common", "gp"), ("camps", "community"), ("own", "multi-user")]
+)
+def test_a_trial_finds_the_model_that_foresees_best(kind, name):
+    choice = pc.choose_model(tastes(kind), random_state=0)
+    assert choice.name == name
+    assert "it foresees a sample of them best" in choice.why
+
+
+def test_few_people_are_not_tried_as_communities():
+    assert "community" not in pc.choose_model(tastes("own", n_users=5)).why
+
+
+def test_a_trial_takes_some_people_and_the_most_compared_items(monkeypatch):
+    monkeypatch.setattr(choosing, "TRIED_PEOPLE", 7)
+    monkeypatch.setattr(choosing, "TRIED_ITEMS", 5)
+    data = tastes("own")
+    X = np.arange(30.0)[:, None]
+    sample = choosing._sampled(models.Material(data, X), data.user)
+    assert sample.data.n_users == 7
+    met = np.bincount(data.winner, minlength=30) + np.bincount(data.loser, minlength=30)
+    assert set(sample.X.ravel()) == set(np.argsort(-met, kind="stable")[:5].astype(float))
+    assert sample.data.n_items == 5
+
+
 def test_ties_and_crowds_get_settings_that_suit_them(monkeypatch):
+    monkeypatch.setattr(choosing, "_trial", lambda *_: {"gp": -0.6, "community": -0.5})
     tie = np.arange(100) % 5 == 0
     choice = pc.choose_model(crowd(20, 5, tie=tie))
     assert choice.model.likelihood == "ties"
     assert choice.model.sampler == "collapsed"
+    assert "(log loss: gp 0.600, community 0.500)" in choice.why
     monkeypatch.setattr(models, "MANY_PEOPLE", 19)
     assert pc.choose_model(crowd(20, 5)).model.sampler == "blocked"
     assert pc.choose_model(crowd(20, 5), sampler="collapsed").model.sampler == "collapsed"

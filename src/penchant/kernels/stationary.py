@@ -12,7 +12,7 @@ from penchant.errors import DataError
 from penchant.kernels.base import Inputs, Leaf, positive
 from penchant.kernels.inputs import Features, as_dense, squared_norms
 from penchant.numerics.linalg import multiply
-from penchant.numerics.optimize import weak_prior
+from penchant.numerics.optimize import PRIOR_SPREAD, weak_prior
 from penchant.numerics.types import FloatArray
 
 NARROW = 16
@@ -22,8 +22,10 @@ COLUMNS_AT_ONCE = 256
 MANY_FEATURES = 20
 """With more lengthscales than this most features are expected to matter alike, or not at all."""
 SHRINKAGE, TAIL = 0.25, 1.0
-"""Scale and degrees of freedom of one of many log-lengthscales around their mean: Student's t
+"""Scale and degrees of freedom of one of many log-lengthscales around a common value: Student's t
 with a sharp peak and heavy tails, so that few leave the common value, and those freely."""
+COMMON_STEPS, COMMON_TOLERANCE = 200, 1e-12
+"""Of the search for the common value."""
 
 
 class Stationary(Leaf):
@@ -80,13 +82,13 @@ class Stationary(Leaf):
         if d <= MANY_FEATURES:
             return super().log_prior(start)
         moved = self.theta - start.theta
-        mean = moved[:d].mean()
-        z = (moved[:d] - mean) / SHRINKAGE
+        common = _common(moved[:d])
+        z = (moved[:d] - common) / SHRINKAGE
         shrunk = -0.5 * (TAIL + 1.0) * float(np.log1p(z**2 / TAIL).sum())
+        # the common value is the best one, so it adds nothing to the slopes
         pull = -(TAIL + 1.0) * z / (TAIL + z**2) / SHRINKAGE
-        common, along = weak_prior(np.append(mean, moved[d:]), np.zeros(1 + len(moved) - d))
-        slope = np.concatenate([pull - pull.mean() + along[0] / d, along[1:]])
-        return shrunk + common, slope
+        held, along = weak_prior(np.append(common, moved[d:]), np.zeros(1 + len(moved) - d))
+        return shrunk + held, np.append(pull, along[1:])
 
     def _scaled(self, A: Inputs) -> Features:
         X = A.features()
@@ -180,6 +182,20 @@ class Matern(Stationary):
         if self.nu == 0.5:
             return np.ones(())
         return 1.0 + r if self.nu == 1.5 else 1.0 + r * (1.0 + r / 3.0)
+
+
+def _common(moved: FloatArray) -> float:
+    """Where most of many log-lengthscales are: the likeliest centre, whatever a few do.
+
+    Reweighted means, in which what is far counts little; the centre itself is weakly held at 0.
+    """
+    centre = float(np.median(moved))
+    for _ in range(COMMON_STEPS):
+        weight = (TAIL + 1.0) / (TAIL + ((moved - centre) / SHRINKAGE) ** 2) / SHRINKAGE**2
+        before, centre = centre, float(weight @ moved / (weight.sum() + PRIOR_SPREAD**-2))
+        if abs(centre - before) < COMMON_TOLERANCE:
+            break
+    return centre
 
 
 def _weighted_spread(M: FloatArray, U: Features, V: Features) -> FloatArray:

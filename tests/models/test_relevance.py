@@ -1,0 +1,57 @@
+"""Many features: each its own lengthscale, shrunk towards a common one."""
+
+import numpy as np
+import pytest
+
+import penchant as pc
+from penchant.kernels import RBF, Inputs
+from penchant.models.defaults import utility_kernel
+
+
+@pytest.mark.parametrize("d", [20, 21, 40])
+def test_the_prior_s_slope_is_its_derivative(d, rng):
+    start = RBF((3.0,) * d, 2.0)
+    kernel = start.with_theta(start.theta + rng.normal(size=d + 1))
+    _, slope = kernel.log_prior(start)
+    for k, step in enumerate(1e-6 * np.eye(d + 1)):
+        ahead = kernel.with_theta(kernel.theta + step).log_prior(start)[0]
+        behind = kernel.with_theta(kernel.theta - step).log_prior(start)[0]
+        assert slope[k] == pytest.approx((ahead - behind) / 2e-6, abs=1e-5)
+
+
+def test_one_feature_may_leave_where_all_but_few_stay():
+    """Leaving alone costs a logarithm, not a square; all together it costs what one would."""
+    start = RBF((3.0,) * 50)
+    alone, further = np.zeros(51), np.zeros(51)
+    alone[0], further[0] = 2.0, 4.0
+    together = np.append(np.full(50, 2.0), 0.0)
+    costs = [
+        -start.with_theta(start.theta + move).log_prior(start)[0]
+        for move in (alone, further, together)
+    ]
+    assert costs[1] < 1.6 * costs[0]
+    assert costs[2] == pytest.approx(0.5 * (2.0 / 1.7) ** 2)
+
+
+def test_up_to_a_hundred_features_have_lengthscales_of_their_own(rng):
+    for d, own in ((100, True), (101, False)):
+        kernel = utility_kernel(Inputs(rng.random((10, d)), index=np.arange(10)), None)
+        assert isinstance(kernel.lengthscale, tuple) is own
+
+
+def test_relevant_features_are_found_among_many(rng):
+    """Two of 40 matter: theirs are the shortest lengthscales, and predictions gain by it."""
+    n, d = 80, 40
+    X = rng.standard_normal((n, d))
+    f = 2.0 * X[:, 0] - 2.0 * X[:, 1]
+    a = rng.integers(n, size=900)
+    b = (a + 1 + rng.integers(n - 1, size=900)) % n
+    won = f[a] - f[b] + rng.standard_normal(900) > 0
+    pairs = np.column_stack([np.where(won, a, b), np.where(won, b, a)])
+    data = pc.Comparisons.from_pairs(*pairs[:400].T, items=range(n))
+    gp = pc.PreferenceGP().fit(X, data)
+    kernel = gp.kernel_.parts[0]
+    assert set(np.argsort(kernel.lengthscale)[:2]) == {0, 1}
+    common = pc.PreferenceGP(RBF(2.0 * d**0.5, 4.5)).fit(X, data)
+    gain = np.log(gp.predict_proba(pairs[400:])) - np.log(common.predict_proba(pairs[400:]))
+    assert gain.mean() > 2.0 * gain.std() / np.sqrt(len(gain))
