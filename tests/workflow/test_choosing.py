@@ -40,7 +40,7 @@ def tastes(kind, n_users=60, n_answers=20, n_items=30):
     """Answers of people with the same taste, one of two opposite tastes, or one of their own."""
     rng = np.random.default_rng(3)
     utilities = {
-        "common": np.tile(2.0 * rng.standard_normal(n_items), (n_users, 1)),
+        "common": np.tile(1.5 * rng.standard_normal(n_items), (n_users, 1)),
         "camps": 1.5 * rng.standard_normal((3, n_items))[np.arange(n_users) % 3],
         "own": 2.0 * rng.standard_normal((n_users, n_items)),
     }[kind]

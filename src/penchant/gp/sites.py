@@ -1,7 +1,6 @@
 """What inference keeps between sweeps, and what it tells about itself."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,8 +35,7 @@ class Report:
     change: largest site change of the last sweep, in units of the edge's own posterior sd.
     step: smallest damping step used (1 = undamped). jitter: added to make a factor succeed.
     residual: variance that the prior's factor leaves out. skipped: site updates held back in
-    the last sweep because their cavity was not a distribution. shares: of each source in the
-    prior variance of a random difference, before and after learning, where a model tells them.
+    the last sweep because their cavity was not a distribution.
     """
 
     converged: bool
@@ -52,7 +50,6 @@ class Report:
     space: str = "items"
     n_evaluations: int = 0
     optimizer: str = ""
-    shares: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def advice(self) -> str:
         """What to tell a user whose inference did not settle."""

@@ -17,7 +17,6 @@ from penchant.gp import (
     Learned,
     Normal,
     Posterior,
-    Report,
     Settings,
     expectation_maximize,
     maximize,
@@ -31,7 +30,7 @@ from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items, stacked
 from penchant.models.item_effects import with_item_effects
-from penchant.models.sources import Share, shares
+from penchant.models.sources import Share, SourcesReport, shares
 from penchant.models.tie_meaning import with_ties_understood
 from penchant.models.validation import (
     KERNEL,
@@ -192,10 +191,9 @@ class PreferenceGP(UtilityModel):
         return shares(start, learned.hyper.kernel, items)
 
     @property
-    def report_(self) -> Report:
+    def report_(self) -> SourcesReport:
         """How inference went, and what each source of the prior counts."""
-        report: Report = self._fitted().learned.report
-        return replace(report, shares=self.shares_)
+        return SourcesReport(**vars(self._fitted().learned.report), shares=self.shares_)
 
     @property
     def log_evidence_(self) -> float:

@@ -6,11 +6,14 @@ nothing about any answer.
 """
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from penchant.gp import Report
 from penchant.kernels import (
     RBF,
     GraphKernel,
@@ -39,6 +42,13 @@ class Share(NamedTuple):
 
     prior: float
     posterior: float
+
+
+@dataclass(frozen=True)
+class SourcesReport(Report):
+    """How inference went, and what each source counts in the prior, see `shares`."""
+
+    shares: Mapping[str, Share] = field(default_factory=dict)
 
 
 def shares(start: Kernel, learned: Kernel, items: Inputs) -> dict[str, Share]:
