@@ -6,7 +6,7 @@ from scipy import sparse
 
 import penchant as pc
 from penchant.kernels import RBF, Independent, Inputs, Linear, RegularizedLaplacian, as_relations
-from penchant.models.defaults import DIFFERENCE, default_kernel, utility_kernel
+from penchant.models.defaults import DIFFERENCE, arbitrated_kernel, default_kernel
 from penchant.models.sources import (
     LEAST_WEIGHT,
     MOST_WEIGHT,
@@ -90,7 +90,7 @@ def test_sparse_features_say_the_same_as_dense_ones(papers):
 def test_the_sources_begin_with_one_variance_of_a_difference(papers):
     _, words, links, shuffled = papers
     items = Inputs(words, as_relations({"a": links, "b": shuffled}, N), np.arange(N))
-    kernel = utility_kernel(items, None)
+    kernel = arbitrated_kernel(items, None)
     assert difference_variance(kernel, items) == pytest.approx(DIFFERENCE)
     found = shares(kernel, kernel, items)
     assert list(found) == ["features", "a", "b"]
@@ -105,14 +105,14 @@ def test_a_single_source_begins_with_all_of_it(papers, given):
     _, words, links, _ = papers
     X, graphs = (words, {}) if given == "features" else (None, {"r": links})
     items = Inputs(X, as_relations(graphs, N), np.arange(N))
-    kernel = utility_kernel(items, None)
+    kernel = arbitrated_kernel(items, None)
     assert difference_variance(kernel, items) == pytest.approx(DIFFERENCE)
 
 
 def test_relations_without_features_begin_alike(papers):
     _, _, links, shuffled = papers
     items = Inputs(None, as_relations({"a": links, "b": shuffled}, N), np.arange(N))
-    found = shares(*[utility_kernel(items, None)] * 2, items)
+    found = shares(*[arbitrated_kernel(items, None)] * 2, items)
     assert found["a"].prior == pytest.approx(0.5)
 
 

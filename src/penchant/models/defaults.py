@@ -94,12 +94,15 @@ def _sparse_scale(X: sparse.csr_array) -> FloatArray:
 
 
 def utility_kernel(items: Inputs, max_rank: int | None) -> Kernel:
-    """The default kernel on one scale, with effects of items' own where many share all features.
+    """The default kernel, with an effect of each item's own where many share all features."""
+    return _with_effects(default_kernel(items), items, max_rank)
 
-    All sources together begin with one variance of a random difference; between features and
-    relations it is divided by what links say about features. Effects of items begin with as much
-    again: items with the same features need not be liked the same. Not so with a bound on the
-    rank, which effects of single items would use up, or with relations, which tell items apart.
+
+def arbitrated_kernel(items: Inputs, max_rank: int | None) -> Kernel:
+    """The same on one scale: all sources together begin with one variance of a difference.
+
+    Between features and relations it is divided by what links say about features; effects of
+    items begin with as much again.
     """
     parts = list(default_kernel(items, ARBITRATED_START, RELEVANCE_FEATURES).parts)
     if items.X is not None or items.relations:
@@ -108,7 +111,15 @@ def utility_kernel(items: Inputs, max_rank: int | None) -> Kernel:
             _at_variance(part, variance, items)
             for part, variance in zip(parts, DIFFERENCE * weight / weight.sum(), strict=True)
         ]
-    kernel = reduce(add, parts)
+    return _with_effects(reduce(add, parts), items, max_rank)
+
+
+def _with_effects(kernel: Kernel, items: Inputs, max_rank: int | None) -> Kernel:
+    """Items with the same features need not be liked the same.
+
+    Not so with a bound on the rank, which effects of single items would use up, or with
+    relations, which tell items apart.
+    """
     if items.X is None or items.relations or max_rank is not None or not _has_twins(items.X):
         return kernel
     return kernel + Independent()

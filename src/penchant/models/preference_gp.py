@@ -27,7 +27,7 @@ from penchant.gp.items.problem import ItemSolution
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, get
 from penchant.models.contract import Fitted, Odds, UtilityModel
-from penchant.models.defaults import utility_kernel
+from penchant.models.defaults import arbitrated_kernel
 from penchant.models.features import FeatureColumns, fitted_items, stacked
 from penchant.models.item_effects import with_item_effects
 from penchant.models.sources import Share, SourcesReport, shares
@@ -153,7 +153,7 @@ class PreferenceGP(UtilityModel):
         problem = ItemProblem(items, Edges.of(data), Settings(self.inference), self.max_rank)
         likelihood = get(self.likelihood)
         likelihood.check(problem.edges.outcomes)
-        start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
+        start = ItemHyper(self.kernel or arbitrated_kernel(items, self.max_rank), likelihood)
         with threads_for(len(problem.edges.items)):
             solution = self._solve(problem, start)
             if self.likelihood == "ties" and self.optimize == "evidence":
@@ -187,7 +187,7 @@ class PreferenceGP(UtilityModel):
         """
         learned = self._fitted().learned
         items = learned.problem.universe
-        start = self.kernel or utility_kernel(items, self.max_rank)
+        start = self.kernel or arbitrated_kernel(items, self.max_rank)
         return shares(start, learned.hyper.kernel, items)
 
     @property
