@@ -30,7 +30,7 @@ from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import arbitrated_kernel
 from penchant.models.features import FeatureColumns, fitted_items, stacked
 from penchant.models.item_effects import with_item_effects
-from penchant.models.sources import Share, SourcesReport, shares
+from penchant.models.sources import SourceShare, SourcesReport, shares
 from penchant.models.tie_meaning import with_ties_understood
 from penchant.models.validation import (
     KERNEL,
@@ -179,7 +179,7 @@ class PreferenceGP(UtilityModel):
         return posterior
 
     @property
-    def shares_(self) -> dict[str, Share]:
+    def shares_(self) -> dict[str, SourceShare]:
         """Source → share of the prior variance of a random difference, before and after learning.
 
         The sources are features, each relation, and item effects. A hand-made kernel is only

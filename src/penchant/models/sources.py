@@ -37,7 +37,7 @@ LEAST_WEIGHT, MOST_WEIGHT = 0.1, 30.0
 and features keep a say beside the best relation."""
 
 
-class Share(NamedTuple):
+class SourceShare(NamedTuple):
     """Of the prior variance of a random difference: where it began, and after the answers."""
 
     prior: float
@@ -48,10 +48,10 @@ class Share(NamedTuple):
 class SourcesReport(Report):
     """How inference went, and what each source counts in the prior, see `shares`."""
 
-    shares: Mapping[str, Share] = field(default_factory=dict)
+    shares: Mapping[str, SourceShare] = field(default_factory=dict)
 
 
-def shares(start: Kernel, learned: Kernel, items: Inputs) -> dict[str, Share]:
+def shares(start: Kernel, learned: Kernel, items: Inputs) -> dict[str, SourceShare]:
     """The share of each source, before and after the answers; each column adds up to one.
 
     A source that only the answers called for has a prior share of zero.
@@ -64,7 +64,7 @@ def shares(start: Kernel, learned: Kernel, items: Inputs) -> dict[str, Share]:
     """
     before, after = _by_source(start, items), _by_source(learned, items)
     names = dict.fromkeys([*before, *after])
-    return {name: Share(before.get(name, 0.0), after.get(name, 0.0)) for name in names}
+    return {name: SourceShare(before.get(name, 0.0), after.get(name, 0.0)) for name in names}
 
 
 def _by_source(kernel: Kernel, items: Inputs) -> dict[str, float]:

@@ -26,7 +26,7 @@ ASKED = 1_000
 """Pairs that are foreseen in each round."""
 
 
-class Round(NamedTuple):
+class Contest(NamedTuple):
     """Answers to learn from, pairs (k, 2) to foresee, the better one first, and what may fit.
 
     fits : name of a choice → what makes a fitted model; users : (k,) who is asked, or None.
@@ -38,14 +38,14 @@ class Round(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Items:
+class ContestItems:
     """Items with features, dense or sparse, or relations, or both."""
 
     n: int
     X: Any = None
     relations: Mapping[str, Any] | None = None
 
-    def round(self, known: Comparisons, asked: IntArray) -> Round:
+    def round(self, known: Comparisons, asked: IntArray) -> Contest:
         """The defaults and every fixed choice that these items allow."""
         fits = {DEFAULTS: lambda: PreferenceGP().fit(self.X, known, self.relations)}
         if self.X is not None:
@@ -57,7 +57,7 @@ class Items:
             fits[LINKS] = lambda: PreferenceGP().fit(None, known, self.relations)
         else:
             fits[ITEMS] = lambda: PreferenceGP().fit(None, known)
-        return Round(asked, fits)
+        return Contest(asked, fits)
 
     def _old(self, known: Comparisons, relations: Mapping[str, Any] | None) -> PreferenceGP:
         """Unit variances, whatever they mean for a difference."""
@@ -67,10 +67,10 @@ class Items:
         return PreferenceGP(default_kernel(items)).fit(X, known, relations)
 
 
-def cora_rounds(cora: Cora, links: str, n_pairs: int, n_repeats: int) -> Iterator[Round]:
+def cora_rounds(cora: Cora, links: str, n_pairs: int, n_repeats: int) -> Iterator[Contest]:
     """A topic's papers beat others; links as they are, or rewired to be useless or misleading."""
     X = sparse.csr_array(cora.features, dtype=float)
-    items = Items(X.shape[0], X, {"cites": rewired(cora, links)})
+    items = ContestItems(X.shape[0], X, {"cites": rewired(cora, links)})
     for topic in np.unique(cora.labels):
         relevant = cora.labels == topic
         for repeat in range(n_repeats):
@@ -97,23 +97,23 @@ def rewired(cora: Cora, links: str) -> sparse.csr_array:
 
 def ohsumed_rounds(
     documents: GradedDocuments, n_pairs: int, n_queries: int, n_repeats: int
-) -> Iterator[Round]:
+) -> Iterator[Contest]:
     """Documents of a query, with links between nearest neighbours."""
     for query in draw_queries(documents, n_queries, n_pairs):
-        items = Items(len(query.y), query.X, {"near": query.graphs()["kNN"]})
+        items = ContestItems(len(query.y), query.X, {"near": query.graphs()["kNN"]})
         for repeat in range(n_repeats):
             shuffled = np.random.default_rng([n_pairs, repeat]).permutation(query.pairs)
             known = Comparisons.from_pairs(*shuffled[:n_pairs].T, items=range(items.n))
             yield items.round(known, shuffled[n_pairs:][:ASKED])
 
 
-def regression_rounds(table: Regression, n_pairs: int, n_repeats: int) -> Iterator[Round]:
+def regression_rounds(table: Regression, n_pairs: int, n_repeats: int) -> Iterator[Contest]:
     """Rows of a table: the one with the larger target is better. At most 200 of them."""
     for repeat in range(n_repeats):
         rng = np.random.default_rng([n_pairs, repeat])
         rows = rng.permutation(len(table.y))[:200]
         X, y = table.X[rows], table.y[rows]
-        items = Items(len(y), X[:, np.ptp(X, axis=0) > 0])
+        items = ContestItems(len(y), X[:, np.ptp(X, axis=0) > 0])
         known, asked = better_first(y, n_pairs, rng), better_first(y, ASKED, rng)
         yield items.round(Comparisons.from_pairs(*known.T, items=range(items.n)), asked)
 
@@ -132,9 +132,9 @@ def better_first(score: FloatArray, size: int, rng: np.random.Generator) -> IntA
 
 def crowd_rounds(
     data: Comparisons, X: FloatArray | None, n_pairs: int, n_repeats: int
-) -> Iterator[Round]:
+) -> Iterator[Contest]:
     """Answers of everybody taken together, some known and some to be foreseen."""
-    items = Items(data.n_items, X)
+    items = ContestItems(data.n_items, X)
     pairs = np.column_stack([data.winner, data.loser])[~data.tie]
     for repeat in range(n_repeats):
         shuffled = np.random.default_rng([n_pairs, repeat]).permutation(pairs)
@@ -142,7 +142,7 @@ def crowd_rounds(
         yield items.round(known, shuffled[n_pairs:][:ASKED])
 
 
-def simulated_rounds(kind: str, n_pairs: int, n_repeats: int) -> Iterator[Round]:
+def simulated_rounds(kind: str, n_pairs: int, n_repeats: int) -> Iterator[Contest]:
     """200 items of two topics and a taste of their own; noisy answers.
 
     kind : "both tell" (words and links follow the topic), "links mislead" (they join the topics),
@@ -156,7 +156,7 @@ def simulated_rounds(kind: str, n_pairs: int, n_repeats: int) -> Iterator[Round]
         words = rng.random((n, 300)) < likely[topic if kind != "only links tell" else 0 * topic]
         joined = topic[:, None] == topic if kind != "links mislead" else topic[:, None] != topic
         links = np.triu(rng.random((n, n)) < np.where(joined, 6.0, 0.5) / n, 1).astype(float)
-        items = Items(n, sparse.csr_array(words.astype(float)), {"links": links + links.T})
+        items = ContestItems(n, sparse.csr_array(words.astype(float)), {"links": links + links.T})
         utility = 2.0 * topic + 0.5 * rng.standard_normal(n)
         known = _answered(utility, n_pairs, rng)
         yield items.round(

@@ -23,7 +23,7 @@ from penchant.reproduce.default_tasks import (
     DEFAULTS,
     OLD_FEATURES,
     SINGLE,
-    Round,
+    Contest,
     better_first,
     cora_rounds,
     crowd_rounds,
@@ -47,7 +47,7 @@ _ABOUT = (
     "defaults' error over that of the better single source. *Old start*: unit variances, in which "
     "a graph kernel outweighs features 25 times."
 )
-Rounds = Callable[[Page], Iterator[Round]]
+Rounds = Callable[[Page], Iterator[Contest]]
 
 
 def run(
@@ -57,7 +57,7 @@ def run(
 ) -> str:
     """The page of all sets; `quick` takes fewer rounds."""
     page = Page("Defaults where nobody tunes", _ABOUT, quick, out)
-    found: dict[str, Scores] = {}
+    found: dict[str, ContestScores] = {}
     with data_at(data):
         for name, rounds in TASKS.items():
             with page.part(name):
@@ -67,7 +67,7 @@ def run(
     return page.text()
 
 
-class Scores(NamedTuple):
+class ContestScores(NamedTuple):
     """By choice, (rounds,) errors and log-likelihoods, all probabilities, and mean shares."""
 
     errors: Mapping[str, FloatArray]
@@ -99,7 +99,7 @@ class Scores(NamedTuple):
         return float(self.errors[DEFAULTS].mean() / max(single, 1e-9))
 
 
-def score(rounds: Iterable[Round]) -> Scores:
+def score(rounds: Iterable[Contest]) -> ContestScores:
     """Fit every choice in every round, and see what it foresees."""
     probs: dict[str, list[FloatArray]] = {}
     shares: dict[str, list[dict[str, float]]] = {}
@@ -111,7 +111,7 @@ def score(rounds: Iterable[Round]) -> Scores:
             probs.setdefault(name, []).append(model.predict_proba(each.asked, each.users))
             told = getattr(model, "shares_", {})
             shares.setdefault(name, []).append({s: share.posterior for s, share in told.items()})
-    return Scores(
+    return ContestScores(
         {name: np.array([_error(p) for p in each]) for name, each in probs.items()},
         {name: np.array([np.log(p).mean() for p in each]) for name, each in probs.items()},
         {name: np.concatenate(each) for name, each in probs.items()},
@@ -128,7 +128,7 @@ def _mean_shares(told: list[dict[str, float]]) -> dict[str, float]:
     return {source: sum(each.get(source, 0.0) for each in told) / len(told) for source in sources}
 
 
-def _conclude(page: Page, found: Mapping[str, Scores]) -> None:
+def _conclude(page: Page, found: Mapping[str, ContestScores]) -> None:
     """All sets in one table, the claims, and calibration before and after."""
     with page.part("All sets"):
         rows = [
@@ -173,7 +173,7 @@ def _conclude(page: Page, found: Mapping[str, Scores]) -> None:
 
 
 def _cora(links: str, n_pairs: int) -> Rounds:
-    def rounds(page: Page) -> Iterator[Round]:
+    def rounds(page: Page) -> Iterator[Contest]:
         cora = page.load(load_cora, linked_papers)
         return cora_rounds(cora, links, n_pairs, 1 if page.quick else 5)
 
@@ -181,7 +181,7 @@ def _cora(links: str, n_pairs: int) -> Rounds:
 
 
 def _ohsumed(n_pairs: int) -> Rounds:
-    def rounds(page: Page) -> Iterator[Round]:
+    def rounds(page: Page) -> Iterator[Contest]:
         documents = page.load(load_ohsumed, graded_documents).whole()
         n_queries, n_repeats = (2, 1) if page.quick else (10, 3)
         return ohsumed_rounds(documents, n_pairs, n_queries, n_repeats)
@@ -190,14 +190,14 @@ def _ohsumed(n_pairs: int) -> Rounds:
 
 
 def _regression(name: str, n_pairs: int) -> Rounds:
-    def rounds(page: Page) -> Iterator[Round]:
+    def rounds(page: Page) -> Iterator[Contest]:
         table = page.load(lambda: load_regression(name))
         return regression_rounds(table, n_pairs, 2 if page.quick else 10)
 
     return rounds
 
 
-def _sushi(page: Page) -> Iterator[Round]:
+def _sushi(page: Page) -> Iterator[Contest]:
     sushi = page.load(load_sushi_a, rankings_like_sushi)
     some = sushi.rankings[:500]
     data = Comparisons.from_rankings(some.tolist(), users=range(len(some)))
@@ -205,12 +205,12 @@ def _sushi(page: Page) -> Iterator[Round]:
     return crowd_rounds(data, sushi.item_features[order], 100, 2 if page.quick else 10)
 
 
-def _cars(page: Page) -> Iterator[Round]:
+def _cars(page: Page) -> Iterator[Contest]:
     cars = page.load(load_cars, choices_like_cars)
     return crowd_rounds(cars.comparisons, cars.item_features, 100, 2 if page.quick else 10)
 
 
-def _movielens(page: Page) -> Iterator[Round]:
+def _movielens(page: Page) -> Iterator[Contest]:
     """Two films that a person rated differently; everybody taken together."""
     films = page.load(load_movielens)
     rng = np.random.default_rng(0)
