@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 import penchant as pc
-from penchant.errors import DataError
+from penchant.errors import DataError, DataWarning
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.workflow.evaluation import BASELINE, BradleyTerry, hold_out
 from penchant.workflow.models import BRIEF, Material
@@ -82,7 +82,7 @@ def test_names_are_models_too(study, monkeypatch):
 
     monkeypatch.setattr(Material, "fit", spy)
     table = pc.evaluate(["auto", "gp"], study.comparisons, folds=2)
-    assert [row.model for row in table] == [BASELINE, "community", "gp"]
+    assert [row.model for row in table] == [BASELINE, "multi-user", "gp"]
     given = next(params for params in seen if "n_sweeps" in params)
     assert {key: given[key] for key in BRIEF["community"]} == BRIEF["community"]
     assert given["random_state"] == 0
@@ -154,3 +154,11 @@ def test_relations_and_features_of_people_reach_the_models_that_take_them(study)
     assert people.state_.user_columns.n_columns == 1
     scorer = Material(data, study.item_features, {"near": study.links}).fit(Scorer(pc.RankRLS()))
     assert scorer.predict().shape == (10,)
+
+
+def test_what_every_fold_would_warn_of_is_said_once():
+    data = pc.datasets.simulate_pairs([0.0, 1.0, 2.0, 3.0], 60, random_state=0)
+    X = np.column_stack([np.arange(4.0), np.ones(4)])
+    with pytest.warns(DataWarning) as told:
+        pc.evaluate(pc.PreferenceGP(optimize=None), data, X, folds=3)
+    assert sum("constant" in str(each.message) for each in told) == 1

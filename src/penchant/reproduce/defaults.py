@@ -175,7 +175,8 @@ def _conclude(page: Page, found: Mapping[str, ContestScores]) -> None:
 def _cora(links: str, n_pairs: int) -> Rounds:
     def rounds(page: Page) -> Iterator[Contest]:
         cora = page.load(load_cora, linked_papers)
-        return cora_rounds(cora, links, n_pairs, 1 if page.quick else 5)
+        n_repeats, n_topics = (1, 2) if page.quick else (5, None)
+        return cora_rounds(cora, links, n_pairs, n_repeats, n_topics)
 
     return rounds
 
