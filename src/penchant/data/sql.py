@@ -55,7 +55,7 @@ def fetch_rows(con: Any, source: Source, reading: Reading, further: Further) -> 
     has_user = "user" in reading.columns
     users = _make_dictionary(con, "users", ("user",) if has_user else (), decode["users"])
     _refuse_sides_as_items(source, reading, items)
-    battle = read_battle(con, source.name, reading)
+    battle = read_battle(con, source.name, reading, items.names)
     coded = _CodedView(con, source, reading, further, battle, items, users)
     many = coded.n_possible > _GROUPED_ROWS or further != Further()
     rows = coded.fetch("plain" if many else "grouped")
@@ -67,14 +67,14 @@ def _pick(
 ) -> dict[str, Callable[[list[Any]], list[Any]]]:
     """Define `picked`: the columns in use, under the names of their roles."""
     roles = {role: source[name] for role, name in reading.columns.items()}
-    (winner, loser), kind = name_cells(con, source, [roles["winner"], roles["loser"]])
+    (winner, loser), kind_of_items = name_cells(con, source, [roles["winner"], roles["loser"]])
     cells = {"winner": winner, "loser": loser}
-    decode = {"items": _DECODE[kind], "users": _DECODE["typed"]}
+    decode = {"items": _DECODE[kind_of_items], "users": _DECODE["typed"]}
     if "user" in roles:
         (cells["user"],), kind = name_cells(con, source, [roles["user"]])
         decode["users"] = _DECODE[kind]
     cells |= {role: c.text for role, c in roles.items() if role not in cells}
-    if "outcome" in roles:
+    if "outcome" in roles and kind_of_items != "text":
         cells |= {"first name": roles["winner"].text, "second name": roles["loser"].text}
     for role in ("time", "margin", "first"):
         if name := getattr(further, role):
