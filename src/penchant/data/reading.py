@@ -8,6 +8,7 @@ from typing import Any
 
 from penchant.data.build import build
 from penchant.data.coding import BrokenRow
+from penchant.data.conditions import Where, filtered, segments_of, within, written
 from penchant.data.duck import Duck, open_duck
 from penchant.data.expand import merge_rankings
 from penchant.data.formats import sheets, text, typed
@@ -32,6 +33,7 @@ class Wish:
     shape: str | None = None
     further: Further = field(default_factory=Further)
     skip_bad: bool = False
+    where: Where = ()
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,15 @@ def read_file(path: str | PathLike[str], wish: Wish) -> ReadRows:
     path = check_file(Path(path))
     with open_duck(str(path)) as duck:
         source, broken = open_file(duck, path)
-        return _read(duck, source, wish, broken)
+        return _read(duck, filtered(duck.con, source, wish.where), wish, broken)
+
+
+def find_segments(path: Path, wish: Wish, by: str) -> dict[str, Wish]:
+    """Return what to wish for to read each segment of a file, the largest first."""
+    with open_duck(str(path)) as duck:
+        source, _ = open_file(duck, path)
+        column, values = segments_of(duck.con, filtered(duck.con, source, wish.where), by)
+    return {value: replace(wish, where=within(wish.where, column, value)) for value in values}
 
 
 def read_frame(frame: Any, wish: Wish) -> ReadRows:
@@ -105,7 +115,8 @@ def _read(
     rows = fetch_rows(duck.con, source, reading, wish.further)
     rows = replace(rows, broken=broken())
     table, items, users = build(rows, skip_bad=wish.skip_bad)
-    return ReadRows(table, items, users, _said(reading, table, wish.further))
+    only = f"; only where {written(wish.where)}" if wish.where else ""
+    return ReadRows(table, items, users, _said(reading, table, wish.further) + only)
 
 
 def _said(reading: Reading, table: Table, further: Further) -> str:

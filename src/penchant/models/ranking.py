@@ -294,7 +294,7 @@ def elo_per_unit(likelihood: Likelihood) -> float:
 
     >>> from penchant.likelihoods import Logit, Probit
     >>> round(elo_per_unit(Logit()), 1), round(elo_per_unit(Probit()), 1)
-    (173.7, 289.7)
+    (173.7, 289.8)
     """
     one, known = np.ones(1), np.zeros(1)
     win, loss = likelihood.prob(one, known)[0], likelihood.prob(-one, known)[0]
