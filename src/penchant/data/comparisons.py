@@ -292,21 +292,6 @@ class Comparisons:
         plain = replace(self._table(), first=None, time=None, covariates=None).merge()
         return self.from_table(plain, self.items, self.users)
 
-    def over(self, items: Names, users: Names) -> Self:
-        """Return the same comparisons among more items and users, in the order given.
-
-        >>> Comparisons.from_pairs(["b"], ["c"]).over(("a", "b", "c"), ()).winner.tolist()
-        [1]
-        """
-        item = np.asarray(Lookup(items, "item").index(self.items))
-        user = self.user
-        if user is not None:
-            user = np.asarray(Lookup(users, "user").index(self.users))[user]
-        table = replace(
-            self._table(), winner=item[self.winner], loser=item[self.loser], user=user
-        ).merge()
-        return replace(self._of(table, items, users), source=self.source)
-
     def for_user(self, user: Any) -> Self:
         """Return one user's comparisons, over the same items and without a user column."""
         if self.user is None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -90,9 +92,9 @@ def read_segments(
         value: Comparisons.from_found(read_file(path, one), one)
         for value, one in find_segments(path, wish, by).items()
     }
-    items = dict.fromkeys(name for part in parts.values() for name in part.items)
-    users = dict.fromkeys(name for part in parts.values() for name in part.users)
-    return {value: part.over(tuple(items), tuple(users)) for value, part in parts.items()}
+    whole = reduce(add, parts.values())
+    nothing = whole.without(whole)  # of all items and users
+    return {value: replace(nothing + part, source=part.source) for value, part in parts.items()}
 
 
 def as_comparisons(data: Any) -> Comparisons:
