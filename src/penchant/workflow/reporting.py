@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 import penchant
-from penchant.data import Comparisons
+from penchant.data import Comparisons, as_comparisons
 from penchant.data.files import whole_file
 from penchant.errors import DataError
 from penchant.metrics import calibration
@@ -58,7 +58,8 @@ def report(
     The page has the ranking with intervals, who beats whom, whether predictions can be trusted
     (by holding out a fifth), communities of taste, the state of the data, and what to ask next.
 
-    data_or_model : comparisons, to which a model is chosen and fitted; or a fitted model.
+    data_or_model : comparisons, or a file or data frame of them, to which a model is chosen and
+        fitted; or a fitted model.
     X, about : features, and what else `fit` takes (relations=, user_features=, user_relations=);
         beside a fitted model those that it was fitted with, without which it cannot be checked
         on held-out comparisons.
@@ -70,9 +71,10 @@ def report(
     ...     "<h1>Three items</h1>" in page.read_text(encoding="utf-8")
     True
     """
-    if isinstance(data_or_model, Comparisons):
-        material = Material(data_or_model, X, **about)
-        _, why, unfitted = choose_model(data_or_model, random_state=random_state, **about)
+    if not hasattr(data_or_model, "fit"):
+        data = as_comparisons(data_or_model)
+        material = Material(data, X, **about)
+        _, why, unfitted = choose_model(data, random_state=random_state, **about)
         findings = check(material, material.fit(unfitted), why)
     else:
         model = as_model(data_or_model)
