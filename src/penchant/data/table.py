@@ -60,13 +60,8 @@ class Table:
         if not len(self.winner):
             return self
         self = self._with_ties_in_order()
-        told: dict[str, Any] = {
-            "user": self.user,
-            "winner": self.winner,
-            "loser": self.loser,
-            "tie": self.tie,
-        }
-        told |= {name: getattr(self, name) for name in ("margin", "first", "time")}
+        order = dict.fromkeys(("user", "winner", "loser", "tie", *vars(self)))  # the rest as it is
+        told = {n: getattr(self, n) for n in order if n not in ("count", "covariates")}
         names = [name for name, values in told.items() if values is not None]
         columns = [told[name] for name in names]
         columns += [] if self.covariates is None else list(self.covariates.T)
