@@ -278,19 +278,29 @@ class Comparisons:
         >>> data.pooled().count.tolist()
         [2]
         """
+        if self.user is None and not self.users:
+            return self
         return self._of(replace(self._table(), user=None).merge(), self.items, ())
 
-    def bare(self) -> Self:
+    def bare(self, keep: Sequence[str] = ()) -> Self:
         """Return the same comparisons without order shown, time and covariates.
+
+        keep : those of "first", "time" and "covariates" that stay.
 
         >>> data = Comparisons.from_pairs(["a", "a"], ["b", "b"], first=[1, -1])
         >>> len(data), len(data.bare())
         (2, 1)
         """
-        if self.first is None and self.time is None and self.covariates is None:
+        gone = [
+            name
+            for name in ("first", "time", "covariates")
+            if name not in keep and getattr(self, name) is not None
+        ]
+        if not gone:
             return self
-        plain = replace(self._table(), first=None, time=None, covariates=None).merge()
-        return self.from_table(plain, self.items, self.users)
+        plain = replace(self._table(), **dict.fromkeys(gone)).merge()  # type: ignore[arg-type]
+        names = () if "covariates" in gone else self.covariate_names
+        return self.from_table(plain, self.items, self.users, names)
 
     def for_user(self, user: Any) -> Self:
         """Return one user's comparisons, over the same items and without a user column."""

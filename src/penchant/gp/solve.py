@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from penchant.errors import DataError
+from penchant.gp.effects import WithEffects
 from penchant.gp.loop import State, converge, infer
 from penchant.gp.model import Hyper, Prior, Problem, Solution
 from penchant.gp.rules import RULES
@@ -42,7 +43,16 @@ def solve(
 
 
 def _rough_sites(problem: Problem[Hyper, State], hyper: Hyper, prior: Prior[State]) -> Sites | None:
-    """Nearly the right sites at a fraction of the cost, from the factor's leading pivots."""
+    """Nearly the right sites at a fraction of the cost, from the factor's leading pivots; or where
+    comparisons are very many beside effects, from some of them."""
+    few = problem.while_learning() if isinstance(prior, WithEffects) else problem
+    if few.edges is not problem.edges:
+        known = few.posterior(solve(few, hyper))
+        rows, marginals = problem.expect(known, np.arange(len(problem.edges)))
+        nothing, outcomes = Sites.zeros(len(rows)), problem.edges.outcomes.part(rows)
+        propose = RULES[problem.settings.rule].propose
+        proposal = propose(*marginals, nothing, hyper.likelihood, outcomes)
+        return Sites(proposal.tau, proposal.nu)
     coarse = prior.coarse(COARSE_TOLERANCE)
     if coarse.rank > COARSE_SHARE * prior.rank:
         return None

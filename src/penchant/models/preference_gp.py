@@ -252,7 +252,8 @@ class PreferenceGP(UtilityModel):
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned
-        return learned.settle(data, replace(learned.problem, edges=Edges.of(data)))
+        edges = Edges.of(data, learned.problem.edges.shown)
+        return learned.settle(data, replace(learned.problem, edges=edges))
 
     def _relearned(self, fitted: Fitted) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned
