@@ -81,7 +81,7 @@ def test_equals_dense_algebra(m, rule):
 
 
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
-@pytest.mark.parametrize("m, rank", [(5, None), (40, None), (40, 4)])
+@pytest.mark.parametrize(("m", "rank"), [(5, None), (40, None), (40, 4)])
 def test_gradient_is_that_of_finite_differences(m, rank, rule):
     problem = problem_of(comparisons(m), rule, rank)
     check_gradient(problem, ItemHyper(KERNEL, Probit()))

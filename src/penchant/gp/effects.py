@@ -1,12 +1,12 @@
 """Effects of how a comparison was made: the order shown, and its covariates.
 
 With z of a comparison, odd in the pair,  g = f_w − f_l + zᵀβ  and β ~ N(0, diag(sd²)): rows of A
-become (e_w − e_l, z). The utilities' own algebra, whatever it is, stays as it was: with D = diag(cτ)
-and AΣAᵀ the covariance of differences when β is known,
+become (e_w − e_l, z). The algebra of utilities, whatever it is, stays as it was: with D = diag(cτ)
+and C = AΣAᵀ the covariance of differences when β is known,
 
-    T = Z − AΣAᵀ D Z,   P = diag(sd⁻²) + Zᵀ D T,   β̂ = P⁻¹ Zᵀ(b − D A Σ Aᵀ b)
+    T = Z − C D Z,   P = diag(sd⁻²) + Zᵀ D T,   β̂ = P⁻¹ Zᵀ(b − D C b)
 
-give the joint posterior: means A Σ Aᵀ b + T β̂, covariance AΣAᵀ + T P⁻¹ Tᵀ, log|I + K L| + log|P sd²|.
+give the joint posterior of differences: means C b + T β̂, covariance C + T P⁻¹ Tᵀ.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,8 @@ import numpy as np
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp.loop import State
-from penchant.numerics.linalg import cholesky, log_det_lower, multiply, solve_lower
+from penchant.gp.posterior import EffectPosterior
+from penchant.numerics.linalg import cholesky, gram, log_det_lower, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 ORDER = "shown first"
@@ -48,14 +49,20 @@ class Shown:
         names += tuple(name for name in columns if name not in names)
         if not names:
             return None
-        nothing = np.zeros(len(data))
-        z = np.stack([columns.get(name, nothing) for name in names])
+        z = z_of(data, names)
         sd = np.array(
             [_prior_sd(name, row, data.count) for name, row in zip(names, z, strict=True)]
         )
         if like is not None:
             sd[: len(like.names)] = like.sd
         return cls(names, z, sd)
+
+    @classmethod
+    def known(cls, effects: EffectPosterior | None) -> "Shown | None":
+        """Names and priors of known effects, of no comparison."""
+        if effects is None:
+            return None
+        return cls(effects.names, np.zeros((len(effects.names), 0)), effects.sd)
 
     def part(self, rows: IntArray) -> "Shown":
         """Of some of the comparisons."""
@@ -66,6 +73,12 @@ class Shown:
         """(q, m) in units in which every effect has prior variance one."""
         scaled: FloatArray = self.z * self.sd[:, None]
         return scaled
+
+
+def z_of(data: Comparisons, names: tuple[str, ...]) -> FloatArray:
+    """(q, m) z of the effects that are called so; zero where the data do not tell."""
+    columns, nothing = _columns(data), np.zeros(len(data))
+    return np.stack([columns.get(name, nothing) for name in names])
 
 
 def told(data: Comparisons) -> bool:
@@ -137,6 +150,7 @@ class WithEffects(Generic[State]):
             inner=state,
             shown=self.shown,
             weight=weight,
+            shift=shift,
             mean=state.mean + multiply(through.T, effect),
             var=state.var + np.einsum("ij,ij->j", spread, spread),
             log_det=state.log_det + log_det_lower(lower),
@@ -158,6 +172,7 @@ class EffectsState(Generic[State]):
     inner: State
     shown: Shown
     weight: FloatArray
+    shift: FloatArray
     mean: FloatArray
     var: FloatArray
     log_det: float
@@ -174,3 +189,25 @@ class EffectsState(Generic[State]):
     def respond(self, pull: FloatArray) -> FloatArray:
         """A Σ Aᵀ pull, (m,)."""
         return self.inner.respond(pull) + multiply(self.spread.T, multiply(self.spread, pull))
+
+    @property
+    def offset(self) -> FloatArray:
+        """(m,) zᵀβ̂."""
+        return multiply(self.shown.scaled.T, self.effect)
+
+    def beside(
+        self, mean: FloatArray, lower: FloatArray, U: FloatArray
+    ) -> tuple[FloatArray, FloatArray, EffectPosterior]:
+        """Weights with effects integrated out, their mean and precision factor; and the effects.
+
+        mean, lower: of the weights w if effects were zero, precision B; U: (r, q) by how much they
+        give way to each effect. The precision of (b, w) is [[M, Hᵀ], [H, B]] with H = B U and
+        M = P + HᵀU; the effects stand first, so that the last block of its factor is w's own.
+        """
+        own, H = gram(lower.T), multiply(lower, multiply(lower.T, U))
+        first = cholesky(gram(self.lower.T) + multiply(H.T, U)).lower
+        coupling = solve_lower(first, H.T).T
+        own_lower = cholesky(own - gram(coupling.T)).lower
+        names, sd = self.shown.names, self.shown.sd
+        effects = EffectPosterior(names, sd, self.effect, first, coupling)
+        return mean - multiply(U, self.effect), own_lower, effects

@@ -33,6 +33,7 @@ from penchant.models.community_report import (
 )
 from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import taste_kernel, utility_kernel
+from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import sweep_progress
 from penchant.models.validation import (
@@ -316,7 +317,14 @@ class CommunityGP(UtilityModel):
         found: Found = fitted.learned
         return found.utilities(users, None if X is None else fitted.columns.new_items(X))
 
-    def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> Odds:
         found: Found = fitted.learned
         target = None if X is None else fitted.columns.new_items(X)
         first, second = pairs[:, 0], pairs[:, 1]
@@ -330,6 +338,9 @@ class CommunityGP(UtilityModel):
             difference = community.difference(first, second)
             total += share * np.stack(Odds.of(community.likelihood, difference))
         return Odds(*total)
+
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        return None
 
     @property
     def membership_(self) -> FloatArray:

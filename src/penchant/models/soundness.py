@@ -11,7 +11,7 @@ import numpy as np
 
 from penchant.communities.found import Found
 from penchant.data import Comparisons
-from penchant.gp import Basis, Learned, Posterior, Report, Sites
+from penchant.gp import Basis, EffectPosterior, Learned, Posterior, Report, Sites
 from penchant.gp.rules import RULES
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Kept, VoteSites
@@ -164,6 +164,25 @@ def _posterior(fields: Fields) -> None:
     r = _pivots_among(fields, "basis", basis, n)
     fields.array("coefficients", (r,), "f")
     fields.lower("lower", r)
+    _check_effects(fields, r)
+
+
+def _check_effects(fields: Fields, r: int) -> None:
+    if fields.has("effects"):
+        fits = len(fields.made("effects", EffectPosterior).coupling) == r
+        fields.need("effects", fits, f"must belong to {r} weights")
+
+
+@check("effects")
+def _effects(fields: Fields) -> None:
+    names = fields.names("names")
+    q = len(names)
+    fields.need("names", all(isinstance(name, str) for name in names), "must be text")
+    sd = fields.array("prior_sd", (q,), "f")
+    fields.need("prior_sd", bool((sd > 0).all()), "must be positive")
+    fields.array("scaled_mean", (q,), "f")
+    fields.lower("lower", q)
+    fields.array("coupling", (None, q), "f")
 
 
 def _same_features(fields: Fields, universe: str, target: str) -> int:
@@ -191,6 +210,7 @@ def _user_posteriors(fields: Fields) -> None:
     n, n_users = _same_features(fields, "items", "target"), len(fields.made("users", Inputs))
     r = _pivots_among(fields, "item_basis", fields.made("item_basis", Basis), n)
     r_u = _pivots_among(fields, "user_basis", fields.made("user_basis", Basis), n_users)
+    _check_effects(fields, r_u * r)
     fields.array("shared_mean", (r_u, r), "f")
     fields.lower("shared_lower", r_u * r)
     sites = fields.made("sites", VoteSites)

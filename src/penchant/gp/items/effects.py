@@ -8,30 +8,16 @@ from penchant.gp.effects import EffectsState, WithEffects
 from penchant.gp.items.prior import LowRankState
 from penchant.gp.posterior import EffectPosterior, Posterior
 from penchant.gp.rank_one import Weights
-from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray
 
 
 def marginals(
     prior: WithEffects[LowRankState], state: EffectsState[LowRankState]
 ) -> tuple[FloatArray, FloatArray, EffectPosterior]:
-    """Mean and precision factor of the weights with effects integrated out, and the effects.
-
-    With H = Φᵀ Aᵀ D Z and M = I + Zᵀ D Z, the precision of (b, w) is [[M, Hᵀ], [H, B]]; the effects
-    stand first, so that the last block of its factor is that of the weights' own marginal.
-    """
-    utilities, z = state.inner, state.shown.scaled
-    loaded = state.weight * z
-    pulls = [prior.inner.design.adjoint(row) for row in loaded]
-    H = np.stack([multiply(prior.inner.factor.T, pull) for pull in pulls], axis=1)
-    M = multiply(loaded, z.T) + np.eye(len(z))
-    lower = cholesky(M).lower
-    coupling = solve_lower(lower, H.T).T
-    own = cholesky(gram(utilities.lower.T) - gram(coupling.T)).lower
-    moved = solve_lower(utilities.lower, multiply(H, state.effect))
-    weights = utilities.coefficients - solve_lower(utilities.lower, moved, transposed=True)
-    shown = state.shown
-    return weights, own, EffectPosterior(shown.names, shown.sd, state.effect, lower, coupling)
+    """Mean and precision factor of the weights with effects integrated out, and the effects."""
+    utilities, design = state.inner, prior.inner.design
+    pulls = [utilities.solve(design.adjoint(row)) for row in state.weight * state.shown.scaled]
+    return state.beside(utilities.coefficients, utilities.lower, np.stack(pulls, axis=1))
 
 
 def as_weights(posterior: Posterior) -> Weights:
