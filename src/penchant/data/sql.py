@@ -93,6 +93,11 @@ def _pick(
 def _covariate(source: Source, covariate: str) -> str:
     """SQL for a column, or for the difference of two: "length_a - length_b"."""
     names = [covariate] if covariate in source.names else covariate.split(" - ")
+    if len(names) > 2:
+        raise DataError(
+            f"the covariate {covariate!r} is made of {len(names)} columns: it must be one column, "
+            "or the difference of two, as in 'length_a - length_b'"
+        )
     found = [source[find_column(n.strip(), "covariate", source.names, source.name)] for n in names]
     return " - ".join(_number(column.text) for column in found)
 
