@@ -101,18 +101,9 @@ def main():
     peer = json.loads(out)
     utility = {row["item"]: row["utility"] for row in rows}
     names = list(truth)
-    covered = np.mean(
-        [
-            abs(
-                truth[r["item"]]
-                - np.mean(list(truth.values()))
-                - r["utility"]
-                + np.mean(list(utility.values()))
-            )
-            < (r["high"] - r["low"]) / 2
-            for r in rows
-        ]
-    )
+    levels = np.mean(list(truth.values())), np.mean(list(utility.values()))
+    off = [abs(truth[r["item"]] - levels[0] - r["utility"] + levels[1]) for r in rows]
+    covered = np.mean([o < (r["high"] - r["low"]) / 2 for o, r in zip(off, rows, strict=True)])
     print(said.strip(), peer_said.strip(), sep="\n")
     for label, scores, taken in (
         ("penchant", utility, seconds),

@@ -9,6 +9,7 @@ and C = AΣAᵀ the covariance of differences when β is known,
 give the joint posterior of differences: means C b + T β̂, covariance C + T P⁻¹ Tᵀ.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic
@@ -19,6 +20,7 @@ from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp.loop import State
 from penchant.gp.posterior import EffectPosterior
+from penchant.gp.rules import BLOCK
 from penchant.numerics.linalg import cholesky, gram, log_det_lower, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -137,28 +139,39 @@ class WithEffects(Generic[State]):
         """The joint posterior given sites."""
         state = self.inner.refresh(weight, shift)
         z = self.shown.scaled
-        loaded = weight * z
-        through = z - np.stack([state.respond(row) for row in loaded])
-        precision = multiply(loaded, through.T)
-        precision = 0.5 * (precision + precision.T)
-        precision[np.diag_indices_from(precision)] += 1.0
-        lower = cholesky(precision).lower
-        pull = multiply(z, shift - weight * state.mean)
+        through = np.empty_like(z)
+        for row, out in zip(z, through, strict=True):
+            np.subtract(row, state.respond(weight * row), out=out)
+        precision, pull = np.eye(len(z)), np.zeros(len(z))
+        for rows in _blocks(len(weight)):
+            precision += multiply(weight[rows] * z[:, rows], through[:, rows].T)
+            pull += multiply(z[:, rows], shift[rows] - weight[rows] * state.mean[rows])
+        lower = cholesky(0.5 * (precision + precision.T)).lower
         effect = solve_lower(lower, solve_lower(lower, pull), transposed=True)
-        spread = solve_lower(lower, through)
+        half, mean, var = solve_lower(lower, np.eye(len(z))), state.mean.copy(), state.var.copy()
+        for rows in _blocks(len(weight)):
+            mean[rows] += multiply(through[:, rows].T, effect)
+            spread = multiply(half, through[:, rows])
+            var[rows] += np.einsum("ij,ij->j", spread, spread)
+            through[:, rows] = spread
         return EffectsState(
             inner=state,
             shown=self.shown,
             weight=weight,
             shift=shift,
-            mean=state.mean + multiply(through.T, effect),
-            var=state.var + np.einsum("ij,ij->j", spread, spread),
+            mean=mean,
+            var=var,
             log_det=state.log_det + log_det_lower(lower),
             quadratic=state.quadratic + float(pull @ effect),
             effect=effect,
             lower=lower,
-            spread=spread,
+            spread=through,
         )
+
+
+def _blocks(m: int) -> Iterator[slice]:
+    """Rows whose numbers stay in cache while they are worked on."""
+    return (slice(start, start + BLOCK) for start in range(0, m, BLOCK))
 
 
 @dataclass(frozen=True)
