@@ -30,7 +30,7 @@ def as_answers(
     """
     if isinstance(more, Comparisons):
         columns: dict[str, Any] = {
-            "tie": more.tie,
+            "tie": more.told_ties,
             "count": more.count,
             "margin": more.margin,
             "first": more.first,

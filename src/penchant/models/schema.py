@@ -78,6 +78,7 @@ KINDS: dict[str, Kind] = {
             "time",
             "covariates",
             "covariate_names",
+            "both_bad",
             "source",
         ),
     ),

@@ -74,6 +74,9 @@ def _comparisons(fields: Fields) -> None:
         fields.need("first", bool((np.abs(columns[-1]) <= 1).all()), "must be −1, 0 or 1")
     if fields.has("time"):
         columns.append(fields.array("time", (m,), "f"))
+    if fields.has("both_bad"):
+        columns.append(fields.array("both_bad", (m,), "b"))
+        fields.need("both_bad", not (columns[-1] & ~tie).any(), "must be ties")
     if fields.has("covariates"):
         names = fields.made("covariate_names", tuple)
         columns += list(fields.array("covariates", (m, len(names)), "f").T)
