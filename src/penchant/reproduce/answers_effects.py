@@ -22,7 +22,7 @@ TRUTH = {"shown first": 0.25, "length": 0.3}
 Z_95 = 1.959963984540054
 
 
-class Draw(NamedTuple):
+class DrawnBattles(NamedTuple):
     """True utilities (n,), battles to learn from, and new ones."""
 
     f: FloatArray
@@ -53,12 +53,12 @@ def effects_beside_none(n_draws: int = 20, seed: int = 0) -> list[dict[str, Any]
     return rows
 
 
-def _draw(rng: np.random.Generator, n_users: int) -> Draw:
+def _draw(rng: np.random.Generator, n_users: int) -> DrawnBattles:
     f = rng.standard_normal(N_ITEMS)
     own = np.sqrt(0.5) * rng.standard_normal((max(n_users, 1), N_ITEMS)) * (n_users > 0)
     leaning = rng.uniform(0.05, 0.95, N_ITEMS)  # how much an item likes to stand first
     sets = [_battles(f + own, leaning, m, n_users, rng) for m in (N_BATTLES, N_NEW)]
-    return Draw(f, *sets)
+    return DrawnBattles(f, *sets)
 
 
 def _battles(
@@ -89,7 +89,7 @@ _MODELS: Mapping[str, type[PreferenceGP] | type[MultiUserGP]] = {
 }
 
 
-def _judged(name: str, drawn: Draw) -> tuple[float, ...]:
+def _judged(name: str, drawn: DrawnBattles) -> tuple[float, ...]:
     model = _MODELS[name](random_state=0).fit(None, drawn.data)
     belief, new = model.belief(), drawn.new
     off = (belief.mean - belief.mean.mean()) - (drawn.f - drawn.f.mean())
