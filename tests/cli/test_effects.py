@@ -27,7 +27,7 @@ def test_effects_are_told_beside_the_ranking(run, battles):
     assert (order["name"], length["name"]) == ("shown first", "length_a - length_b")
     assert order["low"] < 0.4 < order["high"]
     assert length["low"] < 0.01 < length["high"]
-    assert [row["item"] for row in content["rows"]][0] == "m4"
+    assert content["rows"][0]["item"] == "m4"
     assert "--covariate 'length_a - length_b'" in done.stderr
 
 
