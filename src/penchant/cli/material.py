@@ -24,6 +24,7 @@ class Files:
     relations: tuple[tuple[str, str, str], ...] = ()  # name, kind, path
     columns: Mapping[str, str] = field(default_factory=dict)  # role → name of the column
     shape: str | None = None
+    covariates: tuple[str, ...] = ()  # columns, or differences of two: "length_a - length_b"
     skip_bad: bool = False
     where: str | None = None
 
@@ -31,7 +32,7 @@ class Files:
     def how(self) -> dict[str, Any]:
         """How the comparisons are to be read."""
         plain = {"shape": self.shape, "skip_bad": self.skip_bad, "where": self.where}
-        return {**plain, **self.columns}
+        return {**plain, "covariates": self.covariates, **self.columns}
 
 
 def read_material(files: Files, note: Callable[[str], None]) -> Material:

@@ -77,7 +77,9 @@ def command(
 
     Differences of utilities are what matters; where the average item lies is nobody's question.
     prob_best is the chance of being the best of all, and rank_low to rank_high the interval of the
-    rank. Items of one group cannot be told from the first of it.
+    rank. Items of one group cannot be told from the first of it. Where comparisons tell who was
+    shown first, or with --covariate, the ranking is at equal sides and covariates, and what these
+    do is written beside it.
 
     With --by, everybody is fitted together first, and then each segment by itself with the same
     hyperparameters; difference is an item's utility minus that in the first segment, each told from
@@ -97,7 +99,12 @@ def command(
     who = find_user(fitted.data.users, user)
     ranking = fitted.model.rank(who, level=level)
     ranking = ranking.to_elo() if scale == "elo" else ranking
-    output.rows(ranking[:top].to_dicts(), formats, model=fitted.name, level=level, user=who)
+    rows = ranking[:top].to_dicts()
+    effects = getattr(fitted.model, "effects_", ())
+    if effects:  # the ranking is at equal sides and covariates, and this is what they do
+        output.note(str(effects))
+    told = {"effects": effects.to_dicts()} if effects else {}
+    output.rows(rows, formats, model=fitted.name, level=level, user=who, **told)
     output.suggest(f"penchant ask {source.spelled}")
 
 

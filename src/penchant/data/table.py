@@ -12,6 +12,8 @@ from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 _PLURAL = {"user": "a user", "margin": "a margin", "time": "a time", "covariates": "covariates"}
 
+_UNTOLD: dict[str, Any] = {"first": np.intp, "both_bad": np.bool_}
+
 
 @dataclass(frozen=True)
 class Table:
@@ -26,6 +28,7 @@ class Table:
     first: IntArray | None = None
     time: FloatArray | None = None
     covariates: FloatArray | None = None
+    both_bad: BoolArray | None = None
 
     def take(self, rows: Any) -> "Table":
         """Return the rows that an index array, mask or slice selects."""
@@ -35,14 +38,14 @@ class Table:
         return Table(**chosen)
 
     def join(self, more: "Table") -> "Table":
-        """Return these rows and then those of `more`; a side that only one tells is not known in
-        the other."""
+        """Return these rows and then those of `more`; a side, or that both were bad, which only one
+        tells is not known in the other."""
         both: dict[str, Any] = {}
         for name, values in vars(self).items():
             added = vars(more)[name]
-            if name == "first" and (values is None) != (added is None):
-                values = np.zeros_like(self.winner) if values is None else values
-                added = np.zeros_like(more.winner) if added is None else added
+            if name in _UNTOLD and (values is None) != (added is None):
+                values = np.zeros(len(self.winner), _UNTOLD[name]) if values is None else values
+                added = np.zeros(len(more.winner), _UNTOLD[name]) if added is None else added
             if (values is None) != (added is None):
                 raise DataError(
                     f"only one of the two sets of comparisons has {_PLURAL[name]} for its rows: "
