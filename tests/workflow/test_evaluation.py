@@ -162,3 +162,17 @@ def test_what_every_fold_would_warn_of_is_said_once():
     with pytest.warns(DataWarning) as told:
         pc.evaluate(pc.PreferenceGP(optimize=None), data, X, folds=3)
     assert sum("constant" in str(each.message) for each in told) == 1
+
+
+def test_a_file_or_a_data_frame_serves_as_well(tmp_path):
+    data = pc.datasets.simulate_pairs([0.0, 1.0, 2.0], 80, random_state=0)
+    path = tmp_path / "votes.csv"
+    frame = data.to_frame()
+    frame.to_csv(path, index=False)
+    model = pc.PreferenceGP(optimize=None)
+    scores = [pc.evaluate(model, given, folds=2).best[:3] for given in (data, path, frame)]
+    assert scores[0] == scores[1] == scores[2]
+    assert pc.choose_model(path).why == pc.choose_model(frame).why == pc.choose_model(data).why
+    pages = [pc.report(given, tmp_path / "r.html").read_text() for given in (path, frame)]
+    assert "Read as:" in pages[0]
+    assert "80 comparisons" in pages[1]

@@ -27,7 +27,7 @@ class Outcomes(NamedTuple):
     tie: BoolArray | None = None  # None: no ties
     margin: FloatArray | None = None  # score of the winner minus score of the loser
 
-    def part(self, rows: IntArray) -> "Outcomes":
+    def part(self, rows: IntArray | slice) -> "Outcomes":
         """The outcomes of some of the edges."""
         tie, margin = self
         return Outcomes(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from penchant.data import Comparisons
+from penchant.data import Comparisons, as_comparisons
 from penchant.numerics.types import IntArray
 from penchant.workflow.models import Material, build, spared
 
@@ -48,6 +48,7 @@ def choose_model(
     What the data cannot tell by their shape a trial does: the models that come into question
     learn from some people's answers, and foresee the rest of these.
 
+    data : comparisons, or a file or data frame of them.
     X, relations, user_features, user_relations : as they will be given to `fit`, or None.
     settings : of the estimator, such as random_state=0.
 
@@ -59,6 +60,7 @@ def choose_model(
     >>> choice.model.fit(None, data).rank()[0].item
     'tea'
     """
+    data = as_comparisons(data)
     name, why = choose(Material(data, X, relations, user_features, user_relations))
     return Choice(name, why, build(name, data, settings))
 
