@@ -12,11 +12,17 @@ Places = list[list[Any]]
 
 @dataclass(frozen=True)
 class Ballots:
-    """Rankings, best first, and who made each; `said` tells in a few words how they were read."""
+    """Rankings, best first, and who made each; `said` tells in a few words how they were read.
+
+    tied: whether items of one place were said to be equal; else they were not compared.
+    count: how often each was given, None for once.
+    """
 
     rankings: list[Places]
     users: list[Any]
     said: str
+    tied: bool = True
+    count: list[int] | None = None
 
 
 @dataclass(frozen=True)
