@@ -9,6 +9,7 @@ import numpy as np
 
 from penchant.ask.rules import Rules
 from penchant.data import Comparisons
+from penchant.data.expand import merge_rankings
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import IntArray
@@ -26,6 +27,8 @@ def as_answers(
     >>> as_answers(data, [("water", "tea")]).winner.tolist()
     [2]
     """
+    if isinstance(more, Comparisons) and more.rankings is not None:
+        return _with_rankings(data, more, user)
     if isinstance(more, Comparisons):
         columns: dict[str, Any] = {
             "tie": more.tie,
@@ -43,6 +46,29 @@ def as_answers(
         winner, loser = ([data.items[i] for i in column] for column in data.pair_index(more).T)
     givers = _users(data, more, user, len(winner))
     return Comparisons.from_pairs(winner, loser, user=givers, items=data.items, **columns)
+
+
+def _with_rankings(data: Comparisons, more: Comparisons, user: Any) -> Comparisons:
+    """The single pairs and the rankings of `more`, over the items of `data`."""
+    single = more.single_pairs()
+    answers = as_answers(data, single, user) if len(single) else None
+    for tied in (True, False):
+        rankings = more.named_rankings(tied)
+        if not rankings:
+            continue
+        givers = _users(data, more, user, len(rankings))
+        if givers is not None and more.user is not None:
+            givers = [who for _, who, _ in rankings]
+        orders = merge_rankings(
+            [places for places, _, _ in rankings],
+            givers,
+            data.items,
+            count=np.array([count for *_, count in rankings], dtype=np.intp),
+            tied=tied,
+        )
+        told = Comparisons.from_orders(orders)
+        answers = told if answers is None else answers + told
+    return answers or single
 
 
 def _users(data: Comparisons, more: Any, user: Any, n_rows: int) -> list[Any] | None:

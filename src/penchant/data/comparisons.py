@@ -374,6 +374,27 @@ class Comparisons:
         plain = replace(self._table(), first=None, time=None, covariates=None).merge()
         return replace(self.from_table(plain, self.items, self.users), rankings=self.rankings)
 
+    def named_rankings(self, tied: bool) -> list[tuple[list[list[Any]], Any, int]]:
+        """Return the rankings by name, each as places, who made it, and how often.
+
+        tied : those in which items of one place were said to be equal, or the others.
+
+        >>> Comparisons.from_choices(["a"], [["a", "b", "c"]]).named_rankings(tied=False)
+        [([['a'], ['b', 'c']], None, 1)]
+        """
+        orders = self.rankings
+        if orders is None:
+            return []
+        named = []
+        for row in np.flatnonzero(orders.tied == tied):
+            where = slice(orders.start[row], orders.start[row + 1])
+            places: list[list[Any]] = [[] for _ in range(orders.place[where][-1] + 1)]
+            for item, place in zip(orders.item[where], orders.place[where], strict=True):
+                places[place].append(self.items[item])
+            who = None if orders.user is None else self.users[orders.user[row]]
+            named.append((places, who, int(orders.count[row])))
+        return named
+
     def for_user(self, user: Any) -> Self:
         """Return one user's comparisons, over the same items and without a user column."""
         if self.user is None:

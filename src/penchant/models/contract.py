@@ -21,6 +21,7 @@ from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError
 from penchant.gp import Normal
 from penchant.likelihoods import Likelihood, Outcomes
+from penchant.models.choice_odds import foreseen_choices
 from penchant.models.features import FeatureColumns
 from penchant.models.ranking import Ranking, Tally, ranking_of
 from penchant.models.storage import save
@@ -221,19 +222,32 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         """Mean log-likelihood of comparisons between known items: higher is better.
 
         Each is foreseen for the user who made it, where the model tells users apart and knows
-        them, else for people at large. Ties count where the likelihood has them.
+        them, else for people at large. Ties count where the likelihood has them. A choice out of
+        several items counts as one answer, a ranking of k as its k − 1 choices; their
+        probabilities follow from the odds of the pairs in a set, see `models.choice_odds`.
         """
         fitted, data = self._fitted(), as_comparisons(data)
-        known: Comparisons = fitted.learned.data
-        item = known.item_index(data.items)
-        pairs = np.column_stack([item[data.winner], item[data.loser]])
-        win, tie, _ = self._odds(fitted, pairs, self._givers(fitted, data), None)
-        counted = np.where(data.tie, tie > 0.0, True)
-        if not counted.any():
+        single, orders = data.single_pairs(), data.rankings
+        item = fitted.learned.data.item_index(data.items)
+        known = self._known_users(fitted, data)
+
+        def odds(pairs: IntArray, who: IntArray | None) -> Odds:
+            givers = None if who is None or known is None else known[who]
+            return self._odds(fitted, item[pairs], givers, None)
+
+        log_prob, count = np.zeros(0), np.zeros(0)
+        if len(single):
+            win, tie, _ = odds(np.column_stack([single.winner, single.loser]), single.user)
+            counted = np.where(single.tie, tie > 0.0, True)
+            prob = np.where(single.tie, tie, win)[counted]
+            log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
+            count = single.count[counted].astype(float)
+        if orders is not None:
+            choices = foreseen_choices(orders, lambda pairs, who: odds(pairs, who)[::2])
+            log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
+        if not len(count):
             raise DataError("there is nothing to score: all comparisons are ties")
-        prob = np.where(data.tie, tie, win)[counted]
-        log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
-        return float(np.average(log_prob, weights=data.count[counted]))
+        return float(np.average(log_prob, weights=count))
 
     # Asking and telling
 
@@ -273,7 +287,8 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     ) -> Self:
         """Learn from more answers without a refit; `undo` takes them back.
 
-        more : comparisons, or (winner, loser) pairs, between known items.
+        more : comparisons, or (winner, loser) pairs, between known items; rankings and choices
+            are always settled.
         user : who gave them, where `more` does not say and the model tells users apart.
         polish : True settles everything, equal to a refit with the same hyperparameters; False
             only absorbs the answers, much faster. None: as soon as it is quick, or there is
@@ -383,10 +398,11 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             return None
         return np.atleast_1d(fitted.learned.data.user_index(users))
 
-    def _givers(self, fitted: Fitted, data: Comparisons) -> IntArray | None:
-        """(m,) who made each comparison, −1 for somebody unknown; None if nobody is told apart."""
+    def _known_users(self, fitted: Fitted, data: Comparisons) -> IntArray | None:
+        """(n_users,) who the users of `data` are here, −1 for somebody unknown; None if nobody is
+        told apart."""
         known: Comparisons = fitted.learned.data
         if data.user is None or not known.users:
             return None
         place = {name: number for number, name in enumerate(known.users)}
-        return np.array([place.get(name, -1) for name in data.users], dtype=np.intp)[data.user]
+        return np.array([place.get(name, -1) for name in data.users], dtype=np.intp)

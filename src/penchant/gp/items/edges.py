@@ -13,6 +13,7 @@ from scipy import sparse
 
 from penchant.data import Comparisons
 from penchant.data.graph import Differences
+from penchant.gp.cliques import clique_edges
 from penchant.likelihoods import Outcomes
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -20,6 +21,8 @@ from penchant.numerics.types import FloatArray, IntArray
 @dataclass(frozen=True)
 class Edges:
     """The distinct comparisons, restricted to the items that occur in them.
+
+    After the single pairs stand the edges of choices, those of `outcomes.cliques`.
 
     winner, loser: (m,) positions in `items`; items: (p,) positions in the universe;
     count: (m,) how often each comparison was seen.
@@ -35,8 +38,16 @@ class Edges:
     def of(cls, data: Comparisons) -> "Edges":
         """Edges of all users' comparisons taken together."""
         pooled = data.bare().pooled()
-        outcomes = Outcomes(pooled.tie if pooled.tie.any() else None, pooled.margin)
-        return cls.between(pooled.winner, pooled.loser, pooled.count.astype(float), outcomes)
+        pairs = pooled.single_pairs()
+        outcomes = Outcomes(pairs.tie if pairs.tie.any() else None, pairs.margin)
+        winner, loser, count = pairs.winner, pairs.loser, pairs.count.astype(float)
+        if pooled.rankings is not None:
+            _, first, second, cliques = clique_edges(pooled.rankings, pooled.n_items)
+            winner, loser = np.append(winner, first), np.append(loser, second)
+            # counts of choices are inside their sites
+            count = np.append(count, np.ones(cliques.n_edges))
+            outcomes = outcomes._replace(cliques=cliques)
+        return cls.between(winner, loser, count, outcomes)
 
     @classmethod
     def between(
@@ -66,7 +77,8 @@ class Edges:
     def take(self, rows: IntArray) -> "Edges":
         """Some of the comparisons, over the items that occur in them."""
         winner, loser = self.ends
-        return Edges.between(winner[rows], loser[rows], self.count[rows], self.outcomes.part(rows))
+        outcomes = self.outcomes.part_of(rows, len(self))
+        return Edges.between(winner[rows], loser[rows], self.count[rows], outcomes)
 
 
 class EdgePoints:

@@ -112,7 +112,8 @@ class ItemProblem:
     def while_learning(self) -> "ItemProblem":
         """Coarser tolerances, and at a bounded rank some of the comparisons."""
         edges = self.edges
-        if self.max_rank is not None and len(edges) > LEARNING_EDGES:
+        is_large = self.max_rank is not None and len(edges) > LEARNING_EDGES
+        if is_large and edges.outcomes.cliques is None:
             rng = np.random.default_rng(0)
             edges = edges.take(rng.choice(len(edges), LEARNING_EDGES, replace=False))
         tolerance = max(SITE_TOLERANCE, self.settings.tolerance)

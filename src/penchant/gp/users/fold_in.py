@@ -26,7 +26,7 @@ from penchant.numerics.linalg import (
     square_root_stack,
     transpose_stack,
 )
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,24 @@ def with_newcomers(
     settings, late = learned.problem.settings, votes_of_newcomers(learned.data, data)
     posterior, report = fold_in(learned.posterior, newcomers, late, settings)
     problem = UserProblem.of(posterior.items, posterior.users, Votes.of(data), settings)
-    sites = None if learned.sites is None else posterior.sites.per_copy(problem.edges.count)
+    sites = None
+    if learned.sites is not None:
+        order = _pairs_first(learned.problem.edges, late)
+        posterior = replace(posterior, sites=posterior.sites.take(order))
+        sites = posterior.sites.per_copy(problem.edges.count)
     return replace(
         learned, data=data, problem=problem, posterior=posterior, sites=sites, report=report
     )
+
+
+def _pairs_first(known: Votes, late: Votes) -> IntArray:
+    """The rows of both in the order of `Votes`: all single pairs, then all edges of choices."""
+    pairs, choices = [], []
+    start = 0
+    for votes in (known, late):
+        cliques, end = votes.outcomes.cliques, start + len(votes)
+        cut = end - (0 if cliques is None else cliques.n_edges)
+        pairs.append(np.arange(start, cut))
+        choices.append(np.arange(cut, end))
+        start = end
+    return np.concatenate([*pairs, *choices])
