@@ -16,7 +16,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from penchant.ask import Belief, Rules, as_answers, ask, rng_for, seen_by, without_last
+from penchant.ask import (
+    Belief,
+    Rules,
+    as_answers,
+    ask,
+    grow_sets,
+    rng_for,
+    seen_by,
+    without_last,
+)
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError
 from penchant.gp import Normal
@@ -256,15 +265,18 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         k: int = 1,
         criterion: str = "variance_ratio",
         *,
+        k_items: int = 2,
         user: Any = None,
         rules: Rules | None = None,
         pending: Sequence[tuple[Any, Any]] = (),
         random_state: RandomState = None,
-    ) -> list[tuple[Any, Any]]:
+    ) -> list[tuple[Any, ...]]:
         """The k pairs of items, by name, that it is best to compare next.
 
         criterion : "variance_ratio" (paper 000: close and uncertain), "information_gain" (for
             the whole order), "expected_best" or "thompson" (for the best item), "random".
+        k_items : of more than two, sets of so many to choose the best of, each grown from a pair
+            by what the choice would teach; `tell` takes `Comparisons.from_choices`.
         user : whose utilities they are to tell about, in a model that tells users apart; None:
             those of people at large.
         rules : what may be asked, a `penchant.ask.Rules`.
@@ -275,7 +287,9 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         data = fitted.learned.data
         rng = rng_for(self.random_state if random_state is None else random_state, data)
         rules = without_last(rules, data, np.reshape(fitted.told, (-1, 2)).astype(np.intp))
-        return ask(belief, seen_by(data, user), k, criterion, rules, rng, pending)
+        check_argument(f"{type(self).__name__}.ask", "k_items", k_items, whole(2))
+        pairs = ask(belief, seen_by(data, user), k, criterion, rules, rng, pending)
+        return grow_sets(belief, data, pairs, k_items, rules, rng)
 
     def tell(
         self,
