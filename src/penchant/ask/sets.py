@@ -73,7 +73,7 @@ def grow_sets(
 
 def _grown(draws: FloatArray, start: IntArray, size: int) -> list[int]:
     """Positions of the set that starts from a pair and gains most at each step."""
-    chosen = start.tolist()
+    chosen: list[int] = start.tolist()
     while len(chosen) < size:
         worth = _information(draws, chosen)
         worth[chosen] = -np.inf

@@ -295,7 +295,9 @@ class Comparisons:
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with names: one row per distinct comparison, one column per
-        thing that is told; `from_frame` reads it back.
+        thing that is told; `from_frame` reads it back. Where there are rankings or choices, one row
+        per item of an answer: ballot, user, item, position, count, and whether equal positions
+        are ties.
 
         >>> Comparisons.from_pairs(["tea"], ["milk"], count=[2]).to_frame().to_dict("list")
         {'winner': ['tea'], 'loser': ['milk'], 'tie': [False], 'count': [2]}

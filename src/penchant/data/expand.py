@@ -52,11 +52,12 @@ def merge_rankings(
     items: Iterable[Any] | None,
     *,
     count: IntArray | None = None,
-    tied: bool = True,
+    tied: bool | Sequence[bool] = True,
 ) -> Orders:
     """Return the distinct orders in the rankings; one of two items is a pair.
 
-    tied: whether items of one place were said to be equal; else they were not compared.
+    count: (r,) how often each was given. tied: whether items of one place were said to be equal,
+    in all or in each; else they were not compared.
 
     >>> orders = merge_rankings([["a", ("b", "c")], ["c", "a"]], None, None)
     >>> orders.pairs.winner.tolist(), orders.rankings.item.tolist(), orders.rankings.place.tolist()
@@ -73,16 +74,15 @@ def merge_rankings(
     )
     order, first, second = all_pairs(given.size)
     _refuse_repeats(order, codes[first], codes[second], names)
+    equal = np.broadcast_to(np.asarray(tied, dtype=bool), given.size.shape)
     tie = given.place[first] == given.place[second]
-    if not len(first) or (tie.all() and not tied):
+    if not (~tie | equal[order]).any():
         raise DataError(
             "the rankings hold no pair of items: at least one must rank two items or more"
         )
     who, known = _who(users, len(rankings))
     n = np.ones(len(given.size), dtype=np.intp) if count is None else count
-    everything = Rankings(
-        codes, given.place, start, n, who, np.full(len(given.size), tied, dtype=bool)
-    )
+    everything = Rankings(codes, given.place, start, n, who, equal)
     last = np.zeros(len(given.size), dtype=np.intp)
     np.maximum.at(last, np.repeat(np.arange(len(last)), given.size), given.place)
     is_order = (given.size > 2) & (last > 0)

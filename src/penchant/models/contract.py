@@ -28,7 +28,7 @@ from penchant.ask import (
 )
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError
-from penchant.gp import Normal
+from penchant.gp import Edges, Normal
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.models.choice_odds import foreseen_choices
 from penchant.models.features import FeatureColumns
@@ -87,6 +87,8 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     """A model of what is preferred: utilities with uncertainty, of everybody or of each user."""
 
     constraints: ClassVar[Constraints]
+    takes_choices: ClassVar[bool] = True
+    """Whether rankings and choices are taken whole; else as the pairs that they hold."""
     random_state: RandomState
     state_: Fitted
 
@@ -311,9 +313,11 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             grown by this share since they were last learned; None: never.
         """
         with self._alone() as fitted:
-            answers = as_answers(fitted.learned.data, more, user)
+            answers = self._taken(as_answers(fitted.learned.data, more, user))
             tie = answers.tie if answers.tie.any() else None
-            self.likelihood_.check(Outcomes(tie, answers.margin))
+            outcomes = Outcomes(tie, answers.margin)
+            is_pairs = answers.rankings is None
+            self.likelihood_.check(outcomes if is_pairs else Edges.of(answers).outcomes)
             pairs = zip(answers.winner.tolist(), answers.loser.tolist(), strict=True)
             after = replace(fitted, learned=self._told(fitted, answers, polish), told=tuple(pairs))
             total = after.learned.data.n_comparisons
@@ -331,7 +335,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             gave them, where `answers` does not say and the model tells users apart.
         """
         with self._alone() as fitted:
-            taken = as_answers(fitted.learned.data, answers, user)
+            taken = self._taken(as_answers(fitted.learned.data, answers, user))
             data = fitted.learned.data.without(taken)
             if not len(data):
                 raise DataError("nothing would be left to learn from: fit a new model instead")
@@ -368,6 +372,10 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         model = type(self)(**self.get_params(deep=False))
         model.state_ = replace(self._fitted(), learned=learned, told=())
         return model
+
+    def _taken(self, data: Comparisons) -> Comparisons:
+        """Comparisons as this model takes them."""
+        return data if self.takes_choices else data.as_pairs()
 
     def _check(self) -> None:
         check_parameters(self, self.constraints)

@@ -60,7 +60,10 @@ def read_ballots(
         raise DataError(
             f"{source.name} has no columns for shape={kind!r}: its columns are {listed(names)}"
         )
-    return _with_integers(_READERS[kind](_sheet(con, source, user), columns), source)
+    sheet = _sheet(con, source, user)
+    if kind == "rankings" and user is not None and user not in columns:
+        sheet = replace(sheet, has_user=True)
+    return _with_integers(_READERS[kind](sheet, columns), source)
 
 
 def _with_integers(ballots: Ballots, source: Source) -> Ballots:

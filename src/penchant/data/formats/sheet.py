@@ -21,7 +21,7 @@ class Ballots:
     rankings: list[Places]
     users: list[Any]
     said: str
-    tied: bool = True
+    tied: bool | list[bool] = True
     count: list[int] | None = None
 
 
@@ -33,6 +33,7 @@ class Sheet:
     columns: Mapping[str, Sequence[str | None]]
     users: list[Any]
     first_row: int
+    has_user: bool = False
 
     def rows(self, names: Sequence[str]) -> list[tuple[int, Any, tuple[str, ...]]]:
         """Return for each row its number, its user, and the cells of some columns, "" if empty."""
