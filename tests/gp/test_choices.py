@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.linalg import block_diag
 from scipy.special import logsumexp
 
 from penchant.data import Comparisons
@@ -41,42 +41,43 @@ def answers():
     return data + both + last
 
 
-def log_prob(data, f, scale):
-    """Log-likelihood of all rankings by its definition: each place out of all that are left."""
-    total = 0.0
+def choices_in(data):
+    """(marks of all ways, marks of what was taken, count) of every choice, by its definition:
+    each place out of all that are left."""
     for tied in (True, False):
         for places, _, count in data.named_rankings(tied):
             for at in range(len(places) - 1):
                 left = [i for place in places[at:] for i in place]
-                ways = combinations(left, len(places[at]))
-                utilities = [scale * f[list(way)].sum() for way in ways]
-                total += count * (scale * f[places[at]].sum() - logsumexp(utilities))
-    return total
+                ways = list(combinations(left, len(places[at])))
+                marks = np.array([np.isin(np.arange(N), way) for way in ways], dtype=float)
+                yield marks, np.isin(np.arange(N), places[at]).astype(float), count
 
 
-def dense_laplace(K, value):
-    """Mode, covariance and log evidence by a general optimiser and differences."""
-    inverse = np.linalg.inv(K)
+def log_prob(choices, f, scale):
+    return sum(n * (scale * taken @ f - logsumexp(scale * m @ f)) for m, taken, n in choices)
 
-    def joint(f):
-        return -value(f) + 0.5 * f @ inverse @ f
 
-    mode = minimize(joint, np.zeros(len(K)), method="BFGS", options={"gtol": 1e-9}).x
-    step = 1e-4 * np.eye(len(K))
-    hessian = np.array(
-        [
-            [
-                joint(mode + a + b)
-                - joint(mode + a - b)
-                - joint(mode - a + b)
-                + joint(mode - a - b)
-                for b in step
-            ]
-            for a in step
-        ]
-    ) / (4 * 1e-8)
-    log_z = -joint(mode) - 0.5 * np.linalg.slogdet(K @ hessian)[1]
-    return mode, np.linalg.inv(hessian), log_z
+def slope_and_curvature(choices, f, scale):
+    slope, curvature = np.zeros(N), np.zeros((N, N))
+    for marks, taken, count in choices:
+        score = scale * marks @ f
+        p = np.exp(score - logsumexp(score))
+        rate = p @ marks
+        slope += count * scale * (taken - rate)
+        spread = marks.T @ (p[:, None] * marks) - np.outer(rate, rate)
+        curvature += count * scale**2 * spread
+    return slope, curvature
+
+
+def dense_laplace(K, derivatives, value):
+    """Mode, covariance and log evidence by Newton's method on everything written out."""
+    f, inverse = np.zeros(len(K)), np.linalg.inv(K)
+    for step in [0.7] * 10 + [1.0] * 10:
+        slope, curvature = derivatives(f)
+        precision = inverse + curvature
+        f = f + step * np.linalg.solve(precision, slope - inverse @ f)
+    log_z = value(f) - 0.5 * f @ inverse @ f - 0.5 * np.linalg.slogdet(K @ precision)[1]
+    return f, np.linalg.inv(precision), log_z
 
 
 @pytest.mark.parametrize("likelihood", [Probit(), Logit()])
@@ -86,10 +87,15 @@ def test_inference_is_laplace_of_the_choices(items, answers, likelihood):
     solution = solve(problem, ItemHyper(kernel, likelihood))
     posterior = problem.posterior(solution)
     K = kernel(items)
-    mode, cov, log_z = dense_laplace(K, lambda f: log_prob(answers, f, likelihood.choice_scale))
-    np.testing.assert_allclose(posterior.mean, mode, atol=2e-6)
-    np.testing.assert_allclose(posterior.covariance(), cov, atol=2e-5)
-    assert solution.log_evidence == pytest.approx(log_z, abs=1e-5)
+    choices, scale = list(choices_in(answers)), likelihood.choice_scale
+    mode, cov, log_z = dense_laplace(
+        K,
+        lambda f: slope_and_curvature(choices, f, scale),
+        lambda f: log_prob(choices, f, scale),
+    )
+    np.testing.assert_allclose(posterior.mean, mode, atol=1e-8)
+    np.testing.assert_allclose(posterior.covariance(), cov, atol=1e-8)
+    assert solution.log_evidence == pytest.approx(log_z, abs=1e-8)
 
 
 @pytest.mark.parametrize("likelihood", [Probit(), Logit()])
@@ -103,23 +109,11 @@ def test_sites_are_gradient_and_curvature_of_the_log_likelihood(answers, likelih
     tau, nu, value = cliques.sites(g, scale)
     A = np.zeros((len(g), N))
     A[np.arange(len(g)), winner], A[np.arange(len(g)), loser] = 1.0, -1.0
-    slope, curvature = np.zeros(N), np.zeros((N, N))
-    for tied in (True, False):
-        for places, _, count in answers.named_rankings(tied):
-            for at in range(len(places) - 1):
-                left = [i for place in places[at:] for i in place]
-                marks = np.zeros((0, N))
-                for way in combinations(left, len(places[at])):
-                    marks = np.vstack([marks, np.isin(np.arange(N), way)])
-                score = scale * marks @ f
-                p = np.exp(score - logsumexp(score))
-                rate = p @ marks
-                slope += count * scale * (np.isin(np.arange(N), places[at]) - rate)
-                spread = marks.T @ (p[:, None] * marks) - np.outer(rate, rate)
-                curvature += count * scale**2 * spread
+    choices = list(choices_in(answers))
+    slope, curvature = slope_and_curvature(choices, f, scale)
     np.testing.assert_allclose(A.T @ (nu - tau * g), slope, atol=1e-10)
     np.testing.assert_allclose(A.T @ (tau[:, None] * A), curvature, atol=1e-10)
-    assert value.sum() == pytest.approx(log_prob(answers, f, scale), abs=1e-10)
+    assert value.sum() == pytest.approx(log_prob(choices, f, scale), abs=1e-10)
     assert (tau >= 0).all()
 
 
@@ -220,19 +214,28 @@ def test_users_with_choices_are_the_dense_model(items):
     solution = solve(problem, hyper)
     K = np.kron(0.6 * np.ones((2, 2)) + 0.4 * np.eye(2), kernel(items))
 
+    per_user = [list(choices_in(data.for_user(name))) for name in data.users]
+
+    def derivatives(f):
+        parts = [
+            slope_and_curvature(choices, mine, 1.0)
+            for choices, mine in zip(per_user, f.reshape(2, N), strict=True)
+        ]
+        return np.concatenate([slope for slope, _ in parts]), block_diag(*(c for _, c in parts))
+
     def value(f):
         return sum(
-            log_prob(data.for_user(name), f[k * N : (k + 1) * N], 1.0)
-            for k, name in enumerate(data.users)
+            log_prob(choices, mine, 1.0)
+            for choices, mine in zip(per_user, f.reshape(2, N), strict=True)
         )
 
-    mode, _, log_z = dense_laplace(K, value)
+    mode, _, log_z = dense_laplace(K, derivatives, value)
     posterior = problem.posterior(solution)
     first, second = np.triu_indices(N, 1)
     for u in range(2):
         mean = posterior.differences(np.full(len(first), u), first, second).mean
         f = mode[u * N : (u + 1) * N]
-        np.testing.assert_allclose(mean, f[first] - f[second], atol=5e-6)
-    assert solution.log_evidence == pytest.approx(log_z, abs=1e-4)
+        np.testing.assert_allclose(mean, f[first] - f[second], atol=1e-8)
+    assert solution.log_evidence == pytest.approx(log_z, abs=1e-8)
     found, near = slopes_of(problem, hyper)
     np.testing.assert_allclose(found, near, atol=1e-5)
