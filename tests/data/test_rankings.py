@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.data import Comparisons
+from penchant.data import Comparisons, read_comparisons
 from penchant.errors import DataError
 
 
@@ -192,3 +192,49 @@ def test_a_table_of_rankings_reads_back(mixed):
     assert Comparisons.from_frame(mixed.to_frame()) == mixed
     pooled = mixed.pooled()
     assert Comparisons.from_frame(pooled.to_frame()).n_comparisons == pooled.n_comparisons
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("user,best,worst,item1,item2,item3\nu,a,c,a,b,c\n", [["a"], ["b"], ["c"]]),
+        ("user,best,worst,item1,item2,item3,item4\nu,a,c,a,b,c,d\n", [["a"], ["b", "d"], ["c"]]),
+        ("user,Choose all you like\nu,a;b\nv,c;d\n", [["a", "b"], ["c", "d"]]),
+        ("user,first choice,second choice,third choice\nu,b,c,a\n", [["b"], ["c"], ["a"]]),
+        ("user,Rank [a],Rank [b],Rank [c]\nu,2,1,2\n", [["b"], ["a", "c"]]),
+        ("user,Like [a],Like [b],Like [c]\nu,5,1,3\n", [["a"], ["c"], ["b"]]),
+        ("ballot,item,position\nu,a,2\nu,b,1\nu,c,3\n", [["b"], ["a"], ["c"]]),
+    ],
+)
+def test_tables_of_ballots_are_read_whole(tmp_path, text, expected):
+    pytest.importorskip("duckdb")
+    (tmp_path / "t.csv").write_text(text)
+    data = read_comparisons(tmp_path / "t.csv")
+    by = {who: places for who, places, _ in by_name(data)}
+    assert by["u"] == expected
+    assert len(data.single_pairs()) == 0
+
+
+def test_orders_of_preflib_are_read_whole(tmp_path):
+    names = "".join(f"# ALTERNATIVE NAME {i}: {n}\n" for i, n in enumerate("abcd", start=1))
+    (tmp_path / "v.toi").write_text(names + "3: 1,{2,3},4\n2: 4,1\n1: {1,2}\n")
+    data = read_comparisons(tmp_path / "v.toi")
+    assert by_name(data) == [("None", [["a"], ["b", "c"], ["d"]], 3)]
+    single = data.single_pairs()
+    assert won(single) == {("d", "a"): 2}
+    assert int(single.count[single.tie].sum()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ballot,user,item,position\n1,u,a,1\n1,v,b,2\n", "one user"),
+        ("ballot,item,position,count\n1,a,1,2\n1,b,2,3\n", "one user, count"),
+        ("ballot,item,position,count\n1,a,1,0\n1,b,2,0\n", "a count is '0'"),
+    ],
+)
+def test_bad_ballots_are_refused(tmp_path, text, message):
+    pytest.importorskip("duckdb")
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_comparisons(tmp_path / "t.csv")

@@ -8,6 +8,7 @@ import pytest
 
 import penchant as pc
 from penchant.models.choice_odds import foreseen_choices
+from penchant.models.schema import KINDS
 
 N = 9
 
@@ -196,3 +197,38 @@ def test_sets_are_asked_and_their_answers_told(answers, size):
 def test_sizes_of_sets_that_cannot_be(answers, size):
     with pytest.raises(pc.DataError, match="k_items"):
         fitted(pc.PreferenceGP, answers).ask(k_items=size)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"item": np.array([0, 1, 99])},
+        {"item": np.array([0, 1, 1])},
+        {"place": np.array([0, 0, 0])},
+        {"place": np.array([1, 2, 3])},
+        {"place": np.array([0, 2, 3])},
+        {"start": np.array([0, 2])},
+        {"start": np.array([1, 3])},
+        {"count": np.array([0])},
+        {"tied": np.array([1])},
+        {"user": np.array([0])},
+        {"item": np.array([2, 1, 0])},
+    ],
+)
+def test_damaged_rankings_in_a_file_are_refused(damage):
+    from penchant.models.soundness import check_kind
+
+    data = pc.Comparisons.from_rankings([[0, 1, 2]], items=range(3))
+    fields = {**vars(data.rankings), **damage}
+    with pytest.raises(pc.DataError, match="not sound"):
+        check_kind("rankings", fields)
+        whole = {name: vars(data)[name] for name in KINDS["comparisons"].fields}
+        whole["rankings"] = KINDS["rankings"].made(fields)
+        check_kind("comparisons", whole)
+
+
+def test_files_without_rankings_still_load():
+    data = pc.Comparisons.from_pairs(["a"], ["b"])
+    fields = {name: getattr(data, name) for name in KINDS["comparisons"].fields}
+    del fields["rankings"]
+    assert KINDS["comparisons"].made(fields) == data

@@ -1,5 +1,6 @@
 """From rankings to cliques of edges: every choice that they consist of, its pairs as edges."""
 
+from collections.abc import Iterator
 from math import comb
 from typing import NamedTuple
 
@@ -12,6 +13,9 @@ from penchant.numerics.types import IntArray
 MOST_WAYS = 1000
 """Of taking so many out of a set: where there are more, each item taken (or left, if those are
 fewer) is a choice of its own against all of the other side."""
+
+BLOCK = 1 << 20
+"""Numbers in the largest temporary: choices are worked on so many together."""
 
 
 class CliqueEdges(NamedTuple):
@@ -30,12 +34,24 @@ def clique_edges(rankings: Rankings, n_items: int) -> CliqueEdges:
     distinct, place = np.unique(np.concatenate([key.ravel() for key in keys]), return_inverse=True)
     ends = np.cumsum([key.size for key in keys])[:-1]
     groups = tuple(
-        ChoiceGroup(at.reshape(key.shape), stage.chosen.astype(float), stage.count.astype(float))
+        group
         for stage, key, at in zip(stages, keys, np.split(place.ravel(), ends), strict=True)
+        for group in _groups(stage, at.reshape(key.shape))
     )
     who, pair = np.divmod(distinct, n_items * n_items)
     first, second = np.divmod(pair, n_items)
     return CliqueEdges(who, first, second, Cliques(len(distinct), groups))
+
+
+def _groups(stage: ChoiceStages, edge: IntArray) -> Iterator[ChoiceGroup]:
+    """The choices in blocks; edges in four bytes, since there are many of them."""
+    k, t = stage.item.shape[1], int(stage.chosen[0].sum())
+    block = max(1, BLOCK // max(edge.shape[1], comb(k, t), k * k))
+    small: IntArray = edge.astype(np.int32) if edge.max(initial=0) < 2**31 else edge
+    for start in range(0, len(edge), block):
+        rows = slice(start, start + block)
+        chosen, count = stage.chosen[rows].astype(float), stage.count[rows].astype(float)
+        yield ChoiceGroup(small[rows], chosen, count)
 
 
 def _keys(stage: ChoiceStages, n_items: int) -> IntArray:
