@@ -52,23 +52,39 @@ def _with_rankings(data: Comparisons, more: Comparisons, user: Any) -> Compariso
     """The single pairs and the rankings of `more`, over the items of `data`."""
     single = more.single_pairs()
     answers = as_answers(data, single, user) if len(single) else None
-    for tied in (True, False):
-        rankings = more.named_rankings(tied)
-        if not rankings:
-            continue
-        givers = _users(data, more, user, len(rankings))
-        if givers is not None and more.user is not None:
-            givers = [who for _, who, _ in rankings]
-        orders = merge_rankings(
-            [places for places, _, _ in rankings],
-            givers,
-            data.items,
-            count=np.array([count for *_, count in rankings], dtype=np.intp),
-            tied=tied,
-        )
-        told = Comparisons.from_orders(orders)
-        answers = told if answers is None else answers + told
-    return answers or single
+    orders = orders_of(more)
+    givers = _users(data, more, user, len(orders))
+    if givers is not None and more.user is not None:
+        givers = [order["user"] for order in orders]
+    return with_orders(answers, orders, givers, data.items)
+
+
+def orders_of(answers: Comparisons) -> list[dict[str, Any]]:
+    """Rankings and choices by name: places, user, count, tied.
+
+    >>> orders_of(Comparisons.from_choices(["a"], [["a", "b", "c"]]))
+    [{'places': [['a'], ['b', 'c']], 'user': None, 'count': 1, 'tied': False}]
+    """
+    return [
+        {"places": places, "user": who, "count": count, "tied": tied}
+        for tied in (True, False)
+        for places, who, count in answers.named_rankings(tied)
+    ]
+
+
+def with_orders(
+    pairs: Comparisons | None,
+    orders: list[dict[str, Any]],
+    users: list[Any] | None,
+    items: tuple[Any, ...],
+) -> Comparisons:
+    """Single pairs, if any, and rankings as `orders_of` gives them, by these users."""
+    places, count, tied = (
+        [order[name] for order in orders] for name in ("places", "count", "tied")
+    )
+    merged = merge_rankings(places, users, items, count=np.array(count, dtype=np.intp), tied=tied)
+    told = Comparisons.from_orders(merged)
+    return told if pairs is None else pairs + told
 
 
 def _users(data: Comparisons, more: Any, user: Any, n_rows: int) -> list[Any] | None:
