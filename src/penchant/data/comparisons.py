@@ -384,18 +384,7 @@ class Comparisons:
         >>> Comparisons.from_choices(["a"], [["a", "b", "c"]]).named_rankings(tied=False)
         [([['a'], ['b', 'c']], None, 1)]
         """
-        orders = self.rankings
-        if orders is None:
-            return []
-        named = []
-        for row in np.flatnonzero(orders.tied == tied):
-            where = slice(orders.start[row], orders.start[row + 1])
-            places: list[list[Any]] = [[] for _ in range(orders.place[where][-1] + 1)]
-            for item, place in zip(orders.item[where], orders.place[where], strict=True):
-                places[place].append(self.items[item])
-            who = None if orders.user is None else self.users[orders.user[row]]
-            named.append((places, who, int(orders.count[row])))
-        return named
+        return [] if self.rankings is None else self.rankings.named(self.items, self.users, tied)
 
     def for_user(self, user: Any) -> Self:
         """Return one user's comparisons, over the same items and without a user column."""

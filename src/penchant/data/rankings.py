@@ -8,9 +8,11 @@ all at once: `gp.items.edges` takes an order as the choices, one a place, that i
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
+from penchant.data.names import Names
 from penchant.data.table import Table
 from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, IntArray
@@ -123,6 +125,20 @@ class Rankings:
             who = -1 if self.user is None else int(self.user[row])
             said = self.item[where].tobytes(), self.place[where].tobytes()
             yield who, bool(self.tied[row]), *said
+
+    def named(
+        self, items: Names, users: Names, tied: bool
+    ) -> list[tuple[list[list[Any]], Any, int]]:
+        """Places, user and count of the orders whose equal places are ties, or of the others."""
+        found = []
+        for row in np.flatnonzero(self.tied == tied):
+            where = slice(self.start[row], self.start[row + 1])
+            places: list[list[Any]] = [[] for _ in range(self.place[where][-1] + 1)]
+            for item, place in zip(self.item[where], self.place[where], strict=True):
+                places[place].append(items[item])
+            who = None if self.user is None else users[self.user[row]]
+            found.append((places, who, int(self.count[row])))
+        return found
 
     def pairs(self) -> Table:
         """Every pair of items of different places, and of equal ones where they were tied."""
