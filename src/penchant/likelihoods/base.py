@@ -35,7 +35,7 @@ class Outcomes(NamedTuple):
 
     def part(self, rows: IntArray) -> "Outcomes":
         """The outcomes of some of the edges of single pairs."""
-        tie, margin, _ = self
+        tie, margin = self.tie, self.margin
         return Outcomes(
             None if tie is None else tie[rows], None if margin is None else margin[rows]
         )
