@@ -59,6 +59,6 @@ def command(
         rows = questions(fitted.model, n_questions, criterion, who)
     else:
         rows = sets_to_ask(fitted.model, n_questions, set_size, criterion, who)
-        formats = {f"item {i + 1}": "" for i in range(set_size)}
+        formats = {f"item_{i + 1}": "" for i in range(set_size)}
     output.rows(rows, formats, model=fitted.name, criterion=criterion)
     output.suggest("add the answers to your file, then fit again")

@@ -33,11 +33,11 @@ def sets_to_ask(
     >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
     >>> (row,) = sets_to_ask(pc.PreferenceGP(optimize=None).fit(None, data), 1, 3)
     >>> sorted(row.values()), list(row)
-    (['milk', 'tea', 'water'], ['item 1', 'item 2', 'item 3'])
+    (['milk', 'tea', 'water'], ['item_1', 'item_2', 'item_3'])
     """
     n = model.comparisons_.n_items
     sets = model.ask(min(k, n * (n - 1) // 2), criterion, k_items=k_items, user=user)
-    return [{f"item {i + 1}": name for i, name in enumerate(items)} for items in sets]
+    return [{f"item_{i + 1}": name for i, name in enumerate(items)} for items in sets]
 
 
 def groups(model: Any) -> list[dict[str, Any]]:
