@@ -41,6 +41,10 @@ class Abstain(Likelihood):
     def n_answers(self) -> int:
         return 3
 
+    @property
+    def choice_scale(self) -> float | None:
+        return self.base.choice_scale
+
     def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:
         tie = _abstained(outcomes, g.shape[-1])
         value, *slopes = self.base.log_prob(g)

@@ -394,7 +394,9 @@ class MultiUserGP(UtilityModel):
         learned: Learned[UserProblem] = fitted.learned
         data = learned.data.extend(answers)
         problem = self._problem(fitted, data)
-        if learned.is_absorbed(answers.n_comparisons, polish):
+        # beside choices, rows are not one user after the other: everything is settled
+        is_pairs = data.rankings is None
+        if is_pairs and learned.is_absorbed(answers.n_comparisons, polish):
             absorbed = absorb(learned, data, problem)
             if absorbed is not None:
                 return absorbed

@@ -284,7 +284,9 @@ class PreferenceGP(UtilityModel):
     ) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned
         data = learned.data.extend(answers)
-        if learned.is_absorbed(answers.n_comparisons, polish):
+        # a choice is not one change of one difference: it is always settled
+        is_pairs = answers.rankings is None
+        if is_pairs and learned.is_absorbed(answers.n_comparisons, polish):
             absorbed = absorb(learned, answers, data)
             if absorbed is not None:
                 return absorbed
