@@ -1,7 +1,9 @@
 """The posterior over utilities: an immutable joint Gaussian over a set of items.
 
 f = Φ w + rest, where w has the posterior N(coefficients, (lower lowerᵀ)⁻¹) and `rest` is what the
-pivots leave unexplained of the prior (zero for items whose comparisons were used exactly).
+pivots leave unexplained of the prior (zero for items whose comparisons were used exactly). Where
+answers of one person go together, the weights' covariance is wider: lower⁻ᵀ (I + G Gᵀ) lower⁻¹ with
+G the `widening`.
 """
 
 from dataclasses import dataclass, replace
@@ -68,7 +70,8 @@ class Posterior:
     """Utilities of the `target` items given the comparisons.
 
     universe: the items that the model was fitted on; target: the items looked at, by default
-    the same. All index arguments are positions in `target`.
+    the same. widening: (r, q) G, or None for nothing: see `items.people`. All index arguments
+    are positions in `target`.
     """
 
     kernel: Kernel
@@ -78,6 +81,7 @@ class Posterior:
     basis: Basis
     coefficients: FloatArray
     lower: FloatArray
+    widening: FloatArray | None = None
 
     def at(self, target: Inputs | None) -> "Posterior":
         """The same posterior, looked at on other items (new ones, or a subset), if any."""
@@ -93,8 +97,19 @@ class Posterior:
 
     @cached_property
     def half(self) -> FloatArray:
-        """(r, n) with halfᵀ half = Φ B⁻¹ Φᵀ, the explained part of the covariance."""
-        return solve_lower(self.lower, self.features.T)
+        """(r + q, n) with halfᵀ half = Φ Cov(w) Φᵀ, the explained part of the covariance."""
+        own = solve_lower(self.lower, self.features.T)
+        if self.widening is None:
+            return own
+        return np.concatenate([own, multiply(self.widening.T, own)])
+
+    @property
+    def widened(self) -> float:
+        """How many times as wide intervals are as those of independent answers, on the whole."""
+        if self.widening is None:
+            return 1.0
+        plain = replace(self, widening=None)
+        return float(np.sqrt(self.contrast_var.sum() / plain.contrast_var.sum()))
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -179,6 +194,9 @@ class Posterior:
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """(n_samples, n) joint draws of the utilities."""
         noise = rng.standard_normal((len(self.coefficients), n_samples))
+        if self.widening is not None:
+            further = rng.standard_normal((self.widening.shape[1], n_samples))
+            noise += multiply(self.widening, further)
         weights = self.coefficients[:, None] + solve_lower(self.lower, noise, transposed=True)
         draws = multiply(self.features, np.asfortranarray(weights))
         unexplained = np.flatnonzero(self._rest)

@@ -122,8 +122,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     @property
     def comparisons_(self) -> Comparisons:
         """The data that were fitted, and told since."""
-        data: Comparisons = self._fitted().learned.data
-        return data
+        return self._seen(self._fitted())
 
     @property
     def likelihood_(self) -> Likelihood:
@@ -159,7 +158,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         fitted = self._fitted()
         if user is None:
             return self._believed(fitted, None)
-        if not fitted.learned.data.users:
+        if not self._seen(fitted).users:
             raise DataError(
                 f"{type(self).__name__} takes everybody together, and was asked about the user "
                 f"{user!r}: leave the user out, or use MultiUserGP or CommunityGP"
@@ -258,7 +257,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         random_state : None to follow the estimator's, with other draws after every tell.
         """
         fitted, belief = self._fitted(), self.belief(user)
-        data = fitted.learned.data
+        data = self._seen(fitted)
         rng = rng_for(self.random_state if random_state is None else random_state, data)
         rules = without_last(rules, data, np.reshape(fitted.told, (-1, 2)).astype(np.intp))
         return ask(belief, seen_by(data, user), k, criterion, rules, rng, pending)
@@ -282,7 +281,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             grown by this share since they were last learned; None: never.
         """
         with self._alone() as fitted:
-            answers = as_answers(fitted.learned.data, more, user)
+            answers = self._given(fitted, more, user)
             tie = answers.tie if answers.tie.any() else None
             self.likelihood_.check(Outcomes(tie, answers.margin))
             pairs = zip(answers.winner.tolist(), answers.loser.tolist(), strict=True)
@@ -302,7 +301,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             gave them, where `answers` does not say and the model tells users apart.
         """
         with self._alone() as fitted:
-            taken = as_answers(fitted.learned.data, answers, user)
+            taken = self._taken(fitted, answers, user)
             data = fitted.learned.data.without(taken)
             if not len(data):
                 raise DataError("nothing would be left to learn from: fit a new model instead")
@@ -376,6 +375,23 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+    def _seen(self, fitted: Fitted) -> Comparisons:
+        """The comparisons as the model takes them."""
+        data: Comparisons = fitted.learned.data
+        return data
+
+    def _given(
+        self, fitted: Fitted, more: Comparisons | Iterable[tuple[Any, Any]], user: Any
+    ) -> Comparisons:
+        """More answers, as they join those so far."""
+        return as_answers(fitted.learned.data, more, user)
+
+    def _taken(
+        self, fitted: Fitted, answers: Comparisons | Iterable[tuple[Any, Any]], user: Any
+    ) -> Comparisons:
+        """Answers to take back, as they stand among those so far."""
+        return as_answers(fitted.learned.data, answers, user)
 
     def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
         """(k,) positions of users; None for people at large."""

@@ -17,12 +17,14 @@ from penchant.gp import (
     Learned,
     Normal,
     Posterior,
+    Report,
     Settings,
     expectation_maximize,
     maximize,
     solve,
 )
 from penchant.gp.items.absorb import absorb
+from penchant.gp.items.people import People
 from penchant.gp.items.problem import ItemSolution
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, get
@@ -30,11 +32,13 @@ from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.item_effects import with_item_effects
+from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool
 from penchant.models.validation import (
     KERNEL,
     LIKELIHOOD,
     NONE,
     SEED,
+    YES_OR_NO,
     Constraints,
     one_of,
     size_of_relations,
@@ -50,7 +54,9 @@ class PreferenceGP(UtilityModel):
 
     One Gaussian process prior over the items' utilities: a kernel on their features plus one
     graph kernel per relation between them, each with its own weight (paper 000, Eqs. 1–5).
-    Comparisons by different people are pooled; for taste by person see `MultiUserGP`.
+    Comparisons by different people are pooled, for a ranking of people at large. Where five or
+    more are named, intervals take into account that answers of one person go together (`report_`
+    says by how much that widens them); for taste by person see `MultiUserGP`.
 
     `tell(polish=False)` absorbs answers in O(rank²) each and leaves the other sites where they
     are; by default that is what happens beyond 500 items, until 2 % of the comparisons are not
@@ -76,6 +82,10 @@ class PreferenceGP(UtilityModel):
         under "evidence" with "ep" or "exact" only.
     max_rank : int or None
         Bound on the rank of the prior's factor: memory O(n·rank), time O(n·rank²) a sweep.
+    clustered : bool
+        Whether intervals allow for answers of one person going together, where people are named:
+        the curvature is held against how people's scores vary (a sandwich covariance). Means stay
+        the same, and intervals never get narrower. False takes all answers for independent.
     n_restarts : int
         Further random starts of the evidence climb.
     random_state : None, int or Generator
@@ -107,6 +117,7 @@ class PreferenceGP(UtilityModel):
         "inference": one_of(RULES),
         "optimize": NONE | one_of(("evidence", "em")),
         "max_rank": NONE | whole(1),
+        "clustered": YES_OR_NO,
         "n_restarts": whole(0),
         "random_state": SEED,
     }
@@ -119,6 +130,7 @@ class PreferenceGP(UtilityModel):
         inference: str = "ep",
         optimize: str | None = "evidence",
         max_rank: int | None = None,
+        clustered: bool = True,
         n_restarts: int = 0,
         random_state: RandomState = None,
     ) -> None:
@@ -127,6 +139,7 @@ class PreferenceGP(UtilityModel):
         self.inference = inference
         self.optimize = optimize
         self.max_rank = max_rank
+        self.clustered = clustered
         self.n_restarts = n_restarts
         self.random_state = random_state
 
@@ -141,11 +154,12 @@ class PreferenceGP(UtilityModel):
         self._check()
         data = as_comparisons(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
-        data = data.pooled() if data.user is not None else data
         return self._keep(self._learned(items, data), columns, FeatureColumns(0, None))
 
     def _learned(self, items: Inputs, data: Comparisons) -> Learned[ItemProblem]:
-        problem = ItemProblem(items, Edges.of(data), Settings(self.inference), self.max_rank)
+        edges = Edges.of(data)
+        problem = ItemProblem(items, edges, Settings(self.inference), self.max_rank)
+        problem = replace(problem, people=self._people(data, edges))
         likelihood = get(self.likelihood)
         likelihood.check(problem.edges.outcomes)
         start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
@@ -175,6 +189,15 @@ class PreferenceGP(UtilityModel):
     def log_evidence_(self) -> float:
         """log p(answers | hyperparameters)."""
         return float(self._fitted().learned.log_evidence)
+
+    @property
+    def report_(self) -> Report:
+        """How inference went, and by how much answers that go together widen intervals."""
+        learned: Learned[ItemProblem] = self._fitted().learned
+        if learned.posterior.widening is None or learned.data.user is None:
+            return learned.report
+        n_people, widened = len(np.unique(learned.data.user)), learned.posterior.widened
+        return replace(learned.report, n_people=n_people, widened=widened)
 
     def predict(
         self,
@@ -252,7 +275,22 @@ class PreferenceGP(UtilityModel):
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned
-        return learned.settle(data, replace(learned.problem, edges=Edges.of(data)))
+        edges = Edges.of(data)
+        problem = replace(learned.problem, edges=edges, people=self._people(data, edges))
+        return learned.settle(data, problem)
+
+    def _people(self, data: Comparisons, edges: Edges) -> People | None:
+        return People.of(data, edges) if self.clustered else None
+
+    def _seen(self, fitted: Fitted) -> Comparisons:
+        data: Comparisons = fitted.learned.data
+        return data if data.user is None else data.pooled()
+
+    def _given(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
+        return answers_to_pool(fitted.learned.data, more, user)
+
+    def _taken(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
+        return answers_in_pool(fitted.learned.data, answers, user, any_person=True)
 
     def _relearned(self, fitted: Fitted) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned

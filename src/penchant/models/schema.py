@@ -55,8 +55,9 @@ class Kind(NamedTuple):
         return {name: getattr(value, self.attributes.get(name, name)) for name in self.fields}
 
     def made(self, values: Mapping[str, Any]) -> Any:
-        """The value of these fields."""
-        named = {self.attributes.get(name, name): values[name] for name in self.fields}
+        """The value of these fields; those that earlier files have not are as by default."""
+        known = (name for name in self.fields if name in values)
+        named = {self.attributes.get(name, name): values[name] for name in known}
         return restored_form(self.cls(**named))
 
 
@@ -101,12 +102,23 @@ KINDS: dict[str, Kind] = {
             "space",
             "n_evaluations",
             "optimizer",
+            "n_people",
+            "widened",
         ),
     ),
     "basis": Kind("penchant.gp:Basis", ("first", "second", "lower")),
     "posterior": Kind(
         "penchant.gp:Posterior",
-        ("kernel", "likelihood", "universe", "target", "basis", "coefficients", "lower"),
+        (
+            "kernel",
+            "likelihood",
+            "universe",
+            "target",
+            "basis",
+            "coefficients",
+            "lower",
+            "widening",
+        ),
     ),
     "posterior of users": Kind(
         "penchant.gp.users.posterior:UserPosteriors",

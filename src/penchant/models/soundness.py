@@ -143,6 +143,9 @@ def _report(fields: Fields) -> None:
     fields.made("converged", bool)
     fields.made("space", str)
     fields.made("optimizer", str)
+    if fields.has("n_people"):
+        fields.whole("n_people")
+        fields.number("widened", low=1.0)
 
 
 @check("basis")
@@ -164,6 +167,8 @@ def _posterior(fields: Fields) -> None:
     r = _pivots_among(fields, "basis", basis, n)
     fields.array("coefficients", (r,), "f")
     fields.lower("lower", r)
+    if fields.has("widening"):
+        fields.array("widening", (r, None), "f")
 
 
 def _same_features(fields: Fields, universe: str, target: str) -> int:

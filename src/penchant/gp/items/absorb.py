@@ -33,7 +33,8 @@ def absorb(
     if directions is None:
         return None
     likelihood, propose = posterior.likelihood, RULES[problem.settings.rule].propose
-    weights = Weights(posterior.coefficients, posterior.lower, vars(posterior).get("half"))
+    half = vars(posterior).get("half") if posterior.widening is None else None
+    weights = Weights(posterior.coefficients, posterior.lower, half)
     added, log_evidence = Sites.zeros(len(edges)), learned.log_evidence
     for e in np.repeat(np.arange(len(edges)), edges.count.astype(np.intp)):
         z, mean, var = weights.along(directions[e])

@@ -7,6 +7,7 @@ import numpy as np
 
 from penchant.data.graph import Differences
 from penchant.gp.items.edges import Edges
+from penchant.gp.items.people import People
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
 from penchant.gp.loop import Settings
@@ -70,7 +71,8 @@ ItemSolution = Solution[ItemHyper, LowRankState]
 class ItemProblem:
     """Comparisons between the items of a universe, users not told apart.
 
-    max_rank: bound on the rank of the prior's factor, for very many items.
+    max_rank: bound on the rank of the prior's factor, for very many items. people: who gave which
+    answers, where that widens what is known.
     """
 
     universe: Inputs
@@ -78,6 +80,7 @@ class ItemProblem:
     settings: Settings
     max_rank: int | None = None
     factor_tolerance: float = FACTOR_TOLERANCE
+    people: People | None = None
     schedule: ClassVar[Schedule] = EM
 
     @property
@@ -94,7 +97,7 @@ class ItemProblem:
     def posterior(self, solution: ItemSolution) -> Posterior:
         """Over all items of the universe."""
         hyper, prior, inference = solution
-        return Posterior(
+        posterior = Posterior(
             kernel=hyper.kernel,
             likelihood=hyper.likelihood,
             universe=self.universe,
@@ -102,6 +105,11 @@ class ItemProblem:
             basis=prior.basis,
             coefficients=inference.state.coefficients,
             lower=inference.state.lower,
+        )
+        if self.people is None:
+            return posterior
+        return replace(
+            posterior, widening=self.people.widening(posterior, self.edges, inference.sites)
         )
 
     def expect(self, posterior: Posterior, rows: IntArray) -> tuple[IntArray, Normal]:

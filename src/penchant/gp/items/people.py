@@ -1,0 +1,125 @@
+"""Answers of one person go together: what that leaves of a pooled posterior's certainty.
+
+A pooled likelihood counts every answer as independent of the others. Where people differ, or rank
+many items at a stroke, their scores s_u = Φᵀ Aᵀ (c_u (ν − τ g)) vary more than its curvature says,
+and the posterior of the weights is no longer B⁻¹ but
+
+    B⁻¹ (B + M − J) B⁻¹,    M = U/(U−1) Σ_u s_u s_uᵀ,    J = Φᵀ L Φ = B − I:
+
+the sandwich with the prior in it. Means stay what they are. All is done in units of the posterior's
+own standard deviations, t_u = C⁻¹ s_u with B = C Cᵀ, where M is shrunk towards a multiple of J as
+far as its own noise asks for (Ledoit and Wolf 2004), and what is below J is left at J: intervals
+never get narrower.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from penchant.data import Comparisons
+from penchant.gp.items.edges import Edges
+from penchant.gp.model import columns, place_among
+from penchant.gp.posterior import Posterior
+from penchant.gp.sites import Sites
+from penchant.likelihoods import Outcomes
+from penchant.numerics.linalg import gram, solve_lower
+from penchant.numerics.types import FloatArray, IntArray
+
+UNNAMED = "(not named)"
+"""Who gave the answers that came without a name to comparisons that have them: each is taken for
+somebody else's."""
+FEWEST = 5
+"""Fewer people say too little about how people differ."""
+MOST = 5_000
+"""Of more people so many are looked at: one number, and a few directions, are settled by then."""
+NEGLIGIBLE = 1e-3
+"""Share of a variance below which widening it is not worth a direction."""
+
+
+@dataclass(frozen=True)
+class People:
+    """Who gave which answers: rows, each some answers of one person to one edge.
+
+    person: (k,) below `n_seen`; edge: (k,) positions among the edges; weight: (k,) what a person's
+    score gets of the edge's: how often they answered so. n_people: of whom `n_seen` are looked at.
+    """
+
+    person: IntArray
+    edge: IntArray
+    weight: FloatArray
+    n_seen: int
+    n_people: int
+
+    @classmethod
+    def of(cls, data: Comparisons, edges: Edges) -> "People | None":
+        """Of the comparisons behind the edges; None where too few people are named."""
+        if data.user is None or data.n_users < FEWEST:
+            return None
+        nobody = data.users.index(UNNAMED) if UNNAMED in data.users else -1
+        named = data.user != nobody
+        present = np.flatnonzero(np.bincount(data.user[named], minlength=data.n_users))
+        if len(present) < FEWEST:
+            return None
+        seen = present
+        if len(present) > MOST:
+            seen = np.random.default_rng(0).choice(present, MOST, replace=False)
+        number = np.full(data.n_users, -1, dtype=np.intp)
+        number[seen] = np.arange(len(seen))
+        person = np.where(named, number[data.user], -1)
+        # an answer without a name is a person of its own; c of them add c t tᵀ = (√c t)(√c t)ᵀ
+        alone = np.flatnonzero(~named)
+        person[alone] = len(seen) + np.arange(len(alone))
+        rows = np.flatnonzero(person >= 0)
+        weight = np.where(named, data.count, np.sqrt(data.count))[rows]
+        n_seen, n_people = len(seen) + len(alone), len(present) + len(alone)
+        return cls(person[rows], _edges_of(data, rows, edges), weight, n_seen, n_people)
+
+    def widening(self, posterior: Posterior, edges: Edges, sites: Sites) -> FloatArray | None:
+        """(r, q) G, so that the weights' covariance is C⁻ᵀ (I + G Gᵀ) C⁻¹; None for no more."""
+        first, second = edges.ends
+        utility = posterior.mean
+        pull = sites.nu - sites.tau * (utility[first] - utility[second])
+        inverse = solve_lower(posterior.lower, np.eye(len(posterior.lower)))
+        scores = self._scores(posterior, edges, pull)
+        excess = _excess(scores, self.n_people / self.n_seen, inverse)
+        values, vectors = np.linalg.eigh(excess)
+        wide = values > NEGLIGIBLE
+        return vectors[:, wide] * np.sqrt(values[wide]) if wide.any() else None
+
+    def _scores(self, posterior: Posterior, edges: Edges, pull: FloatArray) -> FloatArray:
+        """(n_seen, r) t_u."""
+        y = self.weight * pull[self.edge]
+        first, second = (ends[self.edge] for ends in edges.ends)
+        place = (np.append(self.person, self.person), np.append(first, second))
+        by_item = sparse.coo_array((np.append(y, -y), place), (self.n_seen, len(posterior))).tocsr()
+        scores: FloatArray = by_item @ posterior.features
+        return solve_lower(posterior.lower, scores.T).T
+
+
+def _edges_of(data: Comparisons, rows: IntArray, edges: Edges) -> IntArray:
+    """(k,) the edge that each of these rows was pooled into."""
+    tie = data.tie[rows] if edges.outcomes.tie is not None else None
+    margin = None if data.margin is None else data.margin[rows]
+    apart = Edges.between(
+        data.winner[rows], data.loser[rows], np.ones(len(rows)), Outcomes(tie, margin)
+    )
+    return place_among(columns(edges), columns(apart))
+
+
+def _excess(scores: FloatArray, scale: float, inverse: FloatArray) -> FloatArray:
+    """M − J in units of the posterior; scores: (k, r), standing for `scale` times as many.
+
+    inverse: C⁻¹, with which J = I − C⁻¹ C⁻ᵀ.
+    """
+    k, r = scores.shape
+    scores = scores - scores.mean(axis=0)
+    J = np.eye(r) - gram(inverse.T)
+    M = gram(scores) * (scale * k / (k - 1))
+    target = J * (np.trace(M) / np.trace(J))
+    # what M varies by itself: Σ_u |t_u t_uᵀ − M/k|², against how far it is from its target
+    noise = scale**2 * (np.einsum("ij,ij->i", scores, scores) ** 2).sum() - (M**2).sum() / k
+    distance = ((M - target) ** 2).sum()
+    share = 1.0 if distance <= noise else noise / distance
+    excess: FloatArray = (1.0 - share) * M + share * target - J
+    return excess
