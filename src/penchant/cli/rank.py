@@ -15,6 +15,7 @@ FORMATS = {
     "rank_low": "d",
     "rank_high": "d",
 }
+RATER_FORMATS = {"user": "", "answers": "d", "reliability": ".2f", "low": ".2f", "high": ".2f"}
 
 
 @click.command(
@@ -22,6 +23,7 @@ FORMATS = {
     Examples:
       penchant rank votes.csv
       penchant rank model.penchant --top 5 --csv
+      penchant rank votes.csv --raters
     """
 )
 @source_argument
@@ -34,9 +36,15 @@ FORMATS = {
     help="Probability that an interval covers.",
 )
 @click.option("--user", metavar="NAME", help="Rank for one person.")
+@click.option("--raters", is_flag=True, help="Instead, how reliably each person answered.")
 @output_options()
 def command(
-    source: SourceOptions, top: int | None, level: float, user: str | None, output: Output
+    source: SourceOptions,
+    top: int | None,
+    level: float,
+    user: str | None,
+    raters: bool,
+    output: Output,
 ) -> None:
     """Rank the items of SOURCE: a saved model, or comparisons to fit first.
 
@@ -44,6 +52,10 @@ def command(
     the chance of being the best of all, and rank_low to rank_high the interval of the rank.
     """
     fitted = source.fitted(output, user=user)
+    if raters:
+        table = fitted.model.raters_[:top]
+        output.rows(table.to_dicts(), RATER_FORMATS, model=fitted.name, level=table.level)
+        return
     who = find_user(fitted.data.users, user)
     rows = fitted.model.rank(who, level=level)[:top].to_dicts()
     output.rows(rows, FORMATS, model=fitted.name, level=level, user=who)

@@ -26,12 +26,15 @@ class Outcomes(NamedTuple):
 
     tie: BoolArray | None = None  # None: no ties
     margin: FloatArray | None = None  # score of the winner minus score of the loser
+    rater: IntArray | None = None  # who gave the answer, where that makes a difference
 
     def part(self, rows: IntArray) -> "Outcomes":
         """The outcomes of some of the edges."""
-        tie, margin = self
+        tie, margin, rater = self
         return Outcomes(
-            None if tie is None else tie[rows], None if margin is None else margin[rows]
+            None if tie is None else tie[rows],
+            None if margin is None else margin[rows],
+            None if rater is None else rater[rows],
         )
 
 
@@ -73,6 +76,8 @@ class Likelihood(ABC):
     """
 
     log_concave: ClassVar[bool]
+    by_rater: ClassVar[bool] = False
+    """Whether it matters who gave an answer."""
 
     @property
     def n_answers(self) -> int:

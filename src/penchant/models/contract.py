@@ -20,9 +20,11 @@ from penchant.ask import Belief, Rules, as_answers, ask, rng_for, seen_by, witho
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError
 from penchant.gp import Normal
+from penchant.gp.raters import Answered
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.models.features import FeatureColumns
 from penchant.models.ranking import Ranking, Tally, ranking_of
+from penchant.models.rater_table import RaterTable, check_named, rater_table
 from penchant.models.storage import save
 from penchant.models.validation import (
     Constraints,
@@ -139,6 +141,18 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     def report_(self) -> Any:
         """How it went: sweeps, tolerance, damping, jitter; or chains and their agreement."""
         return self._fitted().learned.report
+
+    @property
+    def raters_(self) -> RaterTable:
+        """How reliable everybody who answered is: judged by what the other answers foresee.
+
+        A model of everybody together takes taste of one's own for unreliability; one that tells
+        users apart does not.
+        """
+        fitted = self._fitted()
+        check_named(fitted.learned.data, "raters_")
+        likelihood = fitted.learned.hyper.likelihood
+        return rater_table(self._answered(fitted), likelihood, fitted.learned.data)
 
     @property
     def n_features_in_(self) -> int:
@@ -375,6 +389,10 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+    def _answered(self, fitted: Fitted) -> Answered:
+        """Every answer with its giver, and what the other answers say of it."""
+        raise DataError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
 
     def _seen(self, fitted: Fitted) -> Comparisons:
         """The comparisons as the model takes them."""

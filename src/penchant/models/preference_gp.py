@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,15 +25,17 @@ from penchant.gp import (
     solve,
 )
 from penchant.gp.items.absorb import absorb
-from penchant.gp.items.people import People
+from penchant.gp.items.people import People, edges_of
 from penchant.gp.items.problem import ItemSolution
+from penchant.gp.raters import Answered, foreseen, learn_raters
 from penchant.kernels import Inputs, Kernel, as_relations
-from penchant.likelihoods import Likelihood, get
+from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.item_effects import with_item_effects
 from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool
+from penchant.models.rater_table import check_named
 from penchant.models.validation import (
     KERNEL,
     LIKELIHOOD,
@@ -86,6 +89,10 @@ class PreferenceGP(UtilityModel):
         Whether intervals allow for answers of one person going together, where people are named:
         the curvature is held against how people's scores vary (a sandwich covariance). Means stay
         the same, and intervals never get narrower. False takes all answers for independent.
+    raters : {"lapse", "noise", None}
+        Whether people differ in how reliably they answer, where they are named: by the share of
+        answers that they give at random, or by how sharply they tell items apart. Who disagrees
+        with everybody counts as unreliable here; `MultiUserGP` tells that from taste.
     n_restarts : int
         Further random starts of the evidence climb.
     random_state : None, int or Generator
@@ -118,6 +125,7 @@ class PreferenceGP(UtilityModel):
         "optimize": NONE | one_of(("evidence", "em")),
         "max_rank": NONE | whole(1),
         "clustered": YES_OR_NO,
+        "raters": NONE | one_of(("lapse", "noise")),
         "n_restarts": whole(0),
         "random_state": SEED,
     }
@@ -131,6 +139,7 @@ class PreferenceGP(UtilityModel):
         optimize: str | None = "evidence",
         max_rank: int | None = None,
         clustered: bool = True,
+        raters: str | None = None,
         n_restarts: int = 0,
         random_state: RandomState = None,
     ) -> None:
@@ -140,6 +149,7 @@ class PreferenceGP(UtilityModel):
         self.optimize = optimize
         self.max_rank = max_rank
         self.clustered = clustered
+        self.raters = raters
         self.n_restarts = n_restarts
         self.random_state = random_state
 
@@ -157,16 +167,22 @@ class PreferenceGP(UtilityModel):
         return self._keep(self._learned(items, data), columns, FeatureColumns(0, None))
 
     def _learned(self, items: Inputs, data: Comparisons) -> Learned[ItemProblem]:
-        edges = Edges.of(data)
+        likelihood = get(self.likelihood)
+        if self.raters is not None:
+            check_named(data, f"raters={self.raters!r}")
+            likelihood = Raters.alike(likelihood, self.raters, data.n_users)
+        edges = Edges.of(data, likelihood.by_rater)
         problem = ItemProblem(items, edges, Settings(self.inference), self.max_rank)
         problem = replace(problem, people=self._people(data, edges))
-        likelihood = get(self.likelihood)
         likelihood.check(problem.edges.outcomes)
         start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
         with threads_for(len(problem.edges.items)):
             solution = self._solve(problem, start)
             if self.kernel is None and self.optimize == "evidence":
                 solution = with_item_effects(problem, start, solution)
+            if self.raters is not None:
+                learn = None if self.optimize is None else partial(self._solve, problem)
+                solution = learn_raters(problem, solution, False, learn)
             learned = Learned.of(data, problem, solution)
         if not learned.report.converged:
             warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=4)
@@ -267,7 +283,7 @@ class PreferenceGP(UtilityModel):
     ) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned
         data = learned.data.extend(answers)
-        if learned.is_absorbed(answers.n_comparisons, polish):
+        if self.raters is None and learned.is_absorbed(answers.n_comparisons, polish):
             absorbed = absorb(learned, answers, data)
             if absorbed is not None:
                 return absorbed
@@ -275,7 +291,7 @@ class PreferenceGP(UtilityModel):
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned
-        edges = Edges.of(data)
+        edges = Edges.of(data, learned.hyper.likelihood.by_rater)
         problem = replace(learned.problem, edges=edges, people=self._people(data, edges))
         return learned.settle(data, problem)
 
@@ -290,7 +306,16 @@ class PreferenceGP(UtilityModel):
         return answers_to_pool(fitted.learned.data, more, user)
 
     def _taken(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
-        return answers_in_pool(fitted.learned.data, answers, user, any_person=True)
+        return answers_in_pool(fitted.learned.data, answers, user, self.raters is None)
+
+    def _answered(self, fitted: Fitted) -> Answered:
+        learned: Learned[ItemProblem] = fitted.learned
+        data, edges = learned.data, learned.problem.edges
+        edge = edges_of(data, np.arange(len(data)), edges)
+        seen = foreseen(learned.problem, learned.hyper, learned.sites, personal=False)
+        givers, times = np.asarray(data.user), data.count.astype(float)
+        outcomes = edges.outcomes.part(edge)
+        return Answered(givers, seen.mean[edge], seen.var[edge], outcomes, times, data.n_users)
 
     def _relearned(self, fitted: Fitted) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned

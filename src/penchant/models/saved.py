@@ -69,11 +69,11 @@ class SavedLearned:
         problem: ItemProblem | UserProblem
         hyper: ItemHyper | UserHyper
         if isinstance(known, Posterior):
-            edges = Edges.of(self.data)
+            edges = Edges.of(self.data, known.likelihood.by_rater)
             problem = ItemProblem(known.universe, edges, settings, self.max_rank)
             hyper = ItemHyper(known.kernel, known.likelihood)
         else:
-            votes = Votes.of(self.data)
+            votes = Votes.of(self.data, known.likelihood.by_rater)
             problem = UserProblem.of(known.items, known.users, votes, settings)
             hyper = UserHyper(known.kernel, known.user_kernel, known.sharing, known.likelihood)
             if sites is None and len(known.sites.user) == len(votes):

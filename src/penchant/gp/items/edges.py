@@ -32,10 +32,11 @@ class Edges:
     outcomes: Outcomes
 
     @classmethod
-    def of(cls, data: Comparisons) -> "Edges":
-        """Edges of all users' comparisons taken together."""
-        pooled = data.bare().pooled()
-        outcomes = Outcomes(pooled.tie if pooled.tie.any() else None, pooled.margin)
+    def of(cls, data: Comparisons, by_rater: bool = False) -> "Edges":
+        """Edges of all users' comparisons taken together; by_rater: each user's are their own."""
+        pooled = data.bare() if by_rater else data.bare().pooled()
+        tie = pooled.tie if pooled.tie.any() else None
+        outcomes = Outcomes(tie, pooled.margin, pooled.user)
         return cls.between(pooled.winner, pooled.loser, pooled.count.astype(float), outcomes)
 
     @classmethod

@@ -73,7 +73,7 @@ class People:
         rows = np.flatnonzero(person >= 0)
         weight = np.where(named, data.count, np.sqrt(data.count))[rows]
         n_seen, n_people = len(seen) + len(alone), len(present) + len(alone)
-        return cls(person[rows], _edges_of(data, rows, edges), weight, n_seen, n_people)
+        return cls(person[rows], edges_of(data, rows, edges), weight, n_seen, n_people)
 
     def widening(self, posterior: Posterior, edges: Edges, sites: Sites) -> FloatArray | None:
         """(r, q) G, so that the weights' covariance is C⁻ᵀ (I + G Gᵀ) C⁻¹; None for no more."""
@@ -97,13 +97,13 @@ class People:
         return solve_lower(posterior.lower, scores.T).T
 
 
-def _edges_of(data: Comparisons, rows: IntArray, edges: Edges) -> IntArray:
+def edges_of(data: Comparisons, rows: IntArray, edges: Edges) -> IntArray:
     """(k,) the edge that each of these rows was pooled into."""
     tie = data.tie[rows] if edges.outcomes.tie is not None else None
     margin = None if data.margin is None else data.margin[rows]
-    apart = Edges.between(
-        data.winner[rows], data.loser[rows], np.ones(len(rows)), Outcomes(tie, margin)
-    )
+    rater = None if edges.outcomes.rater is None or data.user is None else data.user[rows]
+    outcomes = Outcomes(tie, margin, rater)
+    apart = Edges.between(data.winner[rows], data.loser[rows], np.ones(len(rows)), outcomes)
     return place_among(columns(edges), columns(apart))
 
 

@@ -22,15 +22,16 @@ class Votes:
     outcomes: Outcomes
 
     @classmethod
-    def of(cls, data: Comparisons) -> "Votes":
-        """All comparisons of all users."""
+    def of(cls, data: Comparisons, by_rater: bool = False) -> "Votes":
+        """All comparisons of all users; by_rater: answers depend on who gives them."""
         data = data.bare()
         if data.user is None:
             raise DataError(
                 "these comparisons do not say who made them: give a user for each, or use "
                 "PreferenceGP for everybody together"
             )
-        outcomes = Outcomes(data.tie if data.tie.any() else None, data.margin)
+        tie, rater = data.tie if data.tie.any() else None, data.user if by_rater else None
+        outcomes = Outcomes(tie, data.margin, rater)
         return cls(data.user, data.winner, data.loser, data.count.astype(float), outcomes)
 
     def __len__(self) -> int:
