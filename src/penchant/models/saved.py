@@ -23,6 +23,8 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
 )
+from penchant.gp.paths.posterior import PathPosterior
+from penchant.gp.paths.problem import PathHyper, PathProblem
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Kernel
@@ -66,9 +68,13 @@ class SavedLearned:
     def restored(self) -> Learned[Any]:
         """What it was."""
         known, sites, settings = self.posterior, self.sites, Settings(self.rule)
-        problem: ItemProblem | UserProblem
-        hyper: ItemHyper | UserHyper
-        if isinstance(known, Posterior):
+        problem: ItemProblem | UserProblem | PathProblem
+        hyper: ItemHyper | UserHyper | PathHyper
+        if isinstance(known, PathPosterior):
+            problem = PathProblem(known.universe, known.meetings, known.calendar, settings)
+            drift = (known.variance, known.timescale)
+            hyper = PathHyper(known.constants, *drift, known.likelihood)
+        elif isinstance(known, Posterior):
             edges = Edges.of(self.data, known.likelihood.by_rater)
             problem = ItemProblem(known.universe, edges, settings, self.max_rank)
             hyper = ItemHyper(known.kernel, known.likelihood)

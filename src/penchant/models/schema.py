@@ -120,6 +120,32 @@ KINDS: dict[str, Kind] = {
             "widening",
         ),
     ),
+    "posterior of paths": Kind(
+        "penchant.gp.paths.posterior:PathPosterior",
+        (
+            "kernel",
+            "likelihood",
+            "universe",
+            "target",
+            "basis",
+            "coefficients",
+            "lower",
+            "widening",
+            "constants",
+            "variance",
+            "timescale",
+            "calendar",
+            "meetings",
+            "sites",
+            "effect_mean",
+            "effect_var",
+        ),
+    ),
+    "calendar": Kind("penchant.gp.paths.meetings:Calendar", ("origin", "length")),
+    "meetings": Kind(
+        "penchant.gp.paths.meetings:Meetings",
+        ("winner", "loser", "period", "covariates", "count", "tie", "margin"),
+    ),
     "posterior of users": Kind(
         "penchant.gp.users.posterior:UserPosteriors",
         (

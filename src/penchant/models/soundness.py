@@ -12,6 +12,7 @@ import numpy as np
 from penchant.communities.found import Found
 from penchant.data import Comparisons
 from penchant.gp import Basis, Learned, Posterior, Report, Sites
+from penchant.gp.paths.meetings import Calendar, Meetings
 from penchant.gp.rules import RULES
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Kept, VoteSites
@@ -51,7 +52,8 @@ def check_estimator(model: Any, state: Mapping[str, Any]) -> None:
         fields.need("state_", isinstance(learned, Learned | Found), "must be a fitted model")
         known = type(learned if isinstance(learned, Found) else learned.posterior)
         wanted = {"PreferenceGP": Posterior, "MultiUserGP": UserPosteriors, "CommunityGP": Found}
-        fields.need("state_", known is wanted.get(type(model).__name__), "belongs to another model")
+        mine = issubclass(known, wanted.get(type(model).__name__, ()))
+        fields.need("state_", mine, "belongs to another model")
 
 
 @check("comparisons")
@@ -169,6 +171,44 @@ def _posterior(fields: Fields) -> None:
     fields.lower("lower", r)
     if fields.has("widening"):
         fields.array("widening", (r, None), "f")
+
+
+@check("posterior of paths")
+def _path_posterior(fields: Fields) -> None:
+    _posterior(fields)
+    n = len(fields.made("universe", Inputs))
+    fields.made("constants", Kernel)
+    for name in ("variance", "timescale"):
+        fields.need(name, fields.number(name) > 0.0, "must be positive")
+    fields.made("calendar", Calendar)
+    meetings = fields.made("meetings", Meetings)
+    m, q = meetings.covariates.shape
+    inside = not m or max(int(meetings.winner.max()), int(meetings.loser.max())) < n
+    fields.need("meetings", inside, f"must be between the {n} items that there are")
+    fits = len(fields.made("sites", Sites).tau) == m
+    fields.need("sites", fits, f"must be one for each of {m} comparisons")
+    fields.array("effect_mean", (q,), "f")
+    fields.array("effect_var", (q,), "f")
+
+
+@check("calendar")
+def _calendar(fields: Fields) -> None:
+    fields.number("origin")
+    fields.need("length", fields.number("length") > 0.0, "must be positive")
+
+
+@check("meetings")
+def _meetings(fields: Fields) -> None:
+    winner = fields.index("winner", None)
+    m = len(winner)
+    loser = fields.index("loser", None, m)
+    fields.need("loser", not (winner == loser).any(), "must not be the winner")
+    fields.array("period", (m,), "iu")
+    fields.array("covariates", (m, None), "f")
+    fields.need("count", bool((fields.array("count", (m,), "f") > 0).all()), "must be positive")
+    for name, kinds in (("tie", "b"), ("margin", "f")):
+        if fields.has(name):
+            fields.array(name, (m,), kinds)
 
 
 def _same_features(fields: Fields, universe: str, target: str) -> int:
