@@ -48,11 +48,11 @@ def football_rows(n_seasons: int = 3, data: League | None = None) -> list[TimeRo
     return _rows(f"football, {n_seasons} seasons", tasks)
 
 
-def simulated_rows(n_leagues: int = 2, seed: int = 0) -> list[TimeRow]:
+def simulated_rows(n_leagues: int = 2, n_weeks: int = 120, seed: int = 0) -> list[TimeRow]:
     """Leagues whose teams drift as Ornstein–Uhlenbeck paths with a home effect and draws."""
     tasks = []
     for number in range(n_leagues):
-        league = simulated_league(np.random.default_rng([seed, number]))
+        league = simulated_league(np.random.default_rng([seed, number]), n_weeks=n_weeks)
         first = league.day < np.median(league.day)
         tasks.append((league.take(np.flatnonzero(first)), league.take(np.flatnonzero(~first))))
     return _rows(f"simulated drift, {n_leagues} leagues", tasks)
