@@ -273,3 +273,48 @@ def test_parameters_are_checked_in_one_shape(name):
 def test_features_of_users_in_the_place_of_relations_are_refused(name):
     with pytest.raises(pc.DataError, match="user_features="):
         MODELS[name]().fit(X, votes(), np.zeros((12, 2)))
+
+
+def shown_votes(seed=0, tie_rate=0.0):
+    """The same votes with an order, told of nine in ten."""
+    data = votes(seed, tie_rate=tie_rate)
+    rng = np.random.default_rng(seed)
+    names = {"items": ITEMS, "users": USERS}
+    return pc.Comparisons.from_pairs(
+        [ITEMS[i] for i in data.winner],
+        [ITEMS[i] for i in data.loser],
+        user=[USERS[u] for u in data.user],
+        tie=data.tie,
+        count=data.count,
+        first=rng.choice([-1, 0, 1], size=len(data), p=[0.3, 0.1, 0.6]),
+        **names,
+    )
+
+
+def test_effects_are_told_where_the_order_is(name, shared):
+    assert len(shared.effects_) == 0
+    model = MODELS[name]().fit(X, shown_votes())
+    (order,) = model.effects_
+    assert order.low < order.estimate < order.high
+    assert 0.0 < order.prob_first < 1.0
+    before = model.predict_proba(PAIRS)
+    assert np.allclose(before + model.predict_proba([pair[::-1] for pair in PAIRS]), 1.0)
+    assert (model.predict_proba(PAIRS, first=1) > model.predict_proba(PAIRS, first=-1)).all() == (
+        order.estimate > 0
+    )
+    again = pickle.loads(pickle.dumps(model))
+    again.tell(shown_votes(3)).undo()
+    np.testing.assert_array_equal(again.predict_proba(PAIRS), before)
+
+
+def test_ties_mean_one_thing(name):
+    """P(first wins), given a decision; win, tie and loss on demand; and ties can be told."""
+    model = MODELS[name](likelihood="ties").fit(X, votes(tie_rate=0.3))
+    win, tie, loss = model.predict_proba(PAIRS, ties=True).T
+    np.testing.assert_allclose(win + tie + loss, 1.0, atol=1e-9)
+    assert (tie > 0.05).all()
+    np.testing.assert_allclose(model.predict_proba(PAIRS), win / (win + loss), atol=1e-12)
+    tied = pc.Comparisons.from_pairs(["tea"], ["wine"], user=[USERS[0]], tie=[True])
+    total = model.comparisons_.count[model.comparisons_.tie].sum()
+    model.tell(tied)
+    assert model.comparisons_.count[model.comparisons_.tie].sum() == total + 1

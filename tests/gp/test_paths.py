@@ -74,8 +74,8 @@ def test_a_sweep_is_that_of_dense_algebra():
     last = slice(4 * N, 5 * N)
     np.testing.assert_allclose(posterior.mean, mean[last], atol=1e-7)
     np.testing.assert_allclose(posterior.covariance(), S[last, last], atol=1e-7)
-    np.testing.assert_allclose(posterior.effects.mean, mean[-2:], atol=1e-9)
-    np.testing.assert_allclose(posterior.effects.var, np.diagonal(S)[-2:], atol=1e-9)
+    np.testing.assert_allclose(posterior.shown_effects.mean, mean[-2:], atol=1e-9)
+    np.testing.assert_allclose(posterior.shown_effects.var, np.diagonal(S)[-2:], atol=1e-9)
 
 
 @pytest.mark.parametrize("rule", ["ep", "variational"])

@@ -19,6 +19,8 @@ def as_answers(
 ) -> Comparisons:
     """New answers over the items of `data`: comparisons, or (winner, loser) pairs.
 
+    Pairs come from equal sides and covariates, as far as anybody knows.
+
     user : who gave them, a name or an index, where `more` does not say. Answers by named users
         join pooled data without their names.
 
@@ -28,7 +30,7 @@ def as_answers(
     """
     if isinstance(more, Comparisons):
         columns: dict[str, Any] = {
-            "tie": more.tie,
+            "tie": more.told_ties,
             "count": more.count,
             "margin": more.margin,
             "first": more.first,
@@ -39,8 +41,10 @@ def as_answers(
             columns["covariates"] = dict(zip(names, more.covariates.T, strict=True))
         winner, loser = ([more.items[i] for i in column] for column in (more.winner, more.loser))
     else:
-        columns = {}
+        columns, names = {}, data.covariate_names
         winner, loser = ([data.items[i] for i in column] for column in data.pair_index(more).T)
+        if names:  # a pair and nothing else was asked at equal covariates
+            columns["covariates"] = {name: np.zeros(len(winner)) for name in names}
     givers = _users(data, more, user, len(winner))
     return Comparisons.from_pairs(winner, loser, user=givers, items=data.items, **columns)
 

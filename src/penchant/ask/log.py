@@ -174,7 +174,7 @@ def columns_of(answers: Comparisons) -> dict[str, Any]:
         "winner": [items[i] for i in answers.winner],
         "loser": [items[i] for i in answers.loser],
         "count": answers.count.tolist(),
-        "tie": answers.tie.tolist(),
+        "tie": answers.told_ties.tolist(),
     }
     if answers.user is not None:
         columns["user"] = [users[i] for i in answers.user]

@@ -23,6 +23,7 @@ class Files:
     relations: tuple[tuple[str, str, str], ...] = ()  # name, kind, path
     columns: Mapping[str, str] = field(default_factory=dict)  # role → name of the column
     shape: str | None = None
+    covariates: tuple[str, ...] = ()  # columns, or differences of two: "length_a - length_b"
     skip_bad: bool = False
 
 
@@ -62,7 +63,11 @@ def _comparisons(files: Files) -> pc.Comparisons:
     with local_file(files.comparisons) as path:
         try:
             return pc.read_comparisons(
-                path, shape=files.shape, skip_bad=files.skip_bad, **files.columns
+                path,
+                shape=files.shape,
+                covariates=files.covariates,
+                skip_bad=files.skip_bad,
+                **files.columns,
             )
         except pc.DataError as error:
             raise pc.DataError(f"{error}{_hint(str(error))}") from None

@@ -49,7 +49,9 @@ def command(
     """Rank the items of SOURCE: a saved model, or comparisons to fit first.
 
     Utilities are on the scale of the noise: a difference of 1 is a choice of 84 to 16. prob_best is
-    the chance of being the best of all, and rank_low to rank_high the interval of the rank.
+    the chance of being the best of all, and rank_low to rank_high the interval of the rank. Where
+    comparisons tell who was shown first, or with --covariate, the ranking is at equal sides and
+    covariates, and what these do is written beside it.
     """
     fitted = source.fitted(output, user=user)
     if raters:
@@ -58,5 +60,9 @@ def command(
         return
     who = find_user(fitted.data.users, user)
     rows = fitted.model.rank(who, level=level)[:top].to_dicts()
-    output.rows(rows, FORMATS, model=fitted.name, level=level, user=who)
+    effects = getattr(fitted.model, "effects_", ())
+    if effects:  # the ranking is at equal sides and covariates, and this is what they do
+        output.note(str(effects))
+    told = {"effects": effects.to_dicts()} if effects else {}
+    output.rows(rows, FORMATS, model=fitted.name, level=level, user=who, **told)
     output.suggest(f"penchant ask {source.spelled}")

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from penchant.data.duck import literal
-from penchant.data.outcomes import FIRST_WON, SECOND_WON, Vocabulary, read_numbers, read_words
+from penchant.data.outcomes import (
+    FIRST_WON,
+    SECOND_WON,
+    Vocabulary,
+    is_both_bad,
+    read_numbers,
+    read_words,
+)
 from penchant.data.recognise import Reading
 from penchant.errors import DataError
 
@@ -18,6 +25,7 @@ class Battle:
     """SQL on `picked` that tells who won.
 
     side : 1 the first, -1 the second, 0 a tie, NULL unreadable. margin : by how much, or nothing.
+    both_bad : whether a tie is one of two that were bad.
     column, shown, advice : what a message about an unreadable outcome says.
     """
 
@@ -26,6 +34,7 @@ class Battle:
     column: str
     shown: str
     advice: str
+    both_bad: str = "false"
 
 
 def read_battle(con: Any, table: str, reading: Reading) -> Battle | None:
@@ -46,6 +55,7 @@ def read_battle(con: Any, table: str, reading: Reading) -> Battle | None:
         by_word = by_name if best is None else _side_by_word(best)
         sides = {"": min(by_name, by_word, key=lambda side: _n_unread(con, side))}
     side = _only_reading(con, table, reading, sides)
+    bad = [word for word in outcomes if is_both_bad(word)]
     strength = next((v.strength for v in candidates if _side_by_word(v) == side), {})
     return Battle(
         side,
@@ -54,6 +64,7 @@ def read_battle(con: Any, table: str, reading: Reading) -> Battle | None:
         'r."outcome"',
         f"it must say which of {reading.columns['winner']!r} and {reading.columns['loser']!r} won, "
         "by a side, a name or 'tie'",
+        f"outcome IN ({', '.join(map(literal, bad))})" if bad else "false",
     )
 
 

@@ -25,6 +25,8 @@ from penchant.numerics.types import FloatArray, IntArray
 MISSING = -1  # the code of a name that is not there
 UNREADABLE = 2  # a side that is none
 TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0")
+BAD_WORDS = ("both bad", "bothbad")  # a tie of two that were both found bad
+BOTH_BAD = 2  # its code, beside 1 for any other tie
 FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "")
 
 Codes = NDArray[np.integer[Any]]
@@ -42,7 +44,7 @@ class CodedRows:
     """Rows whose names are codes already, not yet checked.
 
     A code is MISSING for an absent name, and at least `n_items` (`n_users`) for a name outside
-    the universe. `tie` is 1, 0 or -1 (unreadable); numbers are NaN if unreadable.
+    the universe. `tie` is 1, 2 (both bad), 0 or -1 (unreadable); numbers are NaN if unreadable.
     """
 
     winner: Codes
@@ -188,6 +190,8 @@ def _read_ties(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int8]:
 
 def _read_tie(value: Any) -> int:
     word = "" if is_missing(value) else str(value).strip().lower()
+    if word in BAD_WORDS:
+        return BOTH_BAD
     return 1 if word in TRUE_WORDS else 0 if word in FALSE_WORDS else -1
 
 

@@ -45,6 +45,7 @@ class Comparisons:
     time : (m,) days, or None.
     covariates : (m, q) further numbers, odd in the pair (winner minus loser), or None; their
         names are `covariate_names`.
+    both_bad : (m,) of ties, whether both items were found bad; or None where nobody says so.
     items, users : the names, in index order; items that were never compared are there too.
     source : how they were read, in a line; "" where they were not.
 
@@ -67,6 +68,7 @@ class Comparisons:
     time: FloatArray | None = None
     covariates: FloatArray | None = None
     covariate_names: tuple[str, ...] = ()
+    both_bad: BoolArray | None = None
     source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -97,7 +99,7 @@ class Comparisons:
 
         `first` is +1 where the winner was shown first, −1 where the loser was, 0 where nobody
         knows. `covariates` are winner minus loser: (m, q) numbers, or a dictionary of columns by
-        name. `time` holds dates or numbers of days.
+        name. `time` holds dates or numbers of days. `tie` is true or false, or "both bad".
         `items` and `users` name the whole universe in index order (`items=range(n)` where ids
         are indices already); without them the names that occur are taken, sorted.
 
@@ -252,6 +254,33 @@ class Comparisons:
     def _repr_html_(self) -> str:
         return to_html(self)
 
+    @property
+    def told_ties(self) -> Any:
+        """(m,) what `from_pairs` takes as `tie`: true, false, or "both bad" where that was said.
+
+        >>> data = Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=["both bad", "no"])
+        >>> data.told_ties.tolist()
+        ['both bad', False]
+        """
+        if self.both_bad is None:
+            return self.tie
+        words = self.tie.astype(object)
+        words[self.both_bad] = "both bad"
+        return words
+
+    def bad_rates(self) -> dict[Any, float]:
+        """Return the share of each item's comparisons in which both were found bad; only of items
+        that were compared.
+
+        >>> Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=["both bad", "no"]).bad_rates()
+        {'a': 0.5, 'b': 1.0, 'c': 0.0}
+        """
+        bad = np.zeros(len(self)) if self.both_bad is None else self.both_bad * self.count
+        ends = np.concatenate([self.winner, self.loser])
+        times = np.bincount(ends, np.tile(self.count, 2), self.n_items)
+        rate = np.bincount(ends, np.tile(bad, 2), self.n_items) / np.maximum(times, 1.0)
+        return {self.items[i]: float(rate[i]) for i in self.compared()}
+
     def compared(self) -> IntArray:
         """Return the sorted indices of the items that occur in a comparison."""
         return np.union1d(self.winner, self.loser)
@@ -278,19 +307,29 @@ class Comparisons:
         >>> data.pooled().count.tolist()
         [2]
         """
+        if self.user is None and not self.users:
+            return self
         return self._of(replace(self._table(), user=None).merge(), self.items, ())
 
-    def bare(self) -> Self:
-        """Return the same comparisons without order shown, time and covariates.
+    def bare(self, keep: Sequence[str] = ()) -> Self:
+        """Return the same comparisons without order shown, time, covariates and both bad.
+
+        keep : those of "first", "time", "covariates" and "both_bad" that stay.
 
         >>> data = Comparisons.from_pairs(["a", "a"], ["b", "b"], first=[1, -1])
         >>> len(data), len(data.bare())
         (2, 1)
         """
-        if self.first is None and self.time is None and self.covariates is None:
+        gone = [
+            name
+            for name in ("first", "time", "covariates", "both_bad")
+            if name not in keep and getattr(self, name) is not None
+        ]
+        if not gone:
             return self
-        plain = replace(self._table(), first=None, time=None, covariates=None).merge()
-        return self.from_table(plain, self.items, self.users)
+        plain = replace(self._table(), **dict.fromkeys(gone)).merge()  # type: ignore[arg-type]
+        names = () if "covariates" in gone else self.covariate_names
+        return self.from_table(plain, self.items, self.users, names)
 
     def for_user(self, user: Any) -> Self:
         """Return one user's comparisons, over the same items and without a user column."""

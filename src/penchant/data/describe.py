@@ -29,6 +29,12 @@ def describe(data: "Comparisons") -> str:
         )
     ties = int(data.count[data.tie].sum())
     lines.append(f"ties: {ties} ({ties / max(total, 1):.0%})")
+    if data.both_bad is not None:
+        bad, rates = int(data.count[data.both_bad].sum()), data.bad_rates()
+        worst = max(rates, key=lambda item: rates[item])
+        lines.append(
+            f"both bad: {bad} ({bad / total:.0%}); most often with {worst} ({rates[worst]:.0%})"
+        )
     _, labels = data.components()
     used = data.compared()
     lines.append(f"groups connected by comparisons: {len(np.unique(labels[used]))}")
@@ -57,7 +63,7 @@ def to_frame(data: "Comparisons") -> Any:
         columns["user"] = [data.users[u] for u in data.user]
     columns["winner"] = [data.items[i] for i in data.winner]
     columns["loser"] = [data.items[i] for i in data.loser]
-    columns |= {"tie": data.tie, "count": data.count}
+    columns |= {"tie": data.told_ties, "count": data.count}
     for name in ("margin", "first", "time"):
         if getattr(data, name) is not None:
             columns[name] = getattr(data, name)

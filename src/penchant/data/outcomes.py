@@ -15,6 +15,7 @@ _TIES = frozenset(
         *("tie both good", "both equal", "both are equal", "similar", "indifferent"),
     )
 )
+_BAD = re.compile(r"both ?bad")
 _FAMILIES = (
     *(("a", "b"), ("left", "right"), ("first", "second"), ("home", "away"), ("white", "black")),
     *(("one", "two"),),
@@ -33,6 +34,15 @@ _SIGN = re.compile(r"(?:[a-z0-9]+ ?)?(>{1,3}|<{1,3}|=+)(?: ?[a-z0-9]+)?")
 _POINTS = "1 means that the first won, 0 that the second did, 0.5 a tie"
 _NUMBERED = "the number tells which one won"
 _SIGNED = "positive means that the first won, negative that the second did, 0 a tie"
+
+
+def is_both_bad(word: str) -> bool:
+    """Whether an outcome that is a tie says that both were bad.
+
+    >>> is_both_bad("tie (bothbad)"), is_both_bad("tie")
+    (True, False)
+    """
+    return _BAD.search(" ".join(re.sub(r"[\W_]+", " ", word).casefold().split())) is not None
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,8 @@ def _said(reading: Reading, table: Table, further: Further) -> str:
     columns = reading.columns
     what = "comparisons" if reading.shape == "pairs" else "battles"
     parts = [f"{table.count.sum():,} {what}", f"{table.count[table.tie].sum():,} ties"]
+    if table.both_bad is not None:
+        parts[-1] += f", {table.count[table.both_bad].sum():,} of them both bad"
     if reading.shape == "pairs":
         parts.append(f"winner = {columns['winner']}, loser = {columns['loser']}")
     else:

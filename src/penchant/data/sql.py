@@ -10,6 +10,8 @@ import numpy as np
 from penchant.data.battles import Battle, read_battle
 from penchant.data.build import find_problems
 from penchant.data.coding import (
+    BAD_WORDS,
+    BOTH_BAD,
     FALSE_WORDS,
     MISSING,
     TRUE_WORDS,
@@ -93,6 +95,11 @@ def _pick(
 def _covariate(source: Source, covariate: str) -> str:
     """SQL for a column, or for the difference of two: "length_a - length_b"."""
     names = [covariate] if covariate in source.names else covariate.split(" - ")
+    if len(names) > 2:
+        raise DataError(
+            f"the covariate {covariate!r} is made of {len(names)} columns: it must be one column, "
+            "or the difference of two, as in 'length_a - length_b'"
+        )
     found = [source[find_column(n.strip(), "covariate", source.names, source.name)] for n in names]
     return " - ".join(_number(column.text) for column in found)
 
@@ -263,10 +270,13 @@ class _CodedView:
             word = "coalesce(lower(trim(r.tie)), '')"
             marked = (
                 f"CASE WHEN {word} IN {TRUE_WORDS} THEN 1 WHEN {word} IN {FALSE_WORDS} THEN 0 "
-                "ELSE -1 END"
+                f"WHEN {word} IN {BAD_WORDS} THEN {BOTH_BAD} ELSE -1 END"
             )
         if self.battle is not None:
-            marked = f"CASE WHEN r.side IS NULL THEN -1 WHEN r.side = 0 THEN 1 ELSE {marked} END"
+            tied = f"CASE WHEN {self.battle.both_bad} THEN {BOTH_BAD} ELSE 1 END"
+            marked = (
+                f"CASE WHEN r.side IS NULL THEN -1 WHEN r.side = 0 THEN {tied} ELSE {marked} END"
+            )
         return f"({marked})::TINYINT"
 
     def _count(self) -> str:

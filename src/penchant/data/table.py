@@ -13,6 +13,9 @@ from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 _PLURAL = {"user": "a user", "margin": "a margin", "time": "a time", "covariates": "covariates"}
 
+_UNTOLD: dict[str, Any] = {"first": np.intp, "both_bad": np.bool_}
+_FURTHER = ("margin", "first", "time", "both_bad", "covariates")
+
 
 @dataclass(frozen=True)
 class Table:
@@ -27,6 +30,7 @@ class Table:
     first: IntArray | None = None
     time: FloatArray | None = None
     covariates: FloatArray | None = None
+    both_bad: BoolArray | None = None
 
     def take(self, rows: Any) -> "Table":
         """Return the rows that an index array, mask or slice selects."""
@@ -36,14 +40,14 @@ class Table:
         return Table(**chosen)
 
     def join(self, more: "Table") -> "Table":
-        """Return these rows and then those of `more`; a side that only one tells is not known in
-        the other."""
+        """Return these rows and then those of `more`; a side, or that both were bad, which only one
+        tells is not known in the other."""
         both: dict[str, Any] = {}
         for name, values in vars(self).items():
             added = vars(more)[name]
-            if name == "first" and (values is None) != (added is None):
-                values = np.zeros_like(self.winner) if values is None else values
-                added = np.zeros_like(more.winner) if added is None else added
+            if name in _UNTOLD and (values is None) != (added is None):
+                values = np.zeros(len(self.winner), _UNTOLD[name]) if values is None else values
+                added = np.zeros(len(more.winner), _UNTOLD[name]) if added is None else added
             if (values is None) != (added is None):
                 raise DataError(
                     f"only one of the two sets of comparisons has {_PLURAL[name]} for its rows: "
@@ -104,7 +108,7 @@ class Table:
 
     def _further(self) -> dict[str, Any]:
         """The columns that say more than who preferred what, which are often absent."""
-        return {name: getattr(self, name) for name in ("margin", "first", "time", "covariates")}
+        return {name: getattr(self, name) for name in _FURTHER}
 
     def _with_ties_in_order(self) -> "Table":
         """Return the same rows, every tie with its smaller index first; what is odd in the pair

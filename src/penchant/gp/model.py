@@ -99,7 +99,7 @@ class Observations(Protocol):
         """Ties and margins."""
 
     @property
-    def keys(self) -> tuple[IntArray, ...]:
+    def keys(self) -> tuple[IntArray | FloatArray, ...]:
         """(m,) columns that tell comparisons apart, beside their outcomes."""
 
     def __len__(self) -> int:

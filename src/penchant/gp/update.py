@@ -74,7 +74,10 @@ class Learned(Generic[P]):
         """The sites that known comparisons have, and for new ones what their marginals suggest."""
         if self.sites is None:
             return None
-        place = place_among(columns(self.problem.edges), columns(problem.edges))
+        before, now = columns(self.problem.edges), columns(problem.edges)
+        if len(before) != len(now):  # the first answers that tell how they were made
+            return None
+        place = place_among(before, now)
         sites, edges = sites_at(self.sites, place), problem.edges
         new, marginals = problem.expect(self.posterior, np.flatnonzero(place < 0))
         if len(new):

@@ -28,7 +28,7 @@ class Outcomes(NamedTuple):
     margin: FloatArray | None = None  # score of the winner minus score of the loser
     rater: IntArray | None = None  # who gave the answer, where that makes a difference
 
-    def part(self, rows: IntArray) -> "Outcomes":
+    def part(self, rows: IntArray | slice) -> "Outcomes":
         """The outcomes of some of the edges."""
         tie, margin, rater = self
         return Outcomes(

@@ -20,8 +20,10 @@ from penchant.ask import Belief, Rules, as_answers, ask, rng_for, seen_by, witho
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError
 from penchant.gp import Normal
+from penchant.gp.effects import z_of
 from penchant.gp.raters import Answered
 from penchant.likelihoods import Likelihood, Outcomes
+from penchant.models.effects import Effects, Estimates, as_z
 from penchant.models.features import FeatureColumns
 from penchant.models.ranking import Ranking, Tally, ranking_of
 from penchant.models.rater_table import RaterTable, check_named, rater_table
@@ -104,8 +106,20 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         """Means and variances (n,) of everybody's utilities, or (k, n) of some users'."""
 
     @abstractmethod
-    def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
-        """Of answers to pairs (k, 2); users: (k,), or None for everybody's."""
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> Odds:
+        """Of answers to pairs (k, 2); users: (k,), or None for everybody's; z: (q, k) of the
+        effects, or None at equal sides and covariates."""
+
+    @abstractmethod
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        """Of the order shown and of covariates, where they are known."""
 
     @abstractmethod
     def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Any:
@@ -164,6 +178,13 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         """How many answers were told but only absorbed, see `tell`."""
         return int(self._fitted().learned.n_unsettled)
 
+    @property
+    def effects_(self) -> Effects:
+        """What being shown first and each covariate adds to a utility, with intervals; empty where
+        comparisons do not tell. Predictions are at equal sides and covariates."""
+        fitted = self._fitted()
+        return Effects.of(self._effects(fitted), self.likelihood_)
+
     def belief(self, user: Any = None) -> Belief:
         """The joint Gaussian over one user's utilities, or over everybody's: all that `ask` sees.
 
@@ -194,14 +215,23 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         return (mean, np.sqrt(var)) if return_std else mean
 
     def predict_proba(
-        self, pairs: Any, users: Any = None, X: Any = None, *, ties: bool = False
+        self,
+        pairs: Any,
+        users: Any = None,
+        X: Any = None,
+        *,
+        ties: bool = False,
+        first: Any = None,
+        covariates: Mapping[str, Any] | None = None,
     ) -> FloatArray:
-        """P(first preferred to second), (k,), given that one of them is.
+        """P(first preferred to second), (k,), given that one of them is: win/(win + loss).
 
         pairs : (k, 2) item names or indices; with X given, rows of X.
         users : one user for all pairs, or one for each; None for people at large. A model that
             takes everybody together ignores them.
         ties : return (k, 3) instead: win, tie and loss of the first.
+        first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
+            at equal sides. covariates : first minus second, by name; None: equal.
         """
         fitted = self._fitted()
         if X is None:
@@ -210,7 +240,9 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             index = check_row_pairs(pairs, len(X))
         who = self._users(fitted, users)
         who = None if who is None else one_user_a_pair(who, len(index))
-        win, tie, loss = self._odds(fitted, index, who, X)
+        effects = self._effects(fitted)
+        z = as_z(() if effects is None else effects.names, len(index), first, covariates)
+        win, tie, loss = self._odds(fitted, index, who, X, z)
         if ties:
             return np.column_stack([win, tie, loss])
         decided: FloatArray = win / (win + loss)
@@ -234,13 +266,16 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         """Mean log-likelihood of comparisons between known items: higher is better.
 
         Each is foreseen for the user who made it, where the model tells users apart and knows
-        them, else for people at large. Ties count where the likelihood has them.
+        them, else for people at large, and as it was shown, where the model knows such effects.
+        Ties count where the likelihood has them.
         """
         fitted, data = self._fitted(), as_comparisons(data)
         known: Comparisons = fitted.learned.data
         item = known.item_index(data.items)
         pairs = np.column_stack([item[data.winner], item[data.loser]])
-        win, tie, _ = self._odds(fitted, pairs, self._givers(fitted, data), None)
+        effects = self._effects(fitted)
+        z = None if effects is None else z_of(data, effects.names)
+        win, tie, _ = self._odds(fitted, pairs, self._givers(fitted, data), None, z)
         counted = np.where(data.tie, tie > 0.0, True)
         if not counted.any():
             raise DataError("there is nothing to score: all comparisons are ties")

@@ -24,9 +24,10 @@ from penchant.gp import (
     maximize,
     solve,
 )
+from penchant.gp.effects import Shown
 from penchant.gp.items.absorb import absorb
 from penchant.gp.items.people import People, edges_of
-from penchant.gp.paths.meetings import Calendar, check_time
+from penchant.gp.paths.meetings import Calendar, check_time, effect_names
 from penchant.gp.paths.posterior import PathPosterior
 from penchant.gp.paths.problem import PathProblem, PathSolution
 from penchant.gp.raters import Answered, foreseen, learn_raters
@@ -34,6 +35,7 @@ from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import utility_kernel
+from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.item_effects import with_item_effects
 from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool
@@ -102,7 +104,7 @@ class PreferenceGP(UtilityModel):
         Whether utilities change with time, where comparisons have one: each item's is a constant
         (of covariance `kernel`) plus an Ornstein–Uhlenbeck path, whose variance and timescale are
         learned. Predictions are as of the last comparison, or `at=` any date. What was shown first
-        and covariates are coefficients (`posterior_.effects`). Time and memory grow linearly with
+        and covariates are coefficients (`effects_`). Time and memory grow linearly with
         periods, with the cube and the square of items. Intervals take answers for independent.
     period : float or None
         With drift, the length of a period in days; None: up to 300 periods.
@@ -121,6 +123,7 @@ class PreferenceGP(UtilityModel):
     log_evidence_ : float
     report_ : Report, how inference went
     comparisons_ : the data that were fitted, pooled, and told since
+    effects_ : of the order shown and of covariates, where comparisons tell them
     n_unsettled_ : how many answers were told but only absorbed, see `tell`
 
     Examples
@@ -319,9 +322,26 @@ class PreferenceGP(UtilityModel):
         shape = (len(users), len(mean))
         return Normal(np.broadcast_to(mean, shape).copy(), np.broadcast_to(var, shape).copy())
 
-    def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> Odds:
         posterior = self._at(fitted, X)
-        return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1]))
+        return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z))
+
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        posterior: Posterior = fitted.learned.posterior
+        if isinstance(posterior, PathPosterior):
+            names = effect_names(fitted.learned.data)
+            return Estimates(names, *posterior.shown_effects) if names else None
+        found = posterior.effects
+        if found is None:
+            return None
+        return Estimates(found.names, found.mean, np.diagonal(found.covariance(posterior.lower)))
 
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
@@ -342,15 +362,17 @@ class PreferenceGP(UtilityModel):
             return learned.settle(
                 data, path_problem(known.universe, data, known.settings, known.calendar)
             )
-        edges = self._edges(data, learned.hyper.likelihood)
+        edges = self._edges(data, learned.hyper.likelihood, learned.problem.edges.shown)
         problem = replace(learned.problem, edges=edges, people=self._people(data, edges))
         return learned.settle(data, problem)
 
     def _people(self, data: Comparisons, edges: Edges) -> People | None:
         return People.of(data, edges) if self.clustered and self.half_life is None else None
 
-    def _edges(self, data: Comparisons, likelihood: Likelihood) -> Edges:
-        edges = Edges.of(data, likelihood.by_rater)
+    def _edges(
+        self, data: Comparisons, likelihood: Likelihood, known: Shown | None = None
+    ) -> Edges:
+        edges = Edges.of(data, known, likelihood.by_rater)
         return edges if self.half_life is None else faded(edges, data, self.half_life)
 
     def _as_of(self, at: Any) -> Self:
@@ -392,15 +414,20 @@ class PreferenceGP(UtilityModel):
         X: Any = None,
         *,
         ties: bool = False,
+        first: Any = None,
+        covariates: Mapping[str, Any] | None = None,
         at: Any = None,
     ) -> FloatArray:
         """P(first preferred to second), (k,), given that one of them is.
 
         pairs : (k, 2) item names or indices; with X given, rows of X. users : ignored, everybody
             is taken together. ties : return (k, 3) instead: win, tie and loss of the first.
+        first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
+            at equal sides. covariates : first minus second, by name; None: equal.
         at : a date, where utilities drift; None: that of the last comparison.
         """
-        return UtilityModel.predict_proba(self._as_of(at), pairs, users, X, ties=ties)
+        how: dict[str, Any] = {"ties": ties, "first": first, "covariates": covariates}
+        return UtilityModel.predict_proba(self._as_of(at), pairs, users, X, **how)
 
     def _seen(self, fitted: Fitted) -> Comparisons:
         data: Comparisons = fitted.learned.data

@@ -23,6 +23,7 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
 )
+from penchant.gp.effects import Shown
 from penchant.gp.paths.posterior import PathPosterior
 from penchant.gp.paths.problem import PathHyper, PathProblem
 from penchant.gp.users.posterior import UserPosteriors
@@ -75,15 +76,15 @@ class SavedLearned:
             drift = (known.variance, known.timescale)
             hyper = PathHyper(known.constants, *drift, known.likelihood)
         elif isinstance(known, Posterior):
-            edges = Edges.of(self.data, known.likelihood.by_rater)
+            edges = Edges.of(self.data, Shown.known(known.effects), known.likelihood.by_rater)
             problem = ItemProblem(known.universe, edges, settings, self.max_rank)
             hyper = ItemHyper(known.kernel, known.likelihood)
         else:
-            votes = Votes.of(self.data, known.likelihood.by_rater)
+            votes = Votes.as_shown(self.data, Shown.known(known.effects), known.likelihood.by_rater)
             problem = UserProblem.of(known.items, known.users, votes, settings)
             hyper = UserHyper(known.kernel, known.user_kernel, known.sharing, known.likelihood)
             if sites is None and len(known.sites.user) == len(votes):
-                sites = known.sites.per_copy(votes.count)
+                sites = known.sites.per_copy(votes, known.effects)
         rest = (self.log_evidence, self.report, self.n_unsettled)
         return Learned(self.data, problem, hyper, known, sites, *rest)
 

@@ -55,9 +55,10 @@ class Kind(NamedTuple):
         return {name: getattr(value, self.attributes.get(name, name)) for name in self.fields}
 
     def made(self, values: Mapping[str, Any]) -> Any:
-        """The value of these fields; those that earlier files have not are as by default."""
-        known = (name for name in self.fields if name in values)
-        named = {self.attributes.get(name, name): values[name] for name in known}
+        """The value of these fields."""
+        named = {
+            self.attributes.get(name, name): values[name] for name in self.fields if name in values
+        }
         return restored_form(self.cls(**named))
 
 
@@ -77,6 +78,7 @@ KINDS: dict[str, Kind] = {
             "time",
             "covariates",
             "covariate_names",
+            "both_bad",
             "source",
         ),
     ),
@@ -118,7 +120,13 @@ KINDS: dict[str, Kind] = {
             "coefficients",
             "lower",
             "widening",
+            "effects",
         ),
+    ),
+    "effects": Kind(
+        "penchant.gp:EffectPosterior",
+        ("names", "prior_sd", "scaled_mean", "lower", "coupling"),
+        {"prior_sd": "sd"},
     ),
     "posterior of paths": Kind(
         "penchant.gp.paths.posterior:PathPosterior",
@@ -131,6 +139,7 @@ KINDS: dict[str, Kind] = {
             "coefficients",
             "lower",
             "widening",
+            "effects",
             "constants",
             "variance",
             "timescale",
@@ -163,6 +172,7 @@ KINDS: dict[str, Kind] = {
             "sites",
             "n_fitted",
             "kept",
+            "effects",
         ),
     ),
     "sites of users": Kind(

@@ -11,7 +11,7 @@ import numpy as np
 
 from penchant.communities.found import Found
 from penchant.data import Comparisons
-from penchant.gp import Basis, Learned, Posterior, Report, Sites
+from penchant.gp import Basis, EffectPosterior, Learned, Posterior, Report, Sites
 from penchant.gp.paths.meetings import Calendar, Meetings
 from penchant.gp.rules import RULES
 from penchant.gp.users.posterior import UserPosteriors
@@ -76,6 +76,9 @@ def _comparisons(fields: Fields) -> None:
         fields.need("first", bool((np.abs(columns[-1]) <= 1).all()), "must be −1, 0 or 1")
     if fields.has("time"):
         columns.append(fields.array("time", (m,), "f"))
+    if fields.has("both_bad"):
+        columns.append(fields.array("both_bad", (m,), "b"))
+        fields.need("both_bad", not (columns[-1] & ~tie).any(), "must be ties")
     if fields.has("covariates"):
         names = fields.made("covariate_names", tuple)
         columns += list(fields.array("covariates", (m, len(names)), "f").T)
@@ -171,6 +174,7 @@ def _posterior(fields: Fields) -> None:
     fields.lower("lower", r)
     if fields.has("widening"):
         fields.array("widening", (r, None), "f")
+    _check_effects(fields, r)
 
 
 @check("posterior of paths")
@@ -211,6 +215,24 @@ def _meetings(fields: Fields) -> None:
             fields.array(name, (m,), kinds)
 
 
+def _check_effects(fields: Fields, r: int) -> None:
+    if fields.has("effects"):
+        fits = len(fields.made("effects", EffectPosterior).coupling) == r
+        fields.need("effects", fits, f"must belong to {r} weights")
+
+
+@check("effects")
+def _effects(fields: Fields) -> None:
+    names = fields.names("names")
+    q = len(names)
+    fields.need("names", all(isinstance(name, str) for name in names), "must be text")
+    sd = fields.array("prior_sd", (q,), "f")
+    fields.need("prior_sd", bool((sd > 0).all()), "must be positive")
+    fields.array("scaled_mean", (q,), "f")
+    fields.lower("lower", q)
+    fields.array("coupling", (None, q), "f")
+
+
 def _same_features(fields: Fields, universe: str, target: str) -> int:
     known, seen = fields.made(universe, Inputs), fields.made(target, Inputs)
     widths = [None if inputs.X is None else inputs.X.shape[1] for inputs in (known, seen)]
@@ -236,6 +258,7 @@ def _user_posteriors(fields: Fields) -> None:
     n, n_users = _same_features(fields, "items", "target"), len(fields.made("users", Inputs))
     r = _pivots_among(fields, "item_basis", fields.made("item_basis", Basis), n)
     r_u = _pivots_among(fields, "user_basis", fields.made("user_basis", Basis), n_users)
+    _check_effects(fields, r_u * r)
     fields.array("shared_mean", (r_u, r), "f")
     fields.lower("shared_lower", r_u * r)
     sites = fields.made("sites", VoteSites)

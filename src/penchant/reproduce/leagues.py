@@ -14,7 +14,6 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from penchant.datasets.football import League
-from penchant.gp.posterior import Normal
 from penchant.models.preference_gp import PreferenceGP
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -52,7 +51,7 @@ class Drifting:
         posterior = self.model.posterior_
         (then,) = posterior.when(games.day[:1])
         mean, var = then.difference(games.home, games.away)
-        effect: Normal = posterior.effects
+        effect = posterior.shown_effects
         mean, var = mean + effect.mean[0], var + effect.var[0]
         likelihood = self.model.likelihood_
         win, loss = likelihood.prob(mean, var), likelihood.prob(-mean, var)

@@ -16,9 +16,10 @@ from sklearn.linear_model import LogisticRegression
 
 from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError
+from penchant.gp.effects import ORDER
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models.validation import check_argument, whole
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import BoolArray, FloatArray
 from penchant.workflow import html
 from penchant.workflow.choosing import choose
 from penchant.workflow.models import (
@@ -217,9 +218,21 @@ def hold_out(model: Any, material: Material, test: Comparisons) -> HeldOut:
         scores = fitted.predict()
         prob = 0.5 + 0.5 * np.sign(scores[test.winner[decided]] - scores[test.loser[decided]])
     else:
-        prob = fitted.predict_proba(pairs, who)
+        prob = fitted.predict_proba(pairs, who, **_shown(fitted, test, decided))
     count = test.count[decided].astype(np.float64)
     return HeldOut(prob, count, not isinstance(fitted, Scorer), perf_counter() - begin)
+
+
+def _shown(fitted: Any, test: Comparisons, decided: BoolArray) -> dict[str, Any]:
+    """How the comparisons were made, of what the model has learned effects of."""
+    known = {effect.name for effect in getattr(fitted, "effects_", ())}
+    shown: dict[str, Any] = {}
+    if ORDER in known and test.first is not None:
+        shown["first"] = test.first[decided]
+    if test.covariates is not None and known.issuperset(test.covariate_names):
+        columns = zip(test.covariate_names, test.covariates[decided].T, strict=True)
+        shown["covariates"] = dict(columns)
+    return shown
 
 
 def only_scored(name: str, data: Comparisons, settings: Mapping[str, Any]) -> Any:

@@ -51,7 +51,9 @@ class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         scores: FloatArray = self.estimator.scores_ if X is None else self.estimator.predict(X)
         return (scores, np.full(len(scores), np.nan)) if return_std else scores
 
-    def predict_proba(self, pairs: Any, users: Any = None, X: Any = None) -> FloatArray:
+    def predict_proba(
+        self, pairs: Any, users: Any = None, X: Any = None, *, ties: bool = False
+    ) -> FloatArray:
         """There are no probabilities."""
         raise DataError(f"{self._name} gives scores and no probabilities: fit a gp model for them")
 

@@ -5,14 +5,16 @@ A has rows e_winner − e_loser; in comparison space the points are the differen
 A only renames them. Everything downstream is written once, for a general A.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons
 from penchant.data.graph import Differences
+from penchant.gp.effects import Shown, told
 from penchant.likelihoods import Outcomes
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -22,7 +24,7 @@ class Edges:
     """The distinct comparisons, restricted to the items that occur in them.
 
     winner, loser: (m,) positions in `items`; items: (p,) positions in the universe;
-    count: (m,) how often each comparison was seen.
+    count: (m,) how often each comparison was seen; shown: how it was made, where that is told.
     """
 
     winner: IntArray
@@ -30,14 +32,20 @@ class Edges:
     count: FloatArray
     items: IntArray
     outcomes: Outcomes
+    shown: Shown | None = None
 
     @classmethod
-    def of(cls, data: Comparisons, by_rater: bool = False) -> "Edges":
-        """Edges of all users' comparisons taken together; by_rater: each user's are their own."""
-        pooled = data.bare() if by_rater else data.bare().pooled()
-        tie = pooled.tie if pooled.tie.any() else None
-        outcomes = Outcomes(tie, pooled.margin, pooled.user)
-        return cls.between(pooled.winner, pooled.loser, pooled.count.astype(float), outcomes)
+    def of(cls, data: Comparisons, like: Shown | None = None, by_rater: bool = False) -> "Edges":
+        """Edges of all users' comparisons taken together.
+
+        like: effects that are known already; by_rater: each user's edges are their own.
+        """
+        made = told(data) or like is not None
+        pooled = data.bare(keep=("first", "covariates") if made else ())
+        pooled = pooled if by_rater else pooled.pooled()
+        outcomes = Outcomes(pooled.tie if pooled.tie.any() else None, pooled.margin, pooled.user)
+        edges = cls.between(pooled.winner, pooled.loser, pooled.count.astype(float), outcomes)
+        return replace(edges, shown=Shown.of(pooled, like)) if made else edges
 
     @classmethod
     def between(
@@ -60,14 +68,38 @@ class Edges:
         return self.items[self.winner], self.items[self.loser]
 
     @property
-    def keys(self) -> tuple[IntArray, ...]:
+    def keys(self) -> tuple[IntArray | FloatArray, ...]:
         """What tells edges apart, beside their outcomes."""
-        return self.ends
+        return self.ends if self.shown is None else (*self.ends, *self.shown.z)
+
+    @cached_property
+    def runs(self) -> "Runs":
+        """Neighbours that compare the same two items."""
+        changes = (np.diff(self.winner) != 0) | (np.diff(self.loser) != 0)
+        starts = np.append(0, 1 + np.flatnonzero(changes))
+        return Runs(starts, np.diff(np.append(starts, len(self))))
+
+    @cached_property
+    def pairs(self) -> "Edges":
+        """What the prior has to know of: with effects, each run of the same pair once."""
+        if self.shown is None:
+            return self
+        starts = self.runs.starts
+        count = np.add.reduceat(self.count, starts)
+        return Edges(self.winner[starts], self.loser[starts], count, self.items, Outcomes())
 
     def take(self, rows: IntArray) -> "Edges":
         """Some of the comparisons, over the items that occur in them."""
         winner, loser = self.ends
-        return Edges.between(winner[rows], loser[rows], self.count[rows], self.outcomes.part(rows))
+        part = Edges.between(winner[rows], loser[rows], self.count[rows], self.outcomes.part(rows))
+        return part if self.shown is None else replace(part, shown=self.shown.part(rows))
+
+
+class Runs(NamedTuple):
+    """Edges in runs of the same pair, which are worked on once: where each starts, how long."""
+
+    starts: IntArray
+    sizes: IntArray
 
 
 class EdgePoints:
@@ -98,6 +130,29 @@ class EdgePoints:
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
         return self.forward(np.einsum("ij,ij->j", half, half))
+
+
+class RunPoints:
+    """A repeats the rows of another operator, one for each run of edges with the same pair."""
+
+    def __init__(self, pairs: Differences | EdgePoints, runs: Runs) -> None:
+        self.pairs, self.runs = pairs, runs
+
+    def forward(self, x: FloatArray) -> FloatArray:
+        """A x."""
+        return np.repeat(self.pairs.forward(x), self.runs.sizes, axis=0)
+
+    def adjoint(self, y: FloatArray) -> FloatArray:
+        """Aᵀ y."""
+        return self.pairs.adjoint(np.add.reduceat(y, self.runs.starts))
+
+    def laplacian(self, weight: FloatArray) -> sparse.csr_array | FloatArray:
+        """L = Aᵀ diag(weight) A."""
+        return self.pairs.laplacian(np.add.reduceat(weight, self.runs.starts))
+
+    def variances(self, half: FloatArray) -> FloatArray:
+        """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
+        return np.repeat(self.pairs.variances(half), self.runs.sizes)
 
 
 Design = Differences | EdgePoints

@@ -12,16 +12,16 @@ far as its own noise asks for (Ledoit and Wolf 2004), and what is below J is lef
 never get narrower.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons
+from penchant.gp.effects import z_of
 from penchant.gp.items.edges import Edges
 from penchant.gp.model import columns, place_among
 from penchant.gp.posterior import Posterior
-from penchant.gp.sites import Sites
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import gram, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
@@ -75,11 +75,11 @@ class People:
         n_seen, n_people = len(seen) + len(alone), len(present) + len(alone)
         return cls(person[rows], edges_of(data, rows, edges), weight, n_seen, n_people)
 
-    def widening(self, posterior: Posterior, edges: Edges, sites: Sites) -> FloatArray | None:
-        """(r, q) G, so that the weights' covariance is C⁻ᵀ (I + G Gᵀ) C⁻¹; None for no more."""
-        first, second = edges.ends
-        utility = posterior.mean
-        pull = sites.nu - sites.tau * (utility[first] - utility[second])
+    def widening(self, posterior: Posterior, edges: Edges, pull: FloatArray) -> FloatArray | None:
+        """(r, q) G, so that the weights' covariance is C⁻ᵀ (I + G Gᵀ) C⁻¹; None for no more.
+
+        pull: (m,) ν − τ g of the edges.
+        """
         inverse = solve_lower(posterior.lower, np.eye(len(posterior.lower)))
         scores = self._scores(posterior, edges, pull)
         excess = _excess(scores, self.n_people / self.n_seen, inverse)
@@ -94,6 +94,15 @@ class People:
         place = (np.append(self.person, self.person), np.append(first, second))
         by_item = sparse.coo_array((np.append(y, -y), place), (self.n_seen, len(posterior))).tocsr()
         scores: FloatArray = by_item @ posterior.features
+        if posterior.effects is not None and edges.shown is not None:
+            # what effects explain of a score is not the utilities': s − H M⁻¹ s_b
+            by_effect = [
+                np.bincount(self.person, y * z[self.edge], self.n_seen) for z in edges.shown.scaled
+            ]
+            scores -= (
+                posterior.effects.coupling
+                @ solve_lower(posterior.effects.lower, np.array(by_effect))
+            ).T
         return solve_lower(posterior.lower, scores.T).T
 
 
@@ -104,6 +113,9 @@ def edges_of(data: Comparisons, rows: IntArray, edges: Edges) -> IntArray:
     rater = None if edges.outcomes.rater is None or data.user is None else data.user[rows]
     outcomes = Outcomes(tie, margin, rater)
     apart = Edges.between(data.winner[rows], data.loser[rows], np.ones(len(rows)), outcomes)
+    if edges.shown is not None:
+        z = z_of(data, edges.shown.names)[:, rows]
+        apart = replace(apart, shown=replace(edges.shown, z=z))
     return place_among(columns(edges), columns(apart))
 
 

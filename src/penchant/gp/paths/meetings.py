@@ -6,6 +6,7 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.gp.effects import Shown, z_of
 from penchant.likelihoods import Outcomes
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
@@ -54,9 +55,8 @@ class Meetings:
     def of(cls, data: Comparisons, calendar: Calendar) -> "Meetings":
         """All comparisons; the side shown first is the first covariate, where it is told."""
         time = check_time(data)
-        told = [] if data.first is None else [data.first[:, None].astype(float)]
-        told += [] if data.covariates is None else [data.covariates]
-        covariates = np.concatenate([np.zeros((len(data), 0)), *told], axis=1)
+        names = effect_names(data)
+        covariates = z_of(data, names).T if names else np.zeros((len(data), 0))
         tie = data.tie if data.tie.any() else None
         period, count = calendar.period(time), data.count.astype(float)
         return cls(data.winner, data.loser, period, covariates, count, tie, data.margin)
@@ -73,6 +73,12 @@ class Meetings:
     def keys(self) -> tuple[IntArray, ...]:
         """What tells meetings apart, beside their outcomes."""
         return (self.winner, self.loser, self.period, *self.covariates.T)
+
+
+def effect_names(data: Comparisons) -> tuple[str, ...]:
+    """What is told of how comparisons were made: the side shown first, and covariates."""
+    shown = Shown.of(data)
+    return () if shown is None else shown.names
 
 
 def check_time(data: Comparisons) -> FloatArray:

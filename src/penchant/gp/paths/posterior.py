@@ -12,7 +12,7 @@ from penchant.gp.posterior import Basis, Normal, Posterior
 from penchant.gp.sites import Sites
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.numerics.linalg import cholesky, gram, solve_lower
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from penchant.gp.paths.problem import PathProblem, PathSolution
@@ -58,7 +58,7 @@ class PathPosterior(Posterior):
         )
 
     @property
-    def effects(self) -> Normal:
+    def shown_effects(self) -> Normal:
         """(q,) coefficients of the covariates; the side shown first, where told, is the first."""
         return Normal(self.effect_mean, self.effect_var)
 
@@ -67,6 +67,13 @@ class PathPosterior(Posterior):
         if target is not None and target.index is None:
             raise DataError("drifting utilities are known of the items that were compared only")
         return self if target is None else replace(self, target=target)
+
+    def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
+        """Marginals of f[first] − f[second] + zᵀβ, each (k,), z: (q, k)."""
+        mean, var = super().difference(first, second)
+        if z is None or not len(z):
+            return Normal(mean, var)
+        return Normal(mean + self.effect_mean @ z, var + self.effect_var @ z**2)
 
     def when(self, days: FloatArray) -> list["PathPosterior"]:
         """As of each of these days: smoothed within the data, foreseen beyond them."""

@@ -1,13 +1,16 @@
 """Comparisons with the user who made each, and the sites that stand in for them."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.gp.effects import Shown, told
+from penchant.gp.posterior import EffectPosterior
 from penchant.gp.sites import Sites
 from penchant.likelihoods import Outcomes
+from penchant.numerics.linalg import multiply
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -20,11 +23,28 @@ class Votes:
     loser: IntArray
     count: FloatArray
     outcomes: Outcomes
+    shown: Shown | None = None
 
     @classmethod
-    def of(cls, data: Comparisons, by_rater: bool = False) -> "Votes":
-        """All comparisons of all users; by_rater: answers depend on who gives them."""
-        data = data.bare()
+    def of(cls, data: Comparisons) -> "Votes":
+        """All comparisons of all users, whatever they tell of how they were made."""
+        return cls._of(data.bare())
+
+    @classmethod
+    def as_shown(
+        cls, data: Comparisons, like: Shown | None = None, by_rater: bool = False
+    ) -> "Votes":
+        """All comparisons of all users, and how they were made.
+
+        like: effects known already; by_rater: answers depend on who gives them.
+        """
+        if not told(data) and like is None:
+            return cls._of(data.bare(), by_rater)
+        data = data.bare(keep=("first", "covariates"))
+        return replace(cls._of(data, by_rater), shown=Shown.of(data, like))
+
+    @classmethod
+    def _of(cls, data: Comparisons, by_rater: bool = False) -> "Votes":
         if data.user is None:
             raise DataError(
                 "these comparisons do not say who made them: give a user for each, or use "
@@ -38,9 +58,10 @@ class Votes:
         return len(self.user)
 
     @property
-    def keys(self) -> tuple[IntArray, ...]:
+    def keys(self) -> tuple[IntArray | FloatArray, ...]:
         """What tells votes apart, beside their outcomes."""
-        return self.user, self.winner, self.loser
+        z = () if self.shown is None else tuple(self.shown.z)
+        return self.user, self.winner, self.loser, *z
 
     def part(self, rows: IntArray) -> "Votes":
         """Some of the comparisons."""
@@ -50,14 +71,22 @@ class Votes:
             self.loser[rows],
             self.count[rows],
             self.outcomes.part(rows),
+            None if self.shown is None else self.shown.part(rows),
         )
+
+    def offset(self, effects: EffectPosterior | None) -> FloatArray:
+        """(m,) zᵀβ̂, by what is known of the effects."""
+        if self.shown is None or effects is None:
+            return np.zeros(len(self))
+        return multiply(self.shown.z.T, effects.mean)
 
 
 @dataclass(frozen=True, eq=False)
 class VoteSites:
     """Converged sites with their comparisons: all of the data that predictions need.
 
-    user, winner, loser: (m,) as in `Votes`; weight = count · τ, shift = count · ν.
+    user, winner, loser: (m,) as in `Votes`; weight = count · τ, shift = count · ν, less weight ·
+    zᵀβ̂ where effects are known: sites on the difference of utilities alone.
     """
 
     user: IntArray
@@ -67,14 +96,16 @@ class VoteSites:
     shift: FloatArray
 
     @classmethod
-    def of(cls, votes: Votes, sites: Sites) -> "VoteSites":
+    def of(cls, votes: Votes, sites: Sites, effects: EffectPosterior | None = None) -> "VoteSites":
         """Votes and the sites that inference found for them."""
         where = (votes.user, votes.winner, votes.loser)
-        return cls(*where, votes.count * sites.tau, votes.count * sites.nu)
+        weight, shift = votes.count * sites.tau, votes.count * sites.nu
+        return cls(*where, weight, shift - weight * votes.offset(effects))
 
-    def per_copy(self, count: FloatArray) -> Sites:
-        """The sites of one copy each, (m,) counts being those of the same comparisons."""
-        return Sites(self.weight / count, self.shift / count)
+    def per_copy(self, votes: Votes, effects: EffectPosterior | None = None) -> Sites:
+        """The sites of one copy each of the same comparisons, on all that they depend on."""
+        shift = self.shift + self.weight * votes.offset(effects)
+        return Sites(self.weight / votes.count, shift / votes.count)
 
     def join(self, more: "VoteSites") -> "VoteSites":
         """These and more."""
