@@ -138,8 +138,9 @@ class ItemProblem:
         edges = self.edges
         is_long = self.max_rank is not None or edges.shown is not None
         if is_long and len(edges) > LEARNING_EDGES:
-            rng = np.random.default_rng(0)
-            edges = edges.take(rng.choice(len(edges), LEARNING_EDGES, replace=False))
+            chosen = np.random.default_rng(0).choice(len(edges), LEARNING_EDGES, replace=False)
+            # sorted, the same pair stays in one run
+            edges = edges.take(chosen if edges.shown is None else np.sort(chosen))
         tolerance = max(SITE_TOLERANCE, self.settings.tolerance)
         return replace(
             self,
