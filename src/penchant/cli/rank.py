@@ -55,6 +55,10 @@ def command(
     """
     fitted = source.fitted(output, user=user)
     if raters:
+        if not hasattr(type(fitted.model), "raters_"):
+            raise click.UsageError(
+                f"--raters: {fitted.name} does not judge people: --model gp does"
+            )
         table = fitted.model.raters_[:top]
         output.rows(table.to_dicts(), RATER_FORMATS, model=fitted.name, level=table.level)
         return
