@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from threading import Lock, RLock
 from typing import Any, ClassVar, NamedTuple, Self
@@ -75,6 +76,12 @@ class Fitted:
     user_columns: FeatureColumns
     n_learned: int
     told: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def pooled(self) -> Comparisons:
+        """The comparisons without who made them."""
+        data: Comparisons = self.learned.data
+        return data if data.user is None else data.pooled()
 
 
 class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped

@@ -430,8 +430,7 @@ class PreferenceGP(UtilityModel):
         return UtilityModel.predict_proba(self._as_of(at), pairs, users, X, **how)
 
     def _seen(self, fitted: Fitted) -> Comparisons:
-        data: Comparisons = fitted.learned.data
-        return data if data.user is None else data.pooled()
+        return fitted.pooled
 
     def _given(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
         return answers_to_pool(fitted.learned.data, more, user)
