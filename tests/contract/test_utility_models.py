@@ -6,6 +6,7 @@ import pickle
 import sys
 import threading
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -207,8 +208,10 @@ def test_questions_held_open_elsewhere_count_as_expected_answers(shared):
 
 def test_copies_and_files_predict_the_same(shared, tmp_path):
     shared.save(tmp_path / "model.penchant")
+    joblib.dump(shared, tmp_path / "model.joblib")
     for again in (
         pc.load(tmp_path / "model.penchant"),
+        joblib.load(tmp_path / "model.joblib"),
         pickle.loads(pickle.dumps(shared)),
         copy.deepcopy(shared),
     ):
@@ -217,6 +220,24 @@ def test_copies_and_files_predict_the_same(shared, tmp_path):
         assert again.report_.converged == shared.report_.converged
     assert not hasattr(clone(shared), "state_")
     assert type(shared).__name__ in shared._repr_html_()
+
+
+def test_everybody_is_who_is_meant_where_nobody_is_named(shared):
+    ranking = shared.rank()
+    assert sorted(row.item for row in ranking) == sorted(ITEMS)
+    assert ranking["comparisons"].sum() == 2 * shared.comparisons_.n_comparisons
+    assert ranking.to_elo()["utility"].mean() == pytest.approx(1000.0)
+    assert shared.predict().shape == (5,)
+    assert shared.predict_proba(PAIRS).shape == (len(PAIRS),)
+    assert len(shared.belief()) == 5
+    assert pc.plots.plot_ranking(shared).get_yticklabels()[0].get_text() == ranking[0].item
+    assert len(pc.plots.plot_win_matrix(shared).texts) == 20
+
+
+def test_every_model_makes_a_page(shared, tmp_path):
+    page = pc.report(shared, tmp_path / "r.html", X).read_text(encoding="utf-8")
+    assert all(item in page for item in ITEMS)
+    assert "expected to win" in " ".join(page.split())
 
 
 def test_relations_between_items_serve_every_model(name):

@@ -205,3 +205,14 @@ def test_some_comparisons_stand_for_very_many(monkeypatch):
     guessed = solve(problem, hyper)
     assert guessed.log_evidence == pytest.approx(whole.log_evidence, abs=1e-8)
     np.testing.assert_allclose(guessed.inference.state.mean, whole.inference.state.mean, atol=1e-8)
+
+
+@pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
+def test_blocks_of_edges_are_edges(rule, monkeypatch):
+    data = comparisons(100, ties=True)
+    hyper = ItemHyper(KERNEL, Ties(0.5))
+    whole = solve(problem_of(data, rule), hyper)
+    monkeypatch.setattr("penchant.gp.rules.FEW", 10)
+    monkeypatch.setattr("penchant.gp.rules.BLOCK", 7)
+    parts = solve(problem_of(data, rule), hyper)
+    assert parts.log_evidence == pytest.approx(whole.log_evidence, abs=1e-9)

@@ -37,8 +37,11 @@ class Battle:
     both_bad: str = "false"
 
 
-def read_battle(con: Any, table: str, reading: Reading) -> Battle | None:
-    """Return how the rows of a reading tell who won; None where the winner is a column."""
+def read_battle(con: Any, table: str, reading: Reading, items: Sequence[Any] = ()) -> Battle | None:
+    """Return how the rows of a reading tell who won; None where the winner is a column.
+
+    items : the names in the two columns of items.
+    """
     if reading.shape == "pairs":
         return None
     if reading.shape in ("scores", "marks"):
@@ -46,9 +49,12 @@ def read_battle(con: Any, table: str, reading: Reading) -> Battle | None:
     cells = con.execute(f"SELECT DISTINCT outcome FROM picked LIMIT {_MOST_OUTCOMES + 1}")
     outcomes = sorted(cell for (cell,) in cells.fetchall() if cell is not None and cell.strip())
     candidates = _by_words(outcomes, reading)
-    by_name = _side_by_name(outcomes, reading)
+    by_name = _side_by_name(con, outcomes)
     sides = {v.meaning: _side_by_word(v) for v in candidates if len(v.side) == len(outcomes)}
-    if reading.shape == "outcome" and _n_unread(con, by_name) == 0:
+    called = {str(name).casefold() for name in items}
+    # a look at every row is spared where no outcome is the name of an item
+    is_named = not sides or any(word.strip().casefold() in called for word in outcomes)
+    if reading.shape == "outcome" and is_named and _n_unread(con, by_name) == 0:
         sides["the outcome is the name of the item that won"] = by_name
     if not sides:
         best = max(candidates, key=lambda v: len(v.side), default=None)
@@ -107,13 +113,15 @@ def _cases(meaning: dict[str, str]) -> str:
     return f"CASE outcome {whens} END" if whens else "NULL"
 
 
-def _side_by_name(outcomes: Sequence[str], reading: Reading) -> str:
+def _side_by_name(con: Any, outcomes: Sequence[str]) -> str:
+    columns = {name for name, *_ in con.execute("DESCRIBE picked").fetchall()}
+    one, two = ("first name", "second name") if "first name" in columns else ("winner", "loser")
     words = read_words(outcomes, "", "") if len(outcomes) <= _MOST_OUTCOMES else None
     ties = [word for word, side in words.side.items() if side == 0] if words else []
     tie = f"WHEN outcome IN ({', '.join(map(literal, ties))}) THEN 0" if ties else ""
     return (
-        f'CASE WHEN trim(outcome) = trim("first name") THEN {FIRST_WON} '
-        f'WHEN trim(outcome) = trim("second name") THEN {SECOND_WON} {tie} END'
+        f'CASE WHEN trim(outcome) = trim("{one}") THEN {FIRST_WON} '
+        f'WHEN trim(outcome) = trim("{two}") THEN {SECOND_WON} {tie} END'
     )
 
 

@@ -119,7 +119,7 @@ def code_columns(
         loser=loser,
         user=user,
         tie=_read_ties(given["tie"]) if "tie" in given else np.zeros(n_rows, dtype=np.int8),
-        count=read_numbers(given["count"]) if "count" in given else np.ones(n_rows),
+        count=_read_counts(given["count"]) if "count" in given else np.ones(n_rows),
         margin=read_numbers(given["margin"]) if "margin" in given else None,
         first=_read_first(given["first"]) if "first" in given else None,
         time=read_times(given["time"]) if "time" in given else None,
@@ -241,6 +241,17 @@ def as_covariates(covariates: Any, n_rows: int) -> FloatArray:
             "row per comparison and one column per covariate (or be a dictionary of columns)"
         )
     return numbers
+
+
+def _read_counts(values: Sequence[Any] | NDArray[Any]) -> FloatArray:
+    """Return counts as numbers; true and false are none, whichever library they are of."""
+    is_numbers = isinstance(values, np.ndarray) and values.dtype.kind not in "bO"
+    if not is_numbers and any(isinstance(value, bool | np.bool_) for value in values):
+        raise DataError(
+            "count holds true and false: it must hold whole numbers of at least 1, how often each "
+            "comparison was made; keep only the rows that are meant, or give tie="
+        )
+    return read_numbers(values)
 
 
 def read_numbers(values: Sequence[Any] | NDArray[Any]) -> FloatArray:

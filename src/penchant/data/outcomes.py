@@ -115,6 +115,31 @@ def _sides(first: str, second: str) -> list[tuple[str, str]]:
     return sides + list(_ANY)
 
 
+def read_strengths(words: Iterable[str]) -> dict[str, float]:
+    """Return how clearly one item won by the words that tell: 3 much, 2, 1 slightly, 0 a tie.
+
+    >>> read_strengths(["much better", "better", "about the same", "blue"])
+    {'much better': 3.0, 'better': 2.0, 'about the same': 0.0}
+    """
+    found: dict[str, float] = {}
+    for word in words:
+        text = _words(word)
+        if text in _TIES:
+            found[word] = 0.0
+            continue
+        for strength, adverbs in _STRENGTH.items():
+            for adverb in adverbs:
+                if re.search(rf"\b{adverb}\b", text):
+                    found[word] = float(strength)
+                    text = re.sub(rf"\b{adverb}\b", " ", text)
+        rest = _FILLING.sub(" ", re.sub(r"\b(better|worse|moderately|clear)\b", " ", text))
+        if rest.split():
+            found.pop(word, None)
+        elif word not in found and text.strip():
+            found[word] = 2.0
+    return found
+
+
 def _words(label: str) -> str:
     return " ".join(re.sub(r"[\W_]+", " ", label).casefold().split())
 

@@ -14,7 +14,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 
-from penchant.data import Comparisons
+from penchant.data import Comparisons, as_comparisons
 from penchant.errors import ConvergenceWarning, DataError
 from penchant.gp.effects import ORDER
 from penchant.metrics import calibration, log_loss, pair_error
@@ -156,6 +156,7 @@ def evaluate(
         "rank-rls", "kpc-rank"): one, several, or a mapping from labels to them. A Bradley–Terry
         model of everybody is always there to compare with. By name, communities are searched
         for less long than a fit would.
+    data : comparisons, or a file or data frame of them.
     X : (n_items, d) features, or None.
     folds : each part is predicted by models that learned from the others.
     about : what `fit` takes besides: relations=, user_features=, user_relations=.
@@ -173,7 +174,7 @@ def evaluate(
     True
     """
     check_argument("evaluate", "folds", folds, whole(2))
-    material = Material(data, X, **about)
+    material = Material(as_comparisons(data), X, **about)
     contestants = _contestants(models, material, random_state)
     return cross_validate(contestants, material, folds, random_state)
 

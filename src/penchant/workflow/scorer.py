@@ -74,8 +74,7 @@ class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
                 item=data.items[i],
                 utility=float(scores[i]),
                 **dict.fromkeys(("low", "high", "prob_best", "rank_low", "rank_high"), unknown),
-                comparisons=round(float(tally.compared[i])),
-                wins=round(float(tally.wins[i]), 1),
+                **tally.of_item(i),
             )
             for place, i in enumerate(np.argsort(-scores, kind="stable"), start=1)
         )
