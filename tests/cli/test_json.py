@@ -26,6 +26,7 @@ CALLS = [
     "predict votes.csv --model gp --items items.csv --new-items items.csv",
     "predict votes.csv --model rank-rls --items items.csv --new-items items.csv",
     "ask model.penchant",
+    "ask model.penchant --set-size 3",
     "groups votes.csv --set n_sweeps=6 --set n_chains=1",
     "groups votes.csv --set n_sweeps=6 --set n_chains=1 --members",
     "evaluate votes.csv --with gp --with rank-rls --items items.csv --folds 2",

@@ -73,6 +73,36 @@ def test_no_model_is_left_out():
     assert every == {type(make()).__name__ for make in MODELS.values()}
 
 
+def rankings(seed=0):
+    """Everybody's order of four items, and a choice of the best of three by the first user."""
+    rng = np.random.default_rng(seed)
+    orders = []
+    for u in range(len(USERS)):
+        order = sorted(rng.choice(5, 4, replace=False), reverse=bool(u % 2))
+        orders.append([ITEMS[i] for i in order])
+    ranked = pc.Comparisons.from_rankings(orders, users=USERS, items=ITEMS)
+    return ranked + pc.Comparisons.from_choices(
+        ["tea"], [["tea", "milk", "wine"]], user=[USERS[0]], items=ITEMS
+    )
+
+
+def test_rankings_and_choices_go_through_everything(name, tmp_path):
+    data = rankings()
+    model = MODELS[name]().fit(X, data)
+    before = model.predict()
+    assert np.isfinite(model.score(data))
+    (best, *others), *_ = model.ask(k_items=3)
+    told = pc.Comparisons.from_choices([best], [[best, *others]], user=[USERS[1]], items=ITEMS)
+    after = model.tell(told).predict()
+    assert not np.array_equal(after, before)
+    model.save(tmp_path / "model")
+    assert np.array_equal(pc.load(tmp_path / "model").predict(), after)
+    assert np.array_equal(model.undo().predict(), before)
+    taken = data if model.takes_choices else data.as_pairs()
+    assert model.comparisons_ == (taken.pooled() if not model.comparisons_.users else taken)
+    assert model.rank()[0].item in ITEMS
+
+
 def test_signatures_are_those_of_the_contract(name):
     cls = type(MODELS[name]())
     for method in ("fit", "predict", "predict_proba", "rank", "score", "belief", "ask", "tell"):

@@ -182,3 +182,15 @@ def test_of_very_many_people_some_say_it(monkeypatch):
     widened = fitted(data).report_.widened
     monkeypatch.setattr("penchant.gp.items.people.MOST", 150)
     assert fitted(data).report_.widened == pytest.approx(widened, rel=0.1)
+
+
+def test_whole_rankings_of_one_person_go_together():
+    """Everybody repeats their one ranking three times: as many people know a third of it."""
+    rng = np.random.default_rng(8)
+    f = rng.standard_normal(6)
+    once = [list(map(int, np.argsort(-(f + rng.gumbel(size=6))))) for _ in range(200)]
+    make = pc.Comparisons.from_rankings
+    single = fitted(make(once, users=range(200), items=range(6)))
+    thrice = fitted(make(once * 3, users=list(range(200)) * 3, items=range(6)))
+    assert single.report_.widened == pytest.approx(1.0, abs=0.1)
+    assert thrice.report_.widened == pytest.approx(np.sqrt(3.0), rel=0.1)

@@ -6,6 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from penchant.data.build import build
 from penchant.data.coding import BrokenRow
 from penchant.data.conditions import Where, filtered, segments_of, within, written
@@ -15,6 +17,7 @@ from penchant.data.formats import sheets, text, typed
 from penchant.data.formats.ballots import read_ballots
 from penchant.data.formats.frames import open_frame
 from penchant.data.names import Names
+from penchant.data.rankings import Rankings
 from penchant.data.recognise import ROW_BY_ROW, Reading, check_shape, recognise, unrecognised
 from penchant.data.source import Source
 from penchant.data.sql import Further, fetch_rows, with_strength
@@ -44,6 +47,7 @@ class ReadRows:
     items: Names
     users: Names
     said: str
+    rankings: Rankings | None = None
 
 
 def read_file(path: str | PathLike[str], wish: Wish) -> ReadRows:
@@ -161,7 +165,11 @@ def _read_ballots(
     if hidden := broken():
         raise DataError(f"{source.name}: {hidden[0].why} (rows are counted from 1)")
     try:
-        table, items, users = merge_rankings(ballots.rankings, ballots.users, None)
+        count = None if ballots.count is None else np.array(ballots.count, dtype=np.intp)
+        orders = merge_rankings(
+            ballots.rankings, ballots.users, None, count=count, tied=ballots.tied
+        )
     except DataError as error:
         raise DataError(f"{source.name}, read as {ballots.said}: {error}") from None
-    return ReadRows(table, items, users, ballots.said + only_where(wish))
+    said = ballots.said + only_where(wish)
+    return ReadRows(orders.pairs, orders.items, orders.users, said, orders.rankings)

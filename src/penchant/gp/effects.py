@@ -70,6 +70,10 @@ class Shown:
         """Of some of the comparisons."""
         return replace(self, z=self.z[:, rows])
 
+    def padded(self, n: int) -> "Shown":
+        """The same, and then n comparisons of which nothing is told."""
+        return replace(self, z=np.pad(self.z, ((0, 0), (0, n))))
+
     @cached_property
     def scaled(self) -> FloatArray:
         """(q, m) in units in which every effect has prior variance one."""

@@ -148,9 +148,18 @@ class Problem(Protocol[Hyper, State]):
 
 
 def columns(edges: Observations) -> FloatArray:
-    """(k, m) numbers that tell comparisons apart, ties and margins included."""
-    zeros = np.zeros(len(edges))
-    outcomes = [zeros if column is None else column for column in edges.outcomes]
+    """(k, m) numbers that tell comparisons apart, ties and margins included.
+
+    An edge of choices is told from a pair of the same items by a row of its own.
+    """
+    tie, margin, cliques, rater = edges.outcomes
+    m = len(edges)
+    n = m if cliques is None else m - cliques.n_edges
+    outcomes = np.zeros((4, m))
+    outcomes[0, :n] = 0.0 if tie is None else tie
+    outcomes[1, :n] = 0.0 if margin is None else margin
+    outcomes[2, n:] = 1.0
+    outcomes[3, :n] = 0.0 if rater is None else rater
     return np.stack([*edges.keys, *outcomes])
 
 

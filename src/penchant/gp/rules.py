@@ -179,6 +179,74 @@ def in_blocks(propose: Propose) -> Propose:
     return blocked
 
 
+def propose(
+    rule: Rule,
+    marginals: Marginals,
+    sites: Sites,
+    likelihood: Likelihood,
+    outcomes: Outcomes,
+) -> Proposal:
+    """The sites wanted next, of single pairs by the rule and of choices at the current means.
+
+    A choice's site is Laplace's under every rule: its clique of edges follows from a softmax,
+    whose moments under a Gaussian have no closed form.
+    """
+    if outcomes.cliques is None:
+        return rule.propose(*marginals, sites, likelihood, outcomes)
+    (mean, var), n = marginals, len(marginals[0]) - outcomes.cliques.n_edges
+    pairs = rule.propose(
+        mean[:n], var[:n], Sites(sites.tau[:n], sites.nu[:n]), likelihood, _of_pairs(outcomes)
+    )
+    g, old = mean[n:], Sites(sites.tau[n:], sites.nu[n:])
+    tau, nu, value = outcomes.cliques.sites(g, likelihood.choice_scale or 1.0)
+    log_scale = value - (old.nu - 0.5 * old.tau * g) * g
+    valid = None
+    if pairs.valid is not None:
+        valid = np.append(pairs.valid, np.ones(len(g), dtype=bool))
+    return Proposal(
+        np.append(pairs.tau, tau),
+        np.append(pairs.nu, nu),
+        np.append(pairs.log_scale, log_scale),
+        valid,
+    )
+
+
+def drift(
+    rule: Rule, marginals: Marginals, likelihood: Likelihood, outcomes: Outcomes
+) -> FloatArray | None:
+    """(m,) how log Z changes with the edges' means where their sites follow; None where none do.
+
+    Beside choices the sites of EP's pairs are held: their own means answer as if they were, and
+    only what the variances do is left out.
+    """
+    mean, var = marginals
+    cliques = outcomes.cliques
+    if cliques is None:
+        return None if rule.drift is None else rule.drift(mean, var, likelihood, outcomes)
+    n = len(mean) - cliques.n_edges
+    pairs = np.zeros(n)
+    if rule.drift is not None:
+        pairs = rule.drift(mean[:n], var[:n], likelihood, _of_pairs(outcomes))
+    choices = cliques.drift(mean[n:], var[n:], likelihood.choice_scale or 1.0)
+    return np.concatenate([pairs, choices])
+
+
+def slopes(
+    rule: Rule, marginals: Marginals, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
+) -> FloatArray:
+    """(q, m) ∂ log Z / ∂ the likelihood's parameters; choices depend on none of them."""
+    if outcomes.cliques is None:
+        return rule.slopes(*marginals, sites, likelihood, outcomes)
+    (mean, var), n = marginals, len(marginals[0]) - outcomes.cliques.n_edges
+    here = Sites(sites.tau[:n], sites.nu[:n])
+    pairs = rule.slopes(mean[:n], var[:n], here, likelihood, _of_pairs(outcomes))
+    return np.pad(pairs, ((0, 0), (0, outcomes.cliques.n_edges)))
+
+
+def _of_pairs(outcomes: Outcomes) -> Outcomes:
+    return outcomes._replace(cliques=None)
+
+
 RULES: dict[str, Rule] = {
     "ep": Rule(in_blocks(ep), None, tilted_slopes),
     "laplace": Rule(in_blocks(laplace), mode_drift, no_slopes),

@@ -13,7 +13,7 @@ from penchant.errors import DataError
 from penchant.gp.effects import WithEffects
 from penchant.gp.loop import State, converge, infer
 from penchant.gp.model import Hyper, Prior, Problem, Solution
-from penchant.gp.rules import BLOCK, RULES
+from penchant.gp.rules import BLOCK, RULES, drift, slopes
 from penchant.gp.sites import Sites
 from penchant.numerics.types import FloatArray
 
@@ -73,9 +73,8 @@ def gradient(problem: Problem[Hyper, Any], solution: Solution[Hyper, Any]) -> Fl
     """∂ log Z / ∂ theta at the solution's sites."""
     rule, edges = RULES[problem.settings.rule], problem.edges
     inference, likelihood = solution.inference, solution.hyper.likelihood
-    mean, var = inference.state.mean, inference.state.var
-    drift = None
-    if rule.drift is not None:
-        drift = edges.count * rule.drift(mean, var, likelihood, edges.outcomes)
-    slopes = rule.slopes(mean, var, inference.sites, likelihood, edges.outcomes)
-    return np.concatenate([problem.pullback(solution, drift), slopes @ edges.count])
+    marginals = inference.state.mean, inference.state.var
+    moving = drift(rule, marginals, likelihood, edges.outcomes)
+    moving = None if moving is None else edges.count * moving
+    by_likelihood = slopes(rule, marginals, inference.sites, likelihood, edges.outcomes)
+    return np.concatenate([problem.pullback(solution, moving), by_likelihood @ edges.count])

@@ -134,6 +134,7 @@ class CommunityGP(UtilityModel):
     True
     """
 
+    takes_choices: ClassVar[bool] = False
     constraints: ClassVar[Constraints] = {
         "concentration": Constraint(
             "a positive number, or (shape, rate) of a Gamma prior, both positive",
@@ -198,7 +199,7 @@ class CommunityGP(UtilityModel):
         """Find the communities.
 
         X : (n_items, d) features in the order of `data.items`, or None.
-        data : Comparisons with users.
+        data : Comparisons with users; rankings and choices are taken as the pairs they hold.
         relations : {"name": graph} between the items.
         user_features : (n_users, q) in the order of `data.users`, or None: not used to find
             communities, but to tell afterwards who their members are.
@@ -206,7 +207,7 @@ class CommunityGP(UtilityModel):
         An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
         """
         self._check()
-        data = as_comparisons(data)
+        data = self._taken(as_comparisons(data))
         answers = Answers.of(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
         user_columns, _ = FeatureColumns.of(user_features, data.n_users, "users", scale=False)

@@ -409,7 +409,9 @@ class MultiUserGP(UtilityModel):
         learned: Learned[UserProblem] = fitted.learned
         data = learned.data.extend(answers)
         problem = self._problem(fitted, data)
-        if self.raters is None and learned.is_absorbed(answers.n_comparisons, polish):
+        # beside choices, rows are not one user after the other: everything is settled
+        plain = self.raters is None and data.rankings is None
+        if plain and learned.is_absorbed(answers.n_comparisons, polish):
             absorbed = absorb(learned, data, problem)
             if absorbed is not None:
                 return absorbed
@@ -451,5 +453,8 @@ class MultiUserGP(UtilityModel):
         if sites is not None and len(sites.tau) != len(votes):  # some were only folded in
             sites = None
         seen = foreseen(problem, learned.hyper, sites, personal=True)
+        cliques = votes.outcomes.cliques
+        votes = votes.part(np.arange(len(votes) - (0 if cliques is None else cliques.n_edges)))
+        seen = Normal(seen.mean[: len(votes)], seen.var[: len(votes)])
         seen = of_usual_strength(votes.user, seen, votes.count)
         return Answered(votes.user, *seen, votes.outcomes, votes.count, len(problem.users))

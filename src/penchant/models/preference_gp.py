@@ -348,7 +348,9 @@ class PreferenceGP(UtilityModel):
     ) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned
         data = learned.data.extend(answers)
+        # a choice is not one change of one difference: it is always settled
         plain = self.raters is None and self.drift is None and self.half_life is None
+        plain = plain and answers.rankings is None
         if plain and learned.is_absorbed(answers.n_comparisons, polish):
             absorbed = absorb(learned, answers, data)
             if absorbed is not None:
@@ -372,8 +374,10 @@ class PreferenceGP(UtilityModel):
     def _edges(
         self, data: Comparisons, likelihood: Likelihood, known: Shown | None = None
     ) -> Edges:
-        edges = Edges.of(data, known, likelihood.by_rater)
-        return edges if self.half_life is None else faded(edges, data, self.half_life)
+        if self.half_life is None:
+            return Edges.of(data, known, likelihood.by_rater)
+        pairs = data.as_pairs()
+        return faded(Edges.of(pairs, known, likelihood.by_rater), pairs, self.half_life)
 
     def _as_of(self, at: Any) -> Self:
         """The model as it sees utilities at another time."""
@@ -435,12 +439,12 @@ class PreferenceGP(UtilityModel):
     def _given(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
         return answers_to_pool(fitted.learned.data, more, user)
 
-    def _taken(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
+    def _given_before(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
         return answers_in_pool(fitted.learned.data, answers, user, self.raters is None)
 
     def _answered(self, fitted: Fitted) -> Answered:
         learned: Learned[ItemProblem] = fitted.learned
-        data, edges = learned.data, learned.problem.edges
+        data, edges = learned.data.single_pairs(), learned.problem.edges
         edge = edges_of(data, np.arange(len(data)), edges)
         seen = foreseen(learned.problem, learned.hyper, learned.sites, personal=False)
         givers, times = np.asarray(data.user), data.count.astype(float)

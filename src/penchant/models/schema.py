@@ -56,9 +56,9 @@ class Kind(NamedTuple):
 
     def made(self, values: Mapping[str, Any]) -> Any:
         """The value of these fields."""
-        named = {
-            self.attributes.get(name, name): values[name] for name in self.fields if name in values
-        }
+        # a file may be older than a field: the class knows what is meant then
+        there = [name for name in self.fields if name in values]
+        named = {self.attributes.get(name, name): values[name] for name in there}
         return restored_form(self.cls(**named))
 
 
@@ -80,7 +80,11 @@ KINDS: dict[str, Kind] = {
             "covariate_names",
             "both_bad",
             "source",
+            "rankings",
         ),
+    ),
+    "rankings": Kind(
+        "penchant.data.rankings:Rankings", ("item", "place", "start", "count", "user", "tied")
     ),
     "inputs": Kind("penchant.kernels:Inputs", ("X", "relations", "index")),
     "relation": Kind("penchant.kernels:Relation", ("weights", "kind", "walk_laplacian")),

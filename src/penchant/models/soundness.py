@@ -5,12 +5,15 @@ made of it would answer, and wrongly. `docs/model_files.md` says what every fiel
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from penchant.communities.found import Found
 from penchant.data import Comparisons
+from penchant.data.rankings import Rankings
+from penchant.data.table import Table
 from penchant.gp import Basis, EffectPosterior, Learned, Posterior, Report, Sites
 from penchant.gp.paths.meetings import Calendar, Meetings
 from penchant.gp.rules import RULES
@@ -83,6 +86,47 @@ def _comparisons(fields: Fields) -> None:
         names = fields.made("covariate_names", tuple)
         columns += list(fields.array("covariates", (m, len(names)), "f").T)
     fields.need("winner", _ascends(columns), "must stand in distinct, sorted rows")
+    if fields.values.get("rankings") is not None:
+        _check_rankings_fit(fields, len(items), len(users))
+
+
+def _check_rankings_fit(fields: Fields, n_items: int, n_users: int) -> None:
+    """Rankings are of these items and users, and their pairs are among the rows."""
+    orders = fields.made("rankings", Rankings)
+    fields.need("rankings", orders.item.max(initial=-1) < n_items, "must rank known items")
+    fields.need("rankings", (orders.user is None) != fields.has("user"), "must tell users alike")
+    if orders.user is not None:
+        fields.need("rankings", orders.user.max(initial=-1) < n_users, "must be of known users")
+    fields.need("rankings", orders == orders.merge(), "must be distinct and sorted")
+    columns: dict[str, Any] = {name: fields.values.get(name) for name in vars(orders.pairs())}
+    rows, broken = Table(**columns), orders.pairs()
+    if rows.first is not None:
+        broken = replace(broken, first=np.zeros_like(broken.winner))
+    at = rows.locate(broken)
+    told = (at >= 0).all() and (rows.count[at] >= broken.count).all()
+    fields.need("rankings", bool(told), "must be among the comparisons")
+
+
+@check("rankings")
+def _rankings(fields: Fields) -> None:
+    start = fields.index("start", None)
+    fields.need("start", len(start) > 1 and start[0] == 0, "must begin at 0")
+    size = np.diff(start)
+    fields.need("start", bool((size >= 3).all()), "must leave three items to each")
+    n, r = int(start[-1]), len(size)
+    item, place = fields.index("item", None, n), fields.index("place", None, n)
+    order = np.repeat(np.arange(r), size)
+    distinct = len(np.unique(np.stack([order, item]), axis=1).T) == n
+    fields.need("item", distinct, "must name an item once in an order")
+    step = np.diff(place)
+    inside = np.diff(order) == 0
+    rises = ((step[inside] == 0) | (step[inside] == 1)).all() and not place[start[:-1]].any()
+    fields.need("place", bool(rises) and bool((place[start[1:] - 1] > 0).all()), "must rise from 0")
+    count = fields.array("count", (r,), "iu")
+    fields.need("count", bool((count >= 1).all()), "must be at least 1 each")
+    fields.array("tied", (r,), "b")
+    if fields.has("user"):
+        fields.index("user", None, r)
 
 
 def _ascends(columns: list[np.ndarray[Any, Any]]) -> bool:

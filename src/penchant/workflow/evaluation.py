@@ -18,8 +18,9 @@ from penchant.data import Comparisons, as_comparisons
 from penchant.errors import ConvergenceWarning, DataError
 from penchant.gp.effects import ORDER
 from penchant.metrics import calibration, log_loss, pair_error
+from penchant.models.choice_odds import foreseen_choices
 from penchant.models.validation import check_argument, whole
-from penchant.numerics.types import BoolArray, FloatArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
 from penchant.workflow import html
 from penchant.workflow.choosing import choose
 from penchant.workflow.models import (
@@ -120,12 +121,15 @@ class HeldOut:
     """Predictions for comparisons that a model has not seen, oriented winner first.
 
     prob : (m,) P(what happened), or 1, ½, 0 where a model only gives an order; count : (m,).
+    They are pairs, those of rankings and choices too; whole_loss : the log loss with these taken
+    whole, where there are any.
     """
 
     prob: FloatArray
     count: FloatArray
     is_probability: bool
     seconds: float
+    whole_loss: float | None = None
 
     def scores(self) -> Scores:
         """How good they are."""
@@ -133,7 +137,8 @@ class HeldOut:
         accuracy = 1.0 - pair_error(p, count)
         if not self.is_probability:
             return Scores(accuracy, np.nan, np.nan)
-        return Scores(accuracy, log_loss(p, count), calibration(p, counts=count).error)
+        loss = log_loss(p, count) if self.whole_loss is None else self.whole_loss
+        return Scores(accuracy, loss, calibration(p, counts=count).error)
 
     def accuracy_error(self) -> float:
         """Standard error of the accuracy, each comparison taken for independent."""
@@ -221,7 +226,37 @@ def hold_out(model: Any, material: Material, test: Comparisons) -> HeldOut:
     else:
         prob = fitted.predict_proba(pairs, who, **_shown(fitted, test, decided))
     count = test.count[decided].astype(np.float64)
-    return HeldOut(prob, count, not isinstance(fitted, Scorer), perf_counter() - begin)
+    gives_odds = not isinstance(fitted, Scorer)
+    whole_loss = None
+    if gives_odds and test.rankings is not None:
+        whole_loss = _whole_loss(fitted, test)
+    return HeldOut(prob, count, gives_odds, perf_counter() - begin, whole_loss)
+
+
+def _whole_loss(fitted: Any, test: Comparisons) -> float:
+    """Mean log loss of an answer: a pair, a choice, or each of the choices of a ranking."""
+
+    def foresee(
+        pairs: IntArray, who: IntArray | None, **shown: Any
+    ) -> tuple[FloatArray, FloatArray]:
+        named = [(test.items[a], test.items[b]) for a, b in pairs.tolist()]
+        users = None if who is None else [test.users[u] for u in who.tolist()]
+        first = fitted.predict_proba(named, users, **shown)
+        return first, 1.0 - first
+
+    log_prob, count = np.zeros(0), np.zeros(0)
+    single = test.single_pairs()
+    decided = ~single.tie
+    if decided.any():
+        pairs = np.column_stack([single.winner, single.loser])[decided]
+        who = None if single.user is None else single.user[decided]
+        prob = foresee(pairs, who, **_shown(fitted, single, decided))[0]
+        log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
+        count = single.count[decided].astype(np.float64)
+    if test.rankings is not None:
+        choices = foreseen_choices(test.rankings, foresee)
+        log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
+    return -float(np.average(log_prob, weights=count))
 
 
 def _shown(fitted: Any, test: Comparisons, decided: BoolArray) -> dict[str, Any]:

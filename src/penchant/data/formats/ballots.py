@@ -74,6 +74,8 @@ def read_ballots(
             f"{source.name} has no columns for shape={kind!r}: its columns are {listed(names)}"
         )
     sheet = _sheet(con, source, user)
+    if kind == "rankings" and user is not None and user not in columns:
+        sheet = replace(sheet, has_user=True)
     sheet = sheet if count is None else _repeated(sheet, count)
     if kind == "ratings" and shape is None:
         _refuse_permutations(sheet, columns)

@@ -20,11 +20,17 @@ class BadCell(DataError):
 
 @dataclass(frozen=True)
 class Ballots:
-    """Rankings, best first, and who made each; `said` tells in a few words how they were read."""
+    """Rankings, best first, and who made each; `said` tells in a few words how they were read.
+
+    tied: whether items of one place were said to be equal; else they were not compared.
+    count: how often each was given, None for once.
+    """
 
     rankings: list[Places]
     users: list[Any]
     said: str
+    tied: bool | list[bool] = True
+    count: list[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ class Sheet:
     users: list[Any]
     first_row: int
     numbers: Sequence[int] | None = None  # of the rows, where some were left out or repeated
+    has_user: bool = False
 
     def rows(self, names: Sequence[str]) -> list[tuple[int, Any, tuple[str, ...]]]:
         """Return for each row its number, its user, and the cells of some columns, "" if empty."""

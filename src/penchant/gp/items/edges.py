@@ -14,6 +14,7 @@ from scipy import sparse
 
 from penchant.data import Comparisons
 from penchant.data.graph import Differences
+from penchant.gp.cliques import clique_edges
 from penchant.gp.effects import Shown, told
 from penchant.likelihoods import Outcomes
 from penchant.numerics.types import FloatArray, IntArray
@@ -22,6 +23,8 @@ from penchant.numerics.types import FloatArray, IntArray
 @dataclass(frozen=True)
 class Edges:
     """The distinct comparisons, restricted to the items that occur in them.
+
+    After the single pairs stand the edges of choices, those of `outcomes.cliques`.
 
     winner, loser: (m,) positions in `items`; items: (p,) positions in the universe;
     count: (m,) how often each comparison was seen; shown: how it was made, where that is told.
@@ -43,9 +46,18 @@ class Edges:
         made = told(data) or like is not None
         pooled = data.bare(keep=("first", "covariates") if made else ())
         pooled = pooled if by_rater else pooled.pooled()
-        outcomes = Outcomes(pooled.tie if pooled.tie.any() else None, pooled.margin, pooled.user)
-        edges = cls.between(pooled.winner, pooled.loser, pooled.count.astype(float), outcomes)
-        return replace(edges, shown=Shown.of(pooled, like)) if made else edges
+        pairs = pooled.single_pairs()
+        outcomes = Outcomes(pairs.tie if pairs.tie.any() else None, pairs.margin, rater=pairs.user)
+        winner, loser, count = pairs.winner, pairs.loser, pairs.count.astype(float)
+        shown = Shown.of(pairs, like) if made else None
+        if pooled.rankings is not None:
+            _, first, second, cliques = clique_edges(pooled.rankings, pooled.n_items)
+            winner, loser = np.append(winner, first), np.append(loser, second)
+            # counts of choices are inside their sites, and nobody knows the sides of a choice
+            count = np.append(count, np.ones(cliques.n_edges))
+            outcomes = outcomes._replace(cliques=cliques)
+            shown = None if shown is None else shown.padded(cliques.n_edges)
+        return replace(cls.between(winner, loser, count, outcomes), shown=shown)
 
     @classmethod
     def between(
@@ -91,7 +103,8 @@ class Edges:
     def take(self, rows: IntArray) -> "Edges":
         """Some of the comparisons, over the items that occur in them."""
         winner, loser = self.ends
-        part = Edges.between(winner[rows], loser[rows], self.count[rows], self.outcomes.part(rows))
+        outcomes = self.outcomes.part_of(rows, len(self))
+        part = Edges.between(winner[rows], loser[rows], self.count[rows], outcomes)
         return part if self.shown is None else replace(part, shown=self.shown.part(rows))
 
 

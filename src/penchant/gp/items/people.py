@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons
+from penchant.gp.cliques import CliqueEdges, clique_edges
 from penchant.gp.effects import z_of
 from penchant.gp.items.edges import Edges
 from penchant.gp.model import columns, place_among
@@ -43,6 +44,7 @@ class People:
 
     person: (k,) below `n_seen`; edge: (k,) positions among the edges; weight: (k,) what a person's
     score gets of the edge's: how often they answered so. n_people: of whom `n_seen` are looked at.
+    choices: theirs, every person's apart; of a person who is not looked at the number is −1.
     """
 
     person: IntArray
@@ -50,6 +52,7 @@ class People:
     weight: FloatArray
     n_seen: int
     n_people: int
+    choices: CliqueEdges | None = None
 
     @classmethod
     def of(cls, data: Comparisons, edges: Edges) -> "People | None":
@@ -57,23 +60,31 @@ class People:
         if data.user is None or data.n_users < FEWEST:
             return None
         nobody = data.users.index(UNNAMED) if UNNAMED in data.users else -1
-        named = data.user != nobody
-        present = np.flatnonzero(np.bincount(data.user[named], minlength=data.n_users))
+        givers = data.user[data.user != nobody]
+        present = np.flatnonzero(np.bincount(givers, minlength=data.n_users))
         if len(present) < FEWEST:
             return None
+        whole, data = data, data.single_pairs()
+        giver = np.zeros(0, dtype=np.intp) if data.user is None else data.user
+        named = giver != nobody
         seen = present
         if len(present) > MOST:
             seen = np.random.default_rng(0).choice(present, MOST, replace=False)
-        number = np.full(data.n_users, -1, dtype=np.intp)
+        number = np.full(whole.n_users, -1, dtype=np.intp)
         number[seen] = np.arange(len(seen))
-        person = np.where(named, number[data.user], -1)
+        person = np.where(named, number[giver], -1)
         # an answer without a name is a person of its own; c of them add c t tᵀ = (√c t)(√c t)ᵀ
         alone = np.flatnonzero(~named)
         person[alone] = len(seen) + np.arange(len(alone))
         rows = np.flatnonzero(person >= 0)
         weight = np.where(named, data.count, np.sqrt(data.count))[rows]
         n_seen, n_people = len(seen) + len(alone), len(present) + len(alone)
-        return cls(person[rows], edges_of(data, rows, edges), weight, n_seen, n_people)
+        choices = None
+        if whole.rankings is not None and whole.rankings.user is not None:
+            found = clique_edges(whole.rankings, whole.n_items)
+            choices = found._replace(user=number[found.user])
+        edge = edges_of(data, rows, edges)
+        return cls(person[rows], edge, weight, n_seen, n_people, choices)
 
     def widening(self, posterior: Posterior, edges: Edges, pull: FloatArray) -> FloatArray | None:
         """(r, q) G, so that the weights' covariance is C⁻ᵀ (I + G Gᵀ) C⁻¹; None for no more.
@@ -91,8 +102,17 @@ class People:
         """(n_seen, r) t_u."""
         y = self.weight * pull[self.edge]
         first, second = (ends[self.edge] for ends in edges.ends)
-        place = (np.append(self.person, self.person), np.append(first, second))
-        by_item = sparse.coo_array((np.append(y, -y), place), (self.n_seen, len(posterior))).tocsr()
+        person, pulled = self.person, y
+        if self.choices is not None:
+            who, a, b, cliques = self.choices
+            g = posterior.mean[a] - posterior.mean[b]
+            tau, nu, _ = cliques.sites(g, posterior.likelihood.choice_scale or 1.0)
+            seen = who >= 0
+            person, pulled = np.append(person, who[seen]), np.append(y, (nu - tau * g)[seen])
+            first, second = np.append(first, a[seen]), np.append(second, b[seen])
+        place = (np.append(person, person), np.append(first, second))
+        size = (self.n_seen, len(posterior))
+        by_item = sparse.coo_array((np.append(pulled, -pulled), place), size).tocsr()
         scores: FloatArray = by_item @ posterior.features
         if posterior.effects is not None and edges.shown is not None:
             # what effects explain of a score is not the utilities': s − H M⁻¹ s_b
@@ -111,7 +131,7 @@ def edges_of(data: Comparisons, rows: IntArray, edges: Edges) -> IntArray:
     tie = data.tie[rows] if edges.outcomes.tie is not None else None
     margin = None if data.margin is None else data.margin[rows]
     rater = None if edges.outcomes.rater is None or data.user is None else data.user[rows]
-    outcomes = Outcomes(tie, margin, rater)
+    outcomes = Outcomes(tie, margin, rater=rater)
     apart = Edges.between(data.winner[rows], data.loser[rows], np.ones(len(rows)), outcomes)
     if edges.shown is not None:
         z = z_of(data, edges.shown.names)[:, rows]

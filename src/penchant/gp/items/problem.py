@@ -137,7 +137,7 @@ class ItemProblem:
         """Coarser tolerances; at a bounded rank, or with covariates, some of the comparisons."""
         edges = self.edges
         is_long = self.max_rank is not None or edges.shown is not None
-        if is_long and len(edges) > LEARNING_EDGES:
+        if is_long and len(edges) > LEARNING_EDGES and edges.outcomes.cliques is None:
             chosen = np.random.default_rng(0).choice(len(edges), LEARNING_EDGES, replace=False)
             # sorted, the same pair stays in one run
             edges = edges.take(chosen if edges.shown is None else np.sort(chosen))

@@ -27,7 +27,7 @@ from penchant.numerics.linalg import (
     square_root_stack,
     transpose_stack,
 )
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,8 @@ def with_newcomers(
     problem = UserProblem.of(posterior.items, posterior.users, _votes(data, like), settings)
     sites = None
     if learned.sites is not None:
+        order = _pairs_first(learned.problem.edges, late)
+        posterior = replace(posterior, sites=posterior.sites.take(order))
         sites = posterior.sites.per_copy(problem.edges, posterior.effects)
     return replace(
         learned, data=data, problem=problem, posterior=posterior, sites=sites, report=report
@@ -172,3 +174,16 @@ def _votes(data: Comparisons, like: Shown | None) -> Votes:
     if votes.shown is not None and votes.shown.names != like.names:
         votes = Votes.as_shown(data.bare(keep=("covariates",)), like)
     return votes
+
+
+def _pairs_first(known: Votes, late: Votes) -> IntArray:
+    """The rows of both in the order of `Votes`: all single pairs, then all edges of choices."""
+    pairs, choices = [], []
+    start = 0
+    for votes in (known, late):
+        cliques, end = votes.outcomes.cliques, start + len(votes)
+        cut = end - (0 if cliques is None else cliques.n_edges)
+        pairs.append(np.arange(start, cut))
+        choices.append(np.arange(cut, end))
+        start = end
+    return np.concatenate([*pairs, *choices])

@@ -6,6 +6,7 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.gp.cliques import clique_edges
 from penchant.gp.effects import Shown, told
 from penchant.gp.posterior import EffectPosterior
 from penchant.gp.sites import Sites
@@ -16,7 +17,10 @@ from penchant.numerics.types import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Votes:
-    """Who preferred what to what: (m,) positions among the users and among the items."""
+    """Who preferred what to what: (m,) positions among the users and among the items.
+
+    After the single pairs stand the edges of choices, those of `outcomes.cliques`.
+    """
 
     user: IntArray
     winner: IntArray
@@ -41,7 +45,10 @@ class Votes:
         if not told(data) and like is None:
             return cls._of(data.bare(), by_rater)
         data = data.bare(keep=("first", "covariates"))
-        return replace(cls._of(data, by_rater), shown=Shown.of(data, like))
+        votes, shown = cls._of(data, by_rater), Shown.of(data.single_pairs(), like)
+        if shown is not None:
+            shown = shown.padded(len(votes) - shown.z.shape[1])
+        return replace(votes, shown=shown)
 
     @classmethod
     def _of(cls, data: Comparisons, by_rater: bool = False) -> "Votes":
@@ -50,9 +57,22 @@ class Votes:
                 "these comparisons do not say who made them: give a user for each, or use "
                 "PreferenceGP for everybody together"
             )
-        tie, rater = data.tie if data.tie.any() else None, data.user if by_rater else None
-        outcomes = Outcomes(tie, data.margin, rater)
-        return cls(data.user, data.winner, data.loser, data.count.astype(float), outcomes)
+        pairs = data.single_pairs()
+        who = data.user if pairs.user is None else pairs.user
+        tie, rater = pairs.tie if pairs.tie.any() else None, who if by_rater else None
+        outcomes = Outcomes(tie, pairs.margin, rater=rater)
+        votes = cls(who, pairs.winner, pairs.loser, pairs.count.astype(float), outcomes)
+        if data.rankings is None or data.rankings.user is None:
+            return votes
+        user, first, second, cliques = clique_edges(data.rankings, data.n_items)
+        return cls(
+            np.append(who, user),
+            np.append(votes.winner, first),
+            np.append(votes.loser, second),
+            # counts of choices are inside their sites
+            np.append(votes.count, np.ones(cliques.n_edges)),
+            outcomes._replace(cliques=cliques),
+        )
 
     def __len__(self) -> int:
         return len(self.user)
@@ -70,7 +90,7 @@ class Votes:
             self.winner[rows],
             self.loser[rows],
             self.count[rows],
-            self.outcomes.part(rows),
+            self.outcomes.part_of(rows, len(self)),
             None if self.shown is None else self.shown.part(rows),
         )
 
@@ -106,6 +126,10 @@ class VoteSites:
         """The sites of one copy each of the same comparisons, on all that they depend on."""
         shift = self.shift + self.weight * votes.offset(effects)
         return Sites(self.weight / votes.count, shift / votes.count)
+
+    def take(self, rows: IntArray) -> "VoteSites":
+        """Some of them, or all in another order."""
+        return VoteSites(*(getattr(self, f.name)[rows] for f in fields(self)))
 
     def join(self, more: "VoteSites") -> "VoteSites":
         """These and more."""
