@@ -19,6 +19,7 @@ from penchant.likelihoods import (
     Logit,
     Outcomes,
     Probit,
+    Raters,
     Ties,
 )
 
@@ -33,6 +34,11 @@ EXAMPLES = {
         Lapse(Logit(), 0.02),
         Lapse(Ties(0.7), 0.1),
         Lapse(Ties(0.7, "logit"), 0.1, learn=False),
+    ],
+    Raters: [
+        Raters(Probit(), "lapse", (0.3, 0.6), 0.1),
+        Raters(Ties(0.7), "lapse", (0.3, 0.6), 0.1),
+        Raters(Logit(), "noise", (0.5,), 1.4),
     ],
 }
 
@@ -57,6 +63,10 @@ def reference_log_prob(likelihood: Likelihood, g: np.ndarray, outcome: Outcomes)
         case Lapse(base=base, rate=rate):
             lapse = rate / (3 if isinstance(base, Ties) else 2)
             return np.log((1 - rate) * np.exp(reference_log_prob(base, g, outcome)) + lapse)
+        case Raters(base=base, kind="lapse", typical=rate):
+            return reference_log_prob(Lapse(base, rate), g, outcome)
+        case Raters(base=base, kind="noise", typical=scale):
+            return reference_log_prob(base, scale * g, outcome)
         case Ties(threshold=t, link="logit") if tie:
             return np.log(np.expm1(2 * t)) + log_expit(g - t) + log_expit(-g - t)
         case Ties(threshold=t) if tie:

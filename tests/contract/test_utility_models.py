@@ -276,6 +276,18 @@ def test_relations_between_items_serve_every_model(name):
     assert np.isfinite(model.predict(users=USERS)).all()
 
 
+def test_raters_are_judged_where_people_are_told_apart(shared, name):
+    if "CommunityGP" in name:
+        with pytest.raises(pc.DataError, match="MultiUserGP"):
+            shared.raters_  # noqa: B018
+        return
+    table = shared.raters_
+    assert sorted(table["user"]) == sorted(USERS)
+    assert table["answers"].sum() == 120
+    assert ((table["low"] <= table["reliability"]) & (table["reliability"] <= table["high"])).all()
+    assert (np.diff(table["reliability"]) >= 0).all()
+
+
 def test_the_same_seed_gives_the_same_bits(name, shared):
     again = MODELS[name]().fit(X, votes())
     np.testing.assert_array_equal(again.predict(users=USERS), shared.predict(users=USERS))

@@ -31,6 +31,14 @@ DRAW = {
     "plot_win_matrix": lambda ax: plots.plot_win_matrix(np.eye(3), [HOSTILE, "b", "c"], ax=ax),
     "plot_calibration": lambda ax: plots.plot_calibration(calibration([0.7, 0.6, 0.2]), ax=ax),
     "plot_utilities": lambda ax: plots.plot_utilities([2, 0, 1], [1, 0, 2], [1, 1, 1], ax=ax),
+    "plot_paths": lambda ax: plots.plot_paths(
+        np.array(["2024-01-01", "2024-02-01"], dtype="datetime64[D]"),
+        np.eye(2),
+        np.ones((2, 2)),
+        [HOSTILE, "b"],
+        ax=ax,
+        last=np.datetime64("2024-01-15"),
+    ),
     "plot_regret": lambda ax: plots.plot_regret({"a": regret(), "b": regret()}, ax=ax, alpha=1.0),
     "plot_evidence": lambda ax: plots.plot_evidence({"a": [1, 2], "b": [0, 2]}, ax=ax),
 }

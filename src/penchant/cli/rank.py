@@ -24,6 +24,7 @@ FORMATS = {
     "comparisons": ",d",
     "win_rate": ".0%",
 }
+RATER_FORMATS = {"user": "", "answers": "d", "reliability": ".2f", "low": ".2f", "high": ".2f"}
 SEGMENT_FORMATS = {"segment": "", **FORMATS}
 DIFFERENCE_FORMATS = {"difference": "+.2f", "difference_low": "+.2f", "difference_high": "+.2f"}
 ELO_FORMATS = {"utility": ".0f", "low": ".0f", "high": ".0f"}
@@ -40,6 +41,7 @@ def _level(ctx: click.Context, parameter: click.Parameter, value: float) -> floa
     Examples:
       penchant rank votes.csv
       penchant rank model.penchant --top 5 --csv
+      penchant rank votes.csv --raters
       penchant rank votes.csv --scale elo
       penchant rank votes.csv --by user --model gp
     """
@@ -55,6 +57,7 @@ def _level(ctx: click.Context, parameter: click.Parameter, value: float) -> floa
     help="Probability that an interval covers.",
 )
 @click.option("--user", metavar="NAME", help="Rank for one person.")
+@click.option("--raters", is_flag=True, help="Instead, how reliably each person answered.")
 @click.option("--by", metavar="COLUMN", help="Rank apart by the values of a column.")
 @click.option(
     "--scale",
@@ -69,6 +72,7 @@ def command(
     top: int | None,
     level: float,
     user: str | None,
+    raters: bool,
     by: str | None,
     scale: str,
     output: Output,
@@ -96,6 +100,14 @@ def command(
         output.suggest(f"penchant report {source.spelled}")
         return
     fitted = source.fitted(output, user=user)
+    if raters:
+        if not hasattr(type(fitted.model), "raters_"):
+            raise click.UsageError(
+                f"--raters: {fitted.name} does not judge people: --model gp does"
+            )
+        table = fitted.model.raters_[:top]
+        output.rows(table.to_dicts(), RATER_FORMATS, model=fitted.name, level=table.level)
+        return
     who = find_user(fitted.data.users, user)
     ranking = fitted.model.rank(who, level=level)
     ranking = ranking.to_elo() if scale == "elo" else ranking

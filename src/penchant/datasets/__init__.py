@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penchant.data.formats.arff import read_arff
     from penchant.data.formats.svmrank import GradedDocuments, iter_svmrank, read_svmrank
+    from penchant.datasets.football import League, load_football
     from penchant.datasets.items import (
         data_folder,
         load_cars,
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GradedDocuments",
+    "League",
     "SimulatedStudy",
     "data_folder",
     "iter_svmrank",
     "load_cars",
     "load_cora",
+    "load_football",
     "load_movielens",
     "load_mq2008",
     "load_mslr_sample",
@@ -49,6 +52,7 @@ _LATER = {
     "penchant.data.formats.arff": ("read_arff",),
     "penchant.datasets.simulate": ("SimulatedStudy", "simulate_pairs", "simulate_study"),
     "penchant.data.formats.svmrank": ("GradedDocuments", "iter_svmrank", "read_svmrank"),
+    "penchant.datasets.football": ("League", "load_football"),
     "penchant.datasets.items": tuple(
         n for n in __all__ if n.startswith("load_") or n == "data_folder"
     ),

@@ -152,13 +152,14 @@ def columns(edges: Observations) -> FloatArray:
 
     An edge of choices is told from a pair of the same items by a row of its own.
     """
-    tie, margin, cliques = edges.outcomes.tie, edges.outcomes.margin, edges.outcomes.cliques
+    tie, margin, cliques, rater = edges.outcomes
     m = len(edges)
     n = m if cliques is None else m - cliques.n_edges
-    outcomes = np.zeros((3, m))
+    outcomes = np.zeros((4, m))
     outcomes[0, :n] = 0.0 if tie is None else tie
     outcomes[1, :n] = 0.0 if margin is None else margin
     outcomes[2, n:] = 1.0
+    outcomes[3, :n] = 0.0 if rater is None else rater
     return np.stack([*edges.keys, *outcomes])
 
 

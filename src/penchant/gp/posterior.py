@@ -1,7 +1,9 @@
 """The posterior over utilities: an immutable joint Gaussian over a set of items.
 
 f = Φ w + rest, where w has the posterior N(coefficients, (lower lowerᵀ)⁻¹) and `rest` is what the
-pivots leave unexplained of the prior (zero for items whose comparisons were used exactly).
+pivots leave unexplained of the prior (zero for items whose comparisons were used exactly). Where
+answers of one person go together, the weights' covariance is wider: lower⁻ᵀ (I + G Gᵀ) lower⁻¹ with
+G the `widening`.
 """
 
 from dataclasses import dataclass, replace
@@ -103,8 +105,8 @@ class Posterior:
     """Utilities of the `target` items given the comparisons.
 
     universe: the items that the model was fitted on; target: the items looked at, by default
-    the same. All index arguments are positions in `target`. effects: of how comparisons were made,
-    where that is known.
+    the same. All index arguments are positions in `target`. widening: (r, q) G, or None for
+    nothing: see `items.people`. effects: of how comparisons were made, where that is known.
     """
 
     kernel: Kernel
@@ -114,6 +116,7 @@ class Posterior:
     basis: Basis
     coefficients: FloatArray
     lower: FloatArray
+    widening: FloatArray | None = None
     effects: EffectPosterior | None = None
 
     def at(self, target: Inputs | None) -> "Posterior":
@@ -130,8 +133,19 @@ class Posterior:
 
     @cached_property
     def half(self) -> FloatArray:
-        """(r, n) with halfᵀ half = Φ B⁻¹ Φᵀ, the explained part of the covariance."""
-        return solve_lower(self.lower, self.features.T)
+        """(r + q, n) with halfᵀ half = Φ Cov(w) Φᵀ, the explained part of the covariance."""
+        own = solve_lower(self.lower, self.features.T)
+        if self.widening is None:
+            return own
+        return np.concatenate([own, multiply(self.widening.T, own)])
+
+    @property
+    def widened(self) -> float:
+        """How many times as wide intervals are as those of independent answers, on the whole."""
+        if self.widening is None:
+            return 1.0
+        plain = replace(self, widening=None)
+        return float(np.sqrt(self.contrast_var.sum() / plain.contrast_var.sum()))
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -212,6 +226,8 @@ class Posterior:
         effects = cast(EffectPosterior, self.effects)
         u = solve_lower(effects.lower, effects.sd[:, None] * z)
         C = effects.coupled(self.lower)
+        if self.widening is not None:  # as in `half`
+            C = np.concatenate([C, multiply(self.widening.T, C)])
         meeting = multiply(C.T, self.half)
         together = np.einsum("qk,qk->k", u, meeting[:, first] - meeting[:, second])
         inflated = u + multiply(gram(C), u)
@@ -235,6 +251,9 @@ class Posterior:
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """(n_samples, n) joint draws of the utilities."""
         noise = rng.standard_normal((len(self.coefficients), n_samples))
+        if self.widening is not None:
+            further = rng.standard_normal((self.widening.shape[1], n_samples))
+            noise += multiply(self.widening, further)
         weights = self.coefficients[:, None] + solve_lower(self.lower, noise, transposed=True)
         draws = multiply(self.features, np.asfortranarray(weights))
         unexplained = np.flatnonzero(self._rest)

@@ -35,7 +35,8 @@ class Report:
     change: largest site change of the last sweep, in units of the edge's own posterior sd.
     step: smallest damping step used (1 = undamped). jitter: added to make a factor succeed.
     residual: variance that the prior's factor leaves out. skipped: site updates held back in
-    the last sweep because their cavity was not a distribution.
+    the last sweep because their cavity was not a distribution. n_people: who gave the answers,
+    where a pooled model knows; widened: how many times as wide that makes its intervals.
     """
 
     converged: bool
@@ -50,6 +51,23 @@ class Report:
     space: str = "items"
     n_evaluations: int = 0
     optimizer: str = ""
+    n_people: int = 0
+    widened: float = 1.0
+
+    def about_people(self) -> str:
+        """Why the intervals of a pooled model are wider than its answers' number suggests.
+
+        >>> print(Report(True, 5, 0.0, 1e-7, n_people=60, widened=1.5).about_people())
+        60 people answered, and answers of one person go together: intervals are 1.50 times as wide
+        as those of as many independent answers (clustered=False takes them for independent)
+        """
+        if not self.n_people:
+            return ""
+        return (
+            f"{self.n_people} people answered, and answers of one person go together: intervals "
+            f"are {self.widened:.2f} times as wide\nas those of as many independent answers "
+            "(clustered=False takes them for independent)"
+        )
 
     def advice(self) -> str:
         """What to tell a user whose inference did not settle."""

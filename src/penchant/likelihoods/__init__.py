@@ -12,6 +12,7 @@ from penchant.likelihoods.gaussian import Gaussian
 from penchant.likelihoods.lapse import Lapse
 from penchant.likelihoods.logit import Logit
 from penchant.likelihoods.probit import Probit
+from penchant.likelihoods.raters import Raters
 from penchant.likelihoods.ties import Ties
 
 
@@ -62,6 +63,7 @@ __all__ = [
     "Logit",
     "Outcomes",
     "Probit",
+    "Raters",
     "Ties",
     "Tilted",
     "get",

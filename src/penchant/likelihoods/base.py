@@ -32,12 +32,15 @@ class Outcomes(NamedTuple):
     tie: BoolArray | None = None  # None: no ties
     margin: FloatArray | None = None  # score of the winner minus score of the loser
     cliques: Cliques | None = None  # None: single pairs alone
+    rater: IntArray | None = None  # who gave the answer, where that makes a difference
 
     def part(self, rows: IntArray | slice) -> "Outcomes":
         """The outcomes of some of the edges of single pairs."""
-        tie, margin = self.tie, self.margin
+        tie, margin, rater = self.tie, self.margin, self.rater
         return Outcomes(
-            None if tie is None else tie[rows], None if margin is None else margin[rows]
+            None if tie is None else tie[rows],
+            None if margin is None else margin[rows],
+            rater=None if rater is None else rater[rows],
         )
 
     def part_of(self, rows: IntArray, n_edges: int) -> "Outcomes":
@@ -88,6 +91,8 @@ class Likelihood(ABC):
     """
 
     log_concave: ClassVar[bool]
+    by_rater: ClassVar[bool] = False
+    """Whether it matters who gave an answer."""
 
     @property
     def n_answers(self) -> int:

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from threading import Lock, RLock
 from typing import Any, ClassVar, NamedTuple, Self
@@ -31,11 +32,13 @@ from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError
 from penchant.gp import Edges, Normal
 from penchant.gp.effects import z_of
+from penchant.gp.raters import Answered
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.models.choice_odds import foreseen_choices
 from penchant.models.effects import Effects, Estimates, as_z
 from penchant.models.features import FeatureColumns
 from penchant.models.ranking import Ranking, Tally, ranking_of
+from penchant.models.rater_table import RaterTable, check_named, rater_table
 from penchant.models.storage import save
 from penchant.models.validation import (
     Constraints,
@@ -84,6 +87,12 @@ class Fitted:
     user_columns: FeatureColumns
     n_learned: int
     told: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def pooled(self) -> Comparisons:
+        """The comparisons without who made them."""
+        data: Comparisons = self.learned.data
+        return data if data.user is None else data.pooled()
 
 
 class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
@@ -149,8 +158,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     @property
     def comparisons_(self) -> Comparisons:
         """The data that were fitted, and told since."""
-        data: Comparisons = self._fitted().learned.data
-        return data
+        return self._seen(self._fitted())
 
     @property
     def likelihood_(self) -> Likelihood:
@@ -167,6 +175,18 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     def report_(self) -> Any:
         """How it went: sweeps, tolerance, damping, jitter; or chains and their agreement."""
         return self._fitted().learned.report
+
+    @property
+    def raters_(self) -> RaterTable:
+        """How reliable everybody who answered is: judged by what the other answers foresee.
+
+        A model of everybody together takes taste of one's own for unreliability; one that tells
+        users apart does not.
+        """
+        fitted = self._fitted()
+        check_named(fitted.learned.data, "raters_")
+        likelihood = fitted.learned.hyper.likelihood
+        return rater_table(self._answered(fitted), likelihood, fitted.learned.data)
 
     @property
     def n_features_in_(self) -> int:
@@ -193,7 +213,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         fitted = self._fitted()
         if user is None:
             return self._believed(fitted, None)
-        if not fitted.learned.data.users:
+        if not self._seen(fitted).users:
             raise DataError(
                 f"{type(self).__name__} takes everybody together, and was asked about the user "
                 f"{user!r}: leave the user out, or use MultiUserGP or CommunityGP"
@@ -321,7 +341,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         random_state : None to follow the estimator's, with other draws after every tell.
         """
         fitted, belief = self._fitted(), self.belief(user)
-        data = fitted.learned.data
+        data = self._seen(fitted)
         rng = rng_for(self.random_state if random_state is None else random_state, data)
         rules = without_last(rules, data, np.reshape(fitted.told, (-1, 2)).astype(np.intp))
         check_argument(f"{type(self).__name__}.ask", "k_items", k_items, whole(2))
@@ -348,7 +368,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             grown by this share since they were last learned; None: never.
         """
         with self._alone() as fitted:
-            answers = self._taken(as_answers(fitted.learned.data, more, user))
+            answers = self._given(fitted, more, user)
             tie = answers.tie if answers.tie.any() else None
             outcomes = Outcomes(tie, answers.margin)
             is_pairs = answers.rankings is None
@@ -370,7 +390,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             gave them, where `answers` does not say and the model tells users apart.
         """
         with self._alone() as fitted:
-            taken = self._taken(as_answers(fitted.learned.data, answers, user))
+            taken = self._given_before(fitted, answers, user)
             data = fitted.learned.data.without(taken)
             if not len(data):
                 raise DataError("nothing would be left to learn from: fit a new model instead")
@@ -448,6 +468,27 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+    def _answered(self, fitted: Fitted) -> Answered:
+        """Every answer with its giver, and what the other answers say of it."""
+        raise DataError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
+
+    def _seen(self, fitted: Fitted) -> Comparisons:
+        """The comparisons as the model takes them."""
+        data: Comparisons = fitted.learned.data
+        return data
+
+    def _given(
+        self, fitted: Fitted, more: Comparisons | Iterable[tuple[Any, Any]], user: Any
+    ) -> Comparisons:
+        """More answers, as they join those so far."""
+        return self._taken(as_answers(fitted.learned.data, more, user))
+
+    def _given_before(
+        self, fitted: Fitted, answers: Comparisons | Iterable[tuple[Any, Any]], user: Any
+    ) -> Comparisons:
+        """Answers to take back, as they stand among those so far."""
+        return self._taken(as_answers(fitted.learned.data, answers, user))
 
     def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
         """(k,) positions of users; None for people at large."""

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from penchant.gp import (
     maximize,
     solve,
 )
+from penchant.gp.raters import Answered, foreseen, learn_raters, of_usual_strength
 from penchant.gp.users.absorb import absorb
 from penchant.gp.users.fold_in import check_newcomers, with_newcomers
 from penchant.gp.users.posterior import UserPosteriors
@@ -29,7 +31,7 @@ from penchant.gp.users.problem import UserSolution
 from penchant.gp.users.sparse import restrict, select
 from penchant.gp.users.votes import Kept, Votes
 from penchant.kernels import Inputs, Kernel
-from penchant.likelihoods import Likelihood, get
+from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import sharing_kernel, taste_kernel
 from penchant.models.effects import Estimates
@@ -88,6 +90,10 @@ class MultiUserGP(UtilityModel):
         kernel="free", slower; None keeps everything as given.
     sparse : (n_users, n_items) or None
         Sparse-EP: predict from so many most informative users and items alone.
+    raters : {"lapse", "noise", None}
+        Whether people differ in how reliably they answer: by the share of answers that they give
+        at random, or by how sharply they tell items apart. Each is held against what their own
+        other answers foresee, so that taste of their own is no unreliability.
     n_restarts : int
         Further random starts of the evidence climb.
     progress : bool
@@ -130,6 +136,7 @@ class MultiUserGP(UtilityModel):
             "(n_users, n_items) to keep, at least one each, such as (4, 8)",
             lambda value: isinstance(value, tuple | list) and len(value) == 2 and min(value) >= 1,
         ),
+        "raters": NONE | one_of(("lapse", "noise")),
         "n_restarts": whole(0),
         "progress": YES_OR_NO,
         "random_state": SEED,
@@ -145,6 +152,7 @@ class MultiUserGP(UtilityModel):
         inference: str = "ep",
         optimize: str | None = "evidence",
         sparse: tuple[int, int] | None = None,
+        raters: str | None = None,
         n_restarts: int = 0,
         progress: bool = True,
         random_state: RandomState = None,
@@ -156,6 +164,7 @@ class MultiUserGP(UtilityModel):
         self.inference = inference
         self.optimize = optimize
         self.sparse = sparse
+        self.raters = raters
         self.n_restarts = n_restarts
         self.progress = progress
         self.random_state = random_state
@@ -179,7 +188,7 @@ class MultiUserGP(UtilityModel):
         """
         self._check()
         data = as_comparisons(data)
-        votes = Votes.as_shown(data)
+        votes = Votes.as_shown(data, by_rater=self.raters is not None)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
         user_columns, users = FeatureColumns.of(
             user_features, data.n_users, "users", self.user_kernel is None, user_relations
@@ -189,6 +198,8 @@ class MultiUserGP(UtilityModel):
 
     def _learned(self, problem: UserProblem, data: Comparisons) -> Learned[UserProblem]:
         likelihood = get(self.likelihood)
+        if self.raters is not None:
+            likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         likelihood.check(problem.edges.outcomes)
         items = replace(problem.items, X=None) if self.kernel == "free" else problem.items
         start = UserHyper(
@@ -199,7 +210,11 @@ class MultiUserGP(UtilityModel):
         )
         n_shared = 1 if problem.users.X is None else 1 + problem.users.X.shape[1]
         with threads_for(len(items) * n_shared):
-            return self._settled(data, problem, self._solve(problem, start))
+            solution = self._solve(problem, start)
+            if self.raters is not None:
+                learn = None if self.optimize is None else partial(self._solve, problem)
+                solution = learn_raters(problem, solution, True, learn)
+            return self._settled(data, problem, solution)
 
     def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
         if self.optimize is None:
@@ -395,8 +410,8 @@ class MultiUserGP(UtilityModel):
         data = learned.data.extend(answers)
         problem = self._problem(fitted, data)
         # beside choices, rows are not one user after the other: everything is settled
-        is_pairs = data.rankings is None
-        if is_pairs and learned.is_absorbed(answers.n_comparisons, polish):
+        plain = self.raters is None and data.rankings is None
+        if plain and learned.is_absorbed(answers.n_comparisons, polish):
             absorbed = absorb(learned, data, problem)
             if absorbed is not None:
                 return absorbed
@@ -427,5 +442,19 @@ class MultiUserGP(UtilityModel):
             )
         if n_new:
             users = posterior.with_users(Inputs(index=np.arange(n_new))).users
-        votes = Votes.as_shown(data, learned.problem.edges.shown)
+        by_rater = learned.hyper.likelihood.by_rater
+        votes = Votes.as_shown(data, learned.problem.edges.shown, by_rater)
         return UserProblem.of(posterior.items, users, votes, learned.problem.settings)
+
+    def _answered(self, fitted: Fitted) -> Answered:
+        learned: Learned[UserProblem] = fitted.learned
+        problem = self._problem(fitted, learned.data)
+        votes, sites = problem.edges, learned.sites
+        if sites is not None and len(sites.tau) != len(votes):  # some were only folded in
+            sites = None
+        seen = foreseen(problem, learned.hyper, sites, personal=True)
+        cliques = votes.outcomes.cliques
+        votes = votes.part(np.arange(len(votes) - (0 if cliques is None else cliques.n_edges)))
+        seen = Normal(seen.mean[: len(votes)], seen.var[: len(votes)])
+        seen = of_usual_strength(votes.user, seen, votes.count)
+        return Answered(votes.user, *seen, votes.outcomes, votes.count, len(problem.users))

@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from penchant.data import Comparisons, as_comparisons
-from penchant.errors import ConvergenceWarning
+from penchant.errors import ConvergenceWarning, DataError
 from penchant.gp import (
     RULES,
     Edges,
@@ -17,27 +18,39 @@ from penchant.gp import (
     Learned,
     Normal,
     Posterior,
+    Report,
     Settings,
     expectation_maximize,
     maximize,
     solve,
 )
+from penchant.gp.effects import Shown
 from penchant.gp.items.absorb import absorb
-from penchant.gp.items.problem import ItemSolution
+from penchant.gp.items.people import People, edges_of
+from penchant.gp.paths.meetings import Calendar, check_time, effect_names
+from penchant.gp.paths.posterior import PathPosterior
+from penchant.gp.paths.problem import PathProblem, PathSolution
+from penchant.gp.raters import Answered, foreseen, learn_raters
 from penchant.kernels import Inputs, Kernel, as_relations
-from penchant.likelihoods import Likelihood, get
+from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import arbitrated_kernel
 from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items, stacked
 from penchant.models.item_effects import with_item_effects
+from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool
+from penchant.models.ranking import Ranking
+from penchant.models.rater_table import check_named
 from penchant.models.sources import SourceShare, SourcesReport, shares
 from penchant.models.tie_meaning import with_ties_understood
+from penchant.models.time import as_days, faded, path_problem, path_start
 from penchant.models.validation import (
     KERNEL,
     LIKELIHOOD,
     NONE,
+    POSITIVE,
     SEED,
+    YES_OR_NO,
     Constraints,
     one_of,
     size_of_relations,
@@ -53,7 +66,9 @@ class PreferenceGP(UtilityModel):
 
     One Gaussian process prior over the items' utilities: a kernel on their features plus one
     graph kernel per relation between them, each with its own weight (paper 000, Eqs. 1–5).
-    Comparisons by different people are pooled; for taste by person see `MultiUserGP`.
+    Comparisons by different people are pooled, for a ranking of people at large. Where five or
+    more are named, intervals take into account that answers of one person go together (`report_`
+    says by how much that widens them); for taste by person see `MultiUserGP`.
 
     `tell(polish=False)` absorbs answers in O(rank²) each and leaves the other sites where they
     are; by default that is what happens beyond 500 items, until 2 % of the comparisons are not
@@ -81,6 +96,25 @@ class PreferenceGP(UtilityModel):
         under "evidence" with "ep" or "exact" only.
     max_rank : int or None
         Bound on the rank of the prior's factor: memory O(n·rank), time O(n·rank²) a sweep.
+    clustered : bool
+        Whether intervals allow for answers of one person going together, where people are named:
+        the curvature is held against how people's scores vary (a sandwich covariance). Means stay
+        the same, and intervals never get narrower. False takes all answers for independent.
+    raters : {"lapse", "noise", None}
+        Whether people differ in how reliably they answer, where they are named: by the share of
+        answers that they give at random, or by how sharply they tell items apart. Who disagrees
+        with everybody counts as unreliable here; `MultiUserGP` tells that from taste.
+    drift : {"ou", None}
+        Whether utilities change with time, where comparisons have one: each item's is a constant
+        (of covariance `kernel`) plus an Ornstein–Uhlenbeck path, whose variance and timescale are
+        learned. Predictions are as of the last comparison, or `at=` any date. What was shown first
+        and covariates are coefficients (`effects_`). Time and memory grow linearly with
+        periods, with the cube and the square of items. Intervals take answers for independent.
+    period : float or None
+        With drift, the length of a period in days; None: up to 300 periods.
+    half_life : float or None
+        The simple alternative to drift: an answer counts half for every so many days before the
+        last one. Rankings follow the times, but intervals and forecasts know nothing of change.
     n_restarts : int
         Further random starts of the evidence climb.
     random_state : None, int or Generator
@@ -114,6 +148,11 @@ class PreferenceGP(UtilityModel):
         "inference": one_of(RULES),
         "optimize": NONE | one_of(("evidence", "em")),
         "max_rank": NONE | whole(1),
+        "clustered": YES_OR_NO,
+        "raters": NONE | one_of(("lapse", "noise")),
+        "drift": NONE | one_of(("ou",)),
+        "period": NONE | POSITIVE,
+        "half_life": NONE | POSITIVE,
         "n_restarts": whole(0),
         "random_state": SEED,
     }
@@ -126,6 +165,11 @@ class PreferenceGP(UtilityModel):
         inference: str = "ep",
         optimize: str | None = "evidence",
         max_rank: int | None = None,
+        clustered: bool = True,
+        raters: str | None = None,
+        drift: str | None = None,
+        period: float | None = None,
+        half_life: float | None = None,
         n_restarts: int = 0,
         random_state: RandomState = None,
     ) -> None:
@@ -134,6 +178,11 @@ class PreferenceGP(UtilityModel):
         self.inference = inference
         self.optimize = optimize
         self.max_rank = max_rank
+        self.clustered = clustered
+        self.raters = raters
+        self.drift = drift
+        self.period = period
+        self.half_life = half_life
         self.n_restarts = n_restarts
         self.random_state = random_state
 
@@ -148,26 +197,52 @@ class PreferenceGP(UtilityModel):
         self._check()
         data = as_comparisons(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
-        data = data.pooled() if data.user is not None else data
         return self._keep(self._learned(items, data), columns, FeatureColumns(0, None))
 
-    def _learned(self, items: Inputs, data: Comparisons) -> Learned[ItemProblem]:
-        problem = ItemProblem(items, Edges.of(data), Settings(self.inference), self.max_rank)
+    def _learned(self, items: Inputs, data: Comparisons) -> Learned[Any]:
+        if self.drift is not None:
+            return self._drifting(items, data)
         likelihood = get(self.likelihood)
+        if self.raters is not None:
+            check_named(data, f"raters={self.raters!r}")
+            likelihood = Raters.alike(likelihood, self.raters, data.n_users)
+        edges = self._edges(data, likelihood)
+        problem = ItemProblem(items, edges, Settings(self.inference), self.max_rank)
+        problem = replace(problem, people=self._people(data, edges))
         likelihood.check(problem.edges.outcomes)
         start = ItemHyper(self.kernel or arbitrated_kernel(items, self.max_rank), likelihood)
         with threads_for(len(problem.edges.items)):
             solution = self._solve(problem, start)
-            if self.likelihood == "ties" and self.optimize == "evidence":
+            is_plain = self.raters is None and self.optimize == "evidence"
+            if self.likelihood == "ties" and is_plain:
                 start, solution = with_ties_understood(problem, start, solution, self._solve)
             if self.kernel is None and self.optimize == "evidence":
                 solution = with_item_effects(problem, start, solution)
+            if self.raters is not None:
+                learn = None if self.optimize is None else partial(self._solve, problem)
+                solution = learn_raters(problem, solution, False, learn)
             learned = Learned.of(data, problem, solution)
+        return self._warned(learned)
+
+    def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
+        others = ("raters", "half_life", "max_rank")
+        if given := [name for name in others if getattr(self, name) is not None]:
+            raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
+        calendar = Calendar.of(check_time(data), self.period)
+        problem = path_problem(items, data, Settings(self.inference), calendar)
+        likelihood = get(self.likelihood)
+        likelihood.check(problem.edges.outcomes)
+        start = path_start(self.kernel or arbitrated_kernel(items, None), data, likelihood)
+        with threads_for(len(items)):
+            solution: PathSolution = self._solve(problem, start)
+            return self._warned(Learned.of(data, problem, solution))
+
+    def _warned(self, learned: Learned[Any]) -> Learned[Any]:
         if not learned.report.converged:
-            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=4)
+            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=5)
         return learned
 
-    def _solve(self, problem: ItemProblem, start: ItemHyper) -> ItemSolution:
+    def _solve(self, problem: Any, start: Any) -> Any:
         if self.optimize is None:
             return solve(problem, start)
         if self.optimize == "em":
@@ -202,6 +277,15 @@ class PreferenceGP(UtilityModel):
         """log p(answers | hyperparameters)."""
         return float(self._fitted().learned.log_evidence)
 
+    @property
+    def report_(self) -> Report:
+        """How inference went, and by how much answers that go together widen intervals."""
+        learned: Learned[ItemProblem] = self._fitted().learned
+        if learned.posterior.widening is None or learned.data.user is None:
+            return learned.report
+        n_people, widened = len(np.unique(learned.data.user)), learned.posterior.widened
+        return replace(learned.report, n_people=n_people, widened=widened)
+
     def predict(
         self,
         X: Any = None,
@@ -209,6 +293,7 @@ class PreferenceGP(UtilityModel):
         users: Any = None,
         return_std: bool = False,
         relations: Mapping[str, Any] | None = None,
+        at: Any = None,
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Mean utilities (n,), and their standard deviations if asked.
 
@@ -217,9 +302,10 @@ class PreferenceGP(UtilityModel):
         users : one row for each, all the same: everybody is taken together.
         relations : for new items in a relational model, the graphs over the training items
             followed by the new ones.
+        at : a date, where utilities drift; None: that of the last comparison.
         """
         if relations is None:
-            return super().predict(X, users=users, return_std=return_std)
+            return UtilityModel.predict(self._as_of(at), X, users=users, return_std=return_std)
         posterior = self._posterior_of_new_nodes(self._fitted(), X, relations)
         return (posterior.mean, np.sqrt(posterior.var)) if return_std else posterior.mean
 
@@ -274,6 +360,9 @@ class PreferenceGP(UtilityModel):
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
         posterior: Posterior = fitted.learned.posterior
+        if isinstance(posterior, PathPosterior):
+            names = effect_names(fitted.learned.data)
+            return Estimates(names, *posterior.shown_effects) if names else None
         found = posterior.effects
         if found is None:
             return None
@@ -285,17 +374,107 @@ class PreferenceGP(UtilityModel):
         learned: Learned[ItemProblem] = fitted.learned
         data = learned.data.extend(answers)
         # a choice is not one change of one difference: it is always settled
-        is_pairs = answers.rankings is None
-        if is_pairs and learned.is_absorbed(answers.n_comparisons, polish):
+        plain = self.raters is None and self.drift is None and self.half_life is None
+        plain = plain and answers.rankings is None
+        if plain and learned.is_absorbed(answers.n_comparisons, polish):
             absorbed = absorb(learned, answers, data)
             if absorbed is not None:
                 return absorbed
         return self._without(fitted, data)
 
-    def _without(self, fitted: Fitted, data: Comparisons) -> Learned[ItemProblem]:
+    def _without(self, fitted: Fitted, data: Comparisons) -> Learned[Any]:
+        learned: Learned[Any] = fitted.learned
+        if isinstance(learned.problem, PathProblem):
+            known = learned.problem
+            return learned.settle(
+                data, path_problem(known.universe, data, known.settings, known.calendar)
+            )
+        edges = self._edges(data, learned.hyper.likelihood, learned.problem.edges.shown)
+        problem = replace(learned.problem, edges=edges, people=self._people(data, edges))
+        return learned.settle(data, problem)
+
+    def _people(self, data: Comparisons, edges: Edges) -> People | None:
+        return People.of(data, edges) if self.clustered and self.half_life is None else None
+
+    def _edges(
+        self, data: Comparisons, likelihood: Likelihood, known: Shown | None = None
+    ) -> Edges:
+        if self.half_life is None:
+            return Edges.of(data, known, likelihood.by_rater)
+        pairs = data.as_pairs()
+        return faded(Edges.of(pairs, known, likelihood.by_rater), pairs, self.half_life)
+
+    def _as_of(self, at: Any) -> Self:
+        """The model as it sees utilities at another time."""
+        learned: Learned[Any] = self._fitted().learned
+        if at is None:
+            return self
+        if not isinstance(learned.posterior, PathPosterior):
+            raise DataError(f"at={at!r} needs utilities that drift: fit with drift='ou'")
+        (then,) = learned.posterior.when(np.array([as_days(at)]))
+        return self._with(replace(learned, posterior=then))
+
+    def paths(self, times: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean utilities (k, n_items) and their standard deviations at k times, drift given.
+
+        They are relative to the average item at each time, as in `rank`.
+        """
+        self._as_of(0.0)
+        days = np.array([as_days(at) for at in times])
+        each = self._fitted().learned.posterior.when(days)
+        mean = np.array([then.mean - then.mean.mean() for then in each])
+        return mean, np.sqrt([then.contrast_var for then in each])
+
+    def rank(
+        self, user: Any = None, level: float = 0.95, n_samples: int = 4000, at: Any = None
+    ) -> Ranking:
+        """Items from best to worst with intervals, P(best) and rank intervals.
+
+        user : whose; None for people at large. level : of the intervals.
+        n_samples : joint draws behind P(best) and the rank intervals.
+        at : a date, where utilities drift; None: that of the last comparison.
+        """
+        return UtilityModel.rank(self._as_of(at), user, level, n_samples)
+
+    def predict_proba(
+        self,
+        pairs: Any,
+        users: Any = None,
+        X: Any = None,
+        *,
+        ties: bool = False,
+        first: Any = None,
+        covariates: Mapping[str, Any] | None = None,
+        at: Any = None,
+    ) -> FloatArray:
+        """P(first preferred to second), (k,), given that one of them is.
+
+        pairs : (k, 2) item names or indices; with X given, rows of X. users : ignored, everybody
+            is taken together. ties : return (k, 3) instead: win, tie and loss of the first.
+        first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
+            at equal sides. covariates : first minus second, by name; None: equal.
+        at : a date, where utilities drift; None: that of the last comparison.
+        """
+        how: dict[str, Any] = {"ties": ties, "first": first, "covariates": covariates}
+        return UtilityModel.predict_proba(self._as_of(at), pairs, users, X, **how)
+
+    def _seen(self, fitted: Fitted) -> Comparisons:
+        return fitted.pooled
+
+    def _given(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
+        return answers_to_pool(fitted.learned.data, more, user)
+
+    def _given_before(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
+        return answers_in_pool(fitted.learned.data, answers, user, self.raters is None)
+
+    def _answered(self, fitted: Fitted) -> Answered:
         learned: Learned[ItemProblem] = fitted.learned
-        edges = Edges.of(data, learned.problem.edges.shown)
-        return learned.settle(data, replace(learned.problem, edges=edges))
+        data, edges = learned.data.single_pairs(), learned.problem.edges
+        edge = edges_of(data, np.arange(len(data)), edges)
+        seen = foreseen(learned.problem, learned.hyper, learned.sites, personal=False)
+        givers, times = np.asarray(data.user), data.count.astype(float)
+        outcomes = edges.outcomes.part(edge)
+        return Answered(givers, seen.mean[edge], seen.var[edge], outcomes, times, data.n_users)
 
     def _relearned(self, fitted: Fitted) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned

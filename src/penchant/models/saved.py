@@ -24,6 +24,8 @@ from penchant.gp import (
     UserProblem,
 )
 from penchant.gp.effects import Shown
+from penchant.gp.paths.posterior import PathPosterior
+from penchant.gp.paths.problem import PathHyper, PathProblem
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Kernel
@@ -67,14 +69,18 @@ class SavedLearned:
     def restored(self) -> Learned[Any]:
         """What it was."""
         known, sites, settings = self.posterior, self.sites, Settings(self.rule)
-        problem: ItemProblem | UserProblem
-        hyper: ItemHyper | UserHyper
-        if isinstance(known, Posterior):
-            edges = Edges.of(self.data, Shown.known(known.effects))
+        problem: ItemProblem | UserProblem | PathProblem
+        hyper: ItemHyper | UserHyper | PathHyper
+        if isinstance(known, PathPosterior):
+            problem = PathProblem(known.universe, known.meetings, known.calendar, settings)
+            drift = (known.variance, known.timescale)
+            hyper = PathHyper(known.constants, *drift, known.likelihood)
+        elif isinstance(known, Posterior):
+            edges = Edges.of(self.data, Shown.known(known.effects), known.likelihood.by_rater)
             problem = ItemProblem(known.universe, edges, settings, self.max_rank)
             hyper = ItemHyper(known.kernel, known.likelihood)
         else:
-            votes = Votes.as_shown(self.data, Shown.known(known.effects))
+            votes = Votes.as_shown(self.data, Shown.known(known.effects), known.likelihood.by_rater)
             problem = UserProblem.of(known.items, known.users, votes, settings)
             hyper = UserHyper(known.kernel, known.user_kernel, known.sharing, known.likelihood)
             if sites is None and len(known.sites.user) == len(votes):

@@ -15,6 +15,7 @@ from penchant.data import Comparisons
 from penchant.data.rankings import Rankings
 from penchant.data.table import Table
 from penchant.gp import Basis, EffectPosterior, Learned, Posterior, Report, Sites
+from penchant.gp.paths.meetings import Calendar, Meetings
 from penchant.gp.rules import RULES
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Kept, VoteSites
@@ -54,7 +55,8 @@ def check_estimator(model: Any, state: Mapping[str, Any]) -> None:
         fields.need("state_", isinstance(learned, Learned | Found), "must be a fitted model")
         known = type(learned if isinstance(learned, Found) else learned.posterior)
         wanted = {"PreferenceGP": Posterior, "MultiUserGP": UserPosteriors, "CommunityGP": Found}
-        fields.need("state_", known is wanted.get(type(model).__name__), "belongs to another model")
+        mine = issubclass(known, wanted.get(type(model).__name__, ()))
+        fields.need("state_", mine, "belongs to another model")
 
 
 @check("comparisons")
@@ -190,6 +192,9 @@ def _report(fields: Fields) -> None:
     fields.made("converged", bool)
     fields.made("space", str)
     fields.made("optimizer", str)
+    if fields.has("n_people"):
+        fields.whole("n_people")
+        fields.number("widened", low=1.0)
 
 
 @check("basis")
@@ -211,7 +216,47 @@ def _posterior(fields: Fields) -> None:
     r = _pivots_among(fields, "basis", basis, n)
     fields.array("coefficients", (r,), "f")
     fields.lower("lower", r)
+    if fields.has("widening"):
+        fields.array("widening", (r, None), "f")
     _check_effects(fields, r)
+
+
+@check("posterior of paths")
+def _path_posterior(fields: Fields) -> None:
+    _posterior(fields)
+    n = len(fields.made("universe", Inputs))
+    fields.made("constants", Kernel)
+    for name in ("variance", "timescale"):
+        fields.need(name, fields.number(name) > 0.0, "must be positive")
+    fields.made("calendar", Calendar)
+    meetings = fields.made("meetings", Meetings)
+    m, q = meetings.covariates.shape
+    inside = not m or max(int(meetings.winner.max()), int(meetings.loser.max())) < n
+    fields.need("meetings", inside, f"must be between the {n} items that there are")
+    fits = len(fields.made("sites", Sites).tau) == m
+    fields.need("sites", fits, f"must be one for each of {m} comparisons")
+    fields.array("effect_mean", (q,), "f")
+    fields.array("effect_var", (q,), "f")
+
+
+@check("calendar")
+def _calendar(fields: Fields) -> None:
+    fields.number("origin")
+    fields.need("length", fields.number("length") > 0.0, "must be positive")
+
+
+@check("meetings")
+def _meetings(fields: Fields) -> None:
+    winner = fields.index("winner", None)
+    m = len(winner)
+    loser = fields.index("loser", None, m)
+    fields.need("loser", not (winner == loser).any(), "must not be the winner")
+    fields.array("period", (m,), "iu")
+    fields.array("covariates", (m, None), "f")
+    fields.need("count", bool((fields.array("count", (m,), "f") > 0).all()), "must be positive")
+    for name, kinds in (("tie", "b"), ("margin", "f")):
+        if fields.has(name):
+            fields.array(name, (m,), kinds)
 
 
 def _check_effects(fields: Fields, r: int) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penchant.plots.communities import plot_membership_map as plot_membership_map
     from penchant.plots.evidence import plot_evidence as plot_evidence
     from penchant.plots.learning import plot_learning as plot_learning
+    from penchant.plots.paths import plot_paths as plot_paths
     from penchant.plots.ranking import plot_ranking as plot_ranking
     from penchant.plots.regret import plot_regret as plot_regret
     from penchant.plots.users import plot_user as plot_user
@@ -29,6 +30,7 @@ _MODULE = {
     "plot_evidence": "evidence",
     "plot_learning": "learning",
     "plot_membership_map": "communities",
+    "plot_paths": "paths",
     "plot_ranking": "ranking",
     "plot_regret": "regret",
     "plot_user": "users",

@@ -38,12 +38,16 @@ class Edges:
     shown: Shown | None = None
 
     @classmethod
-    def of(cls, data: Comparisons, like: Shown | None = None) -> "Edges":
-        """Edges of all users' comparisons taken together; like: effects that are known already."""
+    def of(cls, data: Comparisons, like: Shown | None = None, by_rater: bool = False) -> "Edges":
+        """Edges of all users' comparisons taken together.
+
+        like: effects that are known already; by_rater: each user's edges are their own.
+        """
         made = told(data) or like is not None
-        pooled = data.bare(keep=("first", "covariates") if made else ()).pooled()
+        pooled = data.bare(keep=("first", "covariates") if made else ())
+        pooled = pooled if by_rater else pooled.pooled()
         pairs = pooled.single_pairs()
-        outcomes = Outcomes(pairs.tie if pairs.tie.any() else None, pairs.margin)
+        outcomes = Outcomes(pairs.tie if pairs.tie.any() else None, pairs.margin, rater=pairs.user)
         winner, loser, count = pairs.winner, pairs.loser, pairs.count.astype(float)
         shown = Shown.of(pairs, like) if made else None
         if pooled.rankings is not None:

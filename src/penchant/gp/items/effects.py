@@ -23,6 +23,7 @@ def marginals(
 def as_weights(posterior: Posterior) -> Weights:
     """Effects, where there are any, and weights of the utilities as one Gaussian."""
     half, effects = vars(posterior).get("half"), posterior.effects
+    half = half if posterior.widening is None else None
     if effects is None:
         return Weights(posterior.coefficients, posterior.lower, half)
     q, r = len(effects.names), len(posterior.lower)

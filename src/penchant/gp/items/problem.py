@@ -9,6 +9,7 @@ from penchant.data.graph import Differences
 from penchant.gp.effects import EffectsState, WithEffects
 from penchant.gp.items.edges import Design, Edges, RunPoints
 from penchant.gp.items.effects import marginals
+from penchant.gp.items.people import People
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
 from penchant.gp.loop import Settings
@@ -72,7 +73,8 @@ ItemSolution = Solution[ItemHyper, Any]
 class ItemProblem:
     """Comparisons between the items of a universe, users not told apart.
 
-    max_rank: bound on the rank of the prior's factor, for very many items.
+    max_rank: bound on the rank of the prior's factor, for very many items. people: who gave which
+    answers, where that widens what is known.
     """
 
     universe: Inputs
@@ -80,6 +82,7 @@ class ItemProblem:
     settings: Settings
     max_rank: int | None = None
     factor_tolerance: float = FACTOR_TOLERANCE
+    people: People | None = None
     schedule: ClassVar[Schedule] = EM
 
     @property
@@ -106,7 +109,7 @@ class ItemProblem:
             coefficients, lower, effects = marginals(prior, state)
         else:
             coefficients, lower, effects = state.coefficients, state.lower, None
-        return Posterior(
+        posterior = Posterior(
             kernel=hyper.kernel,
             likelihood=hyper.likelihood,
             universe=self.universe,
@@ -116,6 +119,10 @@ class ItemProblem:
             lower=lower,
             effects=effects,
         )
+        if self.people is None:
+            return posterior
+        pull = inference.sites.nu - inference.sites.tau * state.mean
+        return replace(posterior, widening=self.people.widening(posterior, self.edges, pull))
 
     def expect(self, posterior: Posterior, rows: IntArray) -> tuple[IntArray, Normal]:
         """All of these comparisons are between known items."""

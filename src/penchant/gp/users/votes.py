@@ -35,26 +35,32 @@ class Votes:
         return cls._of(data.bare())
 
     @classmethod
-    def as_shown(cls, data: Comparisons, like: Shown | None = None) -> "Votes":
-        """All comparisons of all users, and how they were made; like: effects known already."""
+    def as_shown(
+        cls, data: Comparisons, like: Shown | None = None, by_rater: bool = False
+    ) -> "Votes":
+        """All comparisons of all users, and how they were made.
+
+        like: effects known already; by_rater: answers depend on who gives them.
+        """
         if not told(data) and like is None:
-            return cls.of(data)
+            return cls._of(data.bare(), by_rater)
         data = data.bare(keep=("first", "covariates"))
-        votes, shown = cls._of(data), Shown.of(data.single_pairs(), like)
+        votes, shown = cls._of(data, by_rater), Shown.of(data.single_pairs(), like)
         if shown is not None:
             shown = shown.padded(len(votes) - shown.z.shape[1])
         return replace(votes, shown=shown)
 
     @classmethod
-    def _of(cls, data: Comparisons) -> "Votes":
+    def _of(cls, data: Comparisons, by_rater: bool = False) -> "Votes":
         if data.user is None:
             raise DataError(
                 "these comparisons do not say who made them: give a user for each, or use "
                 "PreferenceGP for everybody together"
             )
         pairs = data.single_pairs()
-        outcomes = Outcomes(pairs.tie if pairs.tie.any() else None, pairs.margin)
         who = data.user if pairs.user is None else pairs.user
+        tie, rater = pairs.tie if pairs.tie.any() else None, who if by_rater else None
+        outcomes = Outcomes(tie, pairs.margin, rater=rater)
         votes = cls(who, pairs.winner, pairs.loser, pairs.count.astype(float), outcomes)
         if data.rankings is None or data.rankings.user is None:
             return votes

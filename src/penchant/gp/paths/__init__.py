@@ -1,0 +1,1 @@
+"""Utilities that drift: one Ornstein–Uhlenbeck path an item, around a constant of its own."""

@@ -1,0 +1,105 @@
+"""What is known of drifting utilities: at the last comparison, and at any other time."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penchant.errors import DataError
+from penchant.gp.loop import Settings
+from penchant.gp.paths.meetings import Calendar
+from penchant.gp.posterior import Basis, Normal, Posterior
+from penchant.gp.sites import Sites
+from penchant.kernels import Independent, Inputs, Kernel
+from penchant.numerics.linalg import cholesky, gram, solve_lower
+from penchant.numerics.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from penchant.gp.paths.problem import PathProblem, PathSolution
+
+
+@dataclass(frozen=True, eq=False)
+class PathPosterior(Posterior):
+    """Utilities as of one period; `when` gives them as of any other.
+
+    constants: the kernel of what does not drift; variance, timescale: of what does. meetings,
+    sites: the comparisons, from which any period follows exactly. effect_mean, effect_var: (q,) of
+    the coefficients of their covariates.
+    """
+
+    constants: Kernel = Independent()  # noqa: RUF009  # frozen
+    variance: float = 1.0
+    timescale: float = 1.0
+    calendar: Calendar = Calendar(0.0, 1.0)  # noqa: RUF009  # frozen
+    meetings: Any = None
+    sites: Any = None
+    effect_mean: Any = None
+    effect_var: Any = None
+
+    @classmethod
+    def of(cls, problem: "PathProblem", solution: "PathSolution") -> "PathPosterior":
+        """As of the last period with a comparison."""
+        hyper, _, inference = solution
+        state, n = inference.state, len(problem.universe)
+        mean, cov = state.at(len(state.prior.days) - 1)
+        return cls(
+            **_as_weights(mean, cov),
+            likelihood=hyper.likelihood,
+            universe=problem.universe,
+            target=problem.universe,
+            constants=hyper.kernel,
+            variance=hyper.variance,
+            timescale=hyper.timescale,
+            calendar=problem.calendar,
+            meetings=problem.edges,
+            sites=inference.sites,
+            effect_mean=state.beside[n:].copy(),
+            effect_var=np.diagonal(state.border_cov)[n:].copy(),
+        )
+
+    @property
+    def shown_effects(self) -> Normal:
+        """(q,) coefficients of the covariates; the side shown first, where told, is the first."""
+        return Normal(self.effect_mean, self.effect_var)
+
+    def at(self, target: Inputs | None) -> "PathPosterior":
+        """The same; new items have no path that comparisons could have told of."""
+        if target is not None and target.index is None:
+            raise DataError("drifting utilities are known of the items that were compared only")
+        return self if target is None else replace(self, target=target)
+
+    def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
+        """Marginals of f[first] − f[second] + zᵀβ, each (k,), z: (q, k)."""
+        mean, var = super().difference(first, second)
+        if z is None or not len(z):
+            return Normal(mean, var)
+        return Normal(mean + self.effect_mean @ z, var + self.effect_var @ z**2)
+
+    def when(self, days: FloatArray) -> list["PathPosterior"]:
+        """As of each of these days: smoothed within the data, foreseen beyond them."""
+        periods = self.calendar.period(np.asarray(days, dtype=float))
+        state = self._state(periods)
+        known = np.union1d(self.meetings.period, periods)
+        return [replace(self, **_as_weights(*state.at(t))) for t in np.searchsorted(known, periods)]
+
+    def _state(self, periods: Any) -> Any:
+        from penchant.gp.paths.problem import PathHyper, PathProblem
+
+        problem = PathProblem(self.universe, self.meetings, self.calendar, Settings())
+        hyper = PathHyper(self.constants, self.variance, self.timescale, self.likelihood)
+        sites: Sites = self.sites
+        count = self.meetings.count
+        return problem.prior(hyper, periods).refresh(count * sites.tau, count * sites.nu)
+
+
+def _as_weights(mean: FloatArray, cov: FloatArray) -> dict[str, Any]:
+    """N(mean, cov) over n items as weights w with f = s w, as `Posterior` has them."""
+    n = len(mean)
+    scale = float(np.mean(np.diagonal(cov)))
+    half = solve_lower(cholesky(cov / scale).lower, np.eye(n))
+    return {
+        "kernel": Independent(scale),
+        "basis": Basis(np.arange(n), None, np.sqrt(scale) * np.eye(n)),
+        "coefficients": mean / np.sqrt(scale),
+        "lower": cholesky(gram(half)).lower,
+    }

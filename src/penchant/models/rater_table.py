@@ -1,0 +1,140 @@
+"""The table that `raters_` is: how reliable everybody who answered is."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from penchant.data import Comparisons
+from penchant.errors import DataError
+from penchant.gp.raters import Answered, judge
+from penchant.likelihoods import Likelihood, Raters
+
+LEVEL = 0.95
+
+
+class Rater(NamedTuple):
+    """One row: who, how many answers, and how reliable, with the interval that holds it."""
+
+    user: Any
+    answers: int
+    reliability: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class RaterTable(Sequence[Rater]):
+    """Raters from the least reliable to the most.
+
+    With kind "lapse" reliability is the share of answers that are not given at random; with
+    "noise" it is how sharply items are told apart, 1 being usual. Rows by position, columns by
+    name; prints as a table.
+
+    >>> print(RaterTable((Rater("ann", 30, 0.97, 0.9, 0.99),), "lapse"))
+    user  answers  reliability  95 % interval
+    ann        30         0.97  [0.90, 0.99]
+    """
+
+    rows: tuple[Rater, ...]
+    kind: str
+    level: float = LEVEL
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, key: int) -> Rater: ...
+    @overload
+    def __getitem__(self, key: slice) -> "RaterTable": ...
+    @overload
+    def __getitem__(self, key: str) -> np.ndarray[Any, Any]: ...
+    def __getitem__(self, key: int | slice | str) -> Any:
+        if isinstance(key, str):
+            return np.array([getattr(row, key) for row in self.rows])
+        if isinstance(key, slice):
+            return RaterTable(self.rows[key], self.kind, self.level)
+        return self.rows[key]
+
+    def __iter__(self) -> Iterator[Rater]:
+        return iter(self.rows)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Rows as plain dictionaries."""
+        return [row._asdict() for row in self.rows]
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame, one row a rater."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dicts(), columns=list(Rater._fields))
+
+    def _cells(self) -> list[list[str]]:
+        """Header and rows as text."""
+        header = ["user", "answers", "reliability", f"{100 * self.level:.3g} % interval"]
+        return [header] + [
+            [
+                str(row.user),
+                str(row.answers),
+                f"{row.reliability:.2f}",
+                f"[{row.low:.2f}, {row.high:.2f}]",
+            ]
+            for row in self.rows
+        ]
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._cells()
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def __str__(self) -> str:
+        cells = self._cells()
+        widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if i in (0, 3) else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in cells
+        )
+
+    __repr__ = __str__
+
+
+def rater_table(
+    answered: Answered, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
+) -> RaterTable:
+    """Judge everybody who answered."""
+    judged = judge(answered, likelihood)
+    low, high = judged.quantile(0.5 * (1.0 - level)), judged.quantile(0.5 * (1.0 + level))
+    reliability, kind = judged.mean, "noise"
+    if not isinstance(likelihood, Raters) or likelihood.kind == "lapse":
+        reliability, low, high, kind = 1.0 - reliability, 1.0 - high, 1.0 - low, "lapse"
+    answers = np.bincount(answered.rater, answered.times, answered.n_raters)
+    order = np.argsort(reliability, kind="stable")
+    rows = tuple(
+        Rater(
+            data.users[u],
+            round(float(answers[u])),
+            float(reliability[u]),
+            float(low[u]),
+            float(high[u]),
+        )
+        for u in order
+        if answers[u]
+    )
+    return RaterTable(rows, kind, level)
+
+
+def check_named(data: Comparisons, what: str) -> None:
+    """Raters must be told apart to be judged."""
+    if data.user is None:
+        raise DataError(
+            f"{what} needs to know who gave each answer, and these comparisons do not say: give "
+            "user=… for each, or leave it out"
+        )

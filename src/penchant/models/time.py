@@ -1,0 +1,63 @@
+"""Comparisons that have a time: utilities that drift, answers that fade, and what a date is."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from penchant.data import Comparisons
+from penchant.errors import DataError
+from penchant.gp import Edges, Settings
+from penchant.gp.items.people import edges_of
+from penchant.gp.paths.meetings import Calendar, Meetings, check_time
+from penchant.gp.paths.problem import PathHyper, PathProblem
+from penchant.kernels import Inputs, Kernel
+from penchant.likelihoods import Likelihood
+from penchant.numerics.types import FloatArray
+
+START_VARIANCE = 0.25
+"""Of a path, in units of an answer's noise, where learning starts; its timescale is half of the
+time that the comparisons span."""
+
+
+def path_problem(
+    items: Inputs, data: Comparisons, settings: Settings, calendar: Calendar
+) -> PathProblem:
+    """The comparisons in the periods of a calendar."""
+    return PathProblem(items, Meetings.of(data, calendar), calendar, settings)
+
+
+def path_start(kernel: Kernel, data: Comparisons, likelihood: Likelihood) -> PathHyper:
+    """Where the learning of drift starts."""
+    time = check_time(data)
+    span = float(time.max() - time.min()) or 1.0
+    return PathHyper(kernel, START_VARIANCE, 0.5 * span, likelihood)
+
+
+def faded(edges: Edges, data: Comparisons, half_life: float) -> Edges:
+    """Edges whose answers count half for every half-life before the last of all comparisons."""
+    time = check_time(data)
+    weight = data.count * np.exp2((time - time.max()) / half_life)
+    edge = edges_of(data, np.arange(len(data)), edges)
+    count: FloatArray = np.bincount(edge, weight, len(edges)).astype(np.float64)
+    return replace(edges, count=count)
+
+
+def as_days(at: Any) -> float:
+    """A date, a moment, a text such as "2024-05-31" or a number of days as days since 1970.
+
+    >>> as_days("1970-01-03"), as_days(2.5)
+    (2.0, 2.5)
+    """
+    if isinstance(at, int | float | np.number) and not isinstance(at, bool):
+        days = float(at)
+    else:
+        try:
+            days = float(np.datetime64(at, "s").astype(np.int64)) / 86400.0
+        except (TypeError, ValueError):
+            days = np.nan
+    if not np.isfinite(days):
+        raise DataError(
+            f"at={at!r}: it must be a date, a text such as '2024-05-31', or a number of days"
+        )
+    return days

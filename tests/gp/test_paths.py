@@ -1,0 +1,226 @@
+"""Drifting utilities: dense references, evidence, forecasts, and the estimator."""
+
+import datetime
+
+import numpy as np
+import pytest
+
+import penchant as pc
+from penchant.gp import Settings, gradient, solve
+from penchant.gp.paths.meetings import Calendar, Meetings
+from penchant.gp.paths.problem import PathHyper, PathProblem
+from penchant.kernels import RBF, Independent, Inputs
+from penchant.likelihoods import Probit, Ties
+
+N, DAYS = 4, np.array([0.0, 7.0, 14.0, 35.0, 42.0])
+
+
+def league(seed=0, m=60, tie_rate=0.0):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(N, size=m)
+    b = (a + rng.integers(1, N, size=m)) % N
+    return pc.Comparisons.from_pairs(
+        a,
+        b,
+        time=rng.choice(DAYS, m),
+        first=rng.choice([-1, 1], m),
+        covariates=rng.standard_normal((m, 1)),
+        tie=rng.random(m) < tie_rate if tie_rate else None,
+        items=range(N),
+    )
+
+
+def problem_of(data, **how):
+    calendar = Calendar.of(data.time, None)
+    X = np.arange(N)[:, None] / N
+    items = Inputs(X, index=np.arange(N))
+    return PathProblem(items, Meetings.of(data, calendar), calendar, Settings(**how))
+
+
+HYPER = PathHyper(RBF(0.7, 0.6) + Independent(0.4), 0.5, 10.0, Probit())
+
+
+def dense(problem, solution):
+    """Prior and posterior covariance of (paths + constants by period, coefficients), and A."""
+    prior, edges = solution.prior, problem.edges
+    T = len(prior.days)
+    drift = HYPER.variance * np.exp(-np.abs(prior.days[:, None] - prior.days) / HYPER.timescale)
+    K = np.kron(drift, np.eye(N)) + np.kron(np.ones((T, T)), prior.constants)
+    K = np.block([[K, np.zeros((T * N, 2))], [np.zeros((2, T * N)), np.eye(2)]])
+    A = np.zeros((len(edges), T * N + 2))
+    rows = np.arange(len(edges))
+    A[rows, prior.place * N + edges.winner] = 1.0
+    A[rows, prior.place * N + edges.loser] = -1.0
+    A[:, -2:] = edges.covariates
+    weight = edges.count * solution.inference.sites.tau
+    L = A.T @ (weight[:, None] * A)
+    return K, A, L, np.linalg.inv(np.linalg.inv(K) + L)
+
+
+def test_a_sweep_is_that_of_dense_algebra():
+    problem = problem_of(league())
+    solution = solve(problem, HYPER)
+    K, A, L, S = dense(problem, solution)
+    state, edges = solution.inference.state, problem.edges
+    shift = edges.count * solution.inference.sites.nu
+    mean = S @ A.T @ shift
+    np.testing.assert_allclose(state.mean, A @ mean, atol=1e-9)
+    np.testing.assert_allclose(state.var, np.einsum("ij,jk,ik->i", A, S, A), atol=1e-9)
+    assert state.log_det == pytest.approx(np.linalg.slogdet(np.eye(len(K)) + K @ L)[1])
+    assert state.quadratic == pytest.approx((A.T @ shift) @ mean)
+    y = np.random.default_rng(1).standard_normal(len(edges))
+    np.testing.assert_allclose(state.respond(y), A @ S @ A.T @ y, atol=1e-9)
+    posterior = problem.posterior(solution)
+    last = slice(4 * N, 5 * N)
+    np.testing.assert_allclose(posterior.mean, mean[last], atol=1e-7)
+    np.testing.assert_allclose(posterior.covariance(), S[last, last], atol=1e-7)
+    np.testing.assert_allclose(posterior.shown_effects.mean, mean[-2:], atol=1e-9)
+    np.testing.assert_allclose(posterior.shown_effects.var, np.diagonal(S)[-2:], atol=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["ep", "variational"])
+def test_the_gradient_is_that_of_the_evidence(rule):
+    problem = problem_of(league(tie_rate=0.2), rule=rule, tolerance=1e-11, max_sweeps=500)
+    hyper = HYPER._replace(likelihood=Ties(0.5))
+    slope = gradient(problem, solve(problem, hyper))
+    for k, step in enumerate(1e-4 * np.eye(len(hyper.theta))):
+        if rule == "variational" and k == len(hyper.theta) - 1:
+            continue  # its likelihood's parameters stay as given
+        above, below = (
+            solve(problem, hyper.at(hyper.theta + sign * step)).log_evidence for sign in (1, -1)
+        )
+        assert slope[k] == pytest.approx((above - below) / 2e-4, abs=1e-5)
+
+
+def test_any_time_follows_exactly():
+    """Between periods and beyond the last: kriging with the dense posterior."""
+    problem = problem_of(league())
+    solution = solve(problem, HYPER)
+    K, A, _, S = dense(problem, solution)
+    mean = S @ A.T @ (problem.edges.count * solution.inference.sites.nu)
+    for day in (21.0, 70.0):
+        drift = HYPER.variance * np.exp(-np.abs(day - solution.prior.days) / HYPER.timescale)
+        constant = solution.prior.constants
+        cross = np.kron(drift, np.eye(N)) + np.kron(np.ones(5), constant)
+        cross = np.hstack([cross, np.zeros((N, 2))])
+        own = HYPER.variance * np.eye(N) + constant
+        weights = np.linalg.solve(K, cross.T).T
+        (then,) = problem.posterior(solution).when([day])
+        np.testing.assert_allclose(then.mean, weights @ mean, atol=1e-7)
+        wanted = own - weights @ cross.T + weights @ S @ weights.T
+        np.testing.assert_allclose(then.covariance(), wanted, atol=1e-6)
+
+
+def drifting(seed, n_items=8, n_periods=40, per_period=12, sd=1.0, timescale=15.0):
+    rng = np.random.default_rng(seed)
+    keep = np.exp(-1.0 / timescale)
+    paths = np.empty((n_periods, n_items))
+    paths[0] = sd * rng.standard_normal(n_items)
+    for t in range(1, n_periods):
+        paths[t] = keep * paths[t - 1] + sd * np.sqrt(1 - keep**2) * rng.standard_normal(n_items)
+    t = np.repeat(np.arange(n_periods), per_period)
+    a = rng.integers(n_items, size=len(t))
+    b = (a + rng.integers(1, n_items, size=len(t))) % n_items
+    won = paths[t, a] - paths[t, b] + rng.standard_normal(len(t)) > 0
+    winner, loser = np.where(won, a, b), np.where(won, b, a)
+    return paths, pc.Comparisons.from_pairs(winner, loser, time=7.0 * t, items=range(n_items))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return pc.PreferenceGP(drift="ou", random_state=0).fit(None, drifting(0)[1])
+
+
+def test_drift_is_found_and_utilities_followed(model):
+    paths, data = drifting(0)
+    hyper = model.state_.learned.hyper
+    assert 0.2 < hyper.variance < 4.0
+    assert 20.0 < hyper.timescale < 600.0
+    truth = paths - paths.mean(axis=1, keepdims=True)
+    mean, std = model.paths(7.0 * np.arange(40))
+    assert np.mean(np.abs(mean - truth) < 1.96 * std) > 0.88
+    still = pc.PreferenceGP(random_state=0).fit(None, data).predict()
+    assert ((mean - truth) ** 2).mean() < 0.7 * ((still - still.mean() - truth) ** 2).mean()
+    assert model.log_evidence_ > pc.PreferenceGP().fit(None, data).log_evidence_ + 5.0
+
+
+def test_where_nothing_drifts_little_is_found():
+    rng = np.random.default_rng(3)
+    f, t = rng.standard_normal(6), np.repeat(np.arange(30), 20)
+    a = rng.integers(6, size=len(t))
+    b = (a + rng.integers(1, 6, size=len(t))) % 6
+    won = f[a] - f[b] + rng.standard_normal(len(t)) > 0
+    data = pc.Comparisons.from_pairs(
+        np.where(won, a, b), np.where(won, b, a), time=t, items=range(6)
+    )
+    gp = pc.PreferenceGP(drift="ou").fit(None, data)
+    mean, _ = gp.paths([0.0, 29.0])
+    assert np.abs(mean[0] - mean[1]).max() < 0.6
+    np.testing.assert_allclose(
+        gp.predict() - gp.predict().mean(), pc.PreferenceGP().fit(None, data).predict(), atol=0.3
+    )
+
+
+def test_dates_and_forecasts(model):
+    early, late = model.rank(at=0.0), model.rank()
+    assert [row.item for row in early] != [row.item for row in late]
+    assert [row.item for row in late] == [row.item for row in model.rank(at=7.0 * 39)]
+    _, now = model.predict(return_std=True)
+    _, later = model.predict(at=7.0 * 80, return_std=True)
+    assert (later > now).all()
+    p_now, p_later = (model.predict_proba([(0, 1)], at=day)[0] for day in (7.0 * 39, 1e5))
+    assert abs(p_later - 0.5) < abs(p_now - 0.5) or abs(p_now - 0.5) < 0.2
+    assert model.predict(at=datetime.date(1970, 1, 8)) == pytest.approx(
+        model.predict(at="1970-01-08")
+    )
+    with pytest.raises(pc.DataError, match="it must be a date"):
+        model.rank(at="yesterday-ish")
+    with pytest.raises(pc.DataError, match="drift='ou'"):
+        pc.PreferenceGP(optimize=None).fit(None, drifting(0)[1]).rank(at=0.0)
+
+
+def test_telling_withdrawing_and_files_keep_the_paths(tmp_path):
+    data = drifting(1, n_periods=12)[1]
+    how = {"kernel": Independent(0.5), "optimize": None, "drift": "ou", "period": 7.0}
+    train, more = data.split(0.3, random_state=0)
+    whole = pc.PreferenceGP(**how).fit(None, data)
+    told = pc.PreferenceGP(**how).fit(None, train)
+    told.tell(more, polish=False)
+    np.testing.assert_allclose(told.predict(at=35.0), whole.predict(at=35.0), atol=2e-2)
+    back = pc.PreferenceGP(**how).fit(None, data).withdraw(more)
+    assert back.comparisons_.n_comparisons == train.n_comparisons
+    whole.save(tmp_path / "model")
+    again = pc.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(), whole.predict())
+    np.testing.assert_allclose(again.predict(at=20.0), whole.predict(at=20.0), atol=1e-12)
+    np.testing.assert_allclose(again.tell(more).predict(), whole.tell(more).predict(), atol=1e-9)
+
+
+def test_half_lives_count_old_answers_less():
+    data = pc.Comparisons.from_pairs(
+        ["a"] * 4 + ["b"] * 4, ["b"] * 4 + ["a"] * 4, time=[0] * 4 + [100] * 4
+    )
+    gp = pc.PreferenceGP(half_life=10.0).fit(None, data)
+    assert gp.rank()[0].item == "b"
+    assert abs(np.diff(pc.PreferenceGP().fit(None, data).predict())[0]) < 1e-6
+    (a, b) = gp.state_.learned.problem.edges.count
+    assert (a, b) == pytest.approx((4.0 * 2.0**-10, 4.0))
+
+
+def test_what_does_not_go_together_is_refused():
+    timeless = pc.Comparisons.from_pairs([0], [1])
+    for how in ({"drift": "ou"}, {"half_life": 5.0}):
+        with pytest.raises(pc.DataError, match="when they were made"):
+            pc.PreferenceGP(**how).fit(None, timeless)
+    data = drifting(0)[1]
+    with pytest.raises(pc.DataError, match="half_life"):
+        pc.PreferenceGP(drift="ou", half_life=5.0).fit(None, data)
+    with pytest.raises(pc.DataError, match="laplace"):
+        pc.PreferenceGP(drift="ou", inference="laplace").fit(None, data)
+    with pytest.raises(pc.DataError, match="'em'"):
+        pc.PreferenceGP(drift="ou", optimize="em").fit(None, data)
+    X = np.arange(8.0)[:, None]
+    featured = pc.PreferenceGP(drift="ou", optimize=None).fit(X, data)
+    assert featured.report_.converged
+    with pytest.raises(pc.DataError, match="compared only"):
+        featured.predict(X[:2] + 0.5)

@@ -1,0 +1,196 @@
+"""Answers of one person go together: what that does to a pooled posterior."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import penchant as pc
+from penchant.gp.items.people import UNNAMED, People
+from penchant.kernels import Independent
+
+
+def study(seed, n_people=60, n_answers=30, spread=0.5, n_items=10):
+    """The utilities that pooling estimates, and answers of people who differ."""
+    rng = np.random.default_rng(seed)
+    f = rng.standard_normal(n_items)
+    own = f + spread * rng.standard_normal((n_people, n_items))
+    user = np.repeat(np.arange(n_people), n_answers)
+    a = rng.integers(n_items, size=len(user))
+    b = (a + rng.integers(1, n_items, size=len(user))) % n_items
+    won = own[user, a] - own[user, b] + rng.standard_normal(len(user)) > 0
+    winner, loser = np.where(won, a, b), np.where(won, b, a)
+    data = pc.Comparisons.from_pairs(winner, loser, user=user, items=range(n_items))
+    return f / np.sqrt(1.0 + 2.0 * spread**2), data
+
+
+def rankings(seed, n_people=60, spread=0.5, n_items=20):
+    """Everybody ranks all items: their pairs are anything but independent."""
+    rng = np.random.default_rng(seed)
+    f = rng.standard_normal(n_items)
+    own = f + np.sqrt(0.5 + spread**2) * rng.standard_normal((n_people, n_items))
+    user = np.repeat(np.arange(n_people), n_items * (n_items - 1) // 2)
+    order = np.argsort(-own, axis=1)
+    first, second = np.triu_indices(n_items, 1)
+    data = pc.Comparisons.from_pairs(
+        order[:, first].ravel(), order[:, second].ravel(), user=user, items=range(n_items)
+    )
+    return f / np.sqrt(1.0 + 2.0 * spread**2), data
+
+
+def fitted(data, **how):
+    return pc.PreferenceGP(Independent(1.0), optimize=None, **how).fit(None, data)
+
+
+def covered(make, seeds, **how):
+    """How often 95 % intervals of utilities, relative to the average item, hold the truth."""
+    hits = []
+    for seed in seeds:
+        truth, data = make(seed)
+        belief = pc.PreferenceGP(random_state=0, **how).fit(None, data).belief()
+        error = belief.mean - belief.mean.mean() - truth + truth.mean()
+        hits.append(np.abs(error) < 1.96 * np.sqrt(belief.contrast_var))
+    return float(np.mean(hits))
+
+
+@pytest.mark.parametrize("make", [study, rankings])
+def test_intervals_of_pooled_answers_cover(make):
+    """40 studies: a standard error of a point and a half."""
+    assert 0.92 - 0.02 < covered(make, range(40)) < 0.97 + 0.02
+
+
+def test_taken_for_independent_they_do_not():
+    assert covered(rankings, range(15), clustered=False) < 0.75
+
+
+def test_the_covariance_is_the_sandwich_with_the_prior_in_it():
+    """Against dense algebra, with no shrinkage to speak of: many people, one direction of taste."""
+    rng = np.random.default_rng(0)
+    n, n_people = 4, 400
+    axis = np.array([2.0, -1.0, -1.0, 0.0])
+    own = rng.standard_normal((n_people, 1)) * axis
+    user = np.repeat(np.arange(n_people), 12)
+    a = rng.integers(n, size=len(user))
+    b = (a + rng.integers(1, n, size=len(user))) % n
+    won = own[user, a] - own[user, b] + rng.standard_normal(len(user)) > 0
+    winner, loser = np.where(won, a, b), np.where(won, b, a)
+    gp = fitted(pc.Comparisons.from_pairs(winner, loser, user=user, items=range(n)))
+    learned = gp.state_.learned
+    edges, sites, plain = (
+        learned.problem.edges,
+        learned.sites,
+        replace(gp.posterior_, widening=None),
+    )
+    pull = np.zeros((n, n))
+    pull[edges.ends] = sites.nu - sites.tau * (
+        plain.mean[edges.ends[0]] - plain.mean[edges.ends[1]]
+    )
+    scores = np.zeros((n_people, n))
+    np.add.at(scores, (user, winner), pull[winner, loser])
+    np.add.at(scores, (user, loser), -pull[winner, loser])
+    scores -= scores.mean(axis=0)
+    M = n_people / (n_people - 1) * scores.T @ scores
+    cov = plain.covariance()
+    sandwich = cov @ (M + np.eye(n)) @ cov
+    P = np.eye(n) - 1.0 / n
+    wanted, got = P @ sandwich @ P, P @ gp.belief().covariance() @ P
+    np.testing.assert_allclose(got, wanted, atol=0.08 * np.abs(wanted).max())
+    assert np.linalg.norm(wanted) > 3.0 * np.linalg.norm(P @ cov @ P)
+
+
+def test_means_stay_and_intervals_never_shrink():
+    for seed, spread in ((0, 0.0), (1, 0.0), (2, 1.0)):
+        _, data = study(seed, spread=spread)
+        wide, narrow = fitted(data), fitted(data, clustered=False)
+        np.testing.assert_array_equal(wide.predict(), narrow.predict())
+        gained = wide.belief().covariance() - narrow.belief().covariance()
+        assert np.linalg.eigvalsh(gained).min() > -1e-9
+    assert wide.report_.n_people == 60
+    assert wide.report_.widened > 1.2
+    assert "60 people" in wide.report_.about_people()
+    assert narrow.report_.about_people() == ""
+
+
+def test_every_prediction_sees_the_same_width():
+    _, data = study(3, spread=1.0)
+    gp = fitted(data)
+    belief = gp.belief()
+    draws = belief.sample(40_000, np.random.default_rng(0))
+    np.testing.assert_allclose(np.cov(draws.T), belief.covariance(), atol=4e-3)
+    np.testing.assert_allclose(gp.predict(return_std=True)[1] ** 2, np.diag(belief.covariance()))
+    mean, var = belief.difference(np.array([0]), np.array([1]))
+    cov = belief.covariance()
+    assert var[0] == pytest.approx(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1])
+    p = gp.predict_proba([(0, 1)])
+    assert p[0] == pytest.approx(gp.likelihood_.prob(mean, var)[0])
+
+
+def test_without_names_nothing_changes():
+    _, data = study(4, spread=1.0)
+    pooled, few = fitted(data.pooled()), fitted(data.split(0.5, random_state=0)[0].for_user(3))
+    assert pooled.posterior_.widening is None
+    assert few.posterior_.widening is None
+    assert fitted(study(4, n_people=4)[1]).posterior_.widening is None
+    np.testing.assert_array_equal(
+        pooled.predict(return_std=True)[1],
+        fitted(data, clustered=False).predict(return_std=True)[1],
+    )
+
+
+def test_telling_and_withdrawing_keep_who_said_what(tmp_path):
+    _, data = study(5, spread=1.0, n_people=20)
+    train, more = data.split(0.2, random_state=0)
+    whole = fitted(data)
+    told = fitted(train).tell(more, polish=True)
+    np.testing.assert_allclose(
+        told.predict(return_std=True)[1], whole.predict(return_std=True)[1], rtol=1e-5
+    )
+    back = fitted(data).withdraw(more)
+    np.testing.assert_allclose(
+        back.predict(return_std=True)[1], fitted(train).predict(return_std=True)[1], rtol=1e-5
+    )
+    whole.save(tmp_path / "model")
+    again = pc.load(tmp_path / "model")
+    np.testing.assert_array_equal(
+        again.predict(return_std=True)[1], whole.predict(return_std=True)[1]
+    )
+    assert again.report_ == whole.report_
+    again.tell(more), whole.tell(more)
+    np.testing.assert_array_equal(
+        again.predict(return_std=True)[1], whole.predict(return_std=True)[1]
+    )
+
+
+def test_answers_without_a_name_are_nobodys():
+    _, data = study(6, n_people=8)
+    gp = fitted(data).tell([(0, 1)] * 3)
+    known = gp.state_.learned.data
+    assert known.users[-1] == UNNAMED
+    people = People.of(known, gp.state_.learned.problem.edges)
+    assert people.n_people == 9
+    assert people.weight[people.person == 8].tolist() == [np.sqrt(3.0)]
+    assert gp.comparisons_.users == ()
+    gp.withdraw([(0, 1)] * 3)
+    assert UNNAMED not in np.array(known.users)[gp.state_.learned.data.user]
+    first = int(data.winner[0]), int(data.loser[0])
+    fewer = gp.withdraw([first]).state_.learned.data
+    assert fewer.n_comparisons == data.n_comparisons - 1
+
+
+def test_of_very_many_people_some_say_it(monkeypatch):
+    _, data = study(7, n_people=300, n_answers=10, spread=1.0)
+    widened = fitted(data).report_.widened
+    monkeypatch.setattr("penchant.gp.items.people.MOST", 150)
+    assert fitted(data).report_.widened == pytest.approx(widened, rel=0.1)
+
+
+def test_whole_rankings_of_one_person_go_together():
+    """Everybody repeats their one ranking three times: as many people know a third of it."""
+    rng = np.random.default_rng(8)
+    f = rng.standard_normal(6)
+    once = [list(map(int, np.argsort(-(f + rng.gumbel(size=6))))) for _ in range(200)]
+    make = pc.Comparisons.from_rankings
+    single = fitted(make(once, users=range(200), items=range(6)))
+    thrice = fitted(make(once * 3, users=list(range(200)) * 3, items=range(6)))
+    assert single.report_.widened == pytest.approx(1.0, abs=0.1)
+    assert thrice.report_.widened == pytest.approx(np.sqrt(3.0), rel=0.1)

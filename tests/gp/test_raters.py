@@ -1,0 +1,171 @@
+"""How reliable each rater is, and that taste of one's own is no unreliability."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import penchant as pc
+from penchant.gp.posterior import Normal
+from penchant.gp.raters import GRIDS, Answered, judge, of_usual_strength
+from penchant.kernels import Independent
+from penchant.likelihoods import Outcomes, Probit, Raters
+
+
+def camps(seed=0, n_each=30, n_items=8):
+    """20 people, 10 who like the opposite, and 10 who click at random."""
+    rng = np.random.default_rng(seed)
+    f = 2.0 * rng.standard_normal(n_items)
+    taste = np.repeat([1.0, -1.0, 0.0], [20, 10, 10])
+    user = np.repeat(np.arange(40), n_each)
+    a = rng.integers(n_items, size=len(user))
+    b = (a + rng.integers(1, n_items, size=len(user))) % n_items
+    won = taste[user] * (f[a] - f[b]) + rng.standard_normal(len(user)) > 0
+    names = [f"{('many', 'few', 'random')[(u >= 20) + (u >= 30)]} {u}" for u in range(40)]
+    return pc.Comparisons.from_pairs(
+        np.where(won, a, b),
+        np.where(won, b, a),
+        user=[names[u] for u in user],
+        items=range(n_items),
+    )
+
+
+@pytest.fixture(scope="module")
+def judged():
+    model = pc.MultiUserGP(raters="lapse", random_state=0, progress=False)
+    return model.fit(None, camps())
+
+
+def reliability(model, camp):
+    return np.array([row.reliability for row in model.raters_ if row.user.startswith(camp)])
+
+
+def test_two_camps_and_ten_random_clickers_are_told_apart(judged):
+    assert reliability(judged, "random").max() < 0.6
+    assert reliability(judged, "few").min() > 0.7
+    assert reliability(judged, "many").min() > 0.7
+
+
+def test_a_model_that_was_not_told_about_raters_finds_them_too():
+    model = pc.MultiUserGP(random_state=0, progress=False).fit(None, camps(1))
+    unreliable = {row.user.split()[0] for row in model.raters_[:8]}
+    assert unreliable == {"random"}
+
+
+def test_random_answers_count_less_once_they_are_known(judged):
+    plain = pc.MultiUserGP(random_state=0, progress=False).fit(None, camps())
+    assert judged.log_evidence_ > plain.log_evidence_ + 5.0
+    assert judged.likelihood_.typical == pytest.approx(np.mean(judged.likelihood_.levels))
+
+
+def test_sharpness_instead_of_lapses():
+    model = pc.MultiUserGP(raters="noise", random_state=0, progress=False).fit(None, camps())
+    table = model.raters_
+    assert table.kind == "noise"
+    dull, sharp = (np.median(reliability(model, camp)) for camp in ("random", "few"))
+    assert dull < 0.8 * sharp
+
+
+def test_pooled_raters_are_held_against_everybody():
+    """The share of random answers, with intervals that hold it, where there is one taste."""
+    rng = np.random.default_rng(0)
+    f, rate = 1.5 * rng.standard_normal(10), np.repeat([0.02, 0.3, 0.9], 15)
+    user = np.repeat(np.arange(45), 60)
+    a = rng.integers(10, size=len(user))
+    b = (a + rng.integers(1, 10, size=len(user))) % 10
+    won = f[a] - f[b] + rng.standard_normal(len(user)) > 0
+    won = np.where(rng.random(len(user)) < rate[user], rng.random(len(user)) < 0.5, won)
+    winner, loser = np.where(won, a, b), np.where(won, b, a)
+    data = pc.Comparisons.from_pairs(winner, loser, user=user, items=range(10))
+    model = pc.PreferenceGP(raters="lapse", random_state=0).fit(None, data)
+    table = sorted(model.raters_)
+    held = [row.low <= 1.0 - rate[row.user] <= row.high for row in table]
+    assert np.mean(held) > 0.85
+    found = np.array([row.reliability for row in table])
+    assert np.corrcoef(found, 1.0 - rate)[0, 1] > 0.9
+    plain = pc.PreferenceGP(random_state=0).fit(None, data)
+    assert model.log_evidence_ > plain.log_evidence_ + 20.0
+    assert np.corrcoef(model.predict(), f)[0, 1] > np.corrcoef(plain.predict(), f)[0, 1] - 0.01
+
+
+def test_the_grid_is_the_posterior_of_one_rater():
+    """One rater, differences known exactly: against a fine sum over the share of random answers."""
+    rng = np.random.default_rng(1)
+    g = rng.normal(1.0, 1.5, 40)
+    answered = Answered(np.zeros(40, dtype=int), g, np.full(40, 1e-12), Outcomes(), np.ones(40), 1)
+    found = judge(answered, Probit())
+    x = np.linspace(-6, 5, 2001)
+    p = Probit().prob(g, np.zeros(40))
+    e = 1 / (1 + np.exp(-x[:, None]))
+    log_joint = np.log((1 - e) * p + e / 2).sum(axis=1)
+    log_joint -= 0.5 * ((x - found.centre) / found.spread) ** 2
+    weight = np.exp(log_joint - log_joint.max())
+    weight /= weight.sum()
+    assert found.mean[0] == pytest.approx(weight @ e[:, 0], abs=2e-3)
+    assert found.quantile(0.975)[0] == pytest.approx(
+        e[np.searchsorted(np.cumsum(weight), 0.975), 0], abs=0.02
+    )
+    assert found.level.shape == GRIDS["lapse"].shape
+
+
+def test_flat_differences_are_scaled_up_and_others_left():
+    rater = np.array([0, 0, 1, 1, 2, 2])
+    seen = Normal(np.array([2.0, -2.0, 2.0, 2.0, 0.1, -0.1]), np.zeros(6))
+    scaled = of_usual_strength(rater, seen, np.ones(6))
+    np.testing.assert_allclose(scaled.mean, [2, -2, 2, 2, 2, -2])
+
+
+def test_raters_survive_telling_withdrawing_files_and_copies(judged, tmp_path):
+    judged.save(tmp_path / "model")
+    again = pc.load(tmp_path / "model")
+    assert again.raters_ == judged.raters_ == pickle.loads(pickle.dumps(judged)).raters_
+    assert again.likelihood_ == judged.likelihood_
+    newcomer = pc.Comparisons.from_pairs([0] * 3, [1] * 3, user=["somebody new"] * 3)
+    again.tell(newcomer)
+    assert {row.user: row.answers for row in again.raters_}["somebody new"] == 3
+    again.withdraw(newcomer)
+    np.testing.assert_allclose(
+        again.predict(users=list(camps().users)),
+        judged.predict(users=list(camps().users)),
+        atol=1e-4,
+    )
+
+
+def test_a_pooled_model_keeps_raters_through_a_file(tmp_path):
+    model = pc.PreferenceGP(Independent(1.0), raters="lapse", optimize=None).fit(None, camps())
+    model.save(tmp_path / "model")
+    again = pc.load(tmp_path / "model")
+    assert again.raters_ == model.raters_
+    answer = camps()
+    one = answer._with_count((np.arange(len(answer)) == 3).astype(int))
+    for each in (again, model):
+        each.withdraw(one)
+    np.testing.assert_array_equal(again.predict(), model.predict())
+    with pytest.raises(pc.DataError, match="give user="):
+        model.withdraw([(int(answer.winner[0]), int(answer.loser[0]))])
+
+
+def test_the_table_prints_and_converts(judged):
+    table = judged.raters_
+    assert "reliability" in str(table)
+    assert "<table>" in table[:3]._repr_html_()
+    frame = table.to_pandas()
+    assert list(frame.columns) == ["user", "answers", "reliability", "low", "high"]
+    assert (frame["low"] <= frame["reliability"]).all()
+    assert (frame["reliability"] <= frame["high"]).all()
+    assert frame["answers"].sum() == 1200
+    assert table["reliability"][0] == table[0].reliability
+
+
+def test_what_cannot_be_judged_is_refused():
+    nobody = pc.Comparisons.from_pairs([0, 1], [1, 2])
+    with pytest.raises(pc.DataError, match="who gave each answer"):
+        pc.PreferenceGP(raters="lapse").fit(None, nobody)
+    with pytest.raises(pc.DataError, match="who gave each answer"):
+        pc.PreferenceGP(optimize=None).fit(None, nobody).raters_  # noqa: B018
+    with pytest.raises(pc.DataError, match="finitely many"):
+        Raters(pc.likelihoods.Gaussian())
+    with pytest.raises(pc.DataError, match="strictly within"):
+        Raters(Probit(), "lapse", (1.0,))
+    with pytest.raises(pc.DataError, match="'lapse' or 'noise'"):
+        Raters(Probit(), "speed")

@@ -1,0 +1,71 @@
+"""Raters and time against truth and against others, in small."""
+
+import numpy as np
+import pytest
+
+from penchant.errors import DataError
+from penchant.reproduce.answers_raters import coverage_rows, rater_rows
+from penchant.reproduce.answers_time import simulated_league, simulated_rows
+from penchant.reproduce.leagues import Elo, Glicko, fit_link, log_prob, odds, weeks
+
+
+def test_coverage_before_and_after():
+    pairs, rankings, alike = coverage_rows(n_studies=8)
+    assert rankings.independent < 0.8 < rankings.clustered
+    assert pairs.clustered >= pairs.independent
+    assert alike.studies == 8
+
+
+def test_raters_by_group():
+    reliability = {row.group: row for row in rater_rows()}
+    assert reliability["random clickers"].high < reliability["minority"].low
+
+
+def test_drift_foretells_better_than_shares_and_no_worse_than_ratings():
+    rows = {row.model: row for row in simulated_rows(n_leagues=1, n_weeks=40)}
+    ours = rows["PreferenceGP, drift"]
+    assert ours.log_likelihood > rows["shares so far"].log_likelihood + 0.05
+    for name in ("Elo", "Glicko"):
+        assert rows[name].less_ours < 3.0 * rows[name].error
+    assert ours.games == 160
+
+
+def test_weeks_are_in_order_and_whole():
+    league = simulated_league(np.random.default_rng(0), n_weeks=5)
+    parts = weeks(league)
+    assert [len(part) for part in parts] == [8] * 5
+    assert np.concatenate([part.home for part in parts]).tolist() == league.home.tolist()
+
+
+@pytest.mark.parametrize("teller", [Elo(), Glicko()])
+def test_ratings_follow_who_wins(teller):
+    league = simulated_league(np.random.default_rng(1), n_teams=8, n_weeks=60)
+    teller.learn(league)
+    points = np.bincount(league.home, league.goals, 8) - np.bincount(league.away, league.goals, 8)
+    assert np.corrcoef(teller.rating, points)[0, 1] > 0.7
+    triples = teller.foretell(league)
+    np.testing.assert_allclose(triples.sum(axis=1), 1.0)
+
+
+def test_the_link_is_the_likeliest():
+    rng = np.random.default_rng(2)
+    x, true = rng.standard_normal(20_000), np.array([0.8, 0.3, -0.5])
+    triples = odds(x, true)
+    u = rng.random(len(x))
+    sign = 1 - (u > triples[:, 0]).astype(int) - (u > triples[:, :2].sum(axis=1)).astype(int)
+    found, loss = fit_link(x, sign)
+    np.testing.assert_allclose(found, true, atol=0.08)
+    assert loss <= -log_prob(triples, sign).mean() + 1e-6
+
+
+def test_football_is_read_whole():
+    from penchant.datasets import load_football
+
+    try:
+        league = load_football()
+    except DataError as error:
+        pytest.skip(str(error))
+    assert len(league) == 7980
+    assert len(league.teams) == 43
+    assert np.bincount(np.sign(league.goals) + 1).tolist() == [2310, 1997, 3673]
+    assert (np.diff(league.day) >= 0).all()
