@@ -1,5 +1,7 @@
 """Many users: exact answers, gradients, learning."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -74,9 +76,8 @@ def test_gradient_is_the_derivative(study, rule, item_kernel, user_kernel):
     np.testing.assert_allclose(analytic, finite_differences(problem, hyper), atol=2e-6)
 
 
-def test_gradient_through_few_pivot_users(study, monkeypatch):
-    monkeypatch.setattr(multi_user, "USER_RANK", 3)
-    problem = problem_of(study)
+def test_gradient_through_few_pivot_users(study):
+    problem = replace(problem_of(study), max_user_rank=3)
     hyper = UserHyper(Linear(0.7), 1.0 + RBF((1.0, 2.0), 0.7), SHARING, Probit())
     solution = solve(problem, hyper)
     assert solution.prior.users.rows.shape == (N_USERS, 3)

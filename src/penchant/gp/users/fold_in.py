@@ -20,12 +20,7 @@ from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserProblem
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import Inputs
-from penchant.numerics.linalg import (
-    apply_stack,
-    multiply_stack,
-    square_root_stack,
-    transpose_stack,
-)
+from penchant.numerics.linalg import apply_stack, square_root_stack
 from penchant.numerics.types import FloatArray
 
 
@@ -130,11 +125,10 @@ def fold_in(
     blocks = arrange(votes.user, votes.winner, votes.loser, len(extended.items))
     factors, means = [], []
     for block in blocks:
-        weights = extended.weights(block.users)
-        factor = extended.known_factor[block.items]
-        through = multiply_stack(factor, weights.cov)
-        factors.append(square_root_stack(multiply_stack(through, transpose_stack(factor))))
-        means.append(apply_stack(factor, weights.mean))
+        phi = extended.user_features(block.users)
+        personal = extended.personal(block.users, phi)
+        factors.append(square_root_stack(extended.prior_of(block.items, personal, phi)))
+        means.append(extended.shared_mean_at(phi, block.items))
     prior = NewcomerPrior(blocks, tuple(factors), tuple(means))
     inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
     sites = extended.sites.join(VoteSites.of(votes, inference.sites))
@@ -147,7 +141,7 @@ def with_newcomers(
     """What is known after new users' answers, who change nobody else; data: all answers."""
     settings, late = learned.problem.settings, votes_of_newcomers(learned.data, data)
     posterior, report = fold_in(learned.posterior, newcomers, late, settings)
-    problem = UserProblem.of(posterior.items, posterior.users, Votes.of(data), settings)
+    problem = learned.problem.over(posterior.users, Votes.of(data))
     sites = None if learned.sites is None else posterior.sites.per_copy(problem.edges.count)
     return replace(
         learned, data=data, problem=problem, posterior=posterior, sites=sites, report=report

@@ -1,6 +1,6 @@
 """One utility a user and item: hyperparameters, prior, gradient and EM, as the engine wants."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from penchant.gp.loop import Settings
 from penchant.gp.model import Schedule, Solution
 from penchant.gp.posterior import Basis, Normal
 from penchant.gp.users.arrow import ArrowPrior, ArrowState
-from penchant.gp.users.blocks import Block, arrange
+from penchant.gp.users.blocks import Arrangement, tied_items
 from penchant.gp.users.gradient import item_slopes, outer_vectors, user_slopes
 from penchant.gp.users.pivots import UserFactor, factor_users
 from penchant.gp.users.posterior import UserPosteriors
@@ -22,16 +22,16 @@ from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
-    multiply,
     pivoted_cholesky,
     rank_at,
 )
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
-USER_RANK = 32
-SHARED_SIZE = 1024
-"""Bounds on the rank of the users' kernel, and on that rank times the items' (one dense system)."""
+SHARED_SIZE = 3072
+LEARNING_SIZE = 1024
+"""Bounds on the rank of the users' kernel times the items', one dense system: in the end, and while
+hyperparameters are learned."""
 MAX_ITEMS = 5_000
 SHARING_BOUNDS = (1e-4, 1.0 - 1e-4)
 LEARNING_VOTES = 500_000
@@ -93,18 +93,23 @@ class UserPrior:
     items: PivotedCholesky
     users: UserFactor
     arrow: ArrowPrior
+    arranged: Arrangement
     space: str = "users × items"
 
     @classmethod
     def of(
-        cls,
-        items: PivotedCholesky,
-        users: UserFactor,
-        sharing: float,
-        blocks: tuple[Block, ...],
+        cls, items: PivotedCholesky, users: UserFactor, sharing: float, arranged: Arrangement
     ) -> "UserPrior":
         """From the factors and ρ."""
-        return cls(items, users, ArrowPrior(users.rows, items.in_given_order(), sharing, blocks))
+        arrow = ArrowPrior(
+            users.rows,
+            items.in_given_order(),
+            sharing,
+            arranged.blocks,
+            users.missed,
+            arranged.parts,
+        )
+        return cls(items, users, arrow, arranged)
 
     @property
     def rank(self) -> int:
@@ -130,11 +135,11 @@ class UserPrior:
         rank = rank_at(self.items.rows, tolerance)
         rows = np.ascontiguousarray(self.items.rows[:, :rank])
         few = self.items._replace(rows=rows)
-        return UserPrior.of(few, self.users, self.arrow.sharing, self.arrow.blocks)
+        return UserPrior.of(few, self.users, self.arrow.sharing, self.arranged)
 
-    def over(self, blocks: tuple[Block, ...]) -> "UserPrior":
+    def over(self, arranged: Arrangement) -> "UserPrior":
         """The same prior, for other comparisons."""
-        return UserPrior.of(self.items, self.users, self.arrow.sharing, blocks)
+        return UserPrior.of(self.items, self.users, self.arrow.sharing, arranged)
 
 
 UserSolution = Solution[UserHyper, ArrowState]
@@ -147,20 +152,33 @@ class UserProblem:
     items: Inputs
     users: Inputs
     edges: Votes
-    blocks: tuple[Block, ...]
     settings: Settings
     factor_tolerance: float = FACTOR_TOLERANCE
+    max_user_rank: int | None = None
+    shared_size: int = SHARED_SIZE
+    arrangements: dict[bytes, Arrangement] = field(default_factory=dict, repr=False, compare=False)
     schedule: ClassVar[Schedule] = EM
 
     @classmethod
-    def of(cls, items: Inputs, users: Inputs, votes: Votes, settings: Settings) -> "UserProblem":
-        """Arrange the users into blocks."""
+    def of(
+        cls,
+        items: Inputs,
+        users: Inputs,
+        votes: Votes,
+        settings: Settings,
+        max_user_rank: int | None = None,
+    ) -> "UserProblem":
+        """Checked. max_user_rank: of the users' kernel; None for what one dense system holds."""
         if len(items) > MAX_ITEMS:
             raise DataError(
                 f"{len(items):,} items: a covariance between more than {MAX_ITEMS:,} items does "
                 "not fit; leave out items that nobody compared, or use PreferenceGP(max_rank=…)"
             )
-        return cls(items, users, votes, _blocks(votes, len(items)), settings)
+        return cls(items, users, votes, settings, max_user_rank=max_user_rank)
+
+    def over(self, users: Inputs, votes: Votes) -> "UserProblem":
+        """The same items and settings, with other users and votes."""
+        return replace(self, users=users, edges=votes, arrangements={})
 
     @property
     def is_quick(self) -> bool:
@@ -170,10 +188,22 @@ class UserProblem:
     def prior(self, hyper: UserHyper) -> UserPrior:
         """Factor both kernels."""
         tolerance = self.factor_tolerance
-        items = pivoted_cholesky(hyper.kernel(self.items), tolerance)
-        bound = min(USER_RANK, max(1, SHARED_SIZE // items.rows.shape[1]))
+        K = hyper.kernel(self.items)
+        arranged = self.arranged(tied_items(K))
+        items = pivoted_cholesky(K, tolerance, overwrite=True)
+        bound = max(1, self.shared_size // items.rows.shape[1])
+        if self.max_user_rank is not None:
+            bound = min(bound, self.max_user_rank)
         users = factor_users(hyper.user_kernel, self.users, bound, tolerance)
-        return UserPrior.of(items, users, hyper.sharing, self.blocks)
+        return UserPrior.of(items, users, hyper.sharing, arranged)
+
+    def arranged(self, tied: IntArray) -> Arrangement:
+        """The users in blocks, once for each way in which a prior ties the items together."""
+        key = tied.tobytes()
+        if key not in self.arrangements:
+            votes = self.edges
+            self.arrangements[key] = Arrangement.of(votes.user, votes.winner, votes.loser, tied)
+        return self.arrangements[key]
 
     def posterior(self, solution: UserSolution) -> UserPosteriors:
         """Over all users and all items."""
@@ -203,19 +233,19 @@ class UserProblem:
 
     def while_learning(self) -> "UserProblem":
         """Coarser tolerances, and of very many users some, with all their answers."""
-        votes, blocks = self.edges, self.blocks
+        votes, arrangements = self.edges, self.arrangements
         if len(votes) > LEARNING_VOTES:
             share = LEARNING_VOTES / len(votes)
             chosen = np.random.default_rng(0).random(len(self.users)) < share
-            votes = votes.part(np.flatnonzero(chosen[votes.user]))
-            blocks = _blocks(votes, len(self.items))
+            votes, arrangements = votes.part(np.flatnonzero(chosen[votes.user])), {}
         tolerance = max(SITE_TOLERANCE, self.settings.tolerance)
         return replace(
             self,
             edges=votes,
-            blocks=blocks,
+            arrangements=arrangements,
             settings=replace(self.settings, tolerance=tolerance),
             factor_tolerance=max(LEARNING_FACTOR_TOLERANCE, self.factor_tolerance),
+            shared_size=min(LEARNING_SIZE, self.shared_size),
         )
 
     def pullback(self, solution: UserSolution, drift: FloatArray | None) -> FloatArray:
@@ -223,14 +253,15 @@ class UserProblem:
         hyper, prior, inference = solution
         state, rho = inference.state, hyper.sharing
         outer = outer_vectors(state, drift)
-        slopes = item_slopes(state, outer)
-        G = rho * slopes.shared + (1.0 - rho) * slopes.personal
-        factor = prior.arrow.item_factor
-        lean = float(np.vdot(multiply(slopes.shared - slopes.personal, factor), factor))
+        slopes, missed = item_slopes(state, outer), prior.users.missed
+        G = rho * slopes.shared + slopes.personal
+        lean = float(np.einsum("ij,ij->", slopes.shared, prior.arrow.item_covariance))
+        lean += float(np.sum(slopes.own * (-1.0 if missed is None else missed - 1.0)))
         by_users = np.zeros(0)
         if len(hyper.user_kernel.theta):
             by_factor = user_slopes(state, outer)
-            by_users = prior.users.pullback(hyper.user_kernel, self.users, by_factor)
+            own = rho * slopes.own
+            by_users = prior.users.pullback(hyper.user_kernel, self.users, by_factor, own)
         by_items = hyper.kernel.pullback(self.items, G)
         return np.concatenate([by_items, by_users, [rho * (1.0 - rho) * lean]])
 
@@ -244,12 +275,12 @@ class UserProblem:
         hyper, state = solution.hyper, solution.inference.state
         rho, kernel = hyper.sharing, _free(hyper.kernel)
         slopes = item_slopes(state, outer_vectors(state))
-        n_users = sum(len(block.users) for block in self.blocks)
+        n_users = len(np.unique(self.edges.user))
         n_shared = state.prior.user_factor.shape[1]
-        G = rho * slopes.shared + (1.0 - rho) * slopes.personal
+        G = rho * slopes.shared + slopes.personal
         new = kernel.updated(G, n_users + n_shared)
         shared = rho * kernel.fitted_scale(new, rho * slopes.shared, n_shared)
-        personal = (1.0 - rho) * kernel.fitted_scale(new, (1.0 - rho) * slopes.personal, n_users)
+        personal = (1.0 - rho) * kernel.fitted_scale(new, slopes.personal, n_users)
         total = shared + personal
         return hyper._replace(kernel=new.scaled(total), sharing=shared / total)
 
@@ -266,7 +297,3 @@ def _free(kernel: Kernel) -> FreeCovariance:
             "covariance only; use optimize='evidence', or kernel='free'"
         )
     return kernel
-
-
-def _blocks(votes: Votes, n_items: int) -> tuple[Block, ...]:
-    return arrange(votes.user, votes.winner, votes.loser, n_items)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from penchant.errors import DataError
-from penchant.gp.users.blocks import arrange
+from penchant.gp.users.blocks import tied_items
 from penchant.gp.users.problem import UserProblem, UserSolution
 from penchant.gp.users.votes import Kept, Votes
 from penchant.numerics.types import FloatArray, IntArray
@@ -47,14 +47,13 @@ def restrict(
     rows = _rows(votes, kept.users, kept.items)
     few = votes.part(rows)
     sites = replace(inference.sites, tau=inference.sites.tau[rows], nu=inference.sites.nu[rows])
-    blocks = arrange(few.user, few.winner, few.loser, len(problem.items))
-    prior = solution.prior.over(blocks)
+    few_problem = replace(problem, edges=few, arrangements={})
+    prior = solution.prior.over(
+        few_problem.arranged(tied_items(solution.prior.arrow.item_covariance))
+    )
     state = prior.refresh(few.count * sites.tau, few.count * sites.nu)
     restricted = replace(inference, state=state, sites=sites)
-    return (
-        replace(problem, edges=few, blocks=blocks),
-        solution._replace(prior=prior, inference=restricted),
-    )
+    return few_problem, solution._replace(prior=prior, inference=restricted)
 
 
 def _rows(votes: Votes, users: IntArray, items: IntArray) -> IntArray:
