@@ -17,7 +17,7 @@ from penchant.numerics.linalg import cholesky, gram, solve_lower
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
-PSEUDO_USERS_PER_ITEM = 0.5
+PSEUDO_USERS_PER_ITEM = 1.0
 """Weight of the prior: so many imagined users of unstructured taste for each item."""
 LOG_DIAGONAL_BOUNDS = (-12.0, 12.0)
 
@@ -120,31 +120,30 @@ class FreeCovariance(Kernel):
         return PSEUDO_USERS_PER_ITEM * len(self.factor)
 
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:
-        """An inverse-Wishart prior of the entries, which is blind to their scale, and a weak one
-        that holds the scale near the start's, and the slope of both by theta.
+        """An inverse-Wishart prior of the entries around the start's typical variance, and a weak
+        one that holds the scale near it, and the slope of both by theta.
 
         A few answers that agree would drive the scale up without end, a few that contradict each
-        other down to nothing.
+        other down to nothing; a prior whose scale followed the entries would believe in any.
         """
-        entries, pull = self.entries_prior()
+        entries, pull = self.entries_prior(start.typical_variance)
         log_scale, by_theta = self.log_scale()
         first_scale = start.log_scale()[0]
         scale, by_scale = weak_prior(np.array([log_scale]), np.array([first_scale]))
         return entries + scale, pull + by_scale * by_theta
 
-    def entries_prior(self) -> tuple[float, FloatArray]:
+    def entries_prior(self, s: float) -> tuple[float, FloatArray]:
         """Log density of K = factor factorᵀ up to a constant, and its derivative by theta.
 
-        Inverse-Wishart around s I with the likeliest s, which makes it blind to scale:
-        ν/2 · (n log s − log|K|), zero for a multiple of the identity and negative elsewhere.
+        Inverse-Wishart around s I: ν/2 · (n log s − log|K| + n − s tr K⁻¹), zero at s I.
         """
-        n, s = len(self.factor), self.typical_variance
+        n = len(self.factor)
         half = solve_lower(self.factor, np.eye(n))
         log_det = 2.0 * float(np.log(np.diagonal(self.factor)).sum())
         # d/dK = ν/2 · (s K⁻² − K⁻¹), and d/dfactor is twice that times the factor
         slope = self.pseudo_users * (s * gram(half) @ half.T - half.T)
-        value = 0.5 * self.pseudo_users * (n * np.log(s) - log_det)
-        return value, self._by_entries(slope)
+        deviation = n * np.log(s) - log_det + n - s * float(np.vdot(half, half))
+        return 0.5 * self.pseudo_users * deviation, self._by_entries(slope)
 
     def log_scale(self) -> tuple[float, FloatArray]:
         """Logarithm of the typical variance, and its derivative by theta."""

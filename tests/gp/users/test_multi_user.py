@@ -172,7 +172,7 @@ def test_em_step_has_the_gradients_direction(correlated):
 
     def slope(hyper):
         g = gradient(precise, solve(precise, hyper))
-        penalty = hyper.kernel.entries_prior()[1]
+        penalty = hyper.kernel.entries_prior(hyper.kernel.typical_variance)[1]
         g[: len(penalty)] += penalty
         return np.linalg.norm(g)
 

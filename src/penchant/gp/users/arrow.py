@@ -283,9 +283,9 @@ class ArrowState:
         """Apply the posterior covariance to a shift given per block as (k, p)."""
         forced = tuple(part.forced(shifts[number]) for number, _, part in self.each())
         shared = self.shared.respond(self.collect(forced))
-        residual = []
+        everybodys, residual = self._everybodys(shared), []
         for number, block, part in self.each():
-            utility = self._shared_utility(shared, block)
+            utility = block.pick(self.prior.phi(block), everybodys)
             pulled = apply_stack(part.L, part.kept(utility))  # R = L J
             residual.append(forced[number] - pulled)
         return Response(shared, tuple(residual))
@@ -294,23 +294,24 @@ class ArrowState:
         """A Σ Aᵀ pull, (m,)."""
         shifts = tuple(block.adjoint(pull) for block in self.prior.blocks)
         forced = tuple(part.forced(shifts[number]) for number, _, part in self.each())
-        shared, answer = self.shared.respond(self.collect(forced)), np.empty(len(pull))
+        everybodys = self._everybodys(self.shared.respond(self.collect(forced)))
+        answer = np.empty(len(pull))
         for number, block, part in self.each():
-            utility = part.kept(self._shared_utility(shared, block))
+            utility = part.kept(block.pick(self.prior.phi(block), everybodys))
             answer[block.edges] = block.forward(utility + part.deviation(shifts[number]))
         return answer
 
-    def _shared_utility(self, shared: FloatArray, block: Block) -> FloatArray:
-        """(k, p): √ρ Φ Wᵀ φ_u of each user at their own items, for W = shared (r_u, r)."""
-        return block.pick(self.prior.phi(block), multiply(shared, self.prior.shared.factor.T))
+    def _everybodys(self, shared: FloatArray) -> FloatArray:
+        """(r_u, n): √ρ Φ Wᵀ of each user feature, for W = shared (r_u, r)."""
+        return multiply(shared, self.prior.shared.factor.T)
 
     @cached_property
     def _edges(self) -> tuple[FloatArray, FloatArray]:
         mean, var = np.empty((2, sum(len(block.edges) for block in self.prior.blocks)))
         forced = tuple(part.forced(self.shifts[number]) for number, _, part in self.each())
-        W = self.shared.respond(self.collect(forced))
+        everybodys = self._everybodys(self.shared.respond(self.collect(forced)))
         for number, block, part in self.each():
-            utility = part.kept(self._shared_utility(W, block))
+            utility = part.kept(block.pick(self.prior.phi(block), everybodys))
             utility += part.deviation(self.shifts[number])
             J = part.J
             through = multiply_stack(multiply_stack(J, self.shared_at(block)), transpose_stack(J))

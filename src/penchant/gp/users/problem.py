@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
+from penchant.data.graph import components
 from penchant.errors import DataError
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
 from penchant.gp.loop import Settings
@@ -37,6 +38,10 @@ SHARING_BOUNDS = (1e-4, 1.0 - 1e-4)
 LEARNING_VOTES = 500_000
 """Most distinct answers that hyperparameters are learned from: some users' are settled long
 before, and say as much."""
+LARGEST_LEARNED = 800
+LEARNING_ITEMS = 400
+"""Where more items than the first hang together, hyperparameters are learned from so many of them:
+one evaluation costs their cube."""
 EXACT_VOTES = 3_000
 """Up to this many distinct answers settling every site is quick."""
 EM = Schedule(rounds=300, tolerance=1e-5)
@@ -232,21 +237,44 @@ class UserProblem:
         return known, posterior.differences(*where)
 
     def while_learning(self) -> "UserProblem":
-        """Coarser tolerances, and of very many users some, with all their answers."""
-        votes, arrangements = self.edges, self.arrangements
-        if len(votes) > LEARNING_VOTES:
-            share = LEARNING_VOTES / len(votes)
-            chosen = np.random.default_rng(0).random(len(self.users)) < share
-            votes, arrangements = votes.part(np.flatnonzero(chosen[votes.user])), {}
+        """Coarser tolerances, and of very many users or items some, with all their answers."""
+        return self._few_items()._few_users().roughly()
+
+    def roughly(self) -> "UserProblem":
+        """The same answers at the tolerances of learning."""
         tolerance = max(SITE_TOLERANCE, self.settings.tolerance)
         return replace(
             self,
-            edges=votes,
-            arrangements=arrangements,
             settings=replace(self.settings, tolerance=tolerance),
             factor_tolerance=max(LEARNING_FACTOR_TOLERANCE, self.factor_tolerance),
             shared_size=min(LEARNING_SIZE, self.shared_size),
         )
+
+    def _few_users(self) -> "UserProblem":
+        """Some users where there are very many, with all their answers."""
+        if len(self.edges) <= LEARNING_VOTES:
+            return self
+        share = LEARNING_VOTES / len(self.edges)
+        chosen = np.random.default_rng(0).random(len(self.users)) < share
+        votes = self.edges.part(np.flatnonzero(chosen[self.edges.user]))
+        return replace(self, edges=votes, arrangements={})
+
+    def _few_items(self) -> "UserProblem":
+        """The items that were compared most, where very many hang together, and the answers
+        between them."""
+        votes, n = self.edges, len(self.items)
+        if n <= LARGEST_LEARNED:
+            return self
+        sizes = np.bincount(components(votes.winner, votes.loser, n)[1])
+        if sizes.max() <= LARGEST_LEARNED:
+            return self
+        seen = np.bincount(np.concatenate([votes.winner, votes.loser]), minlength=n)
+        kept = np.sort(np.argsort(-seen, kind="stable")[:LEARNING_ITEMS])
+        place = np.full(n, -1, dtype=np.intp)
+        place[kept] = np.arange(len(kept))
+        inside = votes.part(np.flatnonzero((place[votes.winner] >= 0) & (place[votes.loser] >= 0)))
+        few = replace(inside, winner=place[inside.winner], loser=place[inside.loser])
+        return replace(self, items=self.items.take(kept), edges=few, arrangements={})
 
     def pullback(self, solution: UserSolution, drift: FloatArray | None) -> FloatArray:
         """∂ log Z by the parameters of both kernels and the logit of ρ."""
@@ -286,7 +314,8 @@ class UserProblem:
 
     def m_penalty(self, hyper: UserHyper, start: UserHyper) -> float:
         """The inverse-Wishart prior of the covariance's entries."""
-        return _free(hyper.kernel).entries_prior()[0]
+        kernel = _free(hyper.kernel)
+        return kernel.entries_prior(kernel.typical_variance)[0]
 
 
 def _free(kernel: Kernel) -> FreeCovariance:
