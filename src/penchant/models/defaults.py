@@ -24,8 +24,9 @@ SMOOTH_START = 5.0
 """First lengthscale, in units of the root mean squared distance of an item from the mean."""
 FEW_TWINS = 0.05
 """Share of items that may have the features of another before each gets an effect of its own."""
-FREE_ITEMS, LOW_RANK_ITEMS = 60, 400
-"""Most items whose covariance is learned entry by entry, and through few directions of taste."""
+FREE_ITEMS, LOW_RANK_ITEMS = 60, (20, 400)
+"""Most items whose covariance is learned entry by entry; how many it takes, and how many there may
+be, for few directions of taste."""
 DIRECTIONS = 4
 GRAPH_REACH = 50.0
 """First ι² of a graph kernel, in units of the inverse mean degree."""
@@ -107,7 +108,8 @@ def free_start(known: UserHyper, n_items: int) -> UserHyper:
 def learned_covariances(n_items: int) -> dict[str, Start]:
     """Candidates for a covariance that users teach, as far as the number of items allows."""
     found: dict[str, Start] = {}
-    if DIRECTIONS < n_items <= LOW_RANK_ITEMS:
+    fewest, most = LOW_RANK_ITEMS
+    if fewest < n_items <= most:
         found["low rank"] = lambda known: known._replace(
             kernel=LowRankCovariance.begin(n_items, DIRECTIONS, _variance(known))
         )

@@ -24,6 +24,7 @@ from penchant.gp import (
 )
 from penchant.gp.learn import Watch
 from penchant.gp.users.absorb import absorb
+from penchant.gp.users.bound import largest_left, rank_error
 from penchant.gp.users.choice import Choice, Start, choose, scaled_start, with_word
 from penchant.gp.users.fold_in import check_newcomers, with_newcomers
 from penchant.gp.users.posterior import UserPosteriors
@@ -245,6 +246,14 @@ class MultiUserGP(UtilityModel):
         self, data: Comparisons, problem: UserProblem, solution: UserSolution
     ) -> Learned[UserProblem]:
         """What inference found; with `sparse`, what is left of it."""
+        users = solution.prior.users
+        if users.missed is not None:
+            largest = largest_left(solution.hyper.user_kernel, problem.users, users)
+            error = rank_error(solution.inference.state, largest)
+            said = f"the user kernel has rank {users.rows.shape[1]} of more: {error.word}"
+            advice = "raise max_user_rank, or give fewer or smoother user features"
+            warnings.warn(f"{said}; {advice}", ConvergenceWarning, stacklevel=4)
+            solution = with_word(solution, said)
         learned = Learned.of(data, problem, solution)
         if not learned.report.converged:
             warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=4)

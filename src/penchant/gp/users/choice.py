@@ -16,7 +16,7 @@ from penchant.gp.solve import solve
 from penchant.gp.users.problem import UserHyper, UserProblem, UserSolution
 from penchant.numerics.types import FloatArray, IntArray
 
-TEACHING_VOTES = 10_000
+TEACHING_VOTES = 5_000
 """Most answers of the users who teach, and of those who judge."""
 FEWEST_USERS = 8
 """With fewer there is nobody to judge by."""
@@ -62,13 +62,13 @@ def choose(
         start = others[fallback](simplest) if fallback in others else simplest
         return Choice(fallback, start, start.theta, {})
     taught, both = _of(problem, teachers), _of(problem, np.concatenate([teachers, judges]))
+    taught, both = taught.roughly(), both.roughly()
     is_judged = np.isin(both.edges.user, judges)
     learned = maximize(taught, simplest, watch=watch).hyper
     starts, ends = {"independent": simplest}, {"independent": learned}
     for name, begin in others.items():
         starts[name] = begin(learned)
         ends[name] = maximize(taught, starts[name], watch=watch).hyper
-    both = both.roughly()
     scores = {name: left_out(both, hyper, is_judged) for name, hyper in ends.items()}
     best = max(scores, key=lambda name: scores[name])
     return Choice(best, starts[best], ends[best].theta, scores)
@@ -78,7 +78,7 @@ def scaled_start(
     problem: UserProblem, simplest: UserHyper, start: Start, watch: Watch | None = None
 ) -> Choice:
     """One candidate, asked for by name: where it starts is learned from some users."""
-    taught = _of(problem, _split(problem)[0])
+    taught = _of(problem, _split(problem)[0]).roughly()
     begun = start(maximize(taught, simplest, watch=watch).hyper)
     return Choice("free", begun, begun.theta, {})
 
