@@ -1,7 +1,7 @@
 """A covariance between items that is itself learned, entry by entry: for items without features.
 
 With many users the data say directly which tastes go together. The n (n+1)/2 entries are
-held back by a weak inverse-Wishart prior, so that few users do not overfit them.
+held back by a weak prior on their logarithm, so that few users do not overfit them.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from penchant.numerics.linalg import cholesky, gram, solve_lower
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
-PSEUDO_USERS_PER_ITEM = 1.0
+PSEUDO_USERS_PER_ITEM = 0.5
 """Weight of the prior: so many imagined users of unstructured taste for each item."""
 LOG_DIAGONAL_BOUNDS = (-12.0, 12.0)
 
@@ -120,8 +120,8 @@ class FreeCovariance(Kernel):
         return PSEUDO_USERS_PER_ITEM * len(self.factor)
 
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:
-        """An inverse-Wishart prior of the entries around the start's typical variance, and a weak
-        one that holds the scale near it, and the slope of both by theta.
+        """The prior of the entries around the start's typical variance, and a weak one that holds
+        the scale near it, and the slope of both by theta.
 
         A few answers that agree would drive the scale up without end, a few that contradict each
         other down to nothing; a prior whose scale followed the entries would believe in any.
@@ -135,15 +135,27 @@ class FreeCovariance(Kernel):
     def entries_prior(self, s: float) -> tuple[float, FloatArray]:
         """Log density of K = factor factorᵀ up to a constant, and its derivative by theta.
 
-        Inverse-Wishart around s I: ν/2 · (n log s − log|K| + n − s tr K⁻¹), zero at s I.
+        −ν/4 Σ log²(λ/s) over the eigenvalues λ of K: near s I that is an inverse-Wishart prior of
+        ν imagined users, and it holds back what is large as it does what is small.
         """
-        n = len(self.factor)
+        left, roots, _ = np.linalg.svd(self.factor)
+        away = 2.0 * np.log(roots) - np.log(s)
+        # d/dK = −ν/2 · log(λ/s)/λ along each eigenvector, and d/dfactor is twice that times it
+        slope = -self.pseudo_users * (left * (away / roots**2)) @ left.T @ self.factor
+        return -0.25 * self.pseudo_users * float(away @ away), self._by_entries(slope)
+
+    def wishart_prior(self) -> tuple[float, FloatArray]:
+        """The inverse-Wishart prior that EM's closed form weighs, and its derivative by theta.
+
+        Around s I with the likeliest s, which makes it blind to scale: ν/2 · (n log s − log|K|).
+        """
+        n, s = len(self.factor), self.typical_variance
         half = solve_lower(self.factor, np.eye(n))
         log_det = 2.0 * float(np.log(np.diagonal(self.factor)).sum())
         # d/dK = ν/2 · (s K⁻² − K⁻¹), and d/dfactor is twice that times the factor
         slope = self.pseudo_users * (s * gram(half) @ half.T - half.T)
-        deviation = n * np.log(s) - log_det + n - s * float(np.vdot(half, half))
-        return 0.5 * self.pseudo_users * deviation, self._by_entries(slope)
+        value = 0.5 * self.pseudo_users * (n * np.log(s) - log_det)
+        return value, self._by_entries(slope)
 
     def log_scale(self) -> tuple[float, FloatArray]:
         """Logarithm of the typical variance, and its derivative by theta."""

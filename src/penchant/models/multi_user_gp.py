@@ -222,11 +222,11 @@ class MultiUserGP(UtilityModel):
             return solve(problem, start)
         with progress_bar("learning from users", self.progress) as watch:
             begin, word = None, ""
-            if not isinstance(self.kernel, Kernel):
+            if not isinstance(self.kernel, Kernel) and self.optimize == "evidence":
                 choice = self._choose(problem, start, watch)
                 start, begin, word = choice.start, choice.theta, choice.word
             if self.optimize == "em":
-                return with_word(expectation_maximize(problem, start, watch), word)
+                return expectation_maximize(problem, start, watch)
             rng = as_rng(self.random_state)
             solution = maximize(problem, start, self.n_restarts, rng, begin, watch)
             return with_word(solution, word)
@@ -235,7 +235,7 @@ class MultiUserGP(UtilityModel):
         """The item covariance: free as asked for, else the candidate that predicts best."""
         items, simplest = problem.items, start._replace(kernel=Independent())
         n, is_known = len(items), items.X is not None or bool(items.relations)
-        if self.kernel == "free" or (self.optimize == "em" and not is_known):
+        if self.kernel == "free":
             return scaled_start(problem, simplest, lambda known: free_start(known, n), watch)
         featured: dict[str, Start] = {"features": lambda _: start} if is_known else {}
         fallback = "features" if is_known else "independent"

@@ -161,8 +161,9 @@ def test_em_climbs_monotonically_to_the_same_place(correlated):
     em = expectation_maximize(problem, start, lambda n, value: values.append(value))
     assert np.diff(values).min() > -1e-4
     by_gradient = maximize(problem, start)
-    assert em.inference.log_evidence == pytest.approx(by_gradient.inference.log_evidence, abs=1.0)
-    assert em.hyper.sharing == pytest.approx(by_gradient.hyper.sharing, abs=0.1)
+    # EM's closed form weighs an inverse-Wishart prior, the climb one on the logarithm
+    assert em.inference.log_evidence == pytest.approx(by_gradient.inference.log_evidence, abs=6.0)
+    assert em.hyper.sharing == pytest.approx(by_gradient.hyper.sharing, abs=0.25)
 
 
 def test_em_step_has_the_gradients_direction(correlated):
@@ -172,7 +173,7 @@ def test_em_step_has_the_gradients_direction(correlated):
 
     def slope(hyper):
         g = gradient(precise, solve(precise, hyper))
-        penalty = hyper.kernel.entries_prior(hyper.kernel.typical_variance)[1]
+        penalty = hyper.kernel.wishart_prior()[1]
         g[: len(penalty)] += penalty
         return np.linalg.norm(g)
 

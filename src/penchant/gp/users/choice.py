@@ -57,6 +57,7 @@ def choose(
 
     fallback: the one where users are too few to judge.
     """
+    problem = problem.few_items()
     teachers, judges = _split(problem)
     if not len(judges) or not others:
         start = others[fallback](simplest) if fallback in others else simplest
@@ -78,6 +79,7 @@ def scaled_start(
     problem: UserProblem, simplest: UserHyper, start: Start, watch: Watch | None = None
 ) -> Choice:
     """One candidate, asked for by name: where it starts is learned from some users."""
+    problem = problem.few_items()
     taught = _of(problem, _split(problem)[0]).roughly()
     begun = start(maximize(taught, simplest, watch=watch).hyper)
     return Choice("free", begun, begun.theta, {})

@@ -39,7 +39,7 @@ LEARNING_VOTES = 500_000
 """Most distinct answers that hyperparameters are learned from: some users' are settled long
 before, and say as much."""
 LARGEST_LEARNED = 800
-LEARNING_ITEMS = 400
+LEARNING_ITEMS = 300
 """Where more items than the first hang together, hyperparameters are learned from so many of them:
 one evaluation costs their cube."""
 EXACT_VOTES = 3_000
@@ -238,7 +238,7 @@ class UserProblem:
 
     def while_learning(self) -> "UserProblem":
         """Coarser tolerances, and of very many users or items some, with all their answers."""
-        return self._few_items()._few_users().roughly()
+        return self.few_items()._few_users().roughly()
 
     def roughly(self) -> "UserProblem":
         """The same answers at the tolerances of learning."""
@@ -259,7 +259,7 @@ class UserProblem:
         votes = self.edges.part(np.flatnonzero(chosen[self.edges.user]))
         return replace(self, edges=votes, arrangements={})
 
-    def _few_items(self) -> "UserProblem":
+    def few_items(self) -> "UserProblem":
         """The items that were compared most, where very many hang together, and the answers
         between them."""
         votes, n = self.edges, len(self.items)
@@ -314,8 +314,7 @@ class UserProblem:
 
     def m_penalty(self, hyper: UserHyper, start: UserHyper) -> float:
         """The inverse-Wishart prior of the covariance's entries."""
-        kernel = _free(hyper.kernel)
-        return kernel.entries_prior(kernel.typical_variance)[0]
+        return _free(hyper.kernel).wishart_prior()[0]
 
 
 def _free(kernel: Kernel) -> FreeCovariance:
