@@ -154,8 +154,8 @@ def test_users_with_learned_hyperparameters():
     recorded = RECORDED["users-learned-free"]
     proba = free.predict_proba(pairs, users)
     assert np.corrcoef(proba, recorded["proba"])[0, 1] > 0.97
-    X, kernel = _by_features(X)
-    featured = pc.MultiUserGP(kernel).fit(X, data["wins"], user_features=Z)
+    scaled, kernel = _by_features(X)
+    featured = pc.MultiUserGP(kernel).fit(scaled, data["wins"], user_features=Z)
     assert_as_recorded("users-learned-features", featured, pairs, users, tolerance=3e-3)
     em = pc.MultiUserGP(optimize="em").fit(None, data["wins"])  # takes one M-step more
     assert_as_recorded("users-learned-em", em, pairs, users, tolerance=5e-3)

@@ -147,7 +147,8 @@ class ArrowPrior:
     @cached_property
     def is_kept(self) -> bool:
         """Whether what is worked out for each block fits."""
-        return sum(block.items.size * block.items.shape[1] for block in self.blocks) <= KEPT_SIZE
+        size = sum(int(block.items.size) * block.items.shape[1] for block in self.blocks)
+        return size <= KEPT_SIZE
 
     def personal(self, block: Block) -> FloatArray:
         """(k,) the variance of each user's own deviation, in units of K_x; (1,) if all alike."""

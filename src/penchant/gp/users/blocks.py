@@ -184,7 +184,7 @@ class Block:
         return self._cells(self.items[:1])[0]
 
     def _cells(self, items: IntArray) -> IntArray:
-        pairs = items[:, :, None] * self.n_items + items[:, None, :]
+        pairs: IntArray = items[:, :, None] * self.n_items + items[:, None, :]
         return pairs.reshape(len(items), -1)
 
 
@@ -223,7 +223,8 @@ def tied_items(K: FloatArray) -> IntArray:
         return np.arange(n)
     if n_filled > n * (n - 1):  # too few holes to fall apart
         return np.zeros(n, dtype=np.intp)
-    return components(*np.nonzero(K), n)[1]
+    row, column = np.nonzero(K)
+    return components(row, column, n)[1]
 
 
 def _user_parts(

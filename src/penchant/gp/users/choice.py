@@ -14,7 +14,7 @@ from penchant.gp.learn import Watch, maximize
 from penchant.gp.rules import cavity
 from penchant.gp.solve import solve
 from penchant.gp.users.problem import UserHyper, UserProblem, UserSolution
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 TEACHING_VOTES = 5_000
 """Most answers of the users who teach, and of those who judge."""
@@ -93,7 +93,7 @@ def with_word(solution: UserSolution, word: str) -> UserSolution:
     return solution._replace(inference=inference)
 
 
-def left_out(problem: UserProblem, hyper: UserHyper, asked: FloatArray) -> float:
+def left_out(problem: UserProblem, hyper: UserHyper, asked: BoolArray) -> float:
     """Mean log density of the answers `asked`, (m,) truth values, each without its own site."""
     inference = solve(problem, hyper).inference
     cav = cavity(inference.state.mean, inference.state.var, inference.sites)
@@ -113,7 +113,7 @@ def _split(problem: UserProblem) -> tuple[IntArray, IntArray]:
     return teachers, judges
 
 
-def _within(votes: IntArray) -> FloatArray:
+def _within(votes: IntArray) -> BoolArray:
     """The first ones whose answers together are not too many, at least one."""
     inside = np.cumsum(votes) <= TEACHING_VOTES
     inside[0] = True

@@ -186,7 +186,8 @@ class UserPosteriors:
     def personal(self, users: IntArray, phi: FloatArray) -> FloatArray:
         """(k,) variance of each user's own deviation, in units of K_x."""
         missed = self.user_kernel.diag(self.users.take(users)) - np.einsum("ij,ij->i", phi, phi)
-        return 1.0 - self.sharing + self.sharing * np.maximum(missed, 0.0)
+        own: FloatArray = 1.0 - self.sharing + self.sharing * np.maximum(missed, 0.0)
+        return own
 
     def weights(self, user: int) -> UserWeights:
         """Posterior weights of one user."""
@@ -354,7 +355,8 @@ class UserPosteriors:
 
     def _unseen(self, phi: FloatArray) -> FloatArray:
         """(k,) prior variance of the shared utility, in units of K_x."""
-        return self.sharing * np.einsum("kq,kq->k", phi, phi)
+        explained: FloatArray = np.einsum("kq,kq->k", phi, phi)
+        return self.sharing * explained
 
     def _rest(self, pairs: tuple[IntArray, IntArray] | None) -> FloatArray:
         """Prior variance that Φ leaves unexplained, of all targets or of contrasts of them."""
@@ -394,12 +396,12 @@ class UserPosteriors:
     @cached_property
     def _known_shared(self) -> FloatArray:
         """(r_u, n): √ρ Wᵀ at the fitted items."""
-        return np.sqrt(self.sharing) * multiply(self.shared_mean, self.known_factor.T)
+        return self.sharing**0.5 * multiply(self.shared_mean, self.known_factor.T)
 
     @cached_property
     def _target_shared(self) -> FloatArray:
         """(r_u, t): √ρ Wᵀ at the target items."""
-        return np.sqrt(self.sharing) * multiply(self.shared_mean, self._features.T)
+        return self.sharing**0.5 * multiply(self.shared_mean, self._features.T)
 
     @cached_property
     def _single_half(self) -> FloatArray:

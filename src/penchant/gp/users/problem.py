@@ -38,6 +38,8 @@ SHARING_BOUNDS = (1e-4, 1.0 - 1e-4)
 LEARNING_VOTES = 500_000
 """Most distinct answers that hyperparameters are learned from: some users' are settled long
 before, and say as much."""
+LEARNING_FLOPS = 3e9
+"""Of a sweep over the users from whom hyperparameters are learned, at most."""
 LARGEST_LEARNED = 800
 LEARNING_ITEMS = 300
 """Where more items than the first hang together, hyperparameters are learned from so many of them:
@@ -252,9 +254,14 @@ class UserProblem:
 
     def _few_users(self) -> "UserProblem":
         """Some users where there are very many, with all their answers."""
-        if len(self.edges) <= LEARNING_VOTES:
+        votes = self.edges
+        ends = np.concatenate([votes.winner, votes.loser])
+        cells = np.unique(np.tile(votes.user, 2) * len(self.items) + ends)
+        sizes = np.bincount(cells // len(self.items)).astype(float)
+        flops = 10.0 * float(np.sum(sizes**3))
+        share = min(LEARNING_VOTES / max(1, len(votes)), LEARNING_FLOPS / max(1.0, flops))
+        if share >= 1.0:
             return self
-        share = LEARNING_VOTES / len(self.edges)
         chosen = np.random.default_rng(0).random(len(self.users)) < share
         votes = self.edges.part(np.flatnonzero(chosen[self.edges.user]))
         return replace(self, edges=votes, arrangements={})
