@@ -148,7 +148,7 @@ class ArrowPrior:
     def is_kept(self) -> bool:
         """Whether what is worked out for each block fits."""
         size = sum(int(block.items.size) * block.items.shape[1] for block in self.blocks)
-        return size <= KEPT_SIZE
+        return bool(size <= KEPT_SIZE)
 
     def personal(self, block: Block) -> FloatArray:
         """(k,) the variance of each user's own deviation, in units of K_x; (1,) if all alike."""

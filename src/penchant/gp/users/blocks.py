@@ -181,7 +181,8 @@ class Block:
 
     @property
     def _first_cells(self) -> IntArray:
-        return self._cells(self.items[:1])[0]
+        first: IntArray = self._cells(self.items[:1])[0]
+        return first
 
     def _cells(self, items: IntArray) -> IntArray:
         pairs: IntArray = items[:, :, None] * self.n_items + items[:, None, :]

@@ -396,12 +396,14 @@ class UserPosteriors:
     @cached_property
     def _known_shared(self) -> FloatArray:
         """(r_u, n): √ρ Wᵀ at the fitted items."""
-        return self.sharing**0.5 * multiply(self.shared_mean, self.known_factor.T)
+        wide: FloatArray = self.sharing**0.5 * multiply(self.shared_mean, self.known_factor.T)
+        return wide
 
     @cached_property
     def _target_shared(self) -> FloatArray:
         """(r_u, t): √ρ Wᵀ at the target items."""
-        return self.sharing**0.5 * multiply(self.shared_mean, self._features.T)
+        wide: FloatArray = self.sharing**0.5 * multiply(self.shared_mean, self._features.T)
+        return wide
 
     @cached_property
     def _single_half(self) -> FloatArray:
