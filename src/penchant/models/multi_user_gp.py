@@ -25,7 +25,7 @@ from penchant.gp import (
 from penchant.gp.learn import Watch
 from penchant.gp.users.absorb import absorb
 from penchant.gp.users.bound import largest_left, rank_error
-from penchant.gp.users.choice import Choice, Start, choose, scaled_start, with_word
+from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
 from penchant.gp.users.fold_in import check_newcomers, with_newcomers
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserSolution
@@ -231,7 +231,9 @@ class MultiUserGP(UtilityModel):
             solution = maximize(problem, start, self.n_restarts, rng, begin, watch)
             return with_word(solution, word)
 
-    def _choose(self, problem: UserProblem, start: UserHyper, watch: Watch | None) -> Choice:
+    def _choose(
+        self, problem: UserProblem, start: UserHyper, watch: Watch | None
+    ) -> CovarianceChoice:
         """The item covariance: free as asked for, else the candidate that predicts best."""
         items, simplest = problem.items, start._replace(kernel=Independent())
         n, is_known = len(items), items.X is not None or bool(items.relations)

@@ -26,7 +26,7 @@ Start = Callable[[UserHyper], UserHyper]
 
 
 @dataclass(frozen=True)
-class Choice:
+class CovarianceChoice:
     """The candidate chosen: where it started (its prior's centre), and where it had come to.
 
     scores: mean log density of the judges' answers, each left out, by candidate.
@@ -52,7 +52,7 @@ def choose(
     others: Mapping[str, Start],
     fallback: str,
     watch: Watch | None = None,
-) -> Choice:
+) -> CovarianceChoice:
     """The candidate that predicts best; `simplest`, called "independent", is the first of them.
 
     fallback: the one where users are too few to judge.
@@ -61,7 +61,7 @@ def choose(
     teachers, judges = _split(problem)
     if not len(judges) or not others:
         start = others[fallback](simplest) if fallback in others else simplest
-        return Choice(fallback, start, start.theta, {})
+        return CovarianceChoice(fallback, start, start.theta, {})
     taught, both = _of(problem, teachers), _of(problem, np.concatenate([teachers, judges]))
     taught, both = taught.roughly(), both.roughly()
     is_judged = np.isin(both.edges.user, judges)
@@ -72,17 +72,17 @@ def choose(
         ends[name] = maximize(taught, starts[name], watch=watch).hyper
     scores = {name: left_out(both, hyper, is_judged) for name, hyper in ends.items()}
     best = max(scores, key=lambda name: scores[name])
-    return Choice(best, starts[best], ends[best].theta, scores)
+    return CovarianceChoice(best, starts[best], ends[best].theta, scores)
 
 
 def scaled_start(
     problem: UserProblem, simplest: UserHyper, start: Start, watch: Watch | None = None
-) -> Choice:
+) -> CovarianceChoice:
     """One candidate, asked for by name: where it starts is learned from some users."""
     problem = problem.few_items()
     taught = _of(problem, _split(problem)[0]).roughly()
     begun = start(maximize(taught, simplest, watch=watch).hyper)
-    return Choice("free", begun, begun.theta, {})
+    return CovarianceChoice("free", begun, begun.theta, {})
 
 
 def with_word(solution: UserSolution, word: str) -> UserSolution:

@@ -27,7 +27,7 @@ from penchant.numerics.linalg import (
 from penchant.numerics.types import FloatArray, IntArray
 
 
-class Part(NamedTuple):
+class SharedPart(NamedTuple):
     """Items that hang together, the columns of the factor that are about them, and its block."""
 
     items: IntArray
@@ -41,14 +41,14 @@ class SharedPrior:
 
     factor: FloatArray
     rank: int
-    parts: tuple[Part, ...]
+    parts: tuple[SharedPart, ...]
 
     @classmethod
     def of(cls, factor: FloatArray, rank: int, parts: tuple[IntArray, ...] | None) -> "SharedPrior":
         """With the items of each part; None: all in one."""
         n, r = factor.shape
         if parts is None or len(parts) == 1 or (rank > 1 and r < n):
-            return cls(factor, rank, (Part(np.arange(n), np.arange(r), factor),))
+            return cls(factor, rank, (SharedPart(np.arange(n), np.arange(r), factor),))
         owner = np.empty(n, dtype=np.intp)
         for number, items in enumerate(parts):
             owner[items] = number
@@ -58,7 +58,7 @@ class SharedPrior:
             factor,
             rank,
             tuple(
-                Part(items, mine, factor[np.ix_(items, mine)])
+                SharedPart(items, mine, factor[np.ix_(items, mine)])
                 for items, mine in zip(parts, columns, strict=True)
                 if len(mine)
             ),
@@ -137,13 +137,13 @@ class SharedPrior:
             max((factor.jitter for factor in factors), default=0.0),
         )
 
-    def inside(self, information: FloatArray, part: Part) -> FloatArray:
+    def inside(self, information: FloatArray, part: SharedPart) -> FloatArray:
         """(r_u, r_u, n, n) information about the items of one part."""
         whole = len(self.parts) == 1
         some = information if whole else information[:, part.items[:, None], part.items]
         return some.reshape(self.rank, self.rank, *some.shape[1:])
 
-    def _precision(self, information: FloatArray, part: Part) -> FloatArray:
+    def _precision(self, information: FloatArray, part: SharedPart) -> FloatArray:
         """The block of S that is about one part, (r_u r, r_u r)."""
         projected = self.inside(information, part)
         if not self.is_contracted:
