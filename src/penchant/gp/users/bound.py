@@ -15,6 +15,7 @@ import numpy as np
 from penchant.gp.users.arrow import ArrowState
 from penchant.gp.users.pivots import UserFactor
 from penchant.kernels import Inputs, Kernel
+from penchant.numerics.linalg import gram
 from penchant.numerics.types import FloatArray
 
 STEEPEST = 0.4
@@ -46,7 +47,7 @@ def largest_left(kernel: Kernel, users: Inputs, factor: UserFactor) -> float:
     trace = float(factor.missed.sum())
     if len(users) > EXACT_USERS:
         return trace
-    left = kernel(users) - factor.rows @ factor.rows.T
+    left = kernel(users) - gram(factor.rows.T)
     return min(trace, float(np.abs(left).sum(axis=1).max()))
 
 

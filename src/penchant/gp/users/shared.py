@@ -119,12 +119,12 @@ class SharedPrior:
         total = np.zeros((outer.shape[1], r, n))
         for some, G in self._rows(block):
             items = block.items[some]
-            known = multiply_stack(R[some], G).reshape(-1, r)
-            place = (items.ravel(), np.arange(items.size))
+            weights = multiply_stack(R[some], G).reshape(-1, r)
+            place = (np.arange(items.size), items.ravel())
             for number, weight in enumerate(outer[some].T):
                 every = np.repeat(weight, items.shape[1])
-                spread = sparse.csr_array((every, place), (n, items.size))
-                total[number] += (spread @ known).T
+                wide = sparse.csr_array((every, place), (items.size, n))
+                total[number] += (wide.T @ weights).T
         return total
 
     def given(self, information: FloatArray) -> "SharedState":
