@@ -19,6 +19,7 @@ from penchant.kernels import (
     Independent,
     Inputs,
     Linear,
+    LowRankCovariance,
     Matern,
     Product,
     RandomWalk,
@@ -53,12 +54,15 @@ EXAMPLES = [
     Product((RBF(0.8), Matern(1.5), RegularizedLaplacian("links", iota=2.0))),
     Product((Constant(2.0), Sum((Linear(), RandomWalk("walk", offset=3.0))), CommonCause("links"))),
     FreeCovariance.of(np.eye(48) + 0.5 * np.diag(np.ones(47), 1) + 0.5 * np.diag(np.ones(47), -1)),
+    LowRankCovariance.begin(48, 2, 0.7),
 ]
 N_ITEMS = 48
 
 each_kernel = pytest.mark.parametrize("kernel", EXAMPLES, ids=repr)
 each_of_few_parameters = pytest.mark.parametrize(
-    "kernel", [k for k in EXAMPLES if not isinstance(k, FreeCovariance)], ids=repr
+    "kernel",
+    [k for k in EXAMPLES if not isinstance(k, FreeCovariance | LowRankCovariance)],
+    ids=repr,
 )
 """A learned covariance has a parameter an entry: tests/kernels/test_free.py knows it."""
 

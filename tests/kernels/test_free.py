@@ -57,8 +57,8 @@ def test_pullback_is_the_derivative(kernel, rng, crossed):
 
 
 def test_prior_slope_is_the_derivative(kernel):
-    value, slope = kernel.entries_prior()
-    expected = slopes(lambda t: kernel.with_theta(t).entries_prior()[0], kernel.theta)
+    value, slope = kernel.entries_prior(1.7)
+    expected = slopes(lambda t: kernel.with_theta(t).entries_prior(1.7)[0], kernel.theta)
     np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7)
     assert value < 0.0
 
@@ -70,9 +70,20 @@ def test_slope_of_the_scale_is_its_derivative(kernel):
     assert kernel.scaled(7.0).log_scale()[0] == pytest.approx(value + np.log(7.0))
 
 
-def test_prior_is_blind_to_scale_and_likes_the_identity(kernel):
-    assert kernel.scaled(7.0).entries_prior()[0] == pytest.approx(kernel.entries_prior()[0])
-    assert FreeCovariance.of(3.0 * np.eye(N)).entries_prior()[0] == pytest.approx(0.0, abs=1e-12)
+def test_prior_likes_its_centre_and_holds_back_either_way(kernel):
+    assert FreeCovariance.of(3.0 * np.eye(N)).entries_prior(3.0)[0] == pytest.approx(0.0, abs=1e-12)
+    large, small = FreeCovariance.of(9.0 * np.eye(N)), FreeCovariance.of(np.eye(N))
+    assert large.entries_prior(3.0)[0] == pytest.approx(small.entries_prior(3.0)[0])
+    inside = kernel.scaled(1.0 / kernel.typical_variance)
+    assert inside.entries_prior(1.0)[0] < 0.0
+
+
+def test_the_prior_of_em_is_blind_to_scale_and_likes_the_identity(kernel):
+    value, slope = kernel.wishart_prior()
+    assert kernel.scaled(7.0).wishart_prior()[0] == pytest.approx(value)
+    assert FreeCovariance.of(3.0 * np.eye(N)).wishart_prior()[0] == pytest.approx(0.0, abs=1e-12)
+    expected = slopes(lambda t: kernel.with_theta(t).wishart_prior()[0], kernel.theta)
+    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7)
 
 
 def test_em_step_on_draws_is_their_second_moment(kernel, rng):

@@ -6,6 +6,7 @@ from penchant.kernels.free import FreeCovariance
 from penchant.kernels.graph import Diffusion, GraphKernel, RandomWalk, RegularizedLaplacian
 from penchant.kernels.inputs import Inputs
 from penchant.kernels.linear import Independent, Linear
+from penchant.kernels.low_rank import LowRankCovariance
 from penchant.kernels.relations import Relation, as_relations, bipartite, directed, undirected
 from penchant.kernels.stationary import RBF, Matern
 
@@ -20,6 +21,7 @@ __all__ = [
     "Inputs",
     "Kernel",
     "Linear",
+    "LowRankCovariance",
     "Matern",
     "Product",
     "RandomWalk",

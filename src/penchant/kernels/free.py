@@ -1,7 +1,7 @@
 """A covariance between items that is itself learned, entry by entry: for items without features.
 
 With many users the data say directly which tastes go together. The n (n+1)/2 entries are
-held back by a weak inverse-Wishart prior, so that few users do not overfit them.
+held back by a weak prior on their logarithm, so that few users do not overfit them.
 """
 
 from dataclasses import dataclass
@@ -120,23 +120,34 @@ class FreeCovariance(Kernel):
         return PSEUDO_USERS_PER_ITEM * len(self.factor)
 
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:
-        """An inverse-Wishart prior of the entries, which is blind to their scale, and a weak one
-        that holds the scale near the start's, and the slope of both by theta.
+        """The prior of the entries around the start's typical variance, and a weak one that holds
+        the scale near it, and the slope of both by theta.
 
         A few answers that agree would drive the scale up without end, a few that contradict each
-        other down to nothing.
+        other down to nothing; a prior whose scale followed the entries would believe in any.
         """
-        entries, pull = self.entries_prior()
+        entries, pull = self.entries_prior(start.typical_variance)
         log_scale, by_theta = self.log_scale()
         first_scale = start.log_scale()[0]
         scale, by_scale = weak_prior(np.array([log_scale]), np.array([first_scale]))
         return entries + scale, pull + by_scale * by_theta
 
-    def entries_prior(self) -> tuple[float, FloatArray]:
+    def entries_prior(self, s: float) -> tuple[float, FloatArray]:
         """Log density of K = factor factorᵀ up to a constant, and its derivative by theta.
 
-        Inverse-Wishart around s I with the likeliest s, which makes it blind to scale:
-        ν/2 · (n log s − log|K|), zero for a multiple of the identity and negative elsewhere.
+        −ν/4 Σ log²(λ/s) over the eigenvalues λ of K: near s I that is an inverse-Wishart prior of
+        ν imagined users, and it holds back what is large as it does what is small.
+        """
+        left, roots, _ = np.linalg.svd(self.factor)
+        away = 2.0 * np.log(roots) - np.log(s)
+        # d/dK = −ν/2 · log(λ/s)/λ along each eigenvector, and d/dfactor is twice that times it
+        slope = -self.pseudo_users * (left * (away / roots**2)) @ left.T @ self.factor
+        return -0.25 * self.pseudo_users * float(away @ away), self._by_entries(slope)
+
+    def wishart_prior(self) -> tuple[float, FloatArray]:
+        """The inverse-Wishart prior that EM's closed form weighs, and its derivative by theta.
+
+        Around s I with the likeliest s, which makes it blind to scale: ν/2 · (n log s − log|K|).
         """
         n, s = len(self.factor), self.typical_variance
         half = solve_lower(self.factor, np.eye(n))

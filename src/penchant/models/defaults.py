@@ -7,6 +7,8 @@ from operator import add
 import numpy as np
 from scipy import sparse
 
+from penchant.gp import UserHyper
+from penchant.gp.users.choice import Start
 from penchant.kernels import (
     RBF,
     Constant,
@@ -14,6 +16,7 @@ from penchant.kernels import (
     Independent,
     Inputs,
     Kernel,
+    LowRankCovariance,
     RegularizedLaplacian,
 )
 from penchant.kernels.inputs import Features, squared_norms
@@ -31,6 +34,10 @@ ARBITRATED_START = 2.0
 that of a difference, and a feature that explains little data can not make it much larger."""
 FEW_TWINS = 0.05
 """Share of items that may have the features of another before each gets an effect of its own."""
+FREE_ITEMS, LOW_RANK_ITEMS = 60, (20, 400)
+"""Most items whose covariance is learned entry by entry; how many it takes, and how many there may
+be, for few directions of taste."""
+DIRECTIONS = 4
 GRAPH_REACH = 50.0
 """First ι² of a graph kernel, in units of the inverse mean degree."""
 DIFFERENCE = 2.0
@@ -165,9 +172,32 @@ def default_kernel(
 
 def taste_kernel(items: Inputs) -> Kernel:
     """How tastes for items go together: learned entry by entry where nothing is known of items."""
-    if items.X is None and not items.relations:
-        return FreeCovariance.of(np.eye(len(items)))
-    return default_kernel(items) + Independent()
+    if items.X is not None or items.relations:
+        return default_kernel(items) + Independent()
+    return FreeCovariance.of(np.eye(len(items))) if len(items) <= FREE_ITEMS else Independent()
+
+
+def free_start(known: UserHyper, n_items: int) -> UserHyper:
+    """A free covariance, begun at the variance and the sharing that independent items learned."""
+    variance = _variance(known)
+    return known._replace(kernel=FreeCovariance.of(variance * np.eye(n_items)))
+
+
+def learned_covariances(n_items: int) -> dict[str, Start]:
+    """Candidates for a covariance that users teach, as far as the number of items allows."""
+    found: dict[str, Start] = {}
+    fewest, most = LOW_RANK_ITEMS
+    if fewest < n_items <= most:
+        found["low rank"] = lambda known: known._replace(
+            kernel=LowRankCovariance.begin(n_items, DIRECTIONS, _variance(known))
+        )
+    if n_items <= FREE_ITEMS:
+        found["free"] = lambda known: free_start(known, n_items)
+    return found
+
+
+def _variance(known: UserHyper) -> float:
+    return float(known.kernel.diag(Inputs(index=np.zeros(1, dtype=np.intp)))[0])
 
 
 def sharing_kernel(users: Inputs) -> Kernel:

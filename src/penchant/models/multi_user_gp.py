@@ -23,17 +23,25 @@ from penchant.gp import (
     maximize,
     solve,
 )
+from penchant.gp.learn import Watch
 from penchant.gp.raters import Answered, foreseen, learn_raters, of_usual_strength
 from penchant.gp.users.absorb import absorb
+from penchant.gp.users.bound import largest_left, rank_error
+from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
 from penchant.gp.users.fold_in import check_newcomers, with_newcomers
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserSolution
 from penchant.gp.users.sparse import restrict, select
 from penchant.gp.users.votes import Kept, Votes
-from penchant.kernels import Inputs, Kernel
+from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.contract import Fitted, Odds, UtilityModel
-from penchant.models.defaults import sharing_kernel, taste_kernel
+from penchant.models.defaults import (
+    free_start,
+    learned_covariances,
+    sharing_kernel,
+    taste_kernel,
+)
 from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import progress_bar
@@ -73,9 +81,10 @@ class MultiUserGP(UtilityModel):
     ----------
     kernel : Kernel, "free" or None
         Prior covariance over items. "free" learns every entry of it from the users themselves,
-        which suits up to a few hundred items. None: "free" without X and relations; with them an
-        RBF on the standardised features, a graph kernel per relation, and what each item has of
-        its own.
+        which suits up to a hundred items. None: whatever predicts answers best that it was not
+        learned from, of independent items, an RBF on the standardised features with a graph
+        kernel per relation (where there are any), few directions of taste (up to 400 items) and
+        "free" (up to 60). `report_.optimizer` tells which, and the others' scores.
     user_kernel : Kernel or None
         What users share. None: a population mean, and besides an RBF on user features
         (standardised) and a graph kernel per relation between users, where there are any.
@@ -94,6 +103,10 @@ class MultiUserGP(UtilityModel):
         Whether people differ in how reliably they answer: by the share of answers that they give
         at random, or by how sharply they tell items apart. Each is held against what their own
         other answers foresee, so that taste of their own is no unreliability.
+    max_user_rank : int or None
+        Bound on the rank of the user kernel. None: as many as its tolerance needs, while one dense
+        system of that rank times the items' stays below 3,072. Where it is not enough, a warning
+        says by how much variances and probabilities may be off.
     n_restarts : int
         Further random starts of the evidence climb.
     progress : bool
@@ -137,6 +150,7 @@ class MultiUserGP(UtilityModel):
             lambda value: isinstance(value, tuple | list) and len(value) == 2 and min(value) >= 1,
         ),
         "raters": NONE | one_of(("lapse", "noise")),
+        "max_user_rank": NONE | whole(1),
         "n_restarts": whole(0),
         "progress": YES_OR_NO,
         "random_state": SEED,
@@ -153,6 +167,7 @@ class MultiUserGP(UtilityModel):
         optimize: str | None = "evidence",
         sparse: tuple[int, int] | None = None,
         raters: str | None = None,
+        max_user_rank: int | None = None,
         n_restarts: int = 0,
         progress: bool = True,
         random_state: RandomState = None,
@@ -165,6 +180,7 @@ class MultiUserGP(UtilityModel):
         self.optimize = optimize
         self.sparse = sparse
         self.raters = raters
+        self.max_user_rank = max_user_rank
         self.n_restarts = n_restarts
         self.progress = progress
         self.random_state = random_state
@@ -193,7 +209,7 @@ class MultiUserGP(UtilityModel):
         user_columns, users = FeatureColumns.of(
             user_features, data.n_users, "users", self.user_kernel is None, user_relations
         )
-        problem = UserProblem.of(items, users, votes, Settings(self.inference))
+        problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
         return self._keep(self._learned(problem, data), columns, user_columns)
 
     def _learned(self, problem: UserProblem, data: Comparisons) -> Learned[UserProblem]:
@@ -201,14 +217,15 @@ class MultiUserGP(UtilityModel):
         if self.raters is not None:
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         likelihood.check(problem.edges.outcomes)
-        items = replace(problem.items, X=None) if self.kernel == "free" else problem.items
+        items, users = problem.items, problem.users
+        known = replace(items, X=None, relations={}) if self.kernel == "free" else items
         start = UserHyper(
-            self.kernel if isinstance(self.kernel, Kernel) else taste_kernel(items),
-            self.user_kernel or sharing_kernel(problem.users),
+            self.kernel if isinstance(self.kernel, Kernel) else taste_kernel(known),
+            self.user_kernel or sharing_kernel(users),
             self.sharing,
             likelihood,
         )
-        n_shared = 1 if problem.users.X is None else 1 + problem.users.X.shape[1]
+        n_shared = 1 if users.X is None else 1 + users.X.shape[1]
         with threads_for(len(items) * n_shared):
             solution = self._solve(problem, start)
             if self.raters is not None:
@@ -220,15 +237,41 @@ class MultiUserGP(UtilityModel):
         if self.optimize is None:
             return solve(problem, start)
         with progress_bar("learning from users", self.progress) as watch:
+            begin, word = None, ""
+            if not isinstance(self.kernel, Kernel) and self.optimize == "evidence":
+                choice = self._choose(problem, start, watch)
+                start, begin, word = choice.start, choice.theta, choice.word
             if self.optimize == "em":
                 return expectation_maximize(problem, start, watch)
             rng = as_rng(self.random_state)
-            return maximize(problem, start, self.n_restarts, rng, watch=watch)
+            solution = maximize(problem, start, self.n_restarts, rng, begin, watch)
+            return with_word(solution, word)
+
+    def _choose(
+        self, problem: UserProblem, start: UserHyper, watch: Watch | None
+    ) -> CovarianceChoice:
+        """The item covariance: free as asked for, else the candidate that predicts best."""
+        items, simplest = problem.items, start._replace(kernel=Independent())
+        n, is_known = len(items), items.X is not None or bool(items.relations)
+        if self.kernel == "free":
+            return scaled_start(problem, simplest, lambda known: free_start(known, n), watch)
+        featured: dict[str, Start] = {"features": lambda _: start} if is_known else {}
+        fallback = "features" if is_known else "independent"
+        others = {**featured, **learned_covariances(n)}
+        return choose(problem, simplest, others, fallback, watch)
 
     def _settled(
         self, data: Comparisons, problem: UserProblem, solution: UserSolution
     ) -> Learned[UserProblem]:
         """What inference found; with `sparse`, what is left of it."""
+        users = solution.prior.users
+        if users.missed is not None:
+            largest = largest_left(solution.hyper.user_kernel, problem.users, users)
+            error = rank_error(solution.inference.state, largest)
+            said = f"the user kernel has rank {users.rows.shape[1]} of more: {error.word}"
+            advice = "raise max_user_rank, or give fewer or smoother user features"
+            warnings.warn(f"{said}; {advice}", ConvergenceWarning, stacklevel=4)
+            solution = with_word(solution, said)
         learned = Learned.of(data, problem, solution)
         if not learned.report.converged:
             warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=4)
@@ -444,7 +487,7 @@ class MultiUserGP(UtilityModel):
             users = posterior.with_users(Inputs(index=np.arange(n_new))).users
         by_rater = learned.hyper.likelihood.by_rater
         votes = Votes.as_shown(data, learned.problem.edges.shown, by_rater)
-        return UserProblem.of(posterior.items, users, votes, learned.problem.settings)
+        return learned.problem.over(users, votes)
 
     def _answered(self, fitted: Fitted) -> Answered:
         learned: Learned[UserProblem] = fitted.learned

@@ -18,7 +18,6 @@ from penchant.gp import (
     Learned,
     Normal,
     Posterior,
-    Report,
     Settings,
     expectation_maximize,
     maximize,
@@ -269,22 +268,19 @@ class PreferenceGP(UtilityModel):
 
     @property
     def report_(self) -> SourcesReport:
-        """How inference went, and what each source of the prior counts."""
-        return SourcesReport(**vars(self._fitted().learned.report), shares=self.shares_)
+        """How inference went, what each source of the prior counts, and by how much answers that
+        go together widen intervals."""
+        learned = self._fitted().learned
+        told = {**vars(learned.report), "shares": self.shares_}
+        if self.drift is None and learned.posterior.widening is not None:
+            told["n_people"] = len(np.unique(learned.data.user))
+            told["widened"] = learned.posterior.widened
+        return SourcesReport(**told)
 
     @property
     def log_evidence_(self) -> float:
         """log p(answers | hyperparameters)."""
         return float(self._fitted().learned.log_evidence)
-
-    @property
-    def report_(self) -> Report:
-        """How inference went, and by how much answers that go together widen intervals."""
-        learned: Learned[ItemProblem] = self._fitted().learned
-        if learned.posterior.widening is None or learned.data.user is None:
-            return learned.report
-        n_people, widened = len(np.unique(learned.data.user)), learned.posterior.widened
-        return replace(learned.report, n_people=n_people, widened=widened)
 
     def predict(
         self,

@@ -63,7 +63,7 @@ class SavedLearned:
             learned.report,
             learned.n_unsettled,
             problem.settings.rule,
-            problem.max_rank if is_items else None,
+            problem.max_rank if is_items else problem.max_user_rank,
         )
 
     def restored(self) -> Learned[Any]:
@@ -81,7 +81,7 @@ class SavedLearned:
             hyper = ItemHyper(known.kernel, known.likelihood)
         else:
             votes = Votes.as_shown(self.data, Shown.known(known.effects), known.likelihood.by_rater)
-            problem = UserProblem.of(known.items, known.users, votes, settings)
+            problem = UserProblem.of(known.items, known.users, votes, settings, self.max_rank)
             hyper = UserHyper(known.kernel, known.user_kernel, known.sharing, known.likelihood)
             if sites is None and len(known.sites.user) == len(votes):
                 sites = known.sites.per_copy(votes, known.effects)

@@ -374,3 +374,9 @@ def _fitted(fields: Fields) -> None:
 @check("FreeCovariance")
 def _free_covariance(fields: Fields) -> None:
     fields.lower("factor")
+
+
+@check("LowRankCovariance")
+def _low_rank_covariance(fields: Fields) -> None:
+    fields.array("directions", (None, None), "f")
+    fields.number("variance", low=np.finfo(float).tiny)

@@ -73,9 +73,7 @@ def _answered(
     variance dᵀC d. So the new site is one on W too, weakened by that noise.
     """
     user = vote.user
-    (phi,) = posteriors.user_basis.features(
-        posteriors.user_kernel, posteriors.users, posteriors.users.take(user)
-    )
+    (phi,) = posteriors.user_features(user)
     e, own_mean, own_var = _own(posteriors, vote)
     shared = Weights(posteriors.shared_mean.ravel(), posteriors.shared_lower)
     z, mean, var = shared.along(np.sqrt(posteriors.sharing) * np.outer(phi, e).ravel())
@@ -107,7 +105,7 @@ def _answered(
 def _changed(posteriors: UserPosteriors, **changes: Any) -> UserPosteriors:
     """The posteriors with other numbers; what was worked out from the kernels is handed over."""
     changed = replace(posteriors, **changes)
-    kept = ("known_factor", "_features", "_rest")
+    kept = ("known_factor", "_features", "_prior", "_cross", "_target_var")
     vars(changed).update(
         {name: vars(posteriors)[name] for name in kept if name in vars(posteriors)}
     )
@@ -116,8 +114,9 @@ def _changed(posteriors: UserPosteriors, **changes: Any) -> UserPosteriors:
 
 def _own(posteriors: UserPosteriors, vote: Votes) -> tuple[FloatArray, float, float]:
     """e (r,), dᵀC(own shifts) and dᵀC d, by the k answers that the user gave: O(k r + k³)."""
-    sites, personal = posteriors.sites, 1.0 - posteriors.sharing
-    mine = np.flatnonzero(sites.user == vote.user[0])
+    sites, user = posteriors.sites, vote.user
+    (personal,) = posteriors.personal(user, posteriors.user_features(user))
+    mine = np.flatnonzero(sites.user == user[0])
     factor = posteriors.known_factor
     D = factor[sites.winner[mine]] - factor[sites.loser[mine]]
     (d,) = factor[vote.winner] - factor[vote.loser]

@@ -8,41 +8,81 @@ system of the size of W; no matrix over users × items exists.
 For one user, on the p items that they compared: L the Laplacian of their sites, b its shift,
 C = F (I + FᵀLF)⁻¹ Fᵀ the covariance of their deviation when W is known (F Fᵀ = (1−ρ) K_x there),
 J = I − C L, R = L J. Then S = I + Σ_u (φ_u φ_uᵀ) ⊗ (ρ Φᵀ R_u Φ) is the precision of W.
+
+Everything is a sum over blocks of users given a small broadcast: `gather` takes the prior, a block
+and its sites to what S is made of, `ArrowState` takes S back to the block's differences. What a
+block needs in between is kept where it fits, and worked out again where it does not.
+
+The variance of users that Φ_u leaves out is theirs alone: user u deviates by (1−ρ) + ρ missed_u.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from penchant.errors import NumericalError
 from penchant.gp.users.blocks import Block
+from penchant.gp.users.shared import SharedPrior, SharedState
 from penchant.numerics.linalg import (
     apply_stack,
-    cholesky,
     cholesky_stack,
     gram,
-    log_det_lower,
     multiply,
     multiply_stack,
-    solve_lower,
     solve_stack,
     transpose_stack,
     triangle_stack,
 )
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
+
+KEPT_SIZE = 2**25
+"""Most numbers of users × p² that are kept between the steps of a sweep."""
 
 
 class Eliminated(NamedTuple):
     """A block's users with their deviations integrated out: see the module's head.
 
-    C, J, R: (k, p, p); log_det: Σ log|I + FᵀLF|.
+    L: (k, p, p) of the sites; half: (k, q, p) with C = halfᵀ half; log_det: Σ log|I + FᵀLF|.
     """
 
-    C: FloatArray
-    J: FloatArray
-    R: FloatArray
+    L: FloatArray
+    half: FloatArray
     log_det: float
+
+    @property
+    def C(self) -> FloatArray:
+        """(k, p, p) covariance of the deviations when W is known."""
+        return multiply_stack(transpose_stack(self.half), self.half)
+
+    @property
+    def J(self) -> FloatArray:
+        """(k, p, p): I − C L."""
+        J = multiply_stack(-self.C, self.L)
+        diagonal = np.arange(J.shape[1])
+        J[:, diagonal, diagonal] += 1.0
+        return J
+
+    @property
+    def R(self) -> FloatArray:
+        """(k, p, p): L − L C L, not L J: what L knows nothing of would be the rounding of C."""
+        pulled = multiply_stack(self.half, self.L)
+        R: FloatArray = self.L - multiply_stack(transpose_stack(pulled), pulled)
+        return 0.5 * (R + transpose_stack(R))
+
+    def deviation(self, shift: FloatArray) -> FloatArray:
+        """(k, p): C x."""
+        return apply_stack(transpose_stack(self.half), apply_stack(self.half, shift))
+
+    def kept(self, shared: FloatArray) -> FloatArray:
+        """(k, p): J x, what the sites leave of a shared utility."""
+        return shared - self.deviation(apply_stack(self.L, shared))
+
+    def forced(self, shift: FloatArray) -> FloatArray:
+        """(k, p): Jᵀ x."""
+        return shift - apply_stack(self.L, self.deviation(shift))
 
 
 def eliminate(L: FloatArray, F: FloatArray) -> Eliminated:
@@ -52,24 +92,24 @@ def eliminate(L: FloatArray, F: FloatArray) -> Eliminated:
     diagonal = np.arange(B.shape[1])
     B[:, diagonal, diagonal] += 1.0
     lower = cholesky_stack(B, "a user's posterior precision")
-    half = solve_stack(lower, F_T)
-    C = multiply_stack(transpose_stack(half), half)
-    J = multiply_stack(-C, L)
-    diagonal = np.arange(L.shape[1])
-    J[:, diagonal, diagonal] += 1.0
-    pulled = multiply_stack(half, L)
-    # R = L − L C L, not L J: what L knows nothing of would come back as the rounding of C
-    R = L - multiply_stack(transpose_stack(pulled), pulled)
     log_det = 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum()
-    return Eliminated(C, J, 0.5 * (R + transpose_stack(R)), float(log_det))
+    return Eliminated(L, solve_stack(lower, F_T), float(log_det))
 
 
-def local_factor(factor: FloatArray, block: Block) -> FloatArray:
-    """(k, p, min(p, r)) rows of the items' factor at each user's own items, or (1, …) if alike.
+def local_factor(factor: FloatArray, K: FloatArray, block: Block) -> FloatArray:
+    """(k, p, min(p, r)) with F Fᵀ = K at each user's own items, or (1, …) if those are alike.
 
-    With fewer items than columns the rows are turned into a triangle: F Fᵀ stays the same.
+    factor: (n, r), K = factor factorᵀ. Few items have a triangle of their own; where K is singular
+    there, it comes from the factor's rows.
     """
-    return triangle_stack(factor[block.items[:1] if block.same_items else block.items])
+    items = block.items[:1] if block.same_items else block.items
+    p, r = items.shape[1], factor.shape[1]
+    if p < r:
+        try:
+            return cholesky_stack(K[items[:, :, None], items[:, None, :]], "a prior")
+        except NumericalError:
+            pass
+    return triangle_stack(factor[items])
 
 
 def outer_products(phi: FloatArray) -> FloatArray:
@@ -81,66 +121,81 @@ def outer_products(phi: FloatArray) -> FloatArray:
 class ArrowPrior:
     """The factored prior of all users over all items.
 
-    user_factor: (U, r_u) with rows φ_u; item_factor: (n, r) = Φ; sharing: ρ.
+    user_factor: (U, r_u) with rows φ_u; item_factor: (n, r) = Φ; sharing: ρ; missed: (U,) variance
+    that φ_u leaves out, None for nothing; parts: items that neither comparisons nor the prior tie
+    to others, None for all in one.
     """
 
     user_factor: FloatArray
     item_factor: FloatArray
     sharing: float
     blocks: tuple[Block, ...]
+    missed: FloatArray | None = None
+    parts: tuple[IntArray, ...] | None = None
 
     @cached_property
-    def shared_factor(self) -> FloatArray:
-        """√ρ Φ, (n, r)."""
-        root: float = np.sqrt(self.sharing)
-        return root * self.item_factor
+    def item_covariance(self) -> FloatArray:
+        """Φ Φᵀ, (n, n)."""
+        return gram(self.item_factor.T)
 
     @cached_property
-    def local_factors(self) -> tuple[FloatArray, ...]:
-        """√(1−ρ) Φ at the items of each block's users."""
-        personal = np.sqrt(1.0 - self.sharing) * self.item_factor
-        return tuple(local_factor(personal, block) for block in self.blocks)
+    def shared(self) -> SharedPrior:
+        """The prior of W, seen through √ρ Φ."""
+        factor = np.sqrt(self.sharing) * self.item_factor
+        return SharedPrior.of(factor, self.user_factor.shape[1], self.parts)
 
     @cached_property
-    def user_outer(self) -> tuple[FloatArray, ...]:
-        """φ_u φ_uᵀ of each block's users, (k, r_u²)."""
-        return tuple(outer_products(self.user_factor[block.users]) for block in self.blocks)
+    def is_kept(self) -> bool:
+        """Whether what is worked out for each block fits."""
+        size = sum(int(block.items.size) * block.items.shape[1] for block in self.blocks)
+        return bool(size <= KEPT_SIZE)
+
+    def personal(self, block: Block) -> FloatArray:
+        """(k,) the variance of each user's own deviation, in units of K_x; (1,) if all alike."""
+        if self.missed is None:
+            return np.array([1.0 - self.sharing])
+        return 1.0 - self.sharing + self.sharing * self.missed[block.users]
+
+    def phi(self, block: Block) -> FloatArray:
+        """(k, r_u) rows of a block's users."""
+        return self.user_factor[block.users]
+
+    def _local(self, block: Block) -> FloatArray:
+        F = local_factor(self.item_factor, self.item_covariance, block)
+        return np.sqrt(self.personal(block))[:, None, None] * F
+
+    @cached_property
+    def _kept_factors(self) -> tuple[FloatArray, ...]:
+        return tuple(map(self._local, self.blocks))
+
+    def local_factor_of(self, number: int) -> FloatArray:
+        """√(1−ρ) Φ, or as much as the user deviates, at the items of a block's users."""
+        return self._kept_factors[number] if self.is_kept else self._local(self.blocks[number])
 
     @property
     def flops(self) -> float:
         """Of a sweep's dense algebra: some ten products of p × p matrices a user, and S."""
         sizes = [(len(block.users), block.items.shape[1]) for block in self.blocks]
-        shared = self.user_factor.shape[1] * self.item_factor.shape[1]
-        return float(sum(10 * k * p**3 for k, p in sizes) + shared**3)
+        return float(sum(10 * k * p**3 for k, p in sizes) + self.shared.flops)
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "ArrowState":
         """Condition on sites: what the loop asks of a prior."""
-        eliminated = tuple(
-            eliminate(block.laplacian(weight), F)
-            for block, F in zip(self.blocks, self.local_factors, strict=True)
+        information, log_det = self.shared.nothing(), 0.0
+        eliminated: list[Eliminated] = []
+        for number, block in enumerate(self.blocks):
+            part = eliminate(block.laplacian(weight), self.local_factor_of(number))
+            gather(self, block, part, information)
+            log_det += part.log_det
+            if self.is_kept:
+                eliminated.append(part)
+        return ArrowState(
+            self, weight, shift, tuple(eliminated), log_det, self.shared.given(information)
         )
-        information = self._information(eliminated)
-        lower, jitter = cholesky(self._precision(information))
-        shifts = tuple(block.adjoint(shift) for block in self.blocks)
-        return ArrowState(self, eliminated, information, lower, jitter, shifts)
 
-    def _information(self, eliminated: tuple[Eliminated, ...]) -> FloatArray:
-        """(r_u, r_u, n, n): Σ_u φ_u φ_uᵀ ⊗ R_u, what the users know of W, in item space."""
-        n, rank = len(self.item_factor), self.user_factor.shape[1]
-        total = np.zeros((rank * rank, n, n))
-        for block, outer, part in zip(self.blocks, self.user_outer, eliminated, strict=True):
-            total += block.weighted_sum(outer, part.R)
-        return total.reshape(rank, rank, n, n)
 
-    def _precision(self, information: FloatArray) -> FloatArray:
-        """S, (r_u r, r_u r)."""
-        projected = multiply_stack(
-            multiply_stack(self.shared_factor.T, information), self.shared_factor
-        )
-        size = projected.shape[0] * projected.shape[2]
-        S: FloatArray = projected.transpose(0, 2, 1, 3).reshape(size, size)
-        S[np.diag_indices(size)] += 1.0
-        return S
+def gather(prior: ArrowPrior, block: Block, part: Eliminated, information: FloatArray) -> None:
+    """Add what a block's users know of W, Σ_u φ_u φ_uᵀ ⊗ R_u, to the information."""
+    prior.shared.add(information, block, outer_products(prior.phi(block)), part.R)
 
 
 class Response(NamedTuple):
@@ -152,18 +207,18 @@ class Response(NamedTuple):
 
 @dataclass(frozen=True)
 class ArrowState:
-    """Posterior given sites.
+    """Posterior given sites, weight and shift being (m,).
 
-    information: see `ArrowPrior`; lower: Cholesky factor of the precision S of W; shifts: the
-    sites' shift b of each block's users, (k, p).
+    eliminated: each block's users, where they are kept; own_log_det: of their deviations; shared:
+    the posterior of W.
     """
 
     prior: ArrowPrior
+    weight: FloatArray
+    shift: FloatArray
     eliminated: tuple[Eliminated, ...]
-    information: FloatArray
-    lower: FloatArray
-    jitter: float
-    shifts: tuple[FloatArray, ...]
+    own_log_det: float
+    shared: SharedState
 
     @property
     def mean(self) -> FloatArray:
@@ -178,89 +233,89 @@ class ArrowState:
     @property
     def log_det(self) -> float:
         """log |I + K L|: the deviations' part and the shared part."""
-        return log_det_lower(self.lower) + sum(part.log_det for part in self.eliminated)
+        return self.own_log_det + self.shared.log_det
+
+    @property
+    def lower(self) -> FloatArray:
+        """Cholesky factor of the precision S of W."""
+        return self.shared.lower
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to the diagonal of S."""
+        return self.shared.jitter
+
+    @cached_property
+    def shifts(self) -> tuple[FloatArray, ...]:
+        """The sites' shift b of each block's users, (k, p)."""
+        return tuple(block.adjoint(self.shift) for block in self.prior.blocks)
 
     @cached_property
     def quadratic(self) -> float:
         """bᵀ Σ b."""
-        return float(sum(np.vdot(b, mu) for b, mu in zip(self.shifts, self._means, strict=True)))
+        return float(np.einsum("i,i->", self.shift, self.mean))
 
     @cached_property
     def response(self) -> Response:
         """Of the sites' own shift: the posterior mean of W, and α = b − L μ."""
         return self.respond_to(self.shifts)
 
-    @cached_property
-    def shared_covariance(self) -> FloatArray:
-        """(r_u², n, n): covariance blocks of √ρ Φ Wᵀ, the shared utilities a user feature."""
-        (n, r), rank = self.prior.item_factor.shape, self.prior.user_factor.shape[1]
-        half = solve_lower(self.lower, np.eye(len(self.lower))).reshape(-1, r)
-        wide = multiply(half, self.prior.shared_factor.T).reshape(len(self.lower), -1)
-        covariance = gram(wide).reshape(rank, n, rank, n)
-        return covariance.transpose(0, 2, 1, 3).reshape(rank * rank, n, n)
+    def each(self) -> Iterator[tuple[int, Block, Eliminated]]:
+        """Every block with its users eliminated, worked out again where it was not kept."""
+        for number, block in enumerate(self.prior.blocks):
+            if self.eliminated:
+                yield number, block, self.eliminated[number]
+            else:
+                factor = self.prior.local_factor_of(number)
+                yield number, block, eliminate(block.laplacian(self.weight), factor)
 
-    def shared_at(self, number: int) -> FloatArray:
-        """(k, p, p) covariance of the shared utilities of block `number`, at its users' items."""
-        block, outer = self.prior.blocks[number], self.prior.user_outer[number]
-        return block.weighted_pick(outer, self.shared_covariance)
+    def shared_at(self, block: Block) -> FloatArray:
+        """(k, p, p) covariance of the shared utilities of a block's users at their items."""
+        return self.shared.at(block, outer_products(self.prior.phi(block)))
 
     def collect(self, vectors: tuple[FloatArray, ...]) -> FloatArray:
         """(r_u, n): Σ_u φ_u x_uᵀ over all users' vectors, given per block as (k, p)."""
         total = np.zeros((self.prior.user_factor.shape[1], len(self.prior.item_factor)))
         for block, x in zip(self.prior.blocks, vectors, strict=True):
-            total += multiply(self.prior.user_factor[block.users].T, block.spread(x))
+            total += block.collect(self.prior.phi(block), x)
         return total
 
     def respond_to(self, shifts: tuple[FloatArray, ...]) -> Response:
         """Apply the posterior covariance to a shift given per block as (k, p)."""
-        forced = tuple(
-            apply_stack(transpose_stack(part.J), x)
-            for x, part in zip(shifts, self.eliminated, strict=True)
-        )
-        pull = multiply(self.collect(forced), self.prior.shared_factor)
-        w = solve_lower(self.lower, solve_lower(self.lower, pull.ravel()), transposed=True)
-        shared = w.reshape(pull.shape)
-        residual = tuple(
-            c - apply_stack(part.R, self._shared_utility(shared, block))
-            for c, block, part in zip(forced, self.prior.blocks, self.eliminated, strict=True)
-        )
-        return Response(shared, residual)
+        forced = tuple(part.forced(shifts[number]) for number, _, part in self.each())
+        shared = self.shared.respond(self.collect(forced))
+        everybodys, residual = self._everybodys(shared), []
+        for number, block, part in self.each():
+            utility = block.pick(self.prior.phi(block), everybodys)
+            pulled = apply_stack(part.L, part.kept(utility))  # R = L J
+            residual.append(forced[number] - pulled)
+        return Response(shared, tuple(residual))
 
     def respond(self, pull: FloatArray) -> FloatArray:
         """A Σ Aᵀ pull, (m,)."""
         shifts = tuple(block.adjoint(pull) for block in self.prior.blocks)
-        shared, answer = self.respond_to(shifts).shared, np.empty(len(pull))
-        for number, block in enumerate(self.prior.blocks):
-            utility = self._utility(number, shared, shifts[number])
-            answer[block.edges] = block.forward(utility)
+        forced = tuple(part.forced(shifts[number]) for number, _, part in self.each())
+        everybodys = self._everybodys(self.shared.respond(self.collect(forced)))
+        answer = np.empty(len(pull))
+        for number, block, part in self.each():
+            utility = part.kept(block.pick(self.prior.phi(block), everybodys))
+            answer[block.edges] = block.forward(utility + part.deviation(shifts[number]))
         return answer
 
-    def _shared_utility(self, shared: FloatArray, block: Block) -> FloatArray:
-        """(k, p): √ρ Φ Wᵀ φ_u of each user at their own items, for W = shared (r_u, r)."""
-        wide = multiply(shared, self.prior.shared_factor.T)
-        utilities = multiply(self.prior.user_factor[block.users], wide)
-        return np.take_along_axis(utilities, block.items, axis=1)
-
-    def _utility(self, number: int, shared: FloatArray, shift: FloatArray) -> FloatArray:
-        """(k, p) mean utilities of a block's users at their own items, given W and their shift."""
-        part = self.eliminated[number]
-        everybodys = self._shared_utility(shared, self.prior.blocks[number])
-        return apply_stack(part.J, everybodys) + apply_stack(part.C, shift)
-
-    @cached_property
-    def _means(self) -> tuple[FloatArray, ...]:
-        """Posterior mean utilities per block, (k, p) each."""
-        shared = self.response.shared
-        return tuple(self._utility(number, shared, b) for number, b in enumerate(self.shifts))
+    def _everybodys(self, shared: FloatArray) -> FloatArray:
+        """(r_u, n): √ρ Φ Wᵀ of each user feature, for W = shared (r_u, r)."""
+        return multiply(shared, self.prior.shared.factor.T)
 
     @cached_property
     def _edges(self) -> tuple[FloatArray, FloatArray]:
         mean, var = np.empty((2, sum(len(block.edges) for block in self.prior.blocks)))
-        for number, (block, part) in enumerate(
-            zip(self.prior.blocks, self.eliminated, strict=True)
-        ):
-            shared = multiply_stack(part.J, self.shared_at(number))
-            covariance = part.C + multiply_stack(shared, transpose_stack(part.J))
-            utility = self._means[number]
-            mean[block.edges], var[block.edges] = block.differences(utility, covariance)
+        forced = tuple(part.forced(self.shifts[number]) for number, _, part in self.each())
+        everybodys = self._everybodys(self.shared.respond(self.collect(forced)))
+        for number, block, part in self.each():
+            utility = part.kept(block.pick(self.prior.phi(block), everybodys))
+            utility += part.deviation(self.shifts[number])
+            J = part.J
+            through = multiply_stack(multiply_stack(J, self.shared_at(block)), transpose_stack(J))
+            through += part.C
+            mean[block.edges], var[block.edges] = block.differences(utility, through)
         return mean, var

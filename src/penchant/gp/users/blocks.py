@@ -2,20 +2,26 @@
 
 A user's comparisons touch only p of the n items, and all that inference does to one user happens
 on those p. Users with the same p form blocks, so that NumPy's stacked routines replace a loop.
+
+Where the prior ties no two items together, the parts into which a user's own comparisons fall
+know nothing of each other but what is shared: each part is then a row of its own, and p³ is that
+of the parts. What everybody compared falls into parts in the same way.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from penchant.data.graph import components
 from penchant.errors import NumericalError
 from penchant.numerics.linalg import multiply
 from penchant.numerics.types import FloatArray, IntArray
 
-BLOCK_SIZE = 2**22
-"""Most numbers in one array of users × items²: bounds memory whatever the number of users."""
+BLOCK_SIZE = 2**20
+"""Most numbers in one array of users × p²: bounds memory whatever the number of users."""
 SMALLEST_VARIANCE = 1e-12
 """Of a difference, relative to the largest variance or to the noise of an answer, whichever is
 less: below it two items are the same."""
@@ -25,9 +31,10 @@ WIDEST_PRIOR = 1e6
 
 @dataclass(frozen=True)
 class Block:
-    """k users who compared p items each.
+    """k users, or parts of users, who compared p items each.
 
-    users: (k,) positions among all users; items: (k, p) what each compared, ascending.
+    users: (k,) positions among all users, repeated where a user is in parts; items: (k, p) what
+    each compared, ascending.
     edges: (e,) positions of these users' comparisons among all; row, winner, loser: (e,) the
     user's row and the two columns of `items` that each comparison is about.
     """
@@ -40,16 +47,37 @@ class Block:
     loser: IntArray
     n_items: int
 
+    @classmethod
+    def silent(cls, k: int, n_items: int) -> "Block":
+        """k users who compared nothing."""
+        nothing = np.zeros(0, dtype=np.intp)
+        items = np.zeros((k, 0), dtype=np.intp)
+        return cls(np.arange(k), items, nothing, nothing, nothing, nothing, n_items)
+
+    def part(self, rows: IntArray) -> "Block":
+        """Some of the users."""
+        place = np.full(len(self.users), -1)
+        place[rows] = np.arange(len(rows))
+        mine = np.flatnonzero(place[self.row] >= 0)
+        return Block(
+            self.users[rows],
+            self.items[rows],
+            self.edges[mine],
+            place[self.row[mine]],
+            self.winner[mine],
+            self.loser[mine],
+            self.n_items,
+        )
+
     @cached_property
     def same_items(self) -> bool:
         """Whether all these users compared the same items, so that one factor serves them all."""
         return bool((self.items == self.items[0]).all())
 
-    @cached_property
+    @property
     def cells(self) -> IntArray:
         """(k, p²) where each user's p × p matrix lies in a flattened n × n one."""
-        pairs = self.items[:, :, None] * self.n_items + self.items[:, None, :]
-        return pairs.reshape(len(self.items), -1)
+        return self._cells(self.items)
 
     def laplacian(self, weight: FloatArray) -> FloatArray:
         """(k, p, p) Laplacian of each user's comparisons, `weight` being (m,) over all."""
@@ -93,11 +121,24 @@ class Block:
         floor = SMALLEST_VARIANCE * min(largest, 1.0)
         return self.forward(utility), np.maximum(var, floor)
 
-    def spread(self, x: FloatArray) -> FloatArray:
-        """(k, n) vectors over all items from (k, p) over each user's own; zero elsewhere."""
-        wide = np.zeros((len(x), self.n_items))
-        np.put_along_axis(wide, self.items, x, axis=1)
-        return wide
+    def collect(self, weights: FloatArray, x: FloatArray) -> FloatArray:
+        """(q, n): Σ_u weights[u] x_uᵀ over all items, with (k, q) weights and (k, p) vectors."""
+        if self.same_items:
+            total = np.zeros((weights.shape[1], self.n_items))
+            total[:, self.items[0]] = multiply(weights.T, x)
+            return total
+        k, p = x.shape
+        wide = sparse.csr_array((x.ravel(), self.items.ravel(), np.arange(0, k * p + 1, p)))
+        wide.resize(k, self.n_items)
+        summed: FloatArray = (wide.T @ weights).T
+        return summed
+
+    def pick(self, weights: FloatArray, vectors: FloatArray) -> FloatArray:
+        """(k, p): Σ_q weights[u, q] · vectors[q] at each user's own items, vectors (q, n)."""
+        if self.same_items:
+            return multiply(weights, np.ascontiguousarray(vectors[:, self.items[0]]))
+        picked: FloatArray = np.einsum("kq,qkp->kp", weights, vectors[:, self.items])
+        return picked
 
     def weighted_sum(self, weights: FloatArray, stack: FloatArray) -> FloatArray:
         """(q, n, n): Σ_u weights[u] · stack[u], with (k, q) weights and (k, p, p) matrices."""
@@ -105,8 +146,11 @@ class Block:
         flat = stack.reshape(k, -1)
         if self.same_items:
             total = np.zeros((weights.shape[1], n * n))
-            total[:, self.cells[0]] = multiply(weights.T, flat)
-        elif weights.shape[1] == 1 or 4 * flat.shape[1] < n * n:
+            total[:, self._first_cells] = multiply(weights.T, flat)
+        elif weights.shape[1] == 1:
+            every = (weights * flat).ravel()
+            total = np.bincount(self.cells.ravel(), every, n * n).astype(np.float64, copy=False)
+        elif 4 * flat.shape[1] < n * n:
             ends = np.arange(0, flat.size + 1, flat.shape[1])
             wide = sparse.csr_array((flat.ravel(), self.cells.ravel(), ends), (k, n * n))
             total = (wide.T @ weights).T
@@ -121,12 +165,86 @@ class Block:
         k, p = self.items.shape
         flat = matrices.reshape(len(matrices), -1)
         if self.same_items:
-            picked = multiply(weights, flat[:, self.cells[0]])
+            picked = multiply(weights, flat[:, self._first_cells])
         elif len(flat) == 1:
             picked = weights * flat[0][self.cells]
+        elif p * p * 4 < self.n_items**2:
+            picked = np.empty((k, p * p))
+            step = max(1, BLOCK_SIZE // (p * p * len(flat)))
+            for start in range(0, k, step):
+                some = slice(start, start + step)
+                mine = flat[:, self._cells(self.items[some])]
+                picked[some] = np.einsum("kq,qkc->kc", weights[some], mine)
         else:
             picked = np.take_along_axis(multiply(weights, flat), self.cells, axis=1)
         return picked.reshape(k, p, p)
+
+    @property
+    def _first_cells(self) -> IntArray:
+        first: IntArray = self._cells(self.items[:1])[0]
+        return first
+
+    def _cells(self, items: IntArray) -> IntArray:
+        pairs: IntArray = items[:, :, None] * self.n_items + items[:, None, :]
+        return pairs.reshape(len(items), -1)
+
+
+class Arrangement(NamedTuple):
+    """Blocks, and the items of each part into which all comparisons and the prior fall."""
+
+    blocks: tuple[Block, ...]
+    parts: tuple[IntArray, ...]
+
+    @classmethod
+    def of(cls, user: IntArray, winner: IntArray, loser: IntArray, tied: IntArray) -> "Arrangement":
+        """tied: (n,) labels; items of the same label are tied together by the prior."""
+        n = len(tied)
+        ends = np.concatenate([winner, np.arange(n)]), np.concatenate([loser, n + tied])
+        whole = components(*ends, 2 * n)[1][:n]
+        order = np.argsort(whole, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(whole[order])) + 1)
+        if not tied.any():
+            return cls(arrange(user, winner, loser, n), tuple(parts))
+        owner, part_of = _user_parts(user, winner, loser, tied)
+        blocks = arrange(part_of, winner, loser, n)
+        return cls(
+            tuple(replace(block, users=owner[block.users]) for block in blocks), tuple(parts)
+        )
+
+
+def tied_items(K: FloatArray) -> IntArray:
+    """(n,) labels: items have the same where the prior covariance ties them, however far round.
+
+    >>> tied_items(np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]])).tolist()
+    [0, 1, 0]
+    """
+    n = len(K)
+    n_filled = np.count_nonzero(K)
+    if n_filled == n:
+        return np.arange(n)
+    if n_filled > n * (n - 1):  # too few holes to fall apart
+        return np.zeros(n, dtype=np.intp)
+    row, column = np.nonzero(K)
+    return components(row, column, n)[1]
+
+
+def _user_parts(
+    user: IntArray, winner: IntArray, loser: IntArray, tied: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Parts of users whose items hang together: (parts,) owners, and the part of each vote."""
+    n, m = len(tied), len(user)
+    ends = np.tile(user, 2) * n + np.concatenate([winner, loser])
+    cells, place = np.unique(ends, return_inverse=True)
+    hubs, hub = np.unique(cells // n * n + tied[cells % n], return_inverse=True)
+    nodes = np.arange(len(cells))
+    first = np.concatenate([place[:m], nodes])
+    second = np.concatenate([place[m:], len(cells) + hub])
+    label = components(first, second, len(cells) + len(hubs))[1][: len(cells)]
+    # in the order of their users, so that rows stay sorted as users are
+    _, label = np.unique(cells // n * (label.max() + 1) + label, return_inverse=True)
+    owner = np.empty(label.max() + 1, dtype=np.intp)
+    owner[label] = cells // n
+    return owner, label[place[:m]]
 
 
 def arrange(user: IntArray, winner: IntArray, loser: IntArray, n_items: int) -> tuple[Block, ...]:
@@ -144,7 +262,7 @@ def arrange(user: IntArray, winner: IntArray, loser: IntArray, n_items: int) -> 
     users, first, sizes = np.unique(pairs // n_items, return_index=True, return_counts=True)
     who = np.searchsorted(users, user)
     column = place - np.tile(first[who], 2)
-    groups = _groups(sizes, longest=max(1, BLOCK_SIZE // n_items**2))
+    groups = _groups(sizes)
     block_of, row_of = np.empty((2, len(users)), dtype=np.intp)
     for number, group in enumerate(groups):
         block_of[group], row_of[group] = number, np.arange(len(group))
@@ -164,10 +282,11 @@ def arrange(user: IntArray, winner: IntArray, loser: IntArray, n_items: int) -> 
     )
 
 
-def _groups(sizes: IntArray, longest: int) -> list[IntArray]:
-    """Positions of equal size together, in groups of at most `longest`."""
+def _groups(sizes: IntArray) -> list[IntArray]:
+    """Positions of equal size p together, in groups of at most BLOCK_SIZE / p²."""
+    order = np.argsort(sizes, kind="stable")
     groups = []
-    for size in np.unique(sizes):
-        alike = np.flatnonzero(sizes == size)
+    for alike in np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1):
+        longest = max(1, BLOCK_SIZE // int(sizes[alike[0]]) ** 2)
         groups += [alike[start : start + longest] for start in range(0, len(alike), longest)]
     return groups

@@ -21,12 +21,7 @@ from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserProblem
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import Inputs
-from penchant.numerics.linalg import (
-    apply_stack,
-    multiply_stack,
-    square_root_stack,
-    transpose_stack,
-)
+from penchant.numerics.linalg import apply_stack, square_root_stack
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -136,11 +131,10 @@ def fold_in(
     blocks = arrange(votes.user, votes.winner, votes.loser, len(extended.items))
     factors, means = [], []
     for block in blocks:
-        weights = extended.weights(block.users)
-        factor = extended.known_factor[block.items]
-        through = multiply_stack(factor, weights.cov)
-        factors.append(square_root_stack(multiply_stack(through, transpose_stack(factor))))
-        means.append(apply_stack(factor, weights.mean))
+        phi = extended.user_features(block.users)
+        personal = extended.personal(block.users, phi)
+        factors.append(square_root_stack(extended.prior_of(block.items, personal, phi)))
+        means.append(extended.shared_mean_at(phi, block.items))
     effects = extended.effects
     prior = NewcomerPrior(blocks, tuple(factors), tuple(means), votes.offset(effects))
     inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
@@ -155,7 +149,7 @@ def with_newcomers(
     settings, like = learned.problem.settings, learned.problem.edges.shown
     late = votes_of_newcomers(learned.data, data, like)
     posterior, report = fold_in(learned.posterior, newcomers, late, settings)
-    problem = UserProblem.of(posterior.items, posterior.users, _votes(data, like), settings)
+    problem = learned.problem.over(posterior.users, _votes(data, like))
     sites = None
     if learned.sites is not None:
         order = _pairs_first(learned.problem.edges, late)

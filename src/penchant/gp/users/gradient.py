@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.gp.effects import EffectsState
-from penchant.gp.users.arrow import ArrowState
+from penchant.gp.users.arrow import ArrowState, outer_products
 from penchant.numerics.linalg import gram, multiply, multiply_stack, solve_lower
 from penchant.numerics.types import FloatArray
 
@@ -19,10 +19,13 @@ Signed = list[tuple[float, tuple[FloatArray, ...]]]
 
 
 class Slopes(NamedTuple):
-    """∂ log Z by the shared item covariance ρ K_x, the personal one (1−ρ) K_x: (n, n) each."""
+    """∂ log Z by the shared item covariance ρ K_x and by K_x in the personal part, (n, n) each, and
+    by the variance of each user's own deviation, (U,).
+    """
 
     shared: FloatArray
     personal: FloatArray
+    own: FloatArray
 
 
 def outer_vectors(
@@ -63,49 +66,73 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
     """Derivatives by the two item covariances."""
     prior = state.prior
     n = len(prior.item_factor)
-    shared, personal = -_shared_precision(state), np.zeros((n, n))
-    for number, (block, part) in enumerate(zip(prior.blocks, state.eliminated, strict=True)):
+    shared, personal = np.zeros((n, n)), np.zeros((n, n))
+    by_user, halves = np.zeros(len(prior.user_factor)), _half_information(state)
+    for number, block, part in state.each():
+        R, phi = part.R, prior.phi(block)
+        if halves is not None:
+            halves += prior.shared.half_contracted(block, outer_products(phi), R)
+            direct = np.einsum("kq,kq->k", phi, phi)[:, None]
+            shared -= block.weighted_sum(direct, R)[0]
         # R of one user's own utilities, the shared part's uncertainty included
-        own = multiply_stack(multiply_stack(part.R, state.shared_at(number)), part.R) - part.R
+        own = multiply_stack(multiply_stack(R, state.shared_at(block)), R) - R
         for sign, vectors in outer:
             x = vectors[number]
             own += sign * x[:, :, None] * x[:, None, :]
-        personal += block.weighted_sum(np.ones((len(own), 1)), own)[0]
+        weight = np.broadcast_to(prior.personal(block), len(own))
+        personal += block.weighted_sum(weight[:, None], own)[0]
+        K = block.weighted_pick(np.ones((len(own), 1)), prior.item_covariance[None])
+        np.add.at(by_user, block.users, np.einsum("kij,kij->k", own, K))
+    shared += _known_of_W(state, halves)
     for sign, vectors in outer:
-        total = state.collect(vectors)
-        shared += sign * gram(total)
-    return Slopes(0.5 * shared, 0.5 * personal)
+        shared += sign * gram(state.collect(vectors))
+    return Slopes(0.5 * shared, 0.5 * personal, 0.5 * by_user)
 
 
-def _shared_precision(state: ArrowState) -> FloatArray:
-    """(n, n): Σ over pairs of users of K_feat(u, v) R(u, v)."""
-    information, prior = state.information, state.prior
-    rank, r = prior.user_factor.shape[1], prior.item_factor.shape[1]
-    n = len(prior.item_factor)
-    projected = multiply_stack(prior.shared_factor.T, information)  # (r_u, r_u, r, n)
-    half = solve_lower(
-        state.lower, projected.transpose(0, 2, 1, 3).reshape(rank * r, rank * n)
-    ).reshape(-1, n)
-    direct: FloatArray = np.trace(information, axis1=0, axis2=1)
-    return direct - gram(half)
+def _half_information(state: ArrowState) -> FloatArray | None:
+    """Zeros for (r_u², r, n) Σ φφᵀ ⊗ GᵀR, where the information itself is contracted further."""
+    prior = state.prior.shared
+    n, r = prior.factor.shape
+    return np.zeros((prior.rank**2, r, n)) if prior.is_contracted else None
+
+
+def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
+    """(n, n): −Σ over pairs of users of K_feat(u, v) R(u, v), less −Σ_u |φ_u|² R_u with halves."""
+    shared, prior = state.shared, state.prior.shared
+    rank, n = prior.rank, len(prior.factor)
+    total = np.zeros((n, n))
+    for part, lower in zip(prior.parts, shared.lowers, strict=True):
+        size = len(part.items)
+        cells = np.ix_(part.items, part.items)
+        if halves is None:
+            information = prior.inside(shared.information, part)
+            projected = multiply_stack(part.factor.T, information)  # (r_u, r_u, r, n)
+            total[cells] -= np.trace(information, axis1=0, axis2=1)
+        else:
+            projected = halves.reshape(rank, rank, -1, n)
+        half = solve_lower(lower, projected.transpose(0, 2, 1, 3).reshape(len(lower), rank * size))
+        total[cells] += gram(half.reshape(-1, size))
+    return total
 
 
 def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
     """(U, r_u) derivative by the users' factor Φ_u."""
     prior = state.prior
-    rank = prior.user_factor.shape[1]
+    rank, system = prior.user_factor.shape[1], state.prior.shared
     slopes = np.zeros_like(prior.user_factor)
-    covariance = state.shared_covariance.reshape(rank, rank, -1)
-    K_shared = gram(prior.shared_factor.T)
+    covariance = state.shared.covariance.reshape(rank, rank, *state.shared.covariance.shape[1:])
+    K_shared = gram(system.factor.T)
     totals = [
         (sign, vectors, multiply(state.collect(vectors), K_shared)) for sign, vectors in outer
     ]
-    for number, (block, part) in enumerate(zip(prior.blocks, state.eliminated, strict=True)):
-        phi = prior.user_factor[block.users]
+    for number, block, part in state.each():
+        phi, R = prior.phi(block), part.R
+        mine = np.zeros((len(phi), rank))
         for column in range(rank):
             # Σ_l φ_ul ⟨R_u, Cov(shared utilities l, column)⟩
-            cov = block.weighted_pick(phi, covariance[:, column])
-            slopes[block.users, column] -= np.einsum("kij,kij->k", part.R, cov)
+            cov = system.pick(block, phi, covariance[:, column])
+            mine[:, column] = -np.einsum("kij,kij->k", R, cov)
         for sign, vectors, total in totals:
-            slopes[block.users] += sign * multiply(block.spread(vectors[number]), total.T)
+            mine += sign * np.einsum("kp,qkp->kq", vectors[number], total[:, block.items])
+        np.add.at(slopes, block.users, mine)
     return slopes

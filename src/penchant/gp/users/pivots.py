@@ -8,30 +8,49 @@ from penchant.kernels import Inputs, Kernel
 from penchant.numerics.linalg import multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
+DIAGONAL_BLOCK = 256
+"""Users whose variances are differentiated at a time."""
+
 
 class UserFactor(NamedTuple):
-    """K ≈ rows @ rows.T over users; rows: (U, r), pivots: (r,), residual: largest left variance."""
+    """K ≈ rows @ rows.T over users; rows: (U, r), pivots: (r,).
+
+    missed: (U,) variances that it leaves out, None where they are within the tolerance.
+    """
 
     rows: FloatArray
     pivots: IntArray
-    residual: float
+    missed: FloatArray | None
+
+    @property
+    def residual(self) -> float:
+        """The largest variance that was left out."""
+        return 0.0 if self.missed is None else float(self.missed.max(initial=0.0))
 
     @property
     def lower(self) -> FloatArray:
         """(r, r) lower triangular factor of the pivots' own covariance."""
         return self.rows[self.pivots]
 
-    def pullback(self, kernel: Kernel, users: Inputs, slopes: FloatArray) -> FloatArray:
-        """Gradient by the kernel's theta, given that by the rows (U, r).
+    def pullback(
+        self, kernel: Kernel, users: Inputs, slopes: FloatArray, own: FloatArray
+    ) -> FloatArray:
+        """Gradient by the kernel's theta, given that by the rows (U, r) and by what is missed (U,).
 
-        K ≈ K_UP K_PP⁻¹ K_PU: the slopes meet the derivative of each factor.
+        K ≈ K_UP K_PP⁻¹ K_PU: the slopes meet the derivative of each factor; what is missed is the
+        diagonal of K less that.
         """
+        by_diagonal = np.zeros(len(kernel.theta))
+        if self.missed is not None:
+            slopes = slopes - 2.0 * own[:, None] * self.rows
+            for start in range(0, len(users), DIAGONAL_BLOCK):
+                some = np.arange(start, min(start + DIAGONAL_BLOCK, len(users)))
+                by_diagonal += kernel.pullback(users.take(some), np.diag(own[some]))
         M = 0.5 * solve_lower(self.lower, slopes.T, transposed=True).T
         through = solve_lower(self.lower, multiply(self.rows.T, M), transposed=True)
         pivots = users.take(self.pivots)
-        return 2.0 * kernel.pullback(users, M, pivots) - kernel.pullback(
-            pivots, 0.5 * (through + through.T)
-        )
+        through = kernel.pullback(pivots, 0.5 * (through + through.T))
+        return by_diagonal + 2.0 * kernel.pullback(users, M, pivots) - through
 
 
 def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float) -> UserFactor:
@@ -55,7 +74,9 @@ def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float)
         left -= rows[:, column] ** 2
         pivots.append(pivot)
         left[pivots] = 0.0
-    rank = len(pivots)
+    rank, is_exact = len(pivots), bool(left.max(initial=0.0) <= enough)
     return UserFactor(
-        np.ascontiguousarray(rows[:, :rank]), np.array(pivots, dtype=np.intp), float(left.max())
+        np.ascontiguousarray(rows[:, :rank]),
+        np.array(pivots, dtype=np.intp),
+        None if is_exact else np.maximum(left, 0.0),
     )

@@ -14,7 +14,8 @@ import numpy as np
 
 from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
 from penchant.gp.users.arrow import eliminate, outer_products
-from penchant.gp.users.blocks import BLOCK_SIZE, Block, arrange
+from penchant.gp.users.blocks import Block, arrange
+from penchant.gp.users.conditioned import Asked, Conditioned
 from penchant.gp.users.votes import Kept, VoteSites
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
@@ -32,11 +33,11 @@ from penchant.numerics.types import FloatArray, IntArray
 
 
 class UserWeights(NamedTuple):
-    """Posterior of v_u for k users: mean (k, r), cov (k, r, r); scale (k,): its prior variance."""
+    """Posterior of v_u of one user: mean (r,), cov (r, r); scale: its prior variance."""
 
     mean: FloatArray
     cov: FloatArray
-    scale: FloatArray
+    scale: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +83,11 @@ class UserPosteriors:
 
     def for_user(self, user: int) -> Posterior:
         """One user's utilities, as a `Posterior` over the target items."""
-        weights = self.weights(np.array([user]))
-        return self._posterior(*(part[0] for part in weights))
+        return self._posterior(*self.weights(user))
 
     def population(self) -> Posterior:
         """What users share on average: utilities without anybody's deviation."""
-        phi = self._user_features(np.arange(self.n_fitted)).mean(axis=0, keepdims=True)
+        phi = self.user_features(np.arange(self.n_fitted)).mean(axis=0, keepdims=True)
         mean, cov = self._shared(phi)
         return self._posterior(mean[0], cov[0], self.sharing * float(np.vdot(phi, phi)))
 
@@ -120,13 +120,11 @@ class UserPosteriors:
         """Means and variances of the target items' utilities, (k, n) each."""
         distinct, owner = np.unique(users, return_inverse=True)
         mean, var = np.empty((2, len(distinct), len(self.target)))
-        for rows in self._chunks(len(distinct)):
-            weights = self.weights(distinct[rows])
-            mean[rows] = multiply(weights.mean, self._features.T)
-            spread = np.einsum(
-                "knr,nr->kn", multiply_stack(self._features, weights.cov), self._features
-            )
-            var[rows] = spread + weights.scale[:, None] * np.diagonal(self._rest)
+        every = np.arange(len(self.target))
+        for known in self._own(distinct):
+            for some in known.chunks(len(every)):
+                asked = self._whole(known, some, every)
+                mean[known.rows[some]], var[known.rows[some]] = known.moments(some, asked)
         return Normal(mean[owner], var[owner])
 
     def differences(self, users: IntArray, first: IntArray, second: IntArray) -> Normal:
@@ -134,16 +132,15 @@ class UserPosteriors:
         mean, var = np.empty((2, len(users)))
         distinct, owner = np.unique(users, return_inverse=True)
         order = np.argsort(owner, kind="stable")
-        for rows in self._chunks(len(distinct)):
-            low, high = np.searchsorted(owner[order], [rows.start, rows.stop])
-            pairs = order[low:high]
-            row, a, b = owner[pairs] - rows.start, first[pairs], second[pairs]
-            weights = self.weights(distinct[rows])
-            utility = multiply(weights.mean, self._features.T)
-            mean[pairs] = utility[row, a] - utility[row, b]
-            cov = multiply_stack(multiply_stack(self._features, weights.cov), self._features.T)
-            cov += weights.scale[:, None, None] * self._rest
-            var[pairs] = cov[row, a, a] + cov[row, b, b] - 2.0 * cov[row, a, b]
+        starts = np.searchsorted(owner[order], np.arange(len(distinct) + 1))
+        for known in self._own(distinct):
+            pairs = np.concatenate([order[starts[row] : starts[row + 1]] for row in known.rows])
+            place = np.repeat(np.arange(len(known.rows)), np.diff(starts)[known.rows])
+            for part in known.chunks(1, place):
+                some, asked = place[part], pairs[part]
+                contrast = self._contrast(known, some, first[asked], second[asked])
+                moments = known.moments(some, contrast)
+                mean[asked], var[asked] = (moment[:, 0] for moment in moments)
         return Normal(mean, np.maximum(var, 0.0))
 
     def known_differences(
@@ -160,24 +157,10 @@ class UserPosteriors:
             mean[~known], var[~known] = population.difference(first[~known], second[~known])
         return Normal(mean, var)
 
-    def _chunks(self, n_users: int) -> Iterator[slice]:
-        size = max(len(self.target), self.item_basis.lower.shape[0]) ** 2
-        step = max(1, BLOCK_SIZE // size)
-        return (slice(start, min(start + step, n_users)) for start in range(0, n_users, step))
-
     @cached_property
     def _features(self) -> FloatArray:
         """Φ of the target items, (n, r)."""
         return self.item_basis.features(self.kernel, self.items, self.target)
-
-    @cached_property
-    def _rest(self) -> FloatArray:
-        """(n, n) prior covariance of the target items that Φ leaves unexplained."""
-        K = self.kernel(self.target)
-        rest = K - gram(self._features.T)
-        known = np.diagonal(rest) <= 1e-9 * np.diagonal(K)  # differences of the size of rounding
-        rest[known] = rest[:, known] = 0.0
-        return rest
 
     @cached_property
     def known_factor(self) -> FloatArray:
@@ -192,7 +175,8 @@ class UserPosteriors:
         blocks = gram(half).reshape(rank, r, rank, r)
         return blocks.transpose(0, 2, 1, 3).reshape(rank * rank, r, r)
 
-    def _user_features(self, users: IntArray) -> FloatArray:
+    def user_features(self, users: IntArray) -> FloatArray:
+        """(k, r_u) φ of users."""
         return self.user_basis.features(self.user_kernel, self.users, self.users.take(users))
 
     def _shared(self, phi: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -201,28 +185,33 @@ class UserPosteriors:
         cov = np.tensordot(outer_products(self.sharing**0.5 * phi), self._shared_cov, axes=1)
         return mean, cov
 
-    def weights(self, users: IntArray) -> UserWeights:
-        """Posterior weights of some users (each once), in the order asked for."""
-        phi = self._user_features(users)
+    def personal(self, users: IntArray, phi: FloatArray) -> FloatArray:
+        """(k,) variance of each user's own deviation, in units of K_x."""
+        missed = self.user_kernel.diag(self.users.take(users)) - np.einsum("ij,ij->i", phi, phi)
+        own: FloatArray = 1.0 - self.sharing + self.sharing * np.maximum(missed, 0.0)
+        return own
+
+    def weights(self, user: int) -> UserWeights:
+        """Posterior weights of one user."""
+        users = np.array([user])
+        phi = self.user_features(users)
         mean, shared_cov = self._shared(phi)
-        r = mean.shape[1]
-        explained = np.einsum("ij,ij->i", phi, phi)
-        later = users >= self.n_fitted
-        missed = np.maximum(self.user_kernel.diag(self.users.take(users)) - explained, 0.0)
-        personal = 1.0 - self.sharing + self.sharing * np.where(later, missed, 0.0)
+        r, is_later = mean.shape[1], user >= self.n_fitted
+        personal = self.personal(users, phi)
         # what the user's own sites act on: for a later user the shared part is in it, because
         # W has not seen these sites; for a fitted one it is not, because W has
         prior = personal[:, None, None] * np.eye(r)
-        prior[later] += shared_cov[later]
+        if is_later:
+            prior += shared_cov
         gain = np.zeros_like(prior)
-        for rows, block in self._own_sites(users):
-            gain[rows], mean[rows] = self._condition(block, prior[rows], mean[rows])
+        for _, block in self._own_sites(users):
+            gain, mean = self._condition(block, prior, mean)
         J = np.eye(r) - gain
         cov = multiply_stack(J, prior)
-        through = multiply_stack(multiply_stack(J, shared_cov), transpose_stack(J))
-        cov[~later] += through[~later]
-        scale = personal + self.sharing * explained
-        return UserWeights(mean, 0.5 * (cov + transpose_stack(cov)), scale)
+        if not is_later:
+            cov += multiply_stack(multiply_stack(J, shared_cov), transpose_stack(J))
+        scale = personal + self.sharing * np.einsum("ij,ij->i", phi, phi)
+        return UserWeights(mean[0], 0.5 * (cov + transpose_stack(cov))[0], float(scale[0]))
 
     def _own_sites(self, users: IntArray) -> Iterator[tuple[IntArray, Block]]:
         """The comparisons of these users in blocks, with the rows of `users` that each is about."""
@@ -245,7 +234,196 @@ class UserPosteriors:
         into = multiply_stack(prior, transpose_stack(factor))
         root = square_root_stack(multiply_stack(factor, into))
         own = eliminate(block.laplacian(self.sites.weight), root)
-        alpha = apply_stack(transpose_stack(own.J), block.adjoint(self.sites.shift))
-        alpha -= apply_stack(own.R, apply_stack(factor, mean))
-        gain = multiply_stack(multiply_stack(into, own.R), factor)
+        R = own.R
+        alpha = own.forced(block.adjoint(self.sites.shift))
+        alpha -= apply_stack(R, apply_stack(factor, mean))
+        gain = multiply_stack(multiply_stack(into, R), factor)
         return gain, mean + apply_stack(into, alpha)
+
+    def _own(self, users: IntArray) -> Iterator[Conditioned]:
+        """These users, each once, in groups that compared equally much, given their own sites."""
+        silent = np.ones(len(users), dtype=bool)
+        for rows, block in self._own_sites(users):
+            silent[rows] = False
+            later = users[rows] >= self.n_fitted
+            for is_later in np.unique(later):
+                some = np.flatnonzero(later == is_later)
+                few = block if len(some) == len(rows) else block.part(some)
+                yield self._conditioned(users[rows[some]], rows[some], few, bool(is_later))
+        rows = np.flatnonzero(silent)
+        if len(rows):
+            nothing = Block.silent(len(rows), len(self.items))
+            yield self._conditioned(users[rows], rows, nothing, False)
+
+    def _conditioned(
+        self, users: IntArray, rows: IntArray, block: Block, is_later: bool
+    ) -> Conditioned:
+        phi = self.user_features(users)
+        personal = self.personal(users, phi)
+        prior = self.prior_of(block.items, personal, phi if is_later else None)
+        own = eliminate(block.laplacian(self.sites.weight), square_root_stack(prior))
+        R = own.R
+        alpha = own.forced(block.adjoint(self.sites.shift))
+        alpha -= apply_stack(R, self._shared_mean(phi, self._known_shared, block.items))
+        shared = None if is_later else self._shared_within(phi, block.items)
+        return Conditioned(rows, block.items, phi, personal, R, alpha, shared)
+
+    def prior_of(self, items: IntArray, personal: FloatArray, phi: FloatArray | None) -> FloatArray:
+        """(k, p, p) covariance before a user's own sites: their deviation's, with φ the shared too.
+
+        items: (k, p) positions of fitted items.
+        """
+        K: FloatArray = personal[:, None, None] * self._prior[items[:, :, None], items[:, None, :]]
+        return K if phi is None else K + self._shared_within(phi, items)
+
+    def shared_mean_at(self, phi: FloatArray, items: IntArray) -> FloatArray:
+        """(k, p) mean of the shared utilities of users φ at fitted items (k, p)."""
+        return self._shared_mean(phi, self._known_shared, items)
+
+    def _whole(self, known: Conditioned, some: IntArray, every: IntArray) -> Asked:
+        """All target items of some users."""
+        items = known.items[some]
+        cross = np.moveaxis(self._cross[:, items], 0, 1)
+        prior = np.broadcast_to(self._target_var, (len(some), len(every)))
+        phi = known.phi[some]
+        across, within = self._shared_across(phi, items, None)
+        within = within + self._unseen(phi)[:, None] * self._rest(None)
+        mean = multiply(phi, self._target_shared)
+        return Asked(mean, prior, cross, within, across)
+
+    def _contrast(
+        self, known: Conditioned, some: IntArray, first: IntArray, second: IntArray
+    ) -> Asked:
+        """One difference of target items a user."""
+        items, phi = known.items[some], known.phi[some]
+        cross = self._cross[first[:, None], items] - self._cross[second[:, None], items]
+        prior = self._target_var[first] + self._target_var[second]
+        prior = prior - 2.0 * self.kernel_between(first, second)
+        across, within = self._shared_across(phi, items, (first, second))
+        within = within + self._unseen(phi) * self._rest((first, second))
+        wide = self._target_shared[:, first] - self._target_shared[:, second]
+        mean = np.einsum("kq,qk->k", phi, wide)
+        return Asked(mean[:, None], prior[:, None], cross[:, None], within[:, None], across)
+
+    def kernel_between(self, first: IntArray, second: IntArray) -> FloatArray:
+        """(k,) prior covariances of target items."""
+        if self.target is self.items:
+            picked: FloatArray = self._prior[first, second]
+            return picked
+        return self.kernel.paired(self.target.take(first), self.target.take(second))
+
+    def _shared_mean(self, phi: FloatArray, wide: FloatArray, items: IntArray) -> FloatArray:
+        picked: FloatArray = np.einsum("kq,qkp->kp", phi, wide[:, items])
+        return picked
+
+    def _shared_within(self, phi: FloatArray, items: IntArray) -> FloatArray:
+        """(k, p, p) covariance of the shared utilities of users φ at fitted items."""
+        if self._is_single:
+            scale = self.sharing * phi[:, 0] ** 2
+            picked = self._single_known[items[:, :, None], items[:, None, :]]
+            return scale[:, None, None] * picked
+        factor = self.known_factor[items]
+        inner = multiply_stack(factor, self._shared(phi)[1])
+        return multiply_stack(inner, transpose_stack(factor))
+
+    def _shared_across(
+        self, phi: FloatArray, items: IntArray, pairs: tuple[IntArray, IntArray] | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Covariance of shared utilities: of targets with fitted items (k, t, p), of targets alone.
+
+        pairs: the contrasts asked, one a row; None for all targets.
+        """
+        if self._is_single:
+            scale = self.sharing * phi[:, 0] ** 2
+            if pairs is None:
+                across = np.moveaxis(self._single_across[:, items], 0, 1)
+                within = np.broadcast_to(self._single_var, across.shape[:2])
+                return scale[:, None, None] * across, scale[:, None] * within
+            first, second = pairs
+            across = self._single_across[first[:, None], items]
+            across = across - self._single_across[second[:, None], items]
+            D = self._features[first] - self._features[second]
+            within = np.einsum("kr,kr->k", multiply(D, self._shared_cov[0]), D)
+            return scale[:, None, None] * across[:, None], scale * within
+        cov = self._shared(phi)[1]
+        if pairs is None:
+            rows = np.broadcast_to(self._features, (len(phi), *self._features.shape))
+        else:
+            rows = (self._features[pairs[0]] - self._features[pairs[1]])[:, None]
+        through = multiply_stack(rows, cov)
+        across = multiply_stack(through, transpose_stack(self.known_factor[items]))
+        within = np.einsum("ktr,ktr->kt", through, rows)
+        return across, within if pairs is None else within[:, 0]
+
+    def _unseen(self, phi: FloatArray) -> FloatArray:
+        """(k,) prior variance of the shared utility, in units of K_x."""
+        explained: FloatArray = np.einsum("kq,kq->k", phi, phi)
+        return self.sharing * explained
+
+    def _rest(self, pairs: tuple[IntArray, IntArray] | None) -> FloatArray:
+        """Prior variance that Φ leaves unexplained, of all targets or of contrasts of them."""
+        if self.target is self.items:
+            return np.zeros(len(self.items) if pairs is None else len(pairs[0]))
+        if pairs is None:
+            prior, rows = self._target_var, self._features
+        else:
+            first, second = pairs
+            prior = self._target_var[first] + self._target_var[second]
+            prior = prior - 2.0 * self.kernel_between(first, second)
+            rows = self._features[first] - self._features[second]
+        left = prior - np.einsum("ij,ij->i", rows, rows)
+        return np.where(left > 1e-9 * prior, left, 0.0)  # differences of the size of rounding
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether users share one thing, so that one matrix serves everybody."""
+        return len(self.shared_mean) == 1
+
+    @cached_property
+    def _prior(self) -> FloatArray:
+        """(n, n) K_x of the fitted items."""
+        return self.kernel(self.items)
+
+    @cached_property
+    def _cross(self) -> FloatArray:
+        """(t, n) K_x between the target and the fitted items."""
+        if self.target is self.items:
+            return self._prior
+        return self.kernel(self.target, self.items)
+
+    @cached_property
+    def _target_var(self) -> FloatArray:
+        return self.kernel.diag(self.target)
+
+    @cached_property
+    def _known_shared(self) -> FloatArray:
+        """(r_u, n): √ρ Wᵀ at the fitted items."""
+        wide: FloatArray = self.sharing**0.5 * multiply(self.shared_mean, self.known_factor.T)
+        return wide
+
+    @cached_property
+    def _target_shared(self) -> FloatArray:
+        """(r_u, t): √ρ Wᵀ at the target items."""
+        wide: FloatArray = self.sharing**0.5 * multiply(self.shared_mean, self._features.T)
+        return wide
+
+    @cached_property
+    def _single_half(self) -> FloatArray:
+        """(r, n) with halfᵀ half the covariance of the one shared utility of fitted items."""
+        return solve_lower(self.shared_lower, self.known_factor.T)
+
+    @cached_property
+    def _single_known(self) -> FloatArray:
+        return gram(self._single_half)
+
+    @cached_property
+    def _single_across(self) -> FloatArray:
+        if self.target is self.items:
+            return self._single_known
+        return multiply(solve_lower(self.shared_lower, self._features.T).T, self._single_half)
+
+    @cached_property
+    def _single_var(self) -> FloatArray:
+        half = solve_lower(self.shared_lower, self._features.T)
+        variances: FloatArray = np.einsum("rt,rt->t", half, half)
+        return variances

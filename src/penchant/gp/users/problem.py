@@ -1,11 +1,12 @@
 """One utility a user and item: hyperparameters, prior, gradient and EM, as the engine wants."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
 
+from penchant.data.graph import components
 from penchant.errors import DataError
 from penchant.gp.effects import EffectsState, Shown, WithEffects
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
@@ -13,7 +14,7 @@ from penchant.gp.loop import Settings
 from penchant.gp.model import Schedule, Solution
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
 from penchant.gp.users.arrow import ArrowPrior, ArrowState
-from penchant.gp.users.blocks import Block, arrange
+from penchant.gp.users.blocks import Arrangement, tied_items
 from penchant.gp.users.gradient import item_slopes, outer_vectors, user_slopes
 from penchant.gp.users.pivots import UserFactor, factor_users
 from penchant.gp.users.posterior import UserPosteriors
@@ -23,21 +24,27 @@ from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
-    multiply,
     pivoted_cholesky,
     rank_at,
 )
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
-USER_RANK = 32
-SHARED_SIZE = 1024
-"""Bounds on the rank of the users' kernel, and on that rank times the items' (one dense system)."""
+SHARED_SIZE = 3072
+LEARNING_SIZE = 1024
+"""Bounds on the rank of the users' kernel times the items', one dense system: in the end, and while
+hyperparameters are learned."""
 MAX_ITEMS = 5_000
 SHARING_BOUNDS = (1e-4, 1.0 - 1e-4)
 LEARNING_VOTES = 500_000
 """Most distinct answers that hyperparameters are learned from: some users' are settled long
 before, and say as much."""
+LEARNING_FLOPS = 3e9
+"""Of a sweep over the users from whom hyperparameters are learned, at most."""
+LARGEST_LEARNED = 800
+LEARNING_ITEMS = 300
+"""Where more items than the first hang together, hyperparameters are learned from so many of them:
+one evaluation costs their cube."""
 EXACT_VOTES = 3_000
 """Up to this many distinct answers settling every site is quick."""
 EM = Schedule(rounds=300, tolerance=1e-5)
@@ -94,18 +101,23 @@ class UserPrior:
     items: PivotedCholesky
     users: UserFactor
     arrow: ArrowPrior
+    arranged: Arrangement
     space: str = "users × items"
 
     @classmethod
     def of(
-        cls,
-        items: PivotedCholesky,
-        users: UserFactor,
-        sharing: float,
-        blocks: tuple[Block, ...],
+        cls, items: PivotedCholesky, users: UserFactor, sharing: float, arranged: Arrangement
     ) -> "UserPrior":
         """From the factors and ρ."""
-        return cls(items, users, ArrowPrior(users.rows, items.in_given_order(), sharing, blocks))
+        arrow = ArrowPrior(
+            users.rows,
+            items.in_given_order(),
+            sharing,
+            arranged.blocks,
+            users.missed,
+            arranged.parts,
+        )
+        return cls(items, users, arrow, arranged)
 
     @property
     def rank(self) -> int:
@@ -131,11 +143,11 @@ class UserPrior:
         rank = rank_at(self.items.rows, tolerance)
         rows = np.ascontiguousarray(self.items.rows[:, :rank])
         few = self.items._replace(rows=rows)
-        return UserPrior.of(few, self.users, self.arrow.sharing, self.arrow.blocks)
+        return UserPrior.of(few, self.users, self.arrow.sharing, self.arranged)
 
-    def over(self, blocks: tuple[Block, ...]) -> "UserPrior":
+    def over(self, arranged: Arrangement) -> "UserPrior":
         """The same prior, for other comparisons."""
-        return UserPrior.of(self.items, self.users, self.arrow.sharing, blocks)
+        return UserPrior.of(self.items, self.users, self.arrow.sharing, arranged)
 
 
 UserSolution = Solution[UserHyper, Any]
@@ -148,20 +160,33 @@ class UserProblem:
     items: Inputs
     users: Inputs
     edges: Votes
-    blocks: tuple[Block, ...]
     settings: Settings
     factor_tolerance: float = FACTOR_TOLERANCE
+    max_user_rank: int | None = None
+    shared_size: int = SHARED_SIZE
+    arrangements: dict[bytes, Arrangement] = field(default_factory=dict, repr=False, compare=False)
     schedule: ClassVar[Schedule] = EM
 
     @classmethod
-    def of(cls, items: Inputs, users: Inputs, votes: Votes, settings: Settings) -> "UserProblem":
-        """Arrange the users into blocks."""
+    def of(
+        cls,
+        items: Inputs,
+        users: Inputs,
+        votes: Votes,
+        settings: Settings,
+        max_user_rank: int | None = None,
+    ) -> "UserProblem":
+        """Checked. max_user_rank: of the users' kernel; None for what one dense system holds."""
         if len(items) > MAX_ITEMS:
             raise DataError(
                 f"{len(items):,} items: a covariance between more than {MAX_ITEMS:,} items does "
                 "not fit; leave out items that nobody compared, or use PreferenceGP(max_rank=…)"
             )
-        return cls(items, users, votes, _blocks(votes, len(items)), settings)
+        return cls(items, users, votes, settings, max_user_rank=max_user_rank)
+
+    def over(self, users: Inputs, votes: Votes) -> "UserProblem":
+        """The same items and settings, with other users and votes."""
+        return replace(self, users=users, edges=votes, arrangements={})
 
     @property
     def is_quick(self) -> bool:
@@ -171,16 +196,28 @@ class UserProblem:
     def prior(self, hyper: UserHyper) -> Any:
         """Factor both kernels."""
         tolerance = self.factor_tolerance
-        items = pivoted_cholesky(hyper.kernel(self.items), tolerance)
-        bound = min(USER_RANK, max(1, SHARED_SIZE // items.rows.shape[1]))
+        K = hyper.kernel(self.items)
+        arranged = self.arranged(tied_items(K))
+        items = pivoted_cholesky(K, tolerance, overwrite=True)
+        bound = max(1, self.shared_size // items.rows.shape[1])
+        if self.max_user_rank is not None:
+            bound = min(bound, self.max_user_rank)
         users = factor_users(hyper.user_kernel, self.users, bound, tolerance)
-        prior = UserPrior.of(items, users, hyper.sharing, self.blocks)
+        prior = UserPrior.of(items, users, hyper.sharing, arranged)
         return prior if self.edges.shown is None else WithEffects(prior, self.edges.shown)
+
+    def arranged(self, tied: IntArray) -> Arrangement:
+        """The users in blocks, once for each way in which a prior ties the items together."""
+        key = tied.tobytes()
+        if key not in self.arrangements:
+            votes = self.edges
+            self.arrangements[key] = Arrangement.of(votes.user, votes.winner, votes.loser, tied)
+        return self.arrangements[key]
 
     def posterior(self, solution: UserSolution) -> UserPosteriors:
         """Over all users and all items."""
         hyper, inference = solution.hyper, solution.inference
-        prior, state = _of_utilities(solution)
+        prior, state = of_utilities(solution)
         shared, lower, effects = state.response.shared, state.lower, None
         if isinstance(inference.state, EffectsState):
             flat, lower, effects = _beside_effects(inference.state)
@@ -211,35 +248,64 @@ class UserProblem:
         return known, Normal(mean + votes.part(known).offset(posterior.effects), var)
 
     def while_learning(self) -> "UserProblem":
-        """Coarser tolerances, and of very many users some, with all their answers."""
-        votes, blocks = self.edges, self.blocks
-        if len(votes) > LEARNING_VOTES:
-            share = LEARNING_VOTES / len(votes)
-            chosen = np.random.default_rng(0).random(len(self.users)) < share
-            votes = votes.part(np.flatnonzero(chosen[votes.user]))
-            blocks = _blocks(votes, len(self.items))
+        """Coarser tolerances, and of very many users or items some, with all their answers."""
+        return self.few_items()._few_users().roughly()
+
+    def roughly(self) -> "UserProblem":
+        """The same answers at the tolerances of learning."""
         tolerance = max(SITE_TOLERANCE, self.settings.tolerance)
         return replace(
             self,
-            edges=votes,
-            blocks=blocks,
             settings=replace(self.settings, tolerance=tolerance),
             factor_tolerance=max(LEARNING_FACTOR_TOLERANCE, self.factor_tolerance),
+            shared_size=min(LEARNING_SIZE, self.shared_size),
         )
+
+    def _few_users(self) -> "UserProblem":
+        """Some users where there are very many, with all their answers."""
+        votes = self.edges
+        ends = np.concatenate([votes.winner, votes.loser])
+        cells = np.unique(np.tile(votes.user, 2) * len(self.items) + ends)
+        sizes = np.bincount(cells // len(self.items)).astype(float)
+        flops = 10.0 * float(np.sum(sizes**3))
+        share = min(LEARNING_VOTES / max(1, len(votes)), LEARNING_FLOPS / max(1.0, flops))
+        if share >= 1.0:
+            return self
+        chosen = np.random.default_rng(0).random(len(self.users)) < share
+        votes = self.edges.part(np.flatnonzero(chosen[self.edges.user]))
+        return replace(self, edges=votes, arrangements={})
+
+    def few_items(self) -> "UserProblem":
+        """The items that were compared most, where very many hang together, and the answers
+        between them."""
+        votes, n = self.edges, len(self.items)
+        if n <= LARGEST_LEARNED or votes.outcomes.cliques is not None:
+            return self
+        sizes = np.bincount(components(votes.winner, votes.loser, n)[1])
+        if sizes.max() <= LARGEST_LEARNED:
+            return self
+        seen = np.bincount(np.concatenate([votes.winner, votes.loser]), minlength=n)
+        kept = np.sort(np.argsort(-seen, kind="stable")[:LEARNING_ITEMS])
+        place = np.full(n, -1, dtype=np.intp)
+        place[kept] = np.arange(len(kept))
+        inside = votes.part(np.flatnonzero((place[votes.winner] >= 0) & (place[votes.loser] >= 0)))
+        few = replace(inside, winner=place[inside.winner], loser=place[inside.loser])
+        return replace(self, items=self.items.take(kept), edges=few, arrangements={})
 
     def pullback(self, solution: UserSolution, drift: FloatArray | None) -> FloatArray:
         """∂ log Z by the parameters of both kernels and the logit of ρ."""
         hyper, rho = solution.hyper, solution.hyper.sharing
-        prior, state = _of_utilities(solution)
+        prior, state = of_utilities(solution)
         outer = outer_vectors(solution.inference.state, drift)
-        slopes = item_slopes(state, outer)
-        G = rho * slopes.shared + (1.0 - rho) * slopes.personal
-        factor = prior.arrow.item_factor
-        lean = float(np.vdot(multiply(slopes.shared - slopes.personal, factor), factor))
+        slopes, missed = item_slopes(state, outer), prior.users.missed
+        G = rho * slopes.shared + slopes.personal
+        lean = float(np.einsum("ij,ij->", slopes.shared, prior.arrow.item_covariance))
+        lean += float(np.sum(slopes.own * (-1.0 if missed is None else missed - 1.0)))
         by_users = np.zeros(0)
         if len(hyper.user_kernel.theta):
             by_factor = user_slopes(state, outer)
-            by_users = prior.users.pullback(hyper.user_kernel, self.users, by_factor)
+            own = rho * slopes.own
+            by_users = prior.users.pullback(hyper.user_kernel, self.users, by_factor, own)
         by_items = hyper.kernel.pullback(self.items, G)
         return np.concatenate([by_items, by_users, [rho * (1.0 - rho) * lean]])
 
@@ -250,31 +316,31 @@ class UserProblem:
         and of the shared utilities (one draw from ρ K a user feature). User kernel and likelihood
         stay as given.
         """
-        hyper, (_, state) = solution.hyper, _of_utilities(solution)
+        hyper, (_, state) = solution.hyper, of_utilities(solution)
         rho, kernel = hyper.sharing, _free(hyper.kernel)
         slopes = item_slopes(state, outer_vectors(solution.inference.state))
-        n_users = sum(len(block.users) for block in self.blocks)
+        n_users = len(np.unique(self.edges.user))
         n_shared = state.prior.user_factor.shape[1]
-        G = rho * slopes.shared + (1.0 - rho) * slopes.personal
+        G = rho * slopes.shared + slopes.personal
         new = kernel.updated(G, n_users + n_shared)
         shared = rho * kernel.fitted_scale(new, rho * slopes.shared, n_shared)
-        personal = (1.0 - rho) * kernel.fitted_scale(new, (1.0 - rho) * slopes.personal, n_users)
+        personal = (1.0 - rho) * kernel.fitted_scale(new, slopes.personal, n_users)
         total = shared + personal
         return hyper._replace(kernel=new.scaled(total), sharing=shared / total)
 
     def m_penalty(self, hyper: UserHyper, start: UserHyper) -> float:
         """The inverse-Wishart prior of the covariance's entries."""
-        return _free(hyper.kernel).entries_prior()[0]
+        return _free(hyper.kernel).wishart_prior()[0]
 
 
-def over(prior: Any, blocks: tuple[Block, ...], shown: Shown | None) -> Any:
+def over(prior: Any, arranged: Arrangement, shown: Shown | None) -> Any:
     """The same prior, for other comparisons, made as `shown` says."""
     if isinstance(prior, WithEffects) and shown is not None:
-        return replace(prior, inner=prior.inner.over(blocks), shown=shown)
-    return prior.over(blocks)
+        return replace(prior, inner=prior.inner.over(arranged), shown=shown)
+    return prior.over(arranged)
 
 
-def _of_utilities(solution: UserSolution) -> tuple[UserPrior, ArrowState]:
+def of_utilities(solution: UserSolution) -> tuple[UserPrior, ArrowState]:
     """Prior and state of the utilities when effects are known."""
     prior, state = solution.prior, solution.inference.state
     if isinstance(state, EffectsState):
@@ -302,7 +368,3 @@ def _free(kernel: Kernel) -> FreeCovariance:
             "covariance only; use optimize='evidence', or kernel='free'"
         )
     return kernel
-
-
-def _blocks(votes: Votes, n_items: int) -> tuple[Block, ...]:
-    return arrange(votes.user, votes.winner, votes.loser, n_items)

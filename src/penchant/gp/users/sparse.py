@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from penchant.errors import DataError
-from penchant.gp.users.blocks import arrange
-from penchant.gp.users.problem import UserProblem, UserSolution, over
+from penchant.gp.users.blocks import tied_items
+from penchant.gp.users.problem import UserProblem, UserSolution, of_utilities, over
 from penchant.gp.users.votes import Kept, Votes
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -47,14 +47,12 @@ def restrict(
     rows = _rows(votes, kept.users, kept.items)
     few = votes.part(rows)
     sites = replace(inference.sites, tau=inference.sites.tau[rows], nu=inference.sites.nu[rows])
-    blocks = arrange(few.user, few.winner, few.loser, len(problem.items))
-    prior = over(solution.prior, blocks, few.shown)
+    few_problem = replace(problem, edges=few, arrangements={})
+    tied = tied_items(of_utilities(solution)[0].arrow.item_covariance)
+    prior = over(solution.prior, few_problem.arranged(tied), few.shown)
     state = prior.refresh(few.count * sites.tau, few.count * sites.nu)
     restricted = replace(inference, state=state, sites=sites)
-    return (
-        replace(problem, edges=few, blocks=blocks),
-        solution._replace(prior=prior, inference=restricted),
-    )
+    return few_problem, solution._replace(prior=prior, inference=restricted)
 
 
 def _rows(votes: Votes, users: IntArray, items: IntArray) -> IntArray:

@@ -1,0 +1,211 @@
+"""What users share: W, its prior seen through the items' factor, and its posterior.
+
+The precision of W is S = I + Σ_u (φ_u φ_uᵀ) ⊗ (Gᵀ R_u G) with G = √ρ Φ, (n, r). With one user
+feature, or as many columns as items, Σ φφᵀ ⊗ R is added up over items and contracted once; else it
+is contracted user by user, so that no array of (r_u², n, n) exists. Where items fall into
+parts that nothing ties together, S does too.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from penchant.gp.users.blocks import BLOCK_SIZE, Block
+from penchant.numerics.linalg import (
+    cholesky,
+    gram,
+    log_det_lower,
+    multiply,
+    multiply_stack,
+    solve_lower,
+    transpose_stack,
+)
+from penchant.numerics.types import FloatArray, IntArray
+
+
+class SharedPart(NamedTuple):
+    """Items that hang together, the columns of the factor that are about them, and its block."""
+
+    items: IntArray
+    columns: IntArray
+    factor: FloatArray
+
+
+@dataclass(frozen=True)
+class SharedPrior:
+    """W ~ N(0, I), (r_u, r), seen as G Wᵀ. factor: G, (n, r); rank: r_u."""
+
+    factor: FloatArray
+    rank: int
+    parts: tuple[SharedPart, ...]
+
+    @classmethod
+    def of(cls, factor: FloatArray, rank: int, parts: tuple[IntArray, ...] | None) -> "SharedPrior":
+        """With the items of each part; None: all in one."""
+        n, r = factor.shape
+        if parts is None or len(parts) == 1 or (rank > 1 and r < n):
+            return cls(factor, rank, (SharedPart(np.arange(n), np.arange(r), factor),))
+        owner = np.empty(n, dtype=np.intp)
+        for number, items in enumerate(parts):
+            owner[items] = number
+        about = owner[np.abs(factor).argmax(axis=0)]
+        columns = [np.flatnonzero(about == number) for number in range(len(parts))]
+        return cls(
+            factor,
+            rank,
+            tuple(
+                SharedPart(items, mine, factor[np.ix_(items, mine)])
+                for items, mine in zip(parts, columns, strict=True)
+                if len(mine)
+            ),
+        )
+
+    @property
+    def is_contracted(self) -> bool:
+        """Whether information is added up over the factor's columns, not over items."""
+        n, r = self.factor.shape
+        return self.rank > 1 and r < n
+
+    @property
+    def flops(self) -> float:
+        """Of the dense algebra with S."""
+        return float(sum((self.rank * len(part.columns)) ** 3 for part in self.parts))
+
+    def nothing(self) -> FloatArray:
+        """Information of nobody, (r_u², n, n) or (r_u², r, r)."""
+        size = self.factor.shape[1 if self.is_contracted else 0]
+        return np.zeros((self.rank**2, size, size))
+
+    def add(self, information: FloatArray, block: Block, outer: FloatArray, R: FloatArray) -> None:
+        """Add Σ_u outer[u] R_u of a block's users, (k, r_u²) and (k, p, p), in place."""
+        if not self.is_contracted:
+            information += block.weighted_sum(outer, R)
+            return
+        for some, G in self._rows(block):
+            inner = multiply_stack(transpose_stack(G), multiply_stack(R[some], G))
+            information += multiply(outer[some].T, inner.reshape(len(inner), -1)).reshape(
+                information.shape
+            )
+
+    def _rows(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
+        """A block's users a few at a time, with G at their items, (k, p, r)."""
+        k, p = block.items.shape
+        step = max(1, BLOCK_SIZE // (max(p, self.factor.shape[1]) * self.factor.shape[1]))
+        for start in range(0, k, step):
+            some = slice(start, min(start + step, k))
+            yield some, self.factor[block.items[some]]
+
+    def pick(self, block: Block, outer: FloatArray, covariance: FloatArray) -> FloatArray:
+        """(k, p, p): Σ_q outer[u, q] covariance[q] at each user's items, covariance as `nothing`'s
+        shape."""
+        if not self.is_contracted:
+            return block.weighted_pick(outer, covariance)
+        k, p = block.items.shape
+        r = self.factor.shape[1]
+        picked = np.empty((k, p, p))
+        flat = covariance.reshape(len(covariance), -1)
+        for some, G in self._rows(block):
+            inner = multiply(outer[some], flat).reshape(-1, r, r)
+            picked[some] = multiply_stack(multiply_stack(G, inner), transpose_stack(G))
+        return picked
+
+    def half_contracted(self, block: Block, outer: FloatArray, R: FloatArray) -> FloatArray:
+        """(r_u², r, n): Σ_u outer[u] Gᵀ R_u of a block's users."""
+        n, r = self.factor.shape
+        total = np.zeros((outer.shape[1], r, n))
+        for some, G in self._rows(block):
+            items = block.items[some]
+            weights = multiply_stack(R[some], G).reshape(-1, r)
+            place = (np.arange(items.size), items.ravel())
+            for number, weight in enumerate(outer[some].T):
+                every = np.repeat(weight, items.shape[1])
+                wide = sparse.csr_array((every, place), (items.size, n))
+                total[number] += (wide.T @ weights).T
+        return total
+
+    def given(self, information: FloatArray) -> "SharedState":
+        """The posterior of W."""
+        factors = [cholesky(self._precision(information, part)) for part in self.parts]
+        return SharedState(
+            self,
+            information,
+            tuple(factor.lower for factor in factors),
+            max((factor.jitter for factor in factors), default=0.0),
+        )
+
+    def inside(self, information: FloatArray, part: SharedPart) -> FloatArray:
+        """(r_u, r_u, n, n) information about the items of one part."""
+        whole = len(self.parts) == 1
+        some = information if whole else information[:, part.items[:, None], part.items]
+        return some.reshape(self.rank, self.rank, *some.shape[1:])
+
+    def _precision(self, information: FloatArray, part: SharedPart) -> FloatArray:
+        """The block of S that is about one part, (r_u r, r_u r)."""
+        projected = self.inside(information, part)
+        if not self.is_contracted:
+            G = part.factor
+            projected = multiply_stack(multiply_stack(G.T, projected), G)
+        size = self.rank * len(part.columns)
+        S: FloatArray = projected.transpose(0, 2, 1, 3).reshape(size, size)
+        S[np.diag_indices(size)] += 1.0
+        return S
+
+
+@dataclass(frozen=True)
+class SharedState:
+    """The posterior of W: the information about it, and the Cholesky factor of S of each part."""
+
+    prior: SharedPrior
+    information: FloatArray
+    lowers: tuple[FloatArray, ...]
+    jitter: float
+
+    @property
+    def log_det(self) -> float:
+        """log |S|."""
+        return sum(map(log_det_lower, self.lowers))
+
+    @property
+    def lower(self) -> FloatArray:
+        """Cholesky factor of the whole S, (r_u r, r_u r)."""
+        if len(self.lowers) == 1:
+            return self.lowers[0]
+        rank, r = self.prior.rank, self.prior.factor.shape[1]
+        whole = np.eye(rank * r)
+        for part, lower in zip(self.prior.parts, self.lowers, strict=True):
+            place = (np.arange(rank)[:, None] * r + part.columns).ravel()
+            whole[np.ix_(place, place)] = lower
+        return whole
+
+    def respond(self, collected: FloatArray) -> FloatArray:
+        """(r_u, r): S⁻¹ applied to Σ_u φ_u x_uᵀ G, given the (r_u, n) before G."""
+        shared = np.zeros((self.prior.rank, self.prior.factor.shape[1]))
+        for part, lower in zip(self.prior.parts, self.lowers, strict=True):
+            pull = multiply(np.ascontiguousarray(collected[:, part.items]), part.factor)
+            w = solve_lower(lower, solve_lower(lower, pull.ravel()), transposed=True)
+            shared[:, part.columns] = w.reshape(pull.shape)
+        return shared
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Of G Wᵀ, (r_u², n, n), or of W, (r_u², r, r) where information is contracted."""
+        total, rank = self.prior.nothing(), self.prior.rank
+        for part, lower in zip(self.prior.parts, self.lowers, strict=True):
+            wide = solve_lower(lower, np.eye(len(lower)))
+            if not self.prior.is_contracted:
+                wide = multiply(wide.reshape(-1, len(part.columns)), part.factor.T)
+            size = wide.size // (len(lower) * rank)
+            blocks = gram(wide.reshape(len(lower), -1)).reshape(rank, size, rank, size)
+            flat = blocks.transpose(0, 2, 1, 3).reshape(rank * rank, size, size)
+            if len(self.lowers) == 1:
+                return flat
+            total[:, part.items[:, None], part.items] = flat
+        return total
+
+    def at(self, block: Block, outer: FloatArray) -> FloatArray:
+        """(k, p, p) covariance of the shared utilities of a block's users at their items."""
+        return self.prior.pick(block, outer, self.covariance)
