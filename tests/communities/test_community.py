@@ -177,13 +177,7 @@ def test_groups_that_no_one_would_miss_do_not_count():
         community.Allocation(junk, count_pairs(mixture.answers.counts, junk, 3)),
     )
     settled = community._settle(mixture, how, state, partition, np.random.default_rng(0))
-    supported, _ = community._support(mixture, settled)
-    assert supported.tolist() == [True, True, False]
-    dissolved = community._dissolve(mixture, settled)
-    np.testing.assert_array_equal(dissolved.assignment, truth)
-    np.testing.assert_array_equal(
-        dissolved.pair_counts, count_pairs(mixture.answers.counts, dissolved.assignment, 3)
-    )
+    assert community._support(mixture, settled).tolist() == [True, True, False]
 
 
 def test_an_interrupted_chain_keeps_what_it_has(monkeypatch):

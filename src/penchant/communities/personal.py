@@ -1,20 +1,30 @@
 """Personal taste inside communities: f_u = mean + f_community + r_u.
 
 The multi-user model with memberships M for features is this: its prior over users is
-K_u = ρ₀ 11ᵀ + (1 − ρ₀) [s M Mᵀ + (1 − s) I]. With s = 0 everybody deviates from one population, as
-in MultiUserGP; with s near 1 all taste is communal. ρ₀ and the item covariance are learned by
-evidence at s = 0. The communal share s cannot be: memberships were learned from the same
+K_u = ρ₀ 11ᵀ + (1 − ρ₀) [s M Mᵀ + (1 − s) I], so that S = (1 − ρ₀)(1 − s) K_x is the covariance of
+everybody's deviations. With s = 0, or one community, everybody deviates from one population: that
+is MultiUserGP, exactly. With s near 1 all taste is communal. ρ₀ and the item covariance are learned
+by evidence at s = 0. The communal share s cannot be: memberships were learned from the same
 answers, and evidence would count them twice. It is chosen by answers held out from both.
+
+Whether people vary at all inside communities, and how many communities are left once they may, is
+chosen by evidence: `variation_of`.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from penchant.communities.assignment import Answers
+from penchant.communities.division import allocate
+from penchant.communities.mixture import Grouping
+from penchant.communities.moves import MEMBER, disagreement
+from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, ballots_of, one_taste
+from penchant.communities.variation import Modes
 from penchant.data import Comparisons
-from penchant.gp import Learned, Settings, UserHyper, UserProblem, maximize, solve
+from penchant.gp import ItemHyper, Learned, Settings, UserHyper, UserProblem, maximize, solve
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Constant, Inputs, Kernel, Linear
 from penchant.likelihoods import Likelihood
@@ -23,6 +33,91 @@ from penchant.numerics.types import FloatArray
 COMMUNAL_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
 HELD_OUT = 0.2
 """Share of the answers by which the communal share is chosen."""
+AFFORDABLE = 1e7
+"""Answers times items up to which personal taste is considered without being asked for."""
+CHOICE_ANSWERS = 100_000
+"""Of some users, by which is chosen whether people vary, where there are more."""
+
+
+class Varied(NamedTuple):
+    """Communities whose members vary: (U, K) memberships of those who voted, largest first.
+
+    hyper: of the communities' utilities; evidence: log evidence, of the users that were looked at.
+    """
+
+    membership: FloatArray
+    hyper: ItemHyper
+    evidence: float
+
+
+def variation_of(grouping: Grouping, *, required: bool, fixed: bool) -> Varied | None:
+    """Communities with personal variation, their number chosen again by evidence.
+
+    required: personal variation is wanted; else None where the evidence does not clearly speak
+    for it, or where it would cost too much. fixed: the number of communities is given.
+    """
+    answers = grouping.allocation.crowd.answers
+    if not required:
+        n_items = len(grouping.allocation.crowd.items)
+        if answers.counts.nnz * n_items > AFFORDABLE or not _sticks_out(grouping):
+            return None
+    if grouping.n_communities == 1 and required:
+        return Varied(grouping.allocation.responsibilities, grouping.hyper, grouping.objective)
+    some = _sample(grouping)
+    around = one_taste(some)
+    everybody = np.ones((answers.n_users, 1))
+    best = Varied(everybody, around.one.model.hyper, around.evidence)
+    if grouping.n_communities > 1:
+        modes, gain = around.modes_of(some)
+        if fixed:
+            members = grouping.allocation.responsibilities
+            best = Varied(members, grouping.hyper, around.evidence + max(gain, 0.0))
+        elif gain > CLEAR_EVIDENCE and modes.n_communities > 1:
+            members = _members(around, modes, answers)
+            best = Varied(members, grouping.hyper, around.evidence + gain)
+    if not required and best.evidence <= some.objective + CLEAR_EVIDENCE:
+        return None
+    return best
+
+
+def _sticks_out(grouping: Grouping) -> bool:
+    """Whether members of any community differ along some direction by more than noise."""
+    allocation = grouping.allocation
+    for c in range(allocation.n_communities):
+        members = np.flatnonzero(allocation.responsibilities[:, c] > MEMBER)
+        if len(members) > 1 and disagreement(allocation, c, members, 1).strength[0] > 1.0:
+            return True
+    return False
+
+
+def _sample(grouping: Grouping) -> Grouping:
+    """The same communities, by some of the users where there are very many answers."""
+    allocation = grouping.allocation
+    crowd, n_answers = allocation.crowd, allocation.crowd.answers.counts.nnz
+    if n_answers <= CHOICE_ANSWERS:
+        return grouping
+    chosen = np.flatnonzero(
+        np.random.default_rng(0).random(crowd.answers.n_users) < CHOICE_ANSWERS / n_answers
+    )
+    few = replace(allocation.model, crowd=replace(crowd, answers=crowd.answers.take(chosen)))
+    members = allocation.responsibilities[chosen]
+    return Grouping(allocate(few, members, allocation.tastes), members, grouping.trace)
+
+
+def _members(around: OneTaste, modes: Modes, answers: Answers) -> FloatArray:
+    """(U, K) of all who voted, the largest mode first."""
+    if len(modes.membership) == answers.n_users:
+        membership = modes.membership
+    else:
+        size = max(1, CHOICE_ANSWERS * answers.n_users // answers.counts.nnz)
+        membership = np.concatenate(
+            [
+                modes.place(ballots_of(around.one, around.loading, replace(answers, counts=rows)))
+                for _, rows in answers.shards(size)
+            ]
+        )
+    order = np.argsort(-membership.sum(axis=0), kind="stable")
+    return np.ascontiguousarray(membership[:, order])
 
 
 class Personal(NamedTuple):
@@ -33,31 +128,40 @@ class Personal(NamedTuple):
 
 
 class PersonalModel(NamedTuple):
-    """What to start from: items, item kernel, likelihood, and who belongs where by answers."""
+    """What to start from: items, item kernel, likelihood, and who belongs where by answers.
+
+    learns: hyperparameters by evidence, or they stay as given.
+    """
 
     items: Inputs
     kernel: Kernel
     likelihood: Likelihood
     members: Callable[[Answers], FloatArray]
     settings: Settings
+    learns: bool = True
 
-    def problem(self, data: Comparisons) -> UserProblem:
-        """Users with their memberships, given these answers, for features."""
-        membership = self.members(Answers.of(data))
+    def problem(self, data: Comparisons, membership: FloatArray) -> UserProblem:
+        """Users with their memberships for features."""
         users = Inputs(membership, index=np.arange(data.n_users))
         return UserProblem.of(self.items, users, Votes.of(data), self.settings)
 
 
-def fit_personal(model: PersonalModel, data: Comparisons, rng: np.random.Generator) -> Personal:
+def fit_personal(
+    model: PersonalModel, data: Comparisons, membership: FloatArray, rng: np.random.Generator
+) -> Personal:
     """Learn the population, choose the communal share, infer all users' utilities."""
-    problem = model.problem(data)
+    problem = model.problem(data, membership)
     start = UserHyper(model.kernel, Constant(1.0), 0.5, model.likelihood)
-    population = maximize(problem, start).hyper
+    population = maximize(problem, start) if model.learns else solve(problem, start)
+    if membership.shape[1] == 1:
+        return Personal(Learned.of(data, problem, population), 0.0)
     kept, held_out = data.split(HELD_OUT, random_state=rng)
-    partial = model.problem(kept)
-    losses = [_losses(partial, _shared(population, s), held_out) for s in COMMUNAL_SHARES]
+    partial = model.problem(kept, model.members(Answers.of(kept)))
+    losses = [_losses(partial, _shared(population.hyper, s), held_out) for s in COMMUNAL_SHARES]
     best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
-    return Personal(Learned.of(data, problem, solve(problem, _shared(population, best))), best)
+    if best > 0.0:
+        population = solve(problem, _shared(population.hyper, best))
+    return Personal(Learned.of(data, problem, population), best)
 
 
 def _shared(population: UserHyper, s: float) -> UserHyper:
