@@ -174,10 +174,18 @@ class Finding:
         """What was found, and how each user deviates from their community."""
         if self.personal is None:
             return found
-        kernel, likelihood = self.personal.kernel(), self.start.likelihood
         model = PersonalModel(
-            found.items, kernel, likelihood, found.members, Settings(), self.plan.learn
+            found.items,
+            self.personal.kernel(),
+            self.start.likelihood,
+            found.members,
+            Settings(),
+            learns=self.plan.learn,
+            unites=found.draws is None and self.n_communities is None,
         )
         rng = np.random.default_rng(found.seed)
-        learned, share = fit_personal(model, found.data, found.membership, rng)
+        learned, share, membership = fit_personal(model, found.data, found.membership, rng)
+        if membership.shape != found.membership.shape:
+            found = replace(found, membership=membership, posteriors=found.posteriors[:1])
+            found = replace(found, posteriors=found.inferred())
         return replace(found, personal=learned, communal_share=share)

@@ -22,6 +22,8 @@ NOTABLE = 0.9
 FIRST_SPREAD = 0.1
 """Variance of personal deviations of a difference, a priori."""
 
+HARDLY_GIVEN = 1e-3
+"""Votes that an answer counts for which nobody gave: directions are of all answers."""
 CLEAR_EVIDENCE = 10.0
 """Nats by which communities must beat one taste with personal deviations, and those one taste."""
 
@@ -86,7 +88,8 @@ def _directions(one: Division, grouping: Grouping) -> FloatArray:
 
     They are orthogonal and of unit size over the votes.
     """
-    prior, weight = one.model.prior, np.sqrt(one.tastes[0].weights)
+    prior = one.model.prior
+    weight = np.sqrt(np.maximum(one.tastes[0].weights, HARDLY_GIVEN))
     everybody = np.arange(one.crowd.answers.n_users)
     spectrum = disagreement(one, 0, everybody, MAX_DIRECTIONS)
     n_notable = max(1, int(np.count_nonzero(spectrum.strength > NOTABLE)))

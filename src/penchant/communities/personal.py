@@ -35,14 +35,15 @@ HELD_OUT = 0.2
 """Share of the answers by which the communal share is chosen."""
 AFFORDABLE = 1e7
 """Answers times items up to which personal taste is considered without being asked for."""
-CHOICE_ANSWERS = 100_000
+CHOICE_ANSWERS = 8_000
 """Of some users, by which is chosen whether people vary, where there are more."""
 
 
 class Varied(NamedTuple):
     """Communities whose members vary: (U, K) memberships of those who voted, largest first.
 
-    hyper: of the communities' utilities; evidence: log evidence, of the users that were looked at.
+    hyper: of the communities' utilities; evidence: log evidence, with what is gained by the users
+    that were looked at.
     """
 
     membership: FloatArray
@@ -56,28 +57,30 @@ def variation_of(grouping: Grouping, *, required: bool, fixed: bool) -> Varied |
     required: personal variation is wanted; else None where the evidence does not clearly speak
     for it, or where it would cost too much. fixed: the number of communities is given.
     """
-    answers = grouping.allocation.crowd.answers
-    if not required:
-        n_items = len(grouping.allocation.crowd.items)
-        if answers.counts.nnz * n_items > AFFORDABLE or not _sticks_out(grouping):
-            return None
-    if grouping.n_communities == 1 and required:
-        return Varied(grouping.allocation.responsibilities, grouping.hyper, grouping.objective)
+    crowd, plain = grouping.allocation.crowd, grouping.allocation.responsibilities
+    answers, K = crowd.answers, grouping.n_communities
+    if not required and answers.counts.nnz * len(crowd.items) > AFFORDABLE:
+        return None
+    if K == 1 and required:
+        return Varied(plain, grouping.hyper, grouping.objective)
+    seen = required or _sticks_out(grouping)
+    if K == 1 and not seen:
+        return None
     some = _sample(grouping)
     around = one_taste(some)
-    everybody = np.ones((answers.n_users, 1))
-    best = Varied(everybody, around.one.model.hyper, around.evidence)
-    if grouping.n_communities > 1:
+    best = Varied(np.ones((answers.n_users, 1)), around.one.model.hyper, around.evidence)
+    # communities inside which nobody sticks out, and which beat one taste, leave nothing to explain
+    if K > 1 and (seen or best.evidence > some.objective):
         modes, gain = around.modes_of(some)
         if fixed:
-            members = grouping.allocation.responsibilities
-            best = Varied(members, grouping.hyper, around.evidence + max(gain, 0.0))
+            best = Varied(plain, grouping.hyper, around.evidence + max(gain, 0.0))
         elif gain > CLEAR_EVIDENCE and modes.n_communities > 1:
             members = _members(around, modes, answers)
             best = Varied(members, grouping.hyper, around.evidence + gain)
-    if not required and best.evidence <= some.objective + CLEAR_EVIDENCE:
+    gain = best.evidence - some.objective
+    if not required and gain <= CLEAR_EVIDENCE:
         return None
-    return best
+    return best._replace(evidence=grouping.objective + gain)
 
 
 def _sticks_out(grouping: Grouping) -> bool:
@@ -121,16 +124,21 @@ def _members(around: OneTaste, modes: Modes, answers: Answers) -> FloatArray:
 
 
 class Personal(NamedTuple):
-    """Every user's own utilities, and the share of taste that communities explain."""
+    """Every user's own utilities, and the share of taste that communities explain.
+
+    membership: (U, K), the users' features: of one community, where several explain nothing.
+    """
 
     learned: Learned[UserProblem]
     communal_share: float
+    membership: FloatArray
 
 
 class PersonalModel(NamedTuple):
     """What to start from: items, item kernel, likelihood, and who belongs where by answers.
 
-    learns: hyperparameters by evidence, or they stay as given.
+    learns: hyperparameters by evidence, or they stay as given; unites: communities that explain
+    nothing of the answers held out become one.
     """
 
     items: Inputs
@@ -139,6 +147,7 @@ class PersonalModel(NamedTuple):
     members: Callable[[Answers], FloatArray]
     settings: Settings
     learns: bool = True
+    unites: bool = False
 
     def problem(self, data: Comparisons, membership: FloatArray) -> UserProblem:
         """Users with their memberships for features."""
@@ -154,14 +163,17 @@ def fit_personal(
     start = UserHyper(model.kernel, Constant(1.0), 0.5, model.likelihood)
     population = maximize(problem, start) if model.learns else solve(problem, start)
     if membership.shape[1] == 1:
-        return Personal(Learned.of(data, problem, population), 0.0)
+        return Personal(Learned.of(data, problem, population), 0.0, membership)
     kept, held_out = data.split(HELD_OUT, random_state=rng)
     partial = model.problem(kept, model.members(Answers.of(kept)))
     losses = [_losses(partial, _shared(population.hyper, s), held_out) for s in COMMUNAL_SHARES]
     best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
     if best > 0.0:
         population = solve(problem, _shared(population.hyper, best))
-    return Personal(Learned.of(data, problem, population), best)
+    elif model.unites:
+        membership = np.ones((data.n_users, 1))
+        problem = model.problem(data, membership)
+    return Personal(Learned.of(data, problem, population), best, membership)
 
 
 def _shared(population: UserHyper, s: float) -> UserHyper:
