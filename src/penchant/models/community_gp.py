@@ -25,8 +25,10 @@ from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.community_report import (
     Community,
+    Disagreement,
     ItemView,
     Names,
+    disagreements,
     introduce,
     summarize,
     view_items,
@@ -430,11 +432,24 @@ class CommunityGP(UtilityModel):
         """The k items that divide communities most."""
         return view_items(self._fitted().learned)[::-1][:k]
 
+    def disagreement(self, k: int = 3) -> list[Disagreement]:
+        """The k main directions along which people differ, whether or not they fall into groups.
+
+        None where nobody is told apart: one community without personal taste.
+        """
+        return disagreements(self._fitted().learned, k)
+
     def describe(self) -> str:
-        """What was found, in a few lines; says so when there is no evidence of communities."""
+        """What was found, in a few lines: first whether the communities are real, see `support_`.
+
+        Where they are not, the main directions of disagreement are told instead.
+        """
+        support = self.support_
+        if support.verdict != "supported":
+            return "\n".join([support.sentence, *map(str, self.disagreement())])
         found: Found = self._fitted().learned
         told = summarize(self.community_counts_, self.communities_, view_items(found))
-        return told if found.draws is not None else f"{self.support_.sentence}\n{told}"
+        return f"{support.sentence}\n{told}"
 
 
 def _is_concentration(value: Any) -> bool:
