@@ -53,6 +53,9 @@ from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 
+SEARCHED_AGAIN = 1_000_000
+"""Most distinct answers among which communities are searched again when some are withdrawn."""
+
 
 class CommunityGP(UtilityModel):
     """Groups of users with a common taste, their number included, and what each prefers.
@@ -66,7 +69,9 @@ class CommunityGP(UtilityModel):
     `tell` takes answers by known and by new users. It places those users anew among the
     communities that there are and infers the communities' utilities again (not with
     polish=False), with personal taste also everybody's own. Which communities there are, and the
-    hyperparameters, stay until `relearn` (or, with chains, `resume`) asks again.
+    hyperparameters, stay until `relearn` (or, with chains, `resume`) asks again. `withdraw`
+    searches again, so that it equals a refit exactly; with chains, or more than a million answers,
+    it places users anew as `tell` does.
 
     Parameters
     ----------
@@ -273,8 +278,10 @@ class CommunityGP(UtilityModel):
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Found:
         found: Found = fitted.learned
-        changed = replace(found, data=data).changed_since(found.data)
-        return found.with_answers(data, changed, None)
+        left = replace(found, data=data)
+        if found.draws is None and len(data) <= SEARCHED_AGAIN:
+            return replace(self._again(left).searched(), user_features=found.user_features)
+        return found.with_answers(data, left.changed_since(found.data), None)
 
     def fold_in(self, data: Comparisons) -> Self:
         """A copy of this model that knows new users too, without sampling again.

@@ -145,7 +145,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         return (
             f"at a difference of 1 in their own utilities a person prefers the better item "
             f"{wins:.0f} times of 100; utilities of people at large are averages of tastes that "
-            f"differ, and there the better item wins less often"
+            f"differ, where the better item mostly wins less often"
         )
 
     @property
