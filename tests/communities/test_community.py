@@ -7,7 +7,15 @@ import pytest
 
 from penchant.communities import chains as community
 from penchant.communities.assignment import Answers, count_pairs
-from penchant.communities.chains import Chain, ChainPlan, run_chain, run_chains, start_chain, sweep
+from penchant.communities.chains import (
+    Chain,
+    ChainPlan,
+    ChainStart,
+    run_chain,
+    run_chains,
+    start_chain,
+    sweep,
+)
 from penchant.communities.utility import (
     Gathered,
     Mixture,
@@ -57,6 +65,16 @@ def run(mixture, how, n_sweeps, state=None):
 def assert_same(a, b):
     for field in fields(a):
         np.testing.assert_array_equal(getattr(a, field.name), getattr(b, field.name))
+
+
+def test_a_chain_starts_where_it_is_told():
+    mixture, truth = planted()
+    certain = np.eye(3)[2 * truth]  # the middle one is nobody's
+    start = ChainStart(certain, mixture.hyper.theta + 0.1)
+    state = start_chain(mixture, plan(), (3, 0), start)
+    np.testing.assert_array_equal(state.assignment, truth)
+    np.testing.assert_array_equal(state.theta, start.theta)
+    assert len(state.utilities) == 2
 
 
 @pytest.mark.parametrize("sampler", ["collapsed", "blocked"])

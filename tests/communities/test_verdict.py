@@ -131,7 +131,10 @@ def test_modes_beat_one_cloud_only_where_there_are_modes():
         cloud, one = fit_one(ballots, 0.1, 1.0)
         cut = own[:, 0] > 0
         start = np.column_stack([cut, ~cut]).astype(float)
-        gains.append(fit_modes(cloud, one, start).objective - one.objective)
+        modes = fit_modes(cloud, one, start)
+        gains.append(modes.objective - one.objective)
+        # the same people, as strangers to whom the modes are known already
+        np.testing.assert_allclose(modes.place(ballots), modes.membership, atol=0.02)
     assert gains[0] > 50.0
     assert gains[1] < 0.0
 

@@ -25,6 +25,9 @@ MODELS = {
     "PreferenceGP": lambda **how: pc.PreferenceGP(random_state=0, **how),
     "MultiUserGP": lambda **how: pc.MultiUserGP(random_state=0, progress=False, **how),
     "CommunityGP": lambda **how: pc.CommunityGP(random_state=0, progress=False, **how),
+    "CommunityGP with personal taste": lambda **how: pc.CommunityGP(
+        random_state=0, progress=False, personal=True, **how
+    ),
     "CommunityGP by chains": lambda **how: pc.CommunityGP(
         random_state=0, progress=False, inference="mcmc", n_sweeps=10, n_chains=1, **how
     ),

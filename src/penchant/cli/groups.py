@@ -40,7 +40,7 @@ def command(source: SourceOptions, members: bool, output: Output) -> None:
     expected number of people, and people are listed with their most probable group.
 
     Whether the groups are real is said in one sentence; that takes a few times as long as finding
-    them. Where they are not, the main directions in which people differ are shown instead (--json
+    them. Where there are none, the main directions in which people differ are shown instead (--json
     and --csv have the groups all the same).
     """
     if not source.is_model and source.model == "auto":
@@ -53,7 +53,7 @@ def command(source: SourceOptions, members: bool, output: Output) -> None:
         )
     if members:
         output.rows(rows.members(model), MEMBER_FORMATS, **_facts(model))
-    elif output.form == "table" and model.verdict_ != "supported":
+    elif output.form == "table" and model.verdict_ == "personal":
         output.rows(rows.disagreements(model), DIRECTION_FORMATS)
     else:
         output.rows(rows.groups(model), GROUP_FORMATS, **_facts(model))

@@ -61,13 +61,13 @@ class ChainPlan:
     own: bool
 
     def is_learning(self, sweep: int, n_communities: int) -> bool:
-        """Often at first, when communities appear, then rarely; never after the warm-up.
+        """Often at first, then rarely; never after the warm-up.
 
         While there is one community only, its pooled tastes would teach too small a scale.
         """
         if not self.learn or sweep >= self.n_warmup:
             return False
-        is_power_of_two = sweep & (sweep - 1) == 0
+        is_power_of_two = sweep > 0 and sweep & (sweep - 1) == 0
         return sweep == self.n_warmup - 1 or (is_power_of_two and n_communities > 1)
 
 

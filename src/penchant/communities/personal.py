@@ -22,7 +22,7 @@ from penchant.communities.division import allocate
 from penchant.communities.mixture import Grouping
 from penchant.communities.moves import MEMBER, disagreement
 from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, ballots_of, one_taste
-from penchant.communities.variation import Modes
+from penchant.communities.variation import Modes, prune
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Learned, Settings, UserHyper, UserProblem, maximize, solve
 from penchant.gp.users.votes import Votes
@@ -74,8 +74,10 @@ def variation_of(grouping: Grouping, *, required: bool, fixed: bool) -> Varied |
         modes, gain = around.modes_of(some)
         if fixed:
             best = Varied(plain, grouping.hyper, around.evidence + max(gain, 0.0))
-        elif gain > CLEAR_EVIDENCE and modes.n_communities > 1:
-            members = _members(around, modes, answers)
+        elif gain > CLEAR_EVIDENCE:
+            fewer = prune(around.cloud, modes)
+            gain += fewer.objective - modes.objective
+            members = _members(around, fewer, answers)
             best = Varied(members, grouping.hyper, around.evidence + gain)
     gain = best.evidence - some.objective
     if not required and gain <= CLEAR_EVIDENCE:

@@ -324,6 +324,16 @@ def fit_modes(cloud: Cloud, one: Modes, membership: FloatArray) -> Modes:
     return best
 
 
+def prune(cloud: Cloud, modes: Modes) -> Modes:
+    """Nearest modes joined, as long as the evidence does not fall."""
+    while modes.n_communities > 1:
+        fewer = cloud.fit(_joined(modes))
+        if fewer.objective < modes.objective:
+            break
+        modes = fewer
+    return modes
+
+
 def _joined(modes: Modes) -> Modes:
     """The two communities whose means are nearest, in units of the spread, as one."""
     white = np.linalg.solve(_root(modes.spread), modes.means.T).T

@@ -449,14 +449,15 @@ class CommunityGP(UtilityModel):
     def describe(self) -> str:
         """What was found, in a few lines: first whether the communities are real, see `support_`.
 
-        Where they are not, the main directions of disagreement are told instead.
+        Where they are not, the main directions of disagreement are told, too.
         """
-        support = self.support_
-        if support.verdict != "supported":
-            return "\n".join([support.sentence, *map(str, self.disagreement())])
-        found: Found = self._fitted().learned
-        told = summarize(self.community_counts_, self.communities_, view_items(found))
-        return f"{support.sentence}\n{told}"
+        support, lines = self.support_, []
+        if support.verdict == "personal":
+            lines = [*map(str, self.disagreement())]
+        if support.verdict != "personal" or self.has_communities_:
+            views = view_items(self._fitted().learned)
+            lines.append(summarize(self.community_counts_, self.communities_, views))
+        return "\n".join([support.sentence, *lines])
 
 
 def _is_concentration(value: Any) -> bool:
