@@ -8,7 +8,7 @@ N      := 200
 SEED   := 0
 OLD_PYTHON := python3.6
 
-.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser bench scaling pictures clean
+.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser bench scaling pictures lowest release-check clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -68,7 +68,8 @@ study-bench: $(STAMP)
 # a study in a real Chromium (CHROMIUM=path), and its store on PostgreSQL
 browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet -e '.[test,browser]'
-	$(BIN)/python -m pytest --ignore=src tests/browser tests/study
+	$(BIN)/python -m pytest --ignore=src tests/browser
+	$(BIN)/python -m pytest --ignore=src tests/study
 
 # against installed peers, about half an hour: writes BENCHMARKS.md.
 # PARTS="gp people" prints these parts alone; RLScore needs an OLD_PYTHON
@@ -83,5 +84,16 @@ scaling: $(STAMP)
 pictures: $(STAMP)
 	$(BIN)/python examples/pictures.py
 
+# all tests with the oldest versions that pyproject.toml allows
+lowest: $(STAMP)
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct -e '.[test]'
+	.venv-lowest/bin/python -m pytest
+
+# wheel and source archive, each installed alone in a clean environment and used
+release-check: $(STAMP)
+	$(BIN)/python tests/release.py
+
 clean:
-	rm -rf $(VENV) .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv-lowest dist $(VENV) .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

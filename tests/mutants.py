@@ -48,6 +48,8 @@ COMPARISONS = {
 }
 BOOLEANS = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
 MOST_SURVIVORS = 0.05
+SLOWER = 5.0
+"""A mutant whose tests take so many times as long as they should runs for ever: it is noticed."""
 
 
 class Mutant(NamedTuple):
@@ -215,8 +217,8 @@ def record(root: Path) -> Reach:
 class Bench:
     """A copy of the tree in which one mutant at a time is put to the test."""
 
-    def __init__(self, folder: Path, timeout: float) -> None:
-        self.root, self.timeout = folder, timeout
+    def __init__(self, folder: Path, patience: float) -> None:
+        self.root, self.patience = folder, patience
         for name in COPIED:
             if (ROOT / name).is_dir():
                 shutil.copytree(
@@ -238,17 +240,18 @@ class Bench:
         tests = reach.tests_for(mutant, text)
         target.write_text(mutant.applied(text), encoding="utf-8")
         try:
-            return not (tests and self._is_noticed(tests))
+            patience = self.patience + SLOWER * sum(reach.seconds[test] for test in tests)
+            return not (tests and self._is_noticed(tests, patience))
         finally:
             target.write_text(text, encoding="utf-8")
 
-    def _is_noticed(self, tests: list[str]) -> bool:
+    def _is_noticed(self, tests: list[str], timeout: float) -> bool:
         """Whether some test fails or the time runs out."""
         wanted = self.root / "wanted.txt"
         wanted.write_text("\n".join(tests), encoding="utf-8")
         done = self._python("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{wanted}")
         try:
-            return done.wait(self.timeout) not in (0, 5)
+            return done.wait(timeout) not in (0, 5)
         except subprocess.TimeoutExpired:
             done.kill()
             done.wait()
@@ -266,7 +269,9 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=200, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=1800.0, help="of one mutant, seconds")
+    parser.add_argument(
+        "--patience", type=float, default=60.0, help="seconds beyond what its tests should take"
+    )
     parser.add_argument("--part", action="append", choices=PARTS, help="only these folders")
     parser.add_argument("--list", action="store_true", help="only say what would be tried")
     parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
@@ -280,7 +285,7 @@ def main(argv=None):
         return 0
     survivors = []
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), options.timeout)
+        bench = Bench(Path(folder), options.patience)
         reach = bench.recorded()
         print(f"{len(reach.seconds)} tests recorded", flush=True)
         for number, mutant in enumerate(chosen, 1):

@@ -82,7 +82,7 @@ def test_a_killed_and_a_surviving_mutant_are_told_apart(tmp_path, monkeypatch):
         (tmp_path / "tree" / name).write_text(text)
     monkeypatch.setattr(mutants, "ROOT", tmp_path / "tree")
     monkeypatch.setattr(mutants, "FILES", ())
-    bench = mutants.Bench(tmp_path / "bench", timeout=60.0)
+    bench = mutants.Bench(tmp_path / "bench", patience=60.0)
     reach = bench.recorded()
     assert len(reach.seconds) == 2  # the one that fails without a change says nothing
     drawn = sorted(mutants.draw(tmp_path / "tree", 9, 0))
