@@ -38,7 +38,8 @@ def run(quick):
         "2,000 users in four communities (40, 30, 20 and 10 %) with personal noise, 100 items with "
         f"ten features, votes on random pairs; {SEEDS} draws, each value given. The number of "
         "communities is not told. Chains start from the search. Polis and the mixtures see who "
-        "preferred what how often; BPR predicts without communities. × = peer ÷ the first row, range over draws.",
+        "preferred what how often; BPR predicts without communities. × = peer ÷ the first row, "
+        "range over draws.",
         "",
         *table(HEAD, rows),
     ]
