@@ -14,6 +14,7 @@ from penchant.communities.chains import Chain
 from penchant.communities.diagnostics import Diagnostics
 from penchant.communities.draws import Draws
 from penchant.communities.mixture import SearchReport, place
+from penchant.communities.personal import as_features
 from penchant.communities.update import compact
 from penchant.communities.utility import Mixture, fit_community
 from penchant.communities.verdict import Support
@@ -161,7 +162,7 @@ class Found:
         found = replace(found, membership=membership)
         if self.personal is None:
             return found
-        features = Inputs(membership[newcomers], index=np.arange(len(newcomers)))
+        features = as_features(membership[newcomers])
         return replace(found, personal=with_newcomers(self.personal, data, features))
 
 
@@ -183,5 +184,4 @@ def _personal_after(
 
 
 def _problem(problem: UserProblem, membership: FloatArray, data: Comparisons) -> UserProblem:
-    users = Inputs(membership, index=np.arange(len(membership)))
-    return UserProblem.of(problem.items, users, Votes.of(data), problem.settings)
+    return UserProblem.of(problem.items, as_features(membership), Votes.of(data), problem.settings)

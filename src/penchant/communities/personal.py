@@ -136,6 +136,11 @@ class Personal(NamedTuple):
     membership: FloatArray
 
 
+def as_features(membership: FloatArray) -> Inputs:
+    """Users whose features are their memberships; a plain dict of relations can be copied."""
+    return Inputs(membership, {}, np.arange(len(membership)))
+
+
 class PersonalModel(NamedTuple):
     """What to start from: items, item kernel, likelihood, and who belongs where by answers.
 
@@ -153,8 +158,7 @@ class PersonalModel(NamedTuple):
 
     def problem(self, data: Comparisons, membership: FloatArray) -> UserProblem:
         """Users with their memberships for features."""
-        users = Inputs(membership, index=np.arange(data.n_users))
-        return UserProblem.of(self.items, users, Votes.of(data), self.settings)
+        return UserProblem.of(self.items, as_features(membership), Votes.of(data), self.settings)
 
 
 def fit_personal(
