@@ -93,9 +93,8 @@ def plot_disagreement(
     reach = float(np.abs(place).max()) / max(float(np.abs(arrow).max()), np.finfo(float).tiny)
     for i in longest:
         end = reach * arrow[i]
-        line = {"arrowstyle": "->", "color": BLUE, "shrinkA": 0, "shrinkB": 0}
-        ax.annotate("", end, (0.0, 0.0), arrowprops=line)
-        ax.text(*end, str(items[i]), fontsize=6)
+        line = {"arrowstyle": "<-", "color": BLUE, "shrinkA": 0, "shrinkB": 0}
+        ax.annotate(str(items[i]), (0.0, 0.0), end, fontsize=6, arrowprops=line)
     share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)
     ax.set_xlabel(f"direction 1 ({share[0]:.0%})" if n_axes else "")
     ax.set_ylabel(f"direction 2 ({share[1]:.0%})" if n_axes > 1 else "")
