@@ -29,6 +29,7 @@ PARTS = (
     "communities",
     "people",
     "ranking",
+    "reading",
     "online",
     "sweep",
     "scale",

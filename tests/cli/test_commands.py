@@ -293,6 +293,12 @@ def test_ask_gives_different_pairs_of_known_items(run):
     assert len({frozenset(pair) for pair in pairs}) == 4
 
 
+def test_ask_gives_sets_to_choose_from(run):
+    found = rows(run("ask", "model.penchant", "-k", 2, "--set-size", 3, "--csv"))
+    assert [list(row) for row in found] == [["item_1", "item_2", "item_3"]] * 2
+    assert all(len(set(row.values())) == 3 for row in found)
+
+
 def test_reproduce_lists_every_experiment_that_can_run(run):
     from importlib import import_module
 

@@ -22,9 +22,11 @@ CALLS = [
     "rank model.penchant",
     "rank votes.csv --model kpc-rank --items items.csv",
     "predict model.penchant pairs.csv",
+    "predict model.penchant pairs.csv --ties",
     "predict votes.csv --model gp --items items.csv --new-items items.csv",
     "predict votes.csv --model rank-rls --items items.csv --new-items items.csv",
     "ask model.penchant",
+    "ask model.penchant --set-size 3",
     "groups votes.csv --set n_sweeps=6 --set n_chains=1",
     "groups votes.csv --set n_sweeps=6 --set n_chains=1 --members",
     "evaluate votes.csv --with gp --with rank-rls --items items.csv --folds 2",
@@ -40,6 +42,14 @@ def test_output_validates(run, call):
     name, *arguments = call.split()
     content = json.loads(run(name, *arguments, "--json").stdout)
     jsonschema.validate(content, SCHEMAS[name], cls=jsonschema.Draft202012Validator)
+
+
+def test_output_with_effects_validates(run, tmp_path):
+    path = tmp_path / "battles.csv"
+    path.write_text("model_a,model_b,winner,x\na,b,model_a,1\nb,c,model_b,2\nc,a,tie,-1\n")
+    content = json.loads(run("rank", path, "--covariate", "x", "--json").stdout)
+    assert len(content["effects"]) == 2
+    jsonschema.validate(content, SCHEMAS["rank"], cls=jsonschema.Draft202012Validator)
 
 
 def test_every_command_with_json_has_a_schema():

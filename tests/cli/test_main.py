@@ -134,14 +134,14 @@ def test_interruption_is_130(run, monkeypatch):
     assert "interrupted" in run("rank", "model.penchant", code=130).stderr
 
 
-def test_a_numerical_failure_is_one(run, monkeypatch):
+def test_numbers_that_cannot_be_computed_with_are_bad_data(run, monkeypatch):
     import penchant as pc
 
     def fail(*_, **__):
         raise pc.NumericalError("not positive definite")
 
     monkeypatch.setattr("penchant.models.contract.UtilityModel.rank", fail)
-    assert "not positive definite" in run("rank", "model.penchant", code=1).stderr
+    assert "not positive definite" in run("rank", "model.penchant", code=3).stderr
 
 
 def test_a_file_that_cannot_be_written_is_one(run, monkeypatch):

@@ -6,6 +6,7 @@ import pickle
 import sys
 import threading
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -73,6 +74,36 @@ def test_no_model_is_left_out():
 
     every = {n for n, cls in estimator_classes().items() if issubclass(cls, UtilityModel)}
     assert every == {type(make()).__name__ for make in MODELS.values()}
+
+
+def rankings(seed=0):
+    """Everybody's order of four items, and a choice of the best of three by the first user."""
+    rng = np.random.default_rng(seed)
+    orders = []
+    for u in range(len(USERS)):
+        order = sorted(rng.choice(5, 4, replace=False), reverse=bool(u % 2))
+        orders.append([ITEMS[i] for i in order])
+    ranked = pc.Comparisons.from_rankings(orders, users=USERS, items=ITEMS)
+    return ranked + pc.Comparisons.from_choices(
+        ["tea"], [["tea", "milk", "wine"]], user=[USERS[0]], items=ITEMS
+    )
+
+
+def test_rankings_and_choices_go_through_everything(name, tmp_path):
+    data = rankings()
+    model = MODELS[name]().fit(X, data)
+    before = model.predict()
+    assert np.isfinite(model.score(data))
+    (best, *others), *_ = model.ask(k_items=3)
+    told = pc.Comparisons.from_choices([best], [[best, *others]], user=[USERS[1]], items=ITEMS)
+    after = model.tell(told).predict()
+    assert not np.array_equal(after, before)
+    model.save(tmp_path / "model")
+    assert np.array_equal(pc.load(tmp_path / "model").predict(), after)
+    assert np.array_equal(model.undo().predict(), before)
+    taken = data if model.takes_choices else data.as_pairs()
+    assert model.comparisons_ == (taken.pooled() if not model.comparisons_.users else taken)
+    assert model.rank()[0].item in ITEMS
 
 
 def test_signatures_are_those_of_the_contract(name):
@@ -208,8 +239,10 @@ def test_questions_held_open_elsewhere_count_as_expected_answers(shared):
 
 def test_copies_and_files_predict_the_same(shared, tmp_path):
     shared.save(tmp_path / "model.penchant")
+    joblib.dump(shared, tmp_path / "model.joblib")
     for again in (
         pc.load(tmp_path / "model.penchant"),
+        joblib.load(tmp_path / "model.joblib"),
         pickle.loads(pickle.dumps(shared)),
         copy.deepcopy(shared),
     ):
@@ -218,6 +251,24 @@ def test_copies_and_files_predict_the_same(shared, tmp_path):
         assert again.report_.converged == shared.report_.converged
     assert not hasattr(clone(shared), "state_")
     assert type(shared).__name__ in shared._repr_html_()
+
+
+def test_everybody_is_who_is_meant_where_nobody_is_named(shared):
+    ranking = shared.rank()
+    assert sorted(row.item for row in ranking) == sorted(ITEMS)
+    assert ranking["comparisons"].sum() == 2 * shared.comparisons_.n_comparisons
+    assert ranking.to_elo()["utility"].mean() == pytest.approx(1000.0)
+    assert shared.predict().shape == (5,)
+    assert shared.predict_proba(PAIRS).shape == (len(PAIRS),)
+    assert len(shared.belief()) == 5
+    assert pc.plots.plot_ranking(shared).get_yticklabels()[0].get_text() == ranking[0].item
+    assert len(pc.plots.plot_win_matrix(shared).texts) == 20
+
+
+def test_every_model_makes_a_page(shared, tmp_path):
+    page = pc.report(shared, tmp_path / "r.html", X).read_text(encoding="utf-8")
+    assert all(item in page for item in ITEMS)
+    assert "expected to win" in " ".join(page.split())
 
 
 def test_relations_between_items_serve_every_model(name):
@@ -274,3 +325,48 @@ def test_parameters_are_checked_in_one_shape(name):
 def test_features_of_users_in_the_place_of_relations_are_refused(name):
     with pytest.raises(pc.DataError, match="user_features="):
         MODELS[name]().fit(X, votes(), np.zeros((12, 2)))
+
+
+def shown_votes(seed=0, tie_rate=0.0):
+    """The same votes with an order, told of nine in ten."""
+    data = votes(seed, tie_rate=tie_rate)
+    rng = np.random.default_rng(seed)
+    names = {"items": ITEMS, "users": USERS}
+    return pc.Comparisons.from_pairs(
+        [ITEMS[i] for i in data.winner],
+        [ITEMS[i] for i in data.loser],
+        user=[USERS[u] for u in data.user],
+        tie=data.tie,
+        count=data.count,
+        first=rng.choice([-1, 0, 1], size=len(data), p=[0.3, 0.1, 0.6]),
+        **names,
+    )
+
+
+def test_effects_are_told_where_the_order_is(name, shared):
+    assert len(shared.effects_) == 0
+    model = MODELS[name]().fit(X, shown_votes())
+    (order,) = model.effects_
+    assert order.low < order.estimate < order.high
+    assert 0.0 < order.prob_first < 1.0
+    before = model.predict_proba(PAIRS)
+    assert np.allclose(before + model.predict_proba([pair[::-1] for pair in PAIRS]), 1.0)
+    assert (model.predict_proba(PAIRS, first=1) > model.predict_proba(PAIRS, first=-1)).all() == (
+        order.estimate > 0
+    )
+    again = pickle.loads(pickle.dumps(model))
+    again.tell(shown_votes(3)).undo()
+    np.testing.assert_array_equal(again.predict_proba(PAIRS), before)
+
+
+def test_ties_mean_one_thing(name):
+    """P(first wins), given a decision; win, tie and loss on demand; and ties can be told."""
+    model = MODELS[name](likelihood="ties").fit(X, votes(tie_rate=0.3))
+    win, tie, loss = model.predict_proba(PAIRS, ties=True).T
+    np.testing.assert_allclose(win + tie + loss, 1.0, atol=1e-9)
+    assert (tie > 0.05).all()
+    np.testing.assert_allclose(model.predict_proba(PAIRS), win / (win + loss), atol=1e-12)
+    tied = pc.Comparisons.from_pairs(["tea"], ["wine"], user=[USERS[0]], tie=[True])
+    total = model.comparisons_.count[model.comparisons_.tie].sum()
+    model.tell(tied)
+    assert model.comparisons_.count[model.comparisons_.tie].sum() == total + 1

@@ -142,3 +142,12 @@ def test_all_bad_rows_are_collected_and_the_first_few_told():
         "row 5 compares 'c' with itself",
         "… and 2 more",
     ]
+
+
+@pytest.mark.parametrize(
+    "count",
+    [[True, False], np.array([True, True]), [np.True_, 2], np.array([True, 2], dtype=object)],
+)
+def test_true_and_false_are_no_counts(count):
+    with pytest.raises(DataError, match="count holds true and false"):
+        Comparisons.from_pairs(["a", "b"], ["b", "a"], count=count)

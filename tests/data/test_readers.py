@@ -174,7 +174,7 @@ def test_bad_rows_are_listed_with_the_column_names_of_the_file(tmp_path):
         "or correct a name",
         "  column 'times' row 3 is 'x': it must be a whole number of at least 1; drop rows that "
         "never happened",
-        "  column 'draw' row 4 is 'perhaps': it must be true or false (yes/no, 1/0)",
+        "  column 'draw' row 4 is 'perhaps': it must be true or false (yes/no, 1/0), or 'both bad'",
     ]
 
 

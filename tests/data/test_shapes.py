@@ -444,3 +444,61 @@ def test_every_shape_is_in_the_docs():
     page = Path(__file__).resolve().parents[2] / "docs" / "data.md"
     text = page.read_text(encoding="utf-8")
     assert [shape for shape in SHAPES if f"`{shape}`" not in text] == []
+
+
+def test_a_grid_of_permutations_is_ranks_or_grades(read):
+    text = "Which do you like? [tea],Which do you like? [milk],Which do you like? [water]\n"
+    ballots = text + "1,2,3\n3,1,2\n"
+    message = complaint(read, ballots)
+    assert "shape='ranks' or shape='ratings'" in message
+    assert won(read(ballots, shape="ranks"))[("tea", "milk", "won")] == 1
+    assert won(read(ballots, shape="ratings"))[("milk", "tea", "won")] == 1
+    assert "grades" in read(text + "1,2,3\n3,3,2\n").source
+    assert "two ways" in complaint(read, text + "1,2,3\n3,,2\n")
+
+
+def test_surveys_leave_bad_rows_out_when_told(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Tea or milk?,Milk or water?\nTea,Milk\nwhat,Milk\nMilk,?\nTea,Water\n")
+    with pytest.raises(DataError, match="row 2 is 'what'"):
+        read_comparisons(path)
+    with pytest.warns(DataWarning, match="2 rows cannot be used") as caught:
+        data = read_comparisons(path, skip_bad=True)
+    assert "row 2 is 'what'" in str(caught[0].message)
+    assert "row 3 is '?'" in str(caught[0].message)
+    assert data.n_comparisons == 4
+    path.write_text("Tea or milk?\nwhat\n")
+    with pytest.raises(DataError, match="no row is usable"):
+        read_comparisons(path, skip_bad=True)
+
+
+def test_surveys_with_counts_and_without_times(read):
+    text = "Rank [tea],Rank [milk],votes,day\n1,2,3,2024-01-01\n2,1,1,2024-01-02\n"
+    data = read(text, count="votes")
+    assert won(data.pooled()) == {("tea", "milk", "won"): 3, ("milk", "tea", "won"): 1}
+    assert "row 2 is '0': it must be a whole number" in complaint(
+        read, text.replace("2,1,1", "2,1,0"), count="votes"
+    )
+    assert "add up to more than" in complaint(
+        read, text.replace("2,1,1", "2,1,999999999"), count="votes"
+    )
+    assert "a ballot has none" in complaint(read, text, time="day")
+
+
+def test_a_column_of_strengths_beside_the_winner_is_the_margin(read):
+    text = "chosen,rejected,strength\na,b,much better\nb,c,slightly better\na,c,better\n"
+    data = read(text)
+    margin = {data.items[w] + data.items[lo]: m for w, lo, m in _margins(data)}
+    assert margin == {"ab": 3.0, "bc": 1.0, "ac": 2.0}
+    assert data.source.endswith("; margin = strength")
+    named = read(text.replace("strength", "x"), margin="x")
+    assert named.margin.tolist() == data.margin.tolist()
+    assert read(text.replace("strength", "x")).margin is None
+    assert read(text.replace("better", "blue")).margin is None  # no words of strength
+    assert "is None: it must be finite" in complaint(
+        read, text.replace("slightly better", "blue"), margin="strength"
+    )
+
+
+def _margins(data):
+    return zip(data.winner, data.loser, data.margin, strict=True)

@@ -1,24 +1,66 @@
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from penchant.data.table import Table
-from penchant.errors import DataError
 
 
-def test_more_possible_rows_than_integers_are_refused():
-    """10⁷ items squared times 10⁵ margins would not fit a 64-bit number."""
+def test_more_possible_rows_than_integers():
+    """10⁷ items squared times 10⁵ margins would not fit a 64-bit number: they are packed."""
     n = 100_000
-    ones = np.ones(n, dtype=np.intp)
     table = Table(
-        winner=np.full(n, 10_000_000),
+        winner=np.full(n, 2**40),
         loser=np.zeros(n, dtype=np.intp),
-        count=ones,
+        count=np.ones(n, dtype=np.intp),
         user=None,
         tie=np.zeros(n, dtype=bool),
-        margin=np.arange(n, dtype=float),
+        margin=np.sqrt(np.arange(n, dtype=float))[::-1],
+    ).merge()
+    assert np.array_equal(table.margin, np.sqrt(np.arange(n)))
+    assert (table.winner == 2**40).all()
+    assert (table.count == 1).all()
+
+
+@pytest.mark.parametrize("n_items", [4, 3_000])
+@pytest.mark.parametrize("scale", [1.0, 0.37])
+@pytest.mark.parametrize("once", [True, False])
+def test_merging_is_what_sorting_and_counting_by_hand_gives(n_items, scale, once):
+    rng = np.random.default_rng(1)
+    m = 400
+    winner = rng.integers(n_items, size=m)
+    table = Table(
+        winner=winner,
+        loser=(winner + rng.integers(1, 3, size=m)) % n_items,
+        count=np.ones(m, dtype=np.intp) if once else rng.integers(1, 5, size=m),
+        user=rng.integers(2, size=m),
+        tie=np.zeros(m, dtype=bool),
+        margin=None,
+        first=rng.integers(-1, 2, size=m),
+        time=10_000.0 + scale * rng.integers(3, size=m),
+        covariates=scale * rng.integers(-1, 2, size=(m, 2)),
     )
-    with pytest.raises(DataError, match="round the margins"):
-        table.merge()
+    by_hand = Counter()
+    for row in range(m):
+        said = [table.user[row], table.winner[row], table.loser[row], table.first[row]]
+        by_hand[(*said, table.time[row], *table.covariates[row])] += table.count[row]
+    found = table.merge()
+    columns = [found.user, found.winner, found.loser, found.first, found.time, *found.covariates.T]
+    assert list(zip(*columns, strict=True)) == sorted(by_hand)
+    assert found.count.tolist() == [by_hand[said] for said in sorted(by_hand)]
+
+
+def test_counts_beyond_floating_point_add_up_exactly():
+    most = 2**53 - 1
+    table = Table(
+        winner=np.zeros(3, dtype=np.intp),
+        loser=np.ones(3, dtype=np.intp),
+        count=np.array([most, most, 2]),
+        user=None,
+        tie=np.zeros(3, dtype=bool),
+        margin=None,
+    )
+    assert table.merge().count.tolist() == [2 * most + 2]
 
 
 def test_merging_is_idempotent():

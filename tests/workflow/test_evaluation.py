@@ -154,3 +154,17 @@ def test_relations_and_features_of_people_reach_the_models_that_take_them(study)
     assert people.state_.user_columns.n_columns == 1
     scorer = Material(data, study.item_features, {"near": study.links}).fit(Scorer(pc.RankRLS()))
     assert scorer.predict().shape == (10,)
+
+
+def test_a_file_or_a_data_frame_serves_as_well(tmp_path):
+    data = pc.datasets.simulate_pairs([0.0, 1.0, 2.0], 80, random_state=0)
+    path = tmp_path / "votes.csv"
+    frame = data.to_frame()
+    frame.to_csv(path, index=False)
+    model = pc.PreferenceGP(optimize=None)
+    scores = [pc.evaluate(model, given, folds=2).best[:3] for given in (data, path, frame)]
+    assert scores[0] == scores[1] == scores[2]
+    assert pc.choose_model(path).why == pc.choose_model(frame).why == pc.choose_model(data).why
+    pages = [pc.report(given, tmp_path / "r.html").read_text() for given in (path, frame)]
+    assert "Read as:" in pages[0]
+    assert "80 comparisons" in pages[1]

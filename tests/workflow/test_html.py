@@ -1,5 +1,7 @@
 """The page holds what it was given, escaped, in a structure that assistive software reads."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from penchant.workflow import html
@@ -19,7 +21,8 @@ def page():
 
 def test_nothing_given_becomes_markup(page, outline_of):
     outline = outline_of(page)
-    assert outline.find("script") == []
+    assert len(outline.find("script")) == 1  # its own, which holds nothing that was given
+    assert "alert" not in html.SCRIPT
     assert "".join(outline.text).count(HOSTILE) == 9
 
 
@@ -59,3 +62,21 @@ def test_names_stand_to_the_left_even_where_they_are_numbers(outline_of):
 )
 def test_what_counts_as_a_number(cell):
     assert 'class="number"' in html.table("t", [("a", cell)], ("n", "m"))
+
+
+def test_cells_are_sorted_by_their_numbers(outline_of):
+    rows = [("a", "1,200", "–", "7.5%", "x"), ("b", "+3.25", "2 to 4", "9%", "y")]
+    cells = outline_of(html.table("t", rows, "nabcd", sortable=True)).find("td")
+    assert [cell.get("data-sort") for cell in cells] == [
+        *("1200", "", "7.5", None),
+        *("3.25", "2", "9", None),
+    ]
+    assert [cell["data-label"] for cell in cells] == list("abcdabcd")
+
+
+def test_an_interval_is_drawn_on_a_common_scale():
+    row = SimpleNamespace(utility=1.0, low=0.0, high=4.0)
+    drawn = html.interval(row, (-4.0, 4.0))
+    assert drawn.sort == 1.0
+    assert 'left:50.0%;width:50.0%"></i><b style="left:62.5%"' in drawn.html
+    assert "+1.00" in drawn.html

@@ -8,6 +8,7 @@ from penchant.ask.joint import LOSS, TIE, WIN, Joint
 from penchant.ask.planner import Plan, Range, StudyDesign, answers_left, plan
 from penchant.ask.rules import Pool, Rules, all_pairs
 from penchant.ask.session import Session, Setup
+from penchant.ask.sets import grow_sets
 from penchant.ask.stopping import Budget, SmallGain, TopSettled, Verdict
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "ask",
     "choose",
     "criterion",
+    "grow_sets",
     "plan",
     "rng_for",
     "seen_by",

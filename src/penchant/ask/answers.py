@@ -9,6 +9,7 @@ import numpy as np
 
 from penchant.ask.rules import Rules
 from penchant.data import Comparisons
+from penchant.data.expand import merge_rankings
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import IntArray
@@ -19,6 +20,8 @@ def as_answers(
 ) -> Comparisons:
     """New answers over the items of `data`: comparisons, or (winner, loser) pairs.
 
+    Pairs come from equal sides and covariates, as far as anybody knows.
+
     user : who gave them, a name or an index, where `more` does not say. Answers by named users
         join pooled data without their names.
 
@@ -26,9 +29,11 @@ def as_answers(
     >>> as_answers(data, [("water", "tea")]).winner.tolist()
     [2]
     """
+    if isinstance(more, Comparisons) and more.rankings is not None:
+        return _with_rankings(data, more, user)
     if isinstance(more, Comparisons):
         columns: dict[str, Any] = {
-            "tie": more.tie,
+            "tie": more.told_ties,
             "count": more.count,
             "margin": more.margin,
             "first": more.first,
@@ -39,10 +44,51 @@ def as_answers(
             columns["covariates"] = dict(zip(names, more.covariates.T, strict=True))
         winner, loser = ([more.items[i] for i in column] for column in (more.winner, more.loser))
     else:
-        columns = {}
+        columns, names = {}, data.covariate_names
         winner, loser = ([data.items[i] for i in column] for column in data.pair_index(more).T)
+        if names:  # a pair and nothing else was asked at equal covariates
+            columns["covariates"] = {name: np.zeros(len(winner)) for name in names}
     givers = _users(data, more, user, len(winner))
     return Comparisons.from_pairs(winner, loser, user=givers, items=data.items, **columns)
+
+
+def _with_rankings(data: Comparisons, more: Comparisons, user: Any) -> Comparisons:
+    """The single pairs and the rankings of `more`, over the items of `data`."""
+    single = more.single_pairs()
+    answers = as_answers(data, single, user) if len(single) else None
+    orders = orders_of(more)
+    givers = _users(data, more, user, len(orders))
+    if givers is not None and more.user is not None:
+        givers = [order["user"] for order in orders]
+    return with_orders(answers, orders, givers, data.items)
+
+
+def orders_of(answers: Comparisons) -> list[dict[str, Any]]:
+    """Rankings and choices by name: places, user, count, tied.
+
+    >>> orders_of(Comparisons.from_choices(["a"], [["a", "b", "c"]]))
+    [{'places': [['a'], ['b', 'c']], 'user': None, 'count': 1, 'tied': False}]
+    """
+    return [
+        {"places": places, "user": who, "count": count, "tied": tied}
+        for tied in (True, False)
+        for places, who, count in answers.named_rankings(tied)
+    ]
+
+
+def with_orders(
+    pairs: Comparisons | None,
+    orders: list[dict[str, Any]],
+    users: list[Any] | None,
+    items: tuple[Any, ...],
+) -> Comparisons:
+    """Single pairs, if any, and rankings as `orders_of` gives them, by these users."""
+    places, count, tied = (
+        [order[name] for order in orders] for name in ("places", "count", "tied")
+    )
+    merged = merge_rankings(places, users, items, count=np.array(count, dtype=np.intp), tied=tied)
+    told = Comparisons.from_orders(merged)
+    return told if pairs is None else pairs + told
 
 
 def _users(data: Comparisons, more: Any, user: Any, n_rows: int) -> list[Any] | None:

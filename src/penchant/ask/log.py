@@ -9,10 +9,12 @@ import json
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from penchant.ask.answers import orders_of, with_orders
 from penchant.data import Comparisons
 from penchant.data.files import sync_folder
 from penchant.errors import DataError, DataWarning
@@ -168,13 +170,14 @@ def encoded(event: Event) -> bytes:
 
 
 def columns_of(answers: Comparisons) -> dict[str, Any]:
-    """The columns of `from_pairs` that say something, as JSON values."""
+    """The columns of `from_pairs` that say something, as JSON values, and the rankings."""
+    orders, answers = orders_of(answers), answers.single_pairs()
     items, users = answers.items, answers.users
     columns: dict[str, Any] = {
         "winner": [items[i] for i in answers.winner],
         "loser": [items[i] for i in answers.loser],
         "count": answers.count.tolist(),
-        "tie": answers.tie.tolist(),
+        "tie": answers.told_ties.tolist(),
     }
     if answers.user is not None:
         columns["user"] = [users[i] for i in answers.user]
@@ -184,7 +187,18 @@ def columns_of(answers: Comparisons) -> dict[str, Any]:
     if answers.covariates is not None:
         names = answers.covariate_names
         columns["covariates"] = dict(zip(names, answers.covariates.T.tolist(), strict=True))
-    return columns
+    return {**columns, "rankings": orders} if orders else columns
+
+
+def answers_from(columns: Mapping[str, Any], items: tuple[Any, ...]) -> Comparisons:
+    """What `columns_of` wrote."""
+    values = dict(columns)
+    orders = values.pop("rankings", [])
+    pairs = Comparisons.from_pairs(**values, items=items) if values["winner"] else None
+    if not orders and pairs is not None:
+        return pairs
+    users = [order["user"] for order in orders]
+    return with_orders(pairs, orders, None if users[0] is None else users, items)
 
 
 def check_names(data: Comparisons) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from penchant.ask.answers import as_answers, seen_by
 from penchant.ask.belief import Belief
 from penchant.ask.choose import ask
-from penchant.ask.log import NEW, Event, Log, check_names, columns_of, read_log
+from penchant.ask.log import NEW, Event, Log, answers_from, check_names, columns_of, read_log
 from penchant.ask.planner import Range, answers_left
 from penchant.ask.rules import Rules
 from penchant.ask.stopping import STOP_RULES, Budget, StopRule, Verdict
@@ -225,7 +225,7 @@ class Session:
                     f"{pairs}: the model is not the one that the session began with"
                 )
         elif event["event"] == "tell":
-            self.tell(Comparisons.from_pairs(**values, items=self.model.comparisons_.items))
+            self.tell(answers_from(values, self.model.comparisons_.items))
         elif event["event"] == "undo":
             self.undo(**values)
         elif event["event"] == "stop":

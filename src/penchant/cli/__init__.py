@@ -72,7 +72,7 @@ class LazyCommands(click.Group):
         try:
             with _plain_warnings():
                 return super().invoke(ctx)
-        except pc.DataError as error:
+        except (pc.DataError, pc.NumericalError) as error:  # numbers that no computer can hold
             _fail(ctx, str(error), BAD_DATA)
         except pc.PenchantError as error:
             _fail(ctx, str(error), CHECK_FAILED)

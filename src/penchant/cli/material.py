@@ -1,7 +1,8 @@
 """From files: comparisons, features of items and people, relations between items."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +24,15 @@ class Files:
     relations: tuple[tuple[str, str, str], ...] = ()  # name, kind, path
     columns: Mapping[str, str] = field(default_factory=dict)  # role → name of the column
     shape: str | None = None
+    covariates: tuple[str, ...] = ()  # columns, or differences of two: "length_a - length_b"
     skip_bad: bool = False
+    where: str | None = None
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How the comparisons are to be read."""
+        plain = {"shape": self.shape, "skip_bad": self.skip_bad, "where": self.where}
+        return {**plain, "covariates": self.covariates, **self.columns}
 
 
 def read_material(files: Files, note: Callable[[str], None]) -> Material:
@@ -59,13 +68,22 @@ def _encoded(path: str, names: Sequence[Any], what: str, note: Callable[[str], N
 
 
 def _comparisons(files: Files) -> pc.Comparisons:
-    with local_file(files.comparisons) as path:
-        try:
-            return pc.read_comparisons(
-                path, shape=files.shape, skip_bad=files.skip_bad, **files.columns
-            )
-        except pc.DataError as error:
-            raise pc.DataError(f"{error}{_hint(str(error))}") from None
+    with local_file(files.comparisons) as path, _hints():
+        return pc.read_comparisons(path, **files.how)
+
+
+def read_segments(files: Files, by: str) -> dict[str, pc.Comparisons]:
+    """Read the comparisons apart by the values of a column."""
+    with local_file(files.comparisons) as path, _hints():
+        return pc.data.read_segments(path, by, **files.how)
+
+
+@contextmanager
+def _hints() -> Iterator[None]:
+    try:
+        yield
+    except pc.DataError as error:
+        raise pc.DataError(f"{error}{_hint(str(error))}") from None
 
 
 def _hint(message: str) -> str:

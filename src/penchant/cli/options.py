@@ -61,7 +61,8 @@ class SourceOptions(Files):
             label = name if kind == RELATION_KINDS[0] else f"{name}:{kind}"
             flags.append(("--relation", f"{label}={path}"))
         flags += [("--column", f"{role}={name}") for role, name in self.columns.items()]
-        flags.append(("--shape", self.shape))
+        flags += [("--shape", self.shape), ("--where", self.where)]
+        flags += [("--covariate", covariate) for covariate in self.covariates]
         flags.append(("--model", self.model if self.model != "auto" else None))
         for name, value in self.settings.items():
             text = value if isinstance(value, str) else json.dumps(value)
@@ -238,6 +239,19 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="SHAPE",
         help="How the table is meant, where that is not recognised: pairs, outcome, scores, "
         "rankings, ranks, ratings, questions, best-worst, top, approvals …",
+    )
+    @click.option(
+        "--where",
+        metavar="CONDITION",
+        help="Read some rows only: 'language = en and turns > 2' (and, or; = != < <= > >=).",
+    )
+    @click.option(
+        "--covariate",
+        "covariates",
+        metavar="COLUMN",
+        multiple=True,
+        help="A number beside each comparison whose effect is estimated: a column, or a difference "
+        "such as 'length_a - length_b'. Repeatable.",
     )
     @click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be used.")
     @click.option(

@@ -15,6 +15,7 @@ from penchant.data.names import Lookup
 from penchant.workflow.encoding import Encoded, as_names
 
 PAIR_FORMATS = {"first": "", "second": "", "user": "", "probability": ".3f"}
+TIE_FORMATS = {"win": ".3f", "tie": ".3f", "loss": ".3f"}
 ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
 
 
@@ -33,6 +34,7 @@ ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
 @click.option(
     "--new-items", metavar="FILE", type=FILE, help="Table of items to predict utilities for."
 )
+@click.option("--ties", is_flag=True, help="Write win, tie and loss of the first too.")
 @output_options()
 def command(
     source: SourceOptions,
@@ -40,9 +42,10 @@ def command(
     pairs: tuple[tuple[str, str], ...],
     user: str | None,
     new_items: str | None,
+    ties: bool,
     output: Output,
 ) -> None:
-    """Tell how likely the first of two items is preferred to the second.
+    """Tell how likely the first of two items is preferred to the second, given a decision.
 
     SOURCE is a saved model, or comparisons to fit first. PAIRS is a table whose first two columns
     name the items; a column called user says who is asked. With --new-items, items that the model
@@ -58,14 +61,16 @@ def command(
         output.rows(_utilities(fitted, new, who), ITEM_FORMATS, model=fitted.name)
     else:
         questions = _questions(fitted, pairs_file, pairs, who)
-        probability = _probabilities(fitted, questions, new)
         rows = [
-            {"first": a, "second": b, "user": who, "probability": float(p)}
-            for (a, b, who), p in zip(questions, probability, strict=True)
+            {"first": a, "second": b, "user": who, "probability": win / (win + loss)}
+            | ({"win": win, "tie": tie, "loss": loss} if ties else {})
+            for (a, b, who), (win, tie, loss) in zip(
+                questions, _probabilities(fitted, questions, new), strict=True
+            )
         ]
-        shown = PAIR_FORMATS
+        shown = PAIR_FORMATS | (TIE_FORMATS if ties else {})
         if not any(who for *_, who in questions):
-            shown = {name: form for name, form in PAIR_FORMATS.items() if name != "user"}
+            shown = {name: form for name, form in shown.items() if name != "user"}
         output.rows(rows, shown, model=fitted.name)
     output.suggest(f"penchant ask {source.spelled}")
 
@@ -111,17 +116,17 @@ def _utilities(fitted: FittedModel, new: Encoded, user: Any | None) -> list[dict
 
 def _probabilities(
     fitted: FittedModel, questions: list[tuple[Any, Any, Any]], new: Encoded | None
-) -> list[float]:
-    """One a question; those of somebody in particular apart from those of anybody."""
+) -> list[list[float]]:
+    """Win, tie and loss of every question; of somebody in particular apart from anybody's."""
     pairs: list[tuple[Any, Any]] = [(first, second) for first, second, _ in questions]
     X = None
     if new is not None and fitted.X is not None:
         X = fitted.X.joined(new)
         pairs = Lookup(X.names, "item").pairs(pairs).tolist()
-    found = np.empty(len(pairs))
+    found = np.empty((len(pairs), 3))
     for is_named in (True, False):
         some = [k for k, (*_, who) in enumerate(questions) if (who is not None) == is_named]
         if some:
             who = [questions[k][2] for k in some] if is_named else None
-            found[some] = fitted.model.predict_proba([pairs[k] for k in some], who, X)
+            found[some] = fitted.model.predict_proba([pairs[k] for k in some], who, X, ties=True)
     return found.tolist()

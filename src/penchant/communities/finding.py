@@ -26,6 +26,7 @@ from penchant.communities.utility import Mixture, fit_reported
 from penchant.communities.verdict import Support, judge
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings
+from penchant.gp.effects import told
 from penchant.kernels import Inputs, Kernel
 
 
@@ -109,6 +110,8 @@ class Finding:
         if self.personal is None:
             return None
         fixed, required = self.n_communities is not None, self.personal.required
+        if told(self.data) and not required:  # effects of how things were shown stay beside f_c
+            return None
         return variation_of(grouping, required=required, fixed=fixed)
 
     def varies(self, grouping: Grouping) -> bool:

@@ -13,6 +13,7 @@ from penchant.communities.assignment import Answers
 from penchant.communities.chains import Chain
 from penchant.communities.diagnostics import Diagnostics
 from penchant.communities.draws import Draws
+from penchant.communities.effects import infer_beside_effects, known_effects
 from penchant.communities.mixture import SearchReport, place
 from penchant.communities.personal import as_features
 from penchant.communities.update import compact
@@ -20,6 +21,7 @@ from penchant.communities.utility import Mixture, fit_community
 from penchant.communities.verdict import Support
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Learned, Normal, Posterior, UserProblem
+from penchant.gp.effects import told
 from penchant.gp.users.absorb import absorb
 from penchant.gp.users.fold_in import with_newcomers
 from penchant.gp.users.votes import Votes
@@ -142,6 +144,10 @@ class Found:
 
     def inferred(self, hyper: ItemHyper | None = None) -> tuple[Posterior, ...]:
         """Each community's utilities, given who belongs to it; by default with its parameters."""
+        like = known_effects(self.posteriors)
+        if told(self.data) or like is not None:
+            votes = Votes.as_shown(self.data, like)
+            return infer_beside_effects(self.posteriors, self.membership, votes, self.max_rank)
         mixture = Mixture(self.answers, self.items, self.hyper, max_rank=self.max_rank).precise()
         own = [hyper or ItemHyper(known.kernel, known.likelihood) for known in self.posteriors]
         return tuple(

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from penchant.data.duck import literal
-from penchant.data.outcomes import FIRST_WON, SECOND_WON, Vocabulary, read_numbers, read_words
+from penchant.data.outcomes import (
+    FIRST_WON,
+    SECOND_WON,
+    Vocabulary,
+    is_both_bad,
+    read_numbers,
+    read_words,
+)
 from penchant.data.recognise import Reading
 from penchant.errors import DataError
 
@@ -18,6 +25,7 @@ class Battle:
     """SQL on `picked` that tells who won.
 
     side : 1 the first, -1 the second, 0 a tie, NULL unreadable. margin : by how much, or nothing.
+    both_bad : whether a tie is one of two that were bad.
     column, shown, advice : what a message about an unreadable outcome says.
     """
 
@@ -26,10 +34,14 @@ class Battle:
     column: str
     shown: str
     advice: str
+    both_bad: str = "false"
 
 
-def read_battle(con: Any, table: str, reading: Reading) -> Battle | None:
-    """Return how the rows of a reading tell who won; None where the winner is a column."""
+def read_battle(con: Any, table: str, reading: Reading, items: Sequence[Any] = ()) -> Battle | None:
+    """Return how the rows of a reading tell who won; None where the winner is a column.
+
+    items : the names in the two columns of items.
+    """
     if reading.shape == "pairs":
         return None
     if reading.shape in ("scores", "marks"):
@@ -37,15 +49,19 @@ def read_battle(con: Any, table: str, reading: Reading) -> Battle | None:
     cells = con.execute(f"SELECT DISTINCT outcome FROM picked LIMIT {_MOST_OUTCOMES + 1}")
     outcomes = sorted(cell for (cell,) in cells.fetchall() if cell is not None and cell.strip())
     candidates = _by_words(outcomes, reading)
-    by_name = _side_by_name(outcomes, reading)
+    by_name = _side_by_name(con, outcomes)
     sides = {v.meaning: _side_by_word(v) for v in candidates if len(v.side) == len(outcomes)}
-    if reading.shape == "outcome" and _n_unread(con, by_name) == 0:
+    called = {str(name).casefold() for name in items}
+    # a look at every row is spared where no outcome is the name of an item
+    is_named = not sides or any(word.strip().casefold() in called for word in outcomes)
+    if reading.shape == "outcome" and is_named and _n_unread(con, by_name) == 0:
         sides["the outcome is the name of the item that won"] = by_name
     if not sides:
         best = max(candidates, key=lambda v: len(v.side), default=None)
         by_word = by_name if best is None else _side_by_word(best)
         sides = {"": min(by_name, by_word, key=lambda side: _n_unread(con, side))}
     side = _only_reading(con, table, reading, sides)
+    bad = [word for word in outcomes if is_both_bad(word)]
     strength = next((v.strength for v in candidates if _side_by_word(v) == side), {})
     return Battle(
         side,
@@ -54,6 +70,7 @@ def read_battle(con: Any, table: str, reading: Reading) -> Battle | None:
         'r."outcome"',
         f"it must say which of {reading.columns['winner']!r} and {reading.columns['loser']!r} won, "
         "by a side, a name or 'tie'",
+        f"outcome IN ({', '.join(map(literal, bad))})" if bad else "false",
     )
 
 
@@ -96,13 +113,15 @@ def _cases(meaning: dict[str, str]) -> str:
     return f"CASE outcome {whens} END" if whens else "NULL"
 
 
-def _side_by_name(outcomes: Sequence[str], reading: Reading) -> str:
+def _side_by_name(con: Any, outcomes: Sequence[str]) -> str:
+    columns = {name for name, *_ in con.execute("DESCRIBE picked").fetchall()}
+    one, two = ("first name", "second name") if "first name" in columns else ("winner", "loser")
     words = read_words(outcomes, "", "") if len(outcomes) <= _MOST_OUTCOMES else None
     ties = [word for word, side in words.side.items() if side == 0] if words else []
     tie = f"WHEN outcome IN ({', '.join(map(literal, ties))}) THEN 0" if ties else ""
     return (
-        f'CASE WHEN trim(outcome) = trim("first name") THEN {FIRST_WON} '
-        f'WHEN trim(outcome) = trim("second name") THEN {SECOND_WON} {tie} END'
+        f'CASE WHEN trim(outcome) = trim("{one}") THEN {FIRST_WON} '
+        f'WHEN trim(outcome) = trim("{two}") THEN {SECOND_WON} {tie} END'
     )
 
 

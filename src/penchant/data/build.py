@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from penchant.data.coding import MISSING, UNREADABLE, CodedRows
+from penchant.data.coding import BOTH_BAD, MISSING, UNREADABLE, CodedRows
 from penchant.data.names import Names, closest
 from penchant.data.table import Table
 from penchant.errors import DataError, DataWarning
@@ -54,6 +55,7 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Nam
         None if rows.first is None else rows.first[keep].astype(np.intp),
         None if rows.time is None else rows.time[keep],
         None if rows.covariates is None else rows.covariates[keep],
+        _both_bad(rows.tie[keep]),
     )
     if table.count.sum(dtype=np.float64) > MOST:
         raise DataError(
@@ -62,6 +64,12 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Nam
         )
     table = table.merge()
     return _forget_unused(table, rows) if problems else (table, rows.items, rows.users)
+
+
+def _both_bad(tie: NDArray[np.int8]) -> BoolArray | None:
+    """Where both were found bad; None where nobody says so."""
+    bad: BoolArray = tie == BOTH_BAD
+    return bad if bad.any() else None
 
 
 def _forget_unused(table: Table, rows: CodedRows) -> tuple[Table, Names, Names]:
@@ -97,7 +105,7 @@ def find_problems(rows: CodedRows) -> list[Fault]:
         checks.append((rows.user >= rows.n_users, _unknown(rows, "user", "users", rows.n_users)))
     if rows.margin is not None:
         right = np.isfinite(rows.margin) & (rows.margin >= 0)
-        right &= (rows.tie != 1) | (rows.margin == 0)
+        right &= (rows.tie < 1) | (rows.margin == 0)
         checks.append((~right, _wrong(rows, "margin", _MARGIN)))
     if rows.first is not None:
         checks.append((rows.first == UNREADABLE, _wrong(rows, "first", _FIRST)))
@@ -112,7 +120,7 @@ def find_problems(rows: CodedRows) -> list[Fault]:
 _EMPTY = "there are no comparisons: the data are empty; every row must hold a winner and a loser"
 _NEEDS_BOTH = "every comparison needs a winner and a loser; drop the row or mark a tie"
 _NEEDS_USER = "where users are given, every comparison needs one; fill it in or drop the row"
-_TIE = "it must be true or false (yes/no, 1/0)"
+_TIE = "it must be true or false (yes/no, 1/0), or 'both bad'"
 _COUNT = "it must be a whole number of at least 1; drop rows that never happened"
 _TOO_MANY = f"it must be at most {MOST}; is it an id or a row number?"
 _FIRST = "it must be +1 (the winner was shown first), -1 (the loser was) or 0 (not known)"

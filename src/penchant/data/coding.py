@@ -25,6 +25,8 @@ from penchant.numerics.types import FloatArray, IntArray
 MISSING = -1  # the code of a name that is not there
 UNREADABLE = 2  # a side that is none
 TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0")
+BAD_WORDS = ("both bad", "bothbad")  # a tie of two that were both found bad
+BOTH_BAD = 2  # its code, beside 1 for any other tie
 FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "")
 
 Codes = NDArray[np.integer[Any]]
@@ -42,7 +44,7 @@ class CodedRows:
     """Rows whose names are codes already, not yet checked.
 
     A code is MISSING for an absent name, and at least `n_items` (`n_users`) for a name outside
-    the universe. `tie` is 1, 0 or -1 (unreadable); numbers are NaN if unreadable.
+    the universe. `tie` is 1, 2 (both bad), 0 or -1 (unreadable); numbers are NaN if unreadable.
     """
 
     winner: Codes
@@ -117,7 +119,7 @@ def code_columns(
         loser=loser,
         user=user,
         tie=_read_ties(given["tie"]) if "tie" in given else np.zeros(n_rows, dtype=np.int8),
-        count=read_numbers(given["count"]) if "count" in given else np.ones(n_rows),
+        count=_read_counts(given["count"]) if "count" in given else np.ones(n_rows),
         margin=read_numbers(given["margin"]) if "margin" in given else None,
         first=_read_first(given["first"]) if "first" in given else None,
         time=read_times(given["time"]) if "time" in given else None,
@@ -188,6 +190,8 @@ def _read_ties(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int8]:
 
 def _read_tie(value: Any) -> int:
     word = "" if is_missing(value) else str(value).strip().lower()
+    if word in BAD_WORDS:
+        return BOTH_BAD
     return 1 if word in TRUE_WORDS else 0 if word in FALSE_WORDS else -1
 
 
@@ -237,6 +241,17 @@ def as_covariates(covariates: Any, n_rows: int) -> FloatArray:
             "row per comparison and one column per covariate (or be a dictionary of columns)"
         )
     return numbers
+
+
+def _read_counts(values: Sequence[Any] | NDArray[Any]) -> FloatArray:
+    """Return counts as numbers; true and false are none, whichever library they are of."""
+    is_numbers = isinstance(values, np.ndarray) and values.dtype.kind not in "bO"
+    if not is_numbers and any(isinstance(value, bool | np.bool_) for value in values):
+        raise DataError(
+            "count holds true and false: it must hold whole numbers of at least 1, how often each "
+            "comparison was made; keep only the rows that are meant, or give tie="
+        )
+    return read_numbers(values)
 
 
 def read_numbers(values: Sequence[Any] | NDArray[Any]) -> FloatArray:

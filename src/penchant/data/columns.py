@@ -22,6 +22,11 @@ OUTCOME_SPELLINGS = (
     *("winner", "outcome", "result", "choice", "preference", "preferred", "chosen", "vote"),
     *("verdict", "judgment", "judgement", "decision", "selected", "better", "ftr"),
 )
+# Where winners are named, this one says how clearly they won, in words.
+STRENGTH_SPELLINGS = (
+    *("strength", "preferencestrength", "strengthofpreference", "degree", "intensity"),
+    *("howmuch", "howmuchbetter", "margin"),
+)
 ITEM_STEMS = (
     *("model", "item", "option", "alternative", "candidate", "product", "player", "team", "system"),
     *("", "name", "image", "text", "answer", "response", "completion"),

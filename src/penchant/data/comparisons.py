@@ -10,11 +10,12 @@ from scipy import sparse
 
 from penchant.data.build import build
 from penchant.data.coding import code_columns
-from penchant.data.combine import found_again, joined
+from penchant.data.combine import found_again, found_rankings, recoded
 from penchant.data.describe import describe, to_frame, to_html
-from penchant.data.expand import merge_rankings, merge_scores
+from penchant.data.expand import Orders, merge_choices, merge_rankings, merge_scores
 from penchant.data.graph import components, laplacian
-from penchant.data.names import Lookup, Names
+from penchant.data.names import Encoder, Lookup, Names
+from penchant.data.rankings import Rankings, joined_rankings
 from penchant.data.reading import ReadRows, Wish, read_frame
 from penchant.data.split import hold_out
 from penchant.data.sql import Further
@@ -45,7 +46,11 @@ class Comparisons:
     time : (m,) days, or None.
     covariates : (m, q) further numbers, odd in the pair (winner minus loser), or None; their
         names are `covariate_names`.
+    both_bad : (m,) of ties, whether both items were found bad; or None where nobody says so.
     items, users : the names, in index order; items that were never compared are there too.
+    rankings : rankings and choices of three items or more, whole, or None. The rows above hold
+        their pairs too, broken apart: `as_pairs` forgets that they belong together, and
+        `single_pairs` is what was said beside them.
     source : how they were read, in a line; "" where they were not.
 
     >>> data = Comparisons.from_pairs(["tea", "tea", "milk"], ["milk", "milk", "water"])
@@ -67,7 +72,9 @@ class Comparisons:
     time: FloatArray | None = None
     covariates: FloatArray | None = None
     covariate_names: tuple[str, ...] = ()
+    both_bad: BoolArray | None = None
     source: str = field(default="", compare=False)
+    rankings: Rankings | None = None
 
     def __post_init__(self) -> None:
         for column in _COLUMNS:
@@ -97,7 +104,7 @@ class Comparisons:
 
         `first` is +1 where the winner was shown first, −1 where the loser was, 0 where nobody
         knows. `covariates` are winner minus loser: (m, q) numbers, or a dictionary of columns by
-        name. `time` holds dates or numbers of days.
+        name. `time` holds dates or numbers of days. `tie` is true or false, or "both bad".
         `items` and `users` name the whole universe in index order (`items=range(n)` where ids
         are indices already); without them the names that occur are taken, sorted.
 
@@ -126,19 +133,51 @@ class Comparisons:
         users: Iterable[Any] | None = None,
         items: Iterable[Any] | None = None,
     ) -> Self:
-        """Build from rankings, each best first: all pairs within a ranking.
+        """Build from rankings, each best first; they are kept as rankings.
 
-        An entry that is itself a list, tuple or set is a group of tied items. `users` holds one
-        name per ranking: the person who made it.
+        A ranking of three items or more is one answer: the models of utilities take it as its
+        k − 1 choices (Plackett and Luce), and `split` never cuts it. An entry that is itself a
+        list, tuple or set is a group of tied items: a choice of all of them at once. `users`
+        holds one name per ranking: the person who made it. The columns hold its pairs.
 
         >>> data = Comparisons.from_rankings([["tea", ["milk", "water"]]])
+        >>> len(data.rankings)
+        1
         >>> [(data.items[w], data.items[l]) for w, l in zip(data.winner, data.loser)]
         [('milk', 'water'), ('tea', 'milk'), ('tea', 'water')]
         >>> data.tie.tolist()
         [True, False, False]
         """
-        table, item_names, user_names = merge_rankings(rankings, users, items)
-        return cls.from_table(table, item_names, user_names)
+        return cls.from_orders(merge_rankings(rankings, users, items))
+
+    @classmethod
+    def from_choices(
+        cls,
+        chosen: Iterable[Any] | None,
+        sets: Iterable[Iterable[Any]],
+        *,
+        worst: Iterable[Any] | None = None,
+        user: Iterable[Any] | None = None,
+        items: Iterable[Any] | None = None,
+    ) -> Self:
+        """Build from choices out of sets: the best of k, the worst of k, or both.
+
+        chosen : one entry a choice, the item that was taken; a list, tuple or set of several
+            where several were. None: only the worst is told.
+        sets : one a choice, all items that were shown, with the chosen one.
+        worst : likewise, what was put last.
+        user : who made each choice.
+
+        >>> data = Comparisons.from_choices(["tea"], [["milk", "tea", "water"]])
+        >>> [(data.items[w], data.items[l]) for w, l in zip(data.winner, data.loser)]
+        [('tea', 'milk'), ('tea', 'water')]
+        """
+        return cls.from_orders(merge_choices(chosen, worst, sets, user, items))
+
+    @classmethod
+    def from_orders(cls, orders: Orders) -> Self:
+        """Wrap single pairs and rankings that are checked and merged already."""
+        return cls._assembled(orders.pairs, orders.rankings, orders.items, orders.users)
 
     @classmethod
     def from_scores(cls, scores: Iterable[float], *, groups: Iterable[Any] | None = None) -> Self:
@@ -185,8 +224,8 @@ class Comparisons:
     @classmethod
     def from_found(cls, found: ReadRows, wish: Wish) -> Self:
         """Wrap what was read from a file or a data frame."""
-        data = cls.from_table(found.table, found.items, found.users, wish.further.covariates)
-        return replace(data, source=found.said)
+        rows = (found.table, found.rankings, found.items, found.users)
+        return replace(cls._assembled(*rows, wish.further.covariates), source=found.said)
 
     @classmethod
     def from_table(
@@ -194,6 +233,22 @@ class Comparisons:
     ) -> Self:
         """Wrap rows that are checked, merged and sorted already."""
         return cls(**vars(table), items=items, users=users, covariate_names=tuple(covariate_names))
+
+    @classmethod
+    def _assembled(
+        cls,
+        pairs: Table,
+        rankings: Rankings | None,
+        items: Names,
+        users: Names,
+        covariate_names: Sequence[str] = (),
+    ) -> Self:
+        """Single pairs and rankings together; the columns hold the pairs of both."""
+        if rankings is None:
+            return cls.from_table(pairs, items, users, covariate_names)
+        broken = rankings.pairs()
+        table = broken if not len(pairs.winner) else pairs.join(broken).merge()
+        return replace(cls.from_table(table, items, users, covariate_names), rankings=rankings)
 
     @property
     def n_items(self) -> int:
@@ -242,7 +297,9 @@ class Comparisons:
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with names: one row per distinct comparison, one column per
-        thing that is told; `from_frame` reads it back.
+        thing that is told; `from_frame` reads it back. Where there are rankings or choices, one row
+        per item of an answer: ballot, user, item, position, count, and whether equal positions
+        are ties.
 
         >>> Comparisons.from_pairs(["tea"], ["milk"], count=[2]).to_frame().to_dict("list")
         {'winner': ['tea'], 'loser': ['milk'], 'tie': [False], 'count': [2]}
@@ -251,6 +308,33 @@ class Comparisons:
 
     def _repr_html_(self) -> str:
         return to_html(self)
+
+    @property
+    def told_ties(self) -> Any:
+        """(m,) what `from_pairs` takes as `tie`: true, false, or "both bad" where that was said.
+
+        >>> data = Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=["both bad", "no"])
+        >>> data.told_ties.tolist()
+        ['both bad', False]
+        """
+        if self.both_bad is None:
+            return self.tie
+        words = self.tie.astype(object)
+        words[self.both_bad] = "both bad"
+        return words
+
+    def bad_rates(self) -> dict[Any, float]:
+        """Return the share of each item's comparisons in which both were found bad; only of items
+        that were compared.
+
+        >>> Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=["both bad", "no"]).bad_rates()
+        {'a': 0.5, 'b': 1.0, 'c': 0.0}
+        """
+        bad = np.zeros(len(self)) if self.both_bad is None else self.both_bad * self.count
+        ends = np.concatenate([self.winner, self.loser])
+        times = np.bincount(ends, np.tile(self.count, 2), self.n_items)
+        rate = np.bincount(ends, np.tile(bad, 2), self.n_items) / np.maximum(times, 1.0)
+        return {self.items[i]: float(rate[i]) for i in self.compared()}
 
     def compared(self) -> IntArray:
         """Return the sorted indices of the items that occur in a comparison."""
@@ -278,26 +362,80 @@ class Comparisons:
         >>> data.pooled().count.tolist()
         [2]
         """
-        return self._of(replace(self._table(), user=None).merge(), self.items, ())
+        if self.user is None and not self.users:
+            return self
+        pooled = self._of(replace(self._table(), user=None).merge(), self.items, ())
+        if self.rankings is None:
+            return pooled
+        return replace(pooled, rankings=replace(self.rankings, user=None).merge())
 
-    def bare(self) -> Self:
-        """Return the same comparisons without order shown, time and covariates.
+    def as_pairs(self) -> Self:
+        """Return the same comparisons as pairs alone: rankings and choices are broken apart, and
+        their pairs are taken for separate answers.
+
+        >>> data = Comparisons.from_rankings([["a", "b", "c"]])
+        >>> data.rankings is None, data.as_pairs().rankings is None, len(data.as_pairs())
+        (False, True, 3)
+        """
+        return self if self.rankings is None else replace(self, rankings=None)
+
+    def single_pairs(self) -> Self:
+        """Return the comparisons of two items that are no part of a ranking or choice.
+
+        >>> data = Comparisons.from_rankings([["a", "b", "c"], ["a", "b"]])
+        >>> len(data), len(data.single_pairs())
+        (3, 1)
+        """
+        if self.rankings is None:
+            return self
+        table, broken = self._table(), self.rankings.pairs()
+        if self.first is not None:  # nobody knows the sides of a ranking
+            broken = replace(broken, first=np.zeros_like(broken.winner))
+        count = self.count.copy()
+        count[table.locate(broken)] -= broken.count
+        return self.as_pairs()._with_count(count)
+
+    def bare(self, keep: Sequence[str] = ()) -> Self:
+        """Return the same comparisons without order shown, time, covariates and both bad.
+
+        keep : those of "first", "time", "covariates" and "both_bad" that stay.
 
         >>> data = Comparisons.from_pairs(["a", "a"], ["b", "b"], first=[1, -1])
         >>> len(data), len(data.bare())
         (2, 1)
         """
-        if self.first is None and self.time is None and self.covariates is None:
+        gone = [
+            name
+            for name in ("first", "time", "covariates", "both_bad")
+            if name not in keep and getattr(self, name) is not None
+        ]
+        if not gone:
             return self
-        plain = replace(self._table(), first=None, time=None, covariates=None).merge()
-        return self.from_table(plain, self.items, self.users)
+        plain = replace(self._table(), **dict.fromkeys(gone)).merge()  # type: ignore[arg-type]
+        names = () if "covariates" in gone else self.covariate_names
+        pairs = self.from_table(plain, self.items, self.users, names)
+        return replace(pairs, rankings=self.rankings)
+
+    def named_rankings(self, tied: bool) -> list[tuple[list[list[Any]], Any, int]]:
+        """Return the rankings by name, each as places, who made it, and how often.
+
+        tied : those in which items of one place were said to be equal, or the others.
+
+        >>> Comparisons.from_choices(["a"], [["a", "b", "c"]]).named_rankings(tied=False)
+        [([['a'], ['b', 'c']], None, 1)]
+        """
+        return [] if self.rankings is None else self.rankings.named(self.items, self.users, tied)
 
     def for_user(self, user: Any) -> Self:
         """Return one user's comparisons, over the same items and without a user column."""
         if self.user is None:
             raise DataError("these comparisons do not tell users apart: there is no user column")
-        mine = self.user == self.user_index(user)
-        return self._of(replace(self._table().take(mine), user=None), self.items, ())
+        who = self.user_index(user)
+        mine = self._of(replace(self._table().take(self.user == who), user=None), self.items, ())
+        if self.rankings is None or self.rankings.user is None:
+            return mine
+        rankings = self.rankings.take(self.rankings.user == who)
+        return replace(mine, rankings=None if rankings is None else replace(rankings, user=None))
 
     def split(
         self,
@@ -307,16 +445,31 @@ class Comparisons:
     ) -> tuple[Self, Self]:
         """Return (train, test) over the same items and users; test gets `fraction` of the whole.
 
-        `by="comparison"` draws single comparisons, so a row with a count of 5 may put 1 into
-        test and 4 into train; `by="user"` moves whole users.
+        `by="comparison"` draws single answers, so a row with a count of 5 may put 1 into
+        test and 4 into train; a ranking or choice is one answer and never cut. `by="user"` moves
+        whole users.
 
         >>> data = Comparisons.from_pairs(["a", "b"], ["b", "c"], count=[6, 4])
         >>> train, test = data.split(0.2, random_state=0)
         >>> train.n_comparisons, test.n_comparisons
         (8, 2)
         """
-        held_out = hold_out(self.count, self.user, fraction, by, as_rng(random_state))
-        return self._with_count(self.count - held_out), self._with_count(held_out)
+        single, orders, rng = self.single_pairs(), self.rankings, as_rng(random_state)
+        if orders is None:
+            held_out = hold_out(self.count, self.user, fraction, by, rng)
+            return self._with_count(self.count - held_out), self._with_count(held_out)
+        count = np.concatenate([single.count, orders.count])
+        who = None
+        if single.user is not None and orders.user is not None:
+            who = np.concatenate([single.user, orders.user])
+        out = hold_out(count, who, fraction, by, rng)
+        return single._beside(orders, count - out), single._beside(orders, out)
+
+    def _beside(self, orders: Rankings, count: IntArray) -> Self:
+        """These single pairs and rankings with other counts, those of the pairs first."""
+        pairs, rankings = np.split(count, [len(self)])
+        table = self._with_count(pairs)._table()
+        return self._whole(table, orders.with_count(rankings), self.items, self.users)
 
     def extend(self, more: "Comparisons") -> Self:
         """Return these comparisons and `more` together; names that are new go to the end.
@@ -325,7 +478,14 @@ class Comparisons:
         >>> (Comparisons.from_pairs(["a"], ["b"]) + more).items
         ('a', 'b', 'z')
         """
-        return self._of(*joined(self, more))
+        items, users = Encoder(self.items), Encoder(self.users)
+        theirs, orders = recoded(self, more, items, users)
+        if self.rankings is None and orders is None:
+            return self._of(self._table().join(theirs).merge(), items.names, users.names)
+        table = self._table() if len(self) else theirs.take(slice(0, 0))
+        table = table.join(theirs).merge() if len(theirs.winner) else table
+        both = self._of(table, items.names, users.names)
+        return replace(both, rankings=joined_rankings(self.rankings, orders))
 
     def without(self, answers: "Comparisons") -> Self:
         """Return these comparisons with `answers` taken back; items and users stay.
@@ -335,7 +495,15 @@ class Comparisons:
         >>> less.items, less.n_comparisons
         (('a', 'b', 'c'), 2)
         """
-        return self._with_count(self.count - found_again(self, answers))
+        if answers.rankings is None and self.rankings is None:
+            return self._with_count(self.count - found_again(self, answers))
+        single, orders = self.single_pairs(), self.rankings
+        left = single._with_count(single.count - found_again(single, answers.single_pairs()))
+        if orders is not None:
+            orders = orders.with_count(orders.count - found_rankings(self, answers))
+        elif answers.rankings is not None:
+            found_rankings(self, answers)
+        return self._whole(left._table(), orders, self.items, self.users)
 
     def __add__(self, more: object) -> Self:
         return self.extend(more) if isinstance(more, Comparisons) else NotImplemented
@@ -385,6 +553,9 @@ class Comparisons:
 
     def _of(self, table: Table, items: Names, users: Names) -> Self:
         return self.from_table(table, items, users, self.covariate_names)
+
+    def _whole(self, pairs: Table, rankings: Rankings | None, items: Names, users: Names) -> Self:
+        return self._assembled(pairs, rankings, items, users, self.covariate_names)
 
     def _with_count(self, count: IntArray) -> Self:
         table = replace(self._table(), count=count).take(count > 0)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.errors import DataError
+from penchant.numerics.types import IntArray
 
 if TYPE_CHECKING:
     from penchant.data.comparisons import Comparisons
@@ -27,8 +28,20 @@ def describe(data: "Comparisons") -> str:
             f"comparisons per user: {per_user.min():.0f} to {per_user.max():.0f}, "
             f"median {np.median(per_user):g}"
         )
+    if data.rankings is not None:
+        orders = data.rankings
+        lines.append(
+            f"of them in rankings and choices: {orders.pairs().count.sum()}; rankings and choices: "
+            f"{orders.count.sum()} ({len(orders)} distinct) of {_range(orders.size)} items"
+        )
     ties = int(data.count[data.tie].sum())
     lines.append(f"ties: {ties} ({ties / max(total, 1):.0%})")
+    if data.both_bad is not None:
+        bad, rates = int(data.count[data.both_bad].sum()), data.bad_rates()
+        worst = max(rates, key=lambda item: rates[item])
+        lines.append(
+            f"both bad: {bad} ({bad / total:.0%}); most often with {worst} ({rates[worst]:.0%})"
+        )
     _, labels = data.components()
     used = data.compared()
     lines.append(f"groups connected by comparisons: {len(np.unique(labels[used]))}")
@@ -44,6 +57,44 @@ def describe(data: "Comparisons") -> str:
     return "\n".join(lines)
 
 
+def _range(size: IntArray) -> str:
+    low, high = int(size.min()), int(size.max())
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _long_columns(data: "Comparisons") -> dict[str, list[Any]]:
+    """A row for each item of a ranking, choice or pair: ballot, user, item, position."""
+    single = data.single_pairs()
+    if not (single.margin is None and single.first is None and single.covariates is None):
+        raise DataError(
+            "rankings beside pairs with a margin, sides or covariates make no one table: make one "
+            "of single_pairs(), or of as_pairs()"
+        )
+    ballots = [
+        (places, who, count, tied)
+        for tied in (True, False)
+        for places, who, count in data.named_rankings(tied)
+    ]
+    for row in range(len(single)):
+        names = [data.items[i] for i in (single.winner[row], single.loser[row])]
+        who = None if single.user is None else data.users[single.user[row]]
+        places = [names] if single.tie[row] else [[name] for name in names]
+        ballots.append((places, who, int(single.count[row]), True))
+    lines = [
+        (number, who, name, place, count, tied)
+        for number, (places, who, count, tied) in enumerate(ballots, start=1)
+        for place, names in enumerate(places, start=1)
+        for name in names
+    ]
+    heads = ("ballot", "user", "item", "position", "count", "tied")
+    columns = {
+        head: list(cells) for head, cells in zip(heads, zip(*lines, strict=True), strict=True)
+    }
+    if data.user is None:
+        del columns["user"]
+    return columns
+
+
 def to_frame(data: "Comparisons") -> Any:
     """Return the table behind `Comparisons.to_frame`."""
     try:
@@ -52,12 +103,14 @@ def to_frame(data: "Comparisons") -> Any:
         raise DataError(
             "to_frame needs pandas: install it, or use the columns themselves"
         ) from None
+    if data.rankings is not None:
+        return pd.DataFrame(_long_columns(data))
     columns: dict[str, Any] = {}
     if data.user is not None:
         columns["user"] = [data.users[u] for u in data.user]
     columns["winner"] = [data.items[i] for i in data.winner]
     columns["loser"] = [data.items[i] for i in data.loser]
-    columns |= {"tie": data.tie, "count": data.count}
+    columns |= {"tie": data.told_ties, "count": data.count}
     for name in ("margin", "first", "time"):
         if getattr(data, name) is not None:
             columns[name] = getattr(data, name)

@@ -15,6 +15,7 @@ _TIES = frozenset(
         *("tie both good", "both equal", "both are equal", "similar", "indifferent"),
     )
 )
+_BAD = re.compile(r"both ?bad")
 _FAMILIES = (
     *(("a", "b"), ("left", "right"), ("first", "second"), ("home", "away"), ("white", "black")),
     *(("one", "two"),),
@@ -33,6 +34,15 @@ _SIGN = re.compile(r"(?:[a-z0-9]+ ?)?(>{1,3}|<{1,3}|=+)(?: ?[a-z0-9]+)?")
 _POINTS = "1 means that the first won, 0 that the second did, 0.5 a tie"
 _NUMBERED = "the number tells which one won"
 _SIGNED = "positive means that the first won, negative that the second did, 0 a tie"
+
+
+def is_both_bad(word: str) -> bool:
+    """Whether an outcome that is a tie says that both were bad.
+
+    >>> is_both_bad("tie (bothbad)"), is_both_bad("tie")
+    (True, False)
+    """
+    return _BAD.search(" ".join(re.sub(r"[\W_]+", " ", word).casefold().split())) is not None
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,31 @@ def _sides(first: str, second: str) -> list[tuple[str, str]]:
     taken = {word for pair in sides for word in pair}
     sides += [] if {"a", "b"} & taken else [("a", "b")]
     return sides + list(_ANY)
+
+
+def read_strengths(words: Iterable[str]) -> dict[str, float]:
+    """Return how clearly one item won by the words that tell: 3 much, 2, 1 slightly, 0 a tie.
+
+    >>> read_strengths(["much better", "better", "about the same", "blue"])
+    {'much better': 3.0, 'better': 2.0, 'about the same': 0.0}
+    """
+    found: dict[str, float] = {}
+    for word in words:
+        text = _words(word)
+        if text in _TIES:
+            found[word] = 0.0
+            continue
+        for strength, adverbs in _STRENGTH.items():
+            for adverb in adverbs:
+                if re.search(rf"\b{adverb}\b", text):
+                    found[word] = float(strength)
+                    text = re.sub(rf"\b{adverb}\b", " ", text)
+        rest = _FILLING.sub(" ", re.sub(r"\b(better|worse|moderately|clear)\b", " ", text))
+        if rest.split():
+            found.pop(word, None)
+        elif word not in found and text.strip():
+            found[word] = 2.0
+    return found
 
 
 def _words(label: str) -> str:

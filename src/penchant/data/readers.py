@@ -1,15 +1,20 @@
 """Files of comparisons: CSV, Parquet, JSON lines, spreadsheets and PrefLib."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from penchant.data.comparisons import Comparisons
+from penchant.data.conditions import parse_where
 from penchant.data.formats.preflib import SUFFIXES as PREFLIB
 from penchant.data.formats.preflib import read_preflib
-from penchant.data.reading import Wish, check_file, read_file, table_suffix
+from penchant.data.reading import Wish, check_file, find_segments, read_file, table_suffix
 from penchant.data.sql import Further
+from penchant.errors import DataError
 
 
 def read_comparisons(
@@ -26,6 +31,7 @@ def read_comparisons(
     covariates: Sequence[str] = (),
     shape: str | None = None,
     skip_bad: bool = False,
+    where: str | None = None,
 ) -> Comparisons:
     """Read comparisons from a CSV, Parquet, JSON-lines, xlsx, ods or PrefLib file.
 
@@ -36,6 +42,8 @@ def read_comparisons(
     `covariates` are read only when named; a covariate is a column, or a difference such as
     "length_a - length_b". Columns that nothing points to are ignored. Bad rows are an error that
     lists them, or with `skip_bad=True` they are left out with a DataWarning that lists them.
+    `where` reads some rows only: "language = en and turns > 2", tests of columns joined by `and`
+    and `or`; bad rows are then counted among those.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -47,10 +55,46 @@ def read_comparisons(
     """
     path = check_file(Path(path))
     if table_suffix(path, PREFLIB) in PREFLIB:
+        if where is not None:
+            raise DataError(f"{path.name} has no columns, so where={where!r} selects nothing")
         return read_preflib(path)
     columns = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
     wish = Wish(columns, shape, Further(time, margin, first, tuple(covariates)), skip_bad)
+    wish = replace(wish, where=parse_where(where))
     return Comparisons.from_found(read_file(path, wish), wish)
+
+
+def read_segments(
+    path: str | PathLike[str], by: str, *, where: str | None = None, **options: Any
+) -> dict[str, Comparisons]:
+    """Read a file as `read_comparisons` does, apart by the values of a column, largest part first.
+
+    All parts have the same items and users. options : what `read_comparisons` takes besides.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "votes.csv"
+    ...     _ = path.write_text("winner,loser,lang\\na,b,en\\nb,a,de\\na,c,en\\n")
+    ...     parts = read_segments(path, "lang")
+    >>> {name: (part.items, part.n_comparisons) for name, part in parts.items()}
+    {'en': (('a', 'b', 'c'), 2), 'de': (('a', 'b', 'c'), 1)}
+    """
+    path = check_file(Path(path))
+    if table_suffix(path, PREFLIB) in PREFLIB:
+        raise DataError(f"{path.name} has no columns, so it has no segments by {by!r}")
+    shape, skip_bad = options.pop("shape", None), options.pop("skip_bad", False)
+    further = Further(
+        **{name: options.pop(name, None) for name in ("time", "margin", "first")},
+        covariates=tuple(options.pop("covariates", ())),
+    )
+    wish = Wish(options, shape, further, skip_bad, parse_where(where))
+    parts = {
+        value: Comparisons.from_found(read_file(path, one), one)
+        for value, one in find_segments(path, wish, by).items()
+    }
+    whole = reduce(add, parts.values())
+    nothing = whole.without(whole)  # of all items and users
+    return {value: replace(nothing + part, source=part.source) for value, part in parts.items()}
 
 
 def as_comparisons(data: Any) -> Comparisons:

@@ -6,17 +6,21 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from penchant.data.build import build
 from penchant.data.coding import BrokenRow
+from penchant.data.conditions import Where, filtered, segments_of, within, written
 from penchant.data.duck import Duck, open_duck
 from penchant.data.expand import merge_rankings
 from penchant.data.formats import sheets, text, typed
 from penchant.data.formats.ballots import read_ballots
 from penchant.data.formats.frames import open_frame
 from penchant.data.names import Names
+from penchant.data.rankings import Rankings
 from penchant.data.recognise import ROW_BY_ROW, Reading, check_shape, recognise, unrecognised
 from penchant.data.source import Source
-from penchant.data.sql import Further, fetch_rows
+from penchant.data.sql import Further, fetch_rows, with_strength
 from penchant.data.table import Table
 from penchant.errors import DataError
 
@@ -32,6 +36,7 @@ class Wish:
     shape: str | None = None
     further: Further = field(default_factory=Further)
     skip_bad: bool = False
+    where: Where = ()
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class ReadRows:
     items: Names
     users: Names
     said: str
+    rankings: Rankings | None = None
 
 
 def read_file(path: str | PathLike[str], wish: Wish) -> ReadRows:
@@ -49,7 +55,15 @@ def read_file(path: str | PathLike[str], wish: Wish) -> ReadRows:
     path = check_file(Path(path))
     with open_duck(str(path)) as duck:
         source, broken = open_file(duck, path)
-        return _read(duck, source, wish, broken)
+        return _read(duck, filtered(duck.con, source, wish.where), wish, broken)
+
+
+def find_segments(path: Path, wish: Wish, by: str) -> dict[str, Wish]:
+    """Return what to wish for to read each segment of a file, the largest first."""
+    with open_duck(str(path)) as duck:
+        source, _ = open_file(duck, path)
+        column, values = segments_of(duck.con, filtered(duck.con, source, wish.where), by)
+    return {value: replace(wish, where=within(wish.where, column, value)) for value in values}
 
 
 def read_frame(frame: Any, wish: Wish) -> ReadRows:
@@ -102,10 +116,16 @@ def _read(
         reading = recognise(source, wish.columns, wish.shape)
     if reading is None:
         return _read_ballots(duck, source, wish, broken)
-    rows = fetch_rows(duck.con, source, reading, wish.further)
+    further = with_strength(duck.con, source, reading, wish.further)
+    rows = fetch_rows(duck.con, source, reading, further)
     rows = replace(rows, broken=broken())
     table, items, users = build(rows, skip_bad=wish.skip_bad)
-    return ReadRows(table, items, users, _said(reading, table, wish.further))
+    return ReadRows(table, items, users, _said(reading, table, further) + only_where(wish))
+
+
+def only_where(wish: Wish) -> str:
+    """Which rows were read, where not all were."""
+    return f"; only where {written(wish.where)}" if wish.where else ""
 
 
 def _said(reading: Reading, table: Table, further: Further) -> str:
@@ -113,6 +133,8 @@ def _said(reading: Reading, table: Table, further: Further) -> str:
     columns = reading.columns
     what = "comparisons" if reading.shape == "pairs" else "battles"
     parts = [f"{table.count.sum():,} {what}", f"{table.count[table.tie].sum():,} ties"]
+    if table.both_bad is not None:
+        parts[-1] += f", {table.count[table.both_bad].sum():,} of them both bad"
     if reading.shape == "pairs":
         parts.append(f"winner = {columns['winner']}, loser = {columns['loser']}")
     else:
@@ -123,6 +145,7 @@ def _said(reading: Reading, table: Table, further: Further) -> str:
         parts.append(f"{columns['user']} = user")
     if "count" in columns:
         parts.append(f"{columns['count']} = count")
+    parts += [f"margin = {further.margin}"] if further.margin else []
     parts += [f"time = {further.time}"] if further.time else []
     parts += [f"covariates = {', '.join(further.covariates)}"] if further.covariates else []
     return "; ".join(parts)
@@ -131,13 +154,22 @@ def _said(reading: Reading, table: Table, further: Further) -> str:
 def _read_ballots(
     duck: Duck, source: Source, wish: Wish, broken: Callable[[], tuple[BrokenRow, ...]]
 ) -> ReadRows:
-    ballots = read_ballots(duck.con, source, wish.columns, wish.shape)
+    ballots = read_ballots(duck.con, source, wish.columns, wish.shape, wish.skip_bad)
     if ballots is None:
         raise unrecognised(source, wish.columns)
+    if wish.further != Further():
+        raise DataError(
+            f"{source.name} is read as {ballots.said}: time=, margin=, first= and covariates= "
+            "belong to single comparisons, and a ballot has none; leave them out"
+        )
     if hidden := broken():
         raise DataError(f"{source.name}: {hidden[0].why} (rows are counted from 1)")
     try:
-        table, items, users = merge_rankings(ballots.rankings, ballots.users, None)
+        count = None if ballots.count is None else np.array(ballots.count, dtype=np.intp)
+        orders = merge_rankings(
+            ballots.rankings, ballots.users, None, count=count, tied=ballots.tied
+        )
     except DataError as error:
         raise DataError(f"{source.name}, read as {ballots.said}: {error}") from None
-    return ReadRows(table, items, users, ballots.said)
+    said = ballots.said + only_where(wish)
+    return ReadRows(orders.pairs, orders.items, orders.users, said, orders.rankings)

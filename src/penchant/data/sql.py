@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from penchant.data.battles import Battle, read_battle
 from penchant.data.build import find_problems
 from penchant.data.coding import (
+    BAD_WORDS,
+    BOTH_BAD,
     FALSE_WORDS,
     MISSING,
     TRUE_WORDS,
@@ -18,15 +20,19 @@ from penchant.data.coding import (
     CodedRows,
     settle,
 )
+from penchant.data.columns import STRENGTH_SPELLINGS
 from penchant.data.dates import days
+from penchant.data.duck import literal
 from penchant.data.json_names import json_names
 from penchant.data.names import whole_numbers
+from penchant.data.outcomes import read_strengths
 from penchant.data.recognise import Reading
-from penchant.data.source import Source, find_column, name_cells
+from penchant.data.source import Column, Source, find_column, name_cells, plain
 from penchant.errors import DataError
 
 _GROUPED_ROWS = 4_000_000  # a hash table of so many rows fits the memory limit; NumPy groups more
 _INDEX_ROWS = 3  # counts of 1, 2, 3 in this order are row numbers
+_WORDS = 50  # different cells; more are no words for how clearly somebody won
 _SHUFFLED_ROWS = 20  # so many counts that are 1 … n in any order, too
 
 
@@ -55,7 +61,7 @@ def fetch_rows(con: Any, source: Source, reading: Reading, further: Further) -> 
     has_user = "user" in reading.columns
     users = _make_dictionary(con, "users", ("user",) if has_user else (), decode["users"])
     _refuse_sides_as_items(source, reading, items)
-    battle = read_battle(con, source.name, reading)
+    battle = read_battle(con, source.name, reading, items.names)
     coded = _CodedView(con, source, reading, further, battle, items, users)
     many = coded.n_possible > _GROUPED_ROWS or further != Further()
     rows = coded.fetch("plain" if many else "grouped")
@@ -67,20 +73,19 @@ def _pick(
 ) -> dict[str, Callable[[list[Any]], list[Any]]]:
     """Define `picked`: the columns in use, under the names of their roles."""
     roles = {role: source[name] for role, name in reading.columns.items()}
-    (winner, loser), kind = name_cells(con, source, [roles["winner"], roles["loser"]])
+    (winner, loser), kind_of_items = name_cells(con, source, [roles["winner"], roles["loser"]])
     cells = {"winner": winner, "loser": loser}
-    decode = {"items": _DECODE[kind], "users": _DECODE["typed"]}
+    decode = {"items": _DECODE[kind_of_items], "users": _DECODE["typed"]}
     if "user" in roles:
         (cells["user"],), kind = name_cells(con, source, [roles["user"]])
         decode["users"] = _DECODE[kind]
     cells |= {role: c.text for role, c in roles.items() if role not in cells}
-    if "outcome" in roles:
+    if "outcome" in roles and kind_of_items != "text":
         cells |= {"first name": roles["winner"].text, "second name": roles["loser"].text}
     for role in ("time", "margin", "first"):
         if name := getattr(further, role):
             column = source[find_column(name, role, source.names, source.name)]
-            is_time = role == "time"
-            cells[role] = days(con, source, column) if is_time else _number(column.text)
+            cells[role] = _FURTHER_CELLS[role](con, source, column)
     for k, covariate in enumerate(further.covariates):
         cells[f"covariate {k}"] = _covariate(source, covariate)
     typed = all(column.cells == "typed" for column in source.columns)
@@ -93,12 +98,52 @@ def _pick(
 def _covariate(source: Source, covariate: str) -> str:
     """SQL for a column, or for the difference of two: "length_a - length_b"."""
     names = [covariate] if covariate in source.names else covariate.split(" - ")
+    if len(names) > 2:
+        raise DataError(
+            f"the covariate {covariate!r} is made of {len(names)} columns: it must be one column, "
+            "or the difference of two, as in 'length_a - length_b'"
+        )
     found = [source[find_column(n.strip(), "covariate", source.names, source.name)] for n in names]
     return " - ".join(_number(column.text) for column in found)
 
 
 def _number(cell: str) -> str:
     return f"try_cast({cell} AS DOUBLE)"
+
+
+def with_strength(con: Any, source: Source, reading: Reading, further: Further) -> Further:
+    """Take a column called strength for the margin where all its cells are words that tell one."""
+    named = [name for name in source.names if plain(name) in STRENGTH_SPELLINGS]
+    if further.margin or reading.shape != "pairs" or len(named) != 1:
+        return further
+    if named[0] in reading.columns.values():
+        return further
+    words = _different(con, source, source[named[0]])
+    told = bool(words) and set(read_strengths(words)) == set(words)
+    return replace(further, margin=named[0]) if told else further
+
+
+def _different(con: Any, source: Source, column: Column) -> list[str]:
+    """The different texts in a column, or none where they are too many to be words."""
+    cell = f"trim({column.text})"
+    query = f"SELECT DISTINCT {cell} FROM {source.sql} WHERE {cell} <> '' LIMIT {_WORDS + 1}"
+    found = [word for (word,) in con.execute(query).fetchall()]
+    return found if len(found) <= _WORDS else []
+
+
+def _margin(con: Any, source: Source, column: Column) -> str:
+    """SQL for a number, or for the number behind a word such as 'much better'."""
+    told = read_strengths(_different(con, source, column))
+    whens = " ".join(f"WHEN {literal(word)} THEN {value!r}" for word, value in told.items())
+    number = _number(column.text)
+    return f"coalesce({number}, CASE trim({column.text}) {whens} END)" if whens else number
+
+
+_FURTHER_CELLS: Mapping[str, Callable[[Any, Source, Column], str]] = {
+    "time": days,
+    "margin": _margin,
+    "first": lambda con, source, column: _number(column.text),
+}
 
 
 def _refuse_row_numbers(con: Any, source: Source, column: str) -> None:
@@ -263,10 +308,13 @@ class _CodedView:
             word = "coalesce(lower(trim(r.tie)), '')"
             marked = (
                 f"CASE WHEN {word} IN {TRUE_WORDS} THEN 1 WHEN {word} IN {FALSE_WORDS} THEN 0 "
-                "ELSE -1 END"
+                f"WHEN {word} IN {BAD_WORDS} THEN {BOTH_BAD} ELSE -1 END"
             )
         if self.battle is not None:
-            marked = f"CASE WHEN r.side IS NULL THEN -1 WHEN r.side = 0 THEN 1 ELSE {marked} END"
+            tied = f"CASE WHEN {self.battle.both_bad} THEN {BOTH_BAD} ELSE 1 END"
+            marked = (
+                f"CASE WHEN r.side IS NULL THEN -1 WHEN r.side = 0 THEN {tied} ELSE {marked} END"
+            )
         return f"({marked})::TINYINT"
 
     def _count(self) -> str:

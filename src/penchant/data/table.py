@@ -1,17 +1,18 @@
 """Distinct rows with counts: how equal comparisons become one."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from penchant.data.numbering import add_up, number_rows
 from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 _PLURAL = {"user": "a user", "margin": "a margin", "time": "a time", "covariates": "covariates"}
+
+_UNTOLD: dict[str, Any] = {"first": np.intp, "both_bad": np.bool_}
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Table:
     first: IntArray | None = None
     time: FloatArray | None = None
     covariates: FloatArray | None = None
+    both_bad: BoolArray | None = None
 
     def take(self, rows: Any) -> "Table":
         """Return the rows that an index array, mask or slice selects."""
@@ -36,14 +38,14 @@ class Table:
         return Table(**chosen)
 
     def join(self, more: "Table") -> "Table":
-        """Return these rows and then those of `more`; a side that only one tells is not known in
-        the other."""
+        """Return these rows and then those of `more`; a side, or that both were bad, which only one
+        tells is not known in the other."""
         both: dict[str, Any] = {}
         for name, values in vars(self).items():
             added = vars(more)[name]
-            if name == "first" and (values is None) != (added is None):
-                values = np.zeros_like(self.winner) if values is None else values
-                added = np.zeros_like(more.winner) if added is None else added
+            if name in _UNTOLD and (values is None) != (added is None):
+                values = np.zeros(len(self.winner), _UNTOLD[name]) if values is None else values
+                added = np.zeros(len(more.winner), _UNTOLD[name]) if added is None else added
             if (values is None) != (added is None):
                 raise DataError(
                     f"only one of the two sets of comparisons has {_PLURAL[name]} for its rows: "
@@ -55,31 +57,23 @@ class Table:
     def merge(self) -> "Table":
         """Merge equal rows, adding their counts, and sort; a tie's smaller index goes first.
 
-        A sparse matrix does it in linear time: the user (without users, the winner) is its row,
-        the rest of a comparison its column, and entries at the same place add up.
+        All that a row says is written as one whole number, in the order of rows: equal rows are
+        equal numbers, and the distinct numbers say it all.
         """
         if not len(self.winner):
             return self
         self = self._with_ties_in_order()
-        level, example = self._levels()
-        place, sizes = self._places(level)
-        first = place // math.prod(sizes[1:]) if self.user is None else self.user
-        shape = (int(first.max()) + 1, math.prod(sizes))
-        cells = sparse.coo_matrix((self.count, (first, place)), shape=shape).tocsr()
-        rows = np.repeat(np.arange(shape[0]), np.diff(cells.indptr))
-        winner, loser, tie, level = np.unravel_index(cells.indices, sizes)
-        further: dict[str, Any] = {
-            name: None if values is None else values[example[level]]
-            for name, values in self._further().items()
-        }
-        return Table(
-            winner=winner,
-            loser=loser,
-            count=cells.data,
-            user=None if self.user is None else rows,
-            tie=tie.astype(bool),
-            **further,
-        )
+        order = dict.fromkeys(("user", "winner", "loser", "tie", *vars(self)))  # the rest as it is
+        told = {n: getattr(self, n) for n in order if n not in ("count", "covariates")}
+        names = [name for name, values in told.items() if values is not None]
+        columns = [told[name] for name in names]
+        columns += [] if self.covariates is None else list(self.covariates.T)
+        numbered, count = add_up(number_rows(columns), self.count)
+        values = numbered.columns()
+        merged: dict[str, Any] = dict.fromkeys(told) | dict(zip(names, values, strict=False))
+        if self.covariates is not None:
+            merged["covariates"] = np.column_stack(values[len(names) :])
+        return Table(count=count, **merged)
 
     def locate(self, others: "Table") -> IntArray:
         """Return for each row of `others` the row here that says the same, or −1.
@@ -102,43 +96,18 @@ class Table:
             if values is not None and name != "count":
                 yield from np.atleast_2d(values.T)
 
-    def _further(self) -> dict[str, Any]:
-        """The columns that say more than who preferred what, which are often absent."""
-        return {name: getattr(self, name) for name in ("margin", "first", "time", "covariates")}
-
     def _with_ties_in_order(self) -> "Table":
         """Return the same rows, every tie with its smaller index first; what is odd in the pair
         changes its sign."""
-        swap = self.tie & (self.winner > self.loser)
-        if not swap.any():
+        swap = np.flatnonzero(self.tie & (self.winner > self.loser))
+        if not len(swap):
             return self
-        sign = np.where(swap, -1, 1)
-        return replace(
-            self,
-            winner=np.where(swap, self.loser, self.winner),
-            loser=np.where(swap, self.winner, self.loser),
-            first=None if self.first is None else self.first * sign,
-            covariates=None if self.covariates is None else self.covariates * sign[:, None] + 0.0,
-        )
-
-    def _levels(self) -> tuple[IntArray, IntArray]:
-        """Number the distinct combinations of the further columns, in their order; return each
-        row's number, and for each number a row that has it."""
-        level, example = np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)
-        for values in self._further().values():
-            for column in () if values is None else np.atleast_2d(values.T):
-                _, code = np.unique(column, return_inverse=True)
-                joint = level * (int(code.max()) + 1) + code
-                _, example, level = np.unique(joint, return_index=True, return_inverse=True)
-        return level, example
-
-    def _places(self, level: IntArray) -> tuple[IntArray, tuple[int, ...]]:
-        """Number the possible (winner, loser, tie, level) in their order."""
-        n_items = 1 + int(max(self.winner.max(), self.loser.max()))
-        sizes = (n_items, n_items, 2, int(level.max()) + 1)
-        if math.prod(sizes) > np.iinfo(np.intp).max:
-            raise DataError(
-                f"{n_items} items and {sizes[3]} different margins, times and covariates make too "
-                "many possible rows: round the margins, times and covariates to fewer values"
-            )
-        return ((self.winner * n_items + self.loser) * 2 + self.tie) * sizes[3] + level, sizes
+        turned: dict[str, Any] = {
+            name: values.copy()
+            for name in ("winner", "loser", "first", "covariates")
+            if (values := getattr(self, name)) is not None
+        }
+        turned["winner"][swap], turned["loser"][swap] = self.loser[swap], self.winner[swap]
+        for name in turned.keys() & {"first", "covariates"}:
+            turned[name][swap] = 0 - turned[name][swap]  # 0 - 0 is 0, and not -0
+        return replace(self, **turned)

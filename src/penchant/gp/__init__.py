@@ -5,7 +5,7 @@ from penchant.gp.items.problem import ItemHyper, ItemProblem
 from penchant.gp.learn import expectation_maximize, maximize
 from penchant.gp.loop import Inference, Settings, infer
 from penchant.gp.model import Solution
-from penchant.gp.posterior import Basis, Normal, Posterior
+from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
 from penchant.gp.rules import RULES, Rule
 from penchant.gp.sites import Report, Sites
 from penchant.gp.solve import gradient, solve
@@ -16,6 +16,7 @@ __all__ = [
     "RULES",
     "Basis",
     "Edges",
+    "EffectPosterior",
     "Inference",
     "ItemHyper",
     "ItemProblem",

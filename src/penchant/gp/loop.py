@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from penchant.errors import NumericalError
-from penchant.gp.rules import RULES, Proposal
+from penchant.gp.rules import RULES, Proposal, propose
 from penchant.gp.sites import Report, Sites
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.types import FloatArray
@@ -122,13 +122,13 @@ def infer(
     without a positive definite precision; it grows again while they move straight on, up to a
     limit that is halved whenever ten sweeps have not halved the largest move.
     """
-    propose = RULES[settings.rule].propose
+    rule = RULES[settings.rule]
     state, sites = _begin(refresh, count, sites)
     step = smallest = 1.0 if likelihood.log_concave else 0.5
     n_sweeps, previous, longest, milestone = 0, np.zeros(0), 1.0, np.inf
     while True:
         proposal, skipped = _hold_invalid(
-            propose(state.mean, state.var, sites, likelihood, outcomes), sites
+            propose(rule, (state.mean, state.var), sites, likelihood, outcomes), sites
         )
         moves = _scaled_moves(proposal, sites, count, state.var)
         change = float(np.abs(moves).max(initial=0.0))
@@ -272,9 +272,8 @@ def _frozen_steps(
     state, sites, count = inference.state, inference.sites, edges.count
     mean, var, known = state.mean, state.var, sites.tau
     pull = count * (sites.nu - known * mean)
-    propose = RULES[rule].propose
     for _ in range(n_steps):
-        proposal = propose(mean, var, sites, likelihood, edges.outcomes)
+        proposal = propose(RULES[rule], (mean, var), sites, likelihood, edges.outcomes)
         moved = Sites(proposal.tau, proposal.nu)
         move = np.abs(count * (moved.nu - sites.nu) * np.sqrt(var)).max()
         sites = moved

@@ -99,7 +99,7 @@ class Observations(Protocol):
         """Ties and margins."""
 
     @property
-    def keys(self) -> tuple[IntArray, ...]:
+    def keys(self) -> tuple[IntArray | FloatArray, ...]:
         """(m,) columns that tell comparisons apart, beside their outcomes."""
 
     def __len__(self) -> int:
@@ -148,9 +148,17 @@ class Problem(Protocol[Hyper, State]):
 
 
 def columns(edges: Observations) -> FloatArray:
-    """(k, m) numbers that tell comparisons apart, ties and margins included."""
-    zeros = np.zeros(len(edges))
-    outcomes = [zeros if column is None else column for column in edges.outcomes]
+    """(k, m) numbers that tell comparisons apart, ties and margins included.
+
+    An edge of choices is told from a pair of the same items by a row of its own.
+    """
+    tie, margin, cliques = edges.outcomes.tie, edges.outcomes.margin, edges.outcomes.cliques
+    m = len(edges)
+    n = m if cliques is None else m - cliques.n_edges
+    outcomes = np.zeros((3, m))
+    outcomes[0, :n] = 0.0 if tie is None else tie
+    outcomes[1, :n] = 0.0 if margin is None else margin
+    outcomes[2, n:] = 1.0
     return np.stack([*edges.keys, *outcomes])
 
 

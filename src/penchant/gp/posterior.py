@@ -6,7 +6,7 @@ pivots leave unexplained of the prior (zero for items whose comparisons were use
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -64,11 +64,47 @@ class Basis:
 
 
 @dataclass(frozen=True, eq=False)
+class EffectPosterior:
+    """Effects β, and the weights w of the utilities when β is known.
+
+    In units of the prior, b = β/sd, the precision of (b, w) has the Cholesky factor
+    [[lower, 0], [coupling, the utilities' own lower]]: the marginal of w is a `Posterior` as ever.
+    """
+
+    names: tuple[str, ...]
+    sd: FloatArray
+    scaled_mean: FloatArray
+    lower: FloatArray
+    coupling: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """(q,) β̂."""
+        return self.sd * self.scaled_mean
+
+    def shift(self, z: FloatArray, own_lower: FloatArray) -> Normal:
+        """zᵀβ of z (q, k), each (k,)."""
+        var = np.einsum("qk,qk->k", z, multiply(self.covariance(own_lower), z))
+        return Normal(multiply(z.T, self.mean), var)
+
+    def coupled(self, own_lower: FloatArray) -> FloatArray:
+        """(r, q) by how much w, in units of its own precision, follows b."""
+        return solve_lower(own_lower, self.coupling)
+
+    def covariance(self, own_lower: FloatArray) -> FloatArray:
+        """(q, q) of β: sd (lower⁻ᵀ (I + CᵀC) lower⁻¹) sd, C the coupling."""
+        half = solve_lower(self.lower, np.diag(self.sd))
+        through = multiply(self.coupled(own_lower), half)
+        return gram(half) + gram(through)
+
+
+@dataclass(frozen=True, eq=False)
 class Posterior:
     """Utilities of the `target` items given the comparisons.
 
     universe: the items that the model was fitted on; target: the items looked at, by default
-    the same. All index arguments are positions in `target`.
+    the same. All index arguments are positions in `target`. effects: of how comparisons were made,
+    where that is known.
     """
 
     kernel: Kernel
@@ -78,6 +114,7 @@ class Posterior:
     basis: Basis
     coefficients: FloatArray
     lower: FloatArray
+    effects: EffectPosterior | None = None
 
     def at(self, target: Inputs | None) -> "Posterior":
         """The same posterior, looked at on other items (new ones, or a subset), if any."""
@@ -154,13 +191,32 @@ class Posterior:
             between[open_pairs] = prior - explained
         return between
 
-    def difference(self, first: IntArray, second: IntArray) -> Normal:
-        """Marginals of f[first] − f[second], each (k,)."""
+    def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
+        """Marginals of f[first] − f[second], each (k,); z: (q, k), of zᵀβ more."""
         explained = Differences(first, second, len(self)).variances(self.half)
         rest = self._rest[first] + self._rest[second] - 2.0 * self._rest_between(first, second)
         # of twins nothing but rounding is left, which must not be negative
         var = np.maximum(explained, 0.0) + np.maximum(rest, 0.0)
-        return Normal(self.mean[first] - self.mean[second], var)
+        mean = self.mean[first] - self.mean[second]
+        if z is None or self.effects is None:
+            return Normal(mean, var)
+        return self._shifted(mean, var, first, second, z)
+
+    def _shifted(
+        self, mean: FloatArray, var: FloatArray, first: IntArray, second: IntArray, z: FloatArray
+    ) -> Normal:
+        """The marginals with the effects of z: with u = lower⁻¹(sd z), |u|² + |h − C u|² for |h|².
+
+        h = L⁻¹(φ_first − φ_second) and C the coupling, of the size q × n when they meet.
+        """
+        effects = cast(EffectPosterior, self.effects)
+        u = solve_lower(effects.lower, effects.sd[:, None] * z)
+        C = effects.coupled(self.lower)
+        meeting = multiply(C.T, self.half)
+        together = np.einsum("qk,qk->k", u, meeting[:, first] - meeting[:, second])
+        inflated = u + multiply(gram(C), u)
+        var = var + np.einsum("qk,qk->k", u, inflated) - 2.0 * together
+        return Normal(mean + multiply(z.T, effects.mean), np.maximum(var, 0.0))
 
     def prob(self, first: IntArray, second: IntArray) -> FloatArray:
         """P(first preferred to second), (k,)."""

@@ -30,6 +30,11 @@ Marginals = tuple[FloatArray, FloatArray]
 """Means and variances of the edges' differences, (m,) each."""
 
 
+Propose = Callable[[FloatArray, FloatArray, Sites, Likelihood, Outcomes], Proposal]
+FEW, BLOCK = 2**18, 2**14
+"""Edges that a rule works on at once, and above that the size of its blocks."""
+
+
 class Rule(NamedTuple):
     """An approximation, whole; one that is added to `RULES` serves every model.
 
@@ -40,7 +45,7 @@ class Rule(NamedTuple):
     parameters, edge by edge; zeros hold them where they are.
     """
 
-    propose: Callable[[FloatArray, FloatArray, Sites, Likelihood, Outcomes], Proposal]
+    propose: Propose
     drift: Callable[[FloatArray, FloatArray, Likelihood, Outcomes], FloatArray] | None
     slopes: Callable[[FloatArray, FloatArray, Sites, Likelihood, Outcomes], FloatArray]
 
@@ -151,9 +156,100 @@ def no_slopes(
     return np.zeros((len(likelihood.theta), len(mean)))
 
 
+def in_blocks(propose: Propose) -> Propose:
+    """The same rule, on very many edges a block at a time, whose temporaries stay in cache."""
+
+    def blocked(
+        mean: FloatArray, var: FloatArray, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
+    ) -> Proposal:
+        m = len(mean)
+        if m <= FEW:
+            return propose(mean, var, sites, likelihood, outcomes)
+        tau, nu, log_scale = np.empty((3, m))
+        valid = np.ones(m, dtype=bool)
+        for start in range(0, m, BLOCK):
+            rows = slice(start, start + BLOCK)
+            own, outcome = Sites(sites.tau[rows], sites.nu[rows]), outcomes.part(rows)
+            part = propose(mean[rows], var[rows], own, likelihood, outcome)
+            tau[rows], nu[rows], log_scale[rows] = part[:3]
+            if part.valid is not None:
+                valid[rows] = part.valid
+        return Proposal(tau, nu, log_scale, None if valid.all() else valid)
+
+    return blocked
+
+
+def propose(
+    rule: Rule,
+    marginals: Marginals,
+    sites: Sites,
+    likelihood: Likelihood,
+    outcomes: Outcomes,
+) -> Proposal:
+    """The sites wanted next, of single pairs by the rule and of choices at the current means.
+
+    A choice's site is Laplace's under every rule: its clique of edges follows from a softmax,
+    whose moments under a Gaussian have no closed form.
+    """
+    if outcomes.cliques is None:
+        return rule.propose(*marginals, sites, likelihood, outcomes)
+    (mean, var), n = marginals, len(marginals[0]) - outcomes.cliques.n_edges
+    pairs = rule.propose(
+        mean[:n], var[:n], Sites(sites.tau[:n], sites.nu[:n]), likelihood, _of_pairs(outcomes)
+    )
+    g, old = mean[n:], Sites(sites.tau[n:], sites.nu[n:])
+    tau, nu, value = outcomes.cliques.sites(g, likelihood.choice_scale or 1.0)
+    log_scale = value - (old.nu - 0.5 * old.tau * g) * g
+    valid = None
+    if pairs.valid is not None:
+        valid = np.append(pairs.valid, np.ones(len(g), dtype=bool))
+    return Proposal(
+        np.append(pairs.tau, tau),
+        np.append(pairs.nu, nu),
+        np.append(pairs.log_scale, log_scale),
+        valid,
+    )
+
+
+def drift(
+    rule: Rule, marginals: Marginals, likelihood: Likelihood, outcomes: Outcomes
+) -> FloatArray | None:
+    """(m,) how log Z changes with the edges' means where their sites follow; None where none do.
+
+    Beside choices the sites of EP's pairs are held: their own means answer as if they were, and
+    only what the variances do is left out.
+    """
+    mean, var = marginals
+    cliques = outcomes.cliques
+    if cliques is None:
+        return None if rule.drift is None else rule.drift(mean, var, likelihood, outcomes)
+    n = len(mean) - cliques.n_edges
+    pairs = np.zeros(n)
+    if rule.drift is not None:
+        pairs = rule.drift(mean[:n], var[:n], likelihood, _of_pairs(outcomes))
+    choices = cliques.drift(mean[n:], var[n:], likelihood.choice_scale or 1.0)
+    return np.concatenate([pairs, choices])
+
+
+def slopes(
+    rule: Rule, marginals: Marginals, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
+) -> FloatArray:
+    """(q, m) ∂ log Z / ∂ the likelihood's parameters; choices depend on none of them."""
+    if outcomes.cliques is None:
+        return rule.slopes(*marginals, sites, likelihood, outcomes)
+    (mean, var), n = marginals, len(marginals[0]) - outcomes.cliques.n_edges
+    here = Sites(sites.tau[:n], sites.nu[:n])
+    pairs = rule.slopes(mean[:n], var[:n], here, likelihood, _of_pairs(outcomes))
+    return np.pad(pairs, ((0, 0), (0, outcomes.cliques.n_edges)))
+
+
+def _of_pairs(outcomes: Outcomes) -> Outcomes:
+    return outcomes._replace(cliques=None)
+
+
 RULES: dict[str, Rule] = {
-    "ep": Rule(ep, None, tilted_slopes),
-    "laplace": Rule(laplace, mode_drift, no_slopes),
-    "variational": Rule(variational, None, no_slopes),
+    "ep": Rule(in_blocks(ep), None, tilted_slopes),
+    "laplace": Rule(in_blocks(laplace), mode_drift, no_slopes),
+    "variational": Rule(in_blocks(variational), None, no_slopes),
     "exact": Rule(exact, None, tilted_slopes),
 }

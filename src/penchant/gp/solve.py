@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from penchant.errors import DataError
+from penchant.gp.effects import WithEffects
 from penchant.gp.loop import State, converge, infer
 from penchant.gp.model import Hyper, Prior, Problem, Solution
-from penchant.gp.rules import RULES
+from penchant.gp.rules import BLOCK, RULES, drift, slopes
 from penchant.gp.sites import Sites
 from penchant.numerics.types import FloatArray
 
@@ -42,7 +43,11 @@ def solve(
 
 
 def _rough_sites(problem: Problem[Hyper, State], hyper: Hyper, prior: Prior[State]) -> Sites | None:
-    """Nearly the right sites at a fraction of the cost, from the factor's leading pivots."""
+    """Nearly the right sites at a fraction of the cost, from the factor's leading pivots; or where
+    comparisons are very many beside effects, from some of them."""
+    few = problem.while_learning() if isinstance(prior, WithEffects) else problem
+    if few.edges is not problem.edges:
+        return _foreseen(problem, hyper, few.posterior(solve(few, hyper)))
     coarse = prior.coarse(COARSE_TOLERANCE)
     if coarse.rank > COARSE_SHARE * prior.rank:
         return None
@@ -51,13 +56,25 @@ def _rough_sites(problem: Problem[Hyper, State], hyper: Hyper, prior: Prior[Stat
     return infer(coarse.refresh, hyper.likelihood, edges.outcomes, edges.count, settings).sites
 
 
+def _foreseen(problem: Problem[Hyper, State], hyper: Hyper, known: Any) -> Sites:
+    """The sites that all comparisons would have by what some of them taught, block by block."""
+    edges, propose = problem.edges, RULES[problem.settings.rule].propose
+    sites = Sites.zeros(len(edges))
+    for start in range(0, len(edges), BLOCK):
+        rows = np.arange(start, min(start + BLOCK, len(edges)))
+        rows, marginals = problem.expect(known, rows)
+        outcomes, nothing = edges.outcomes.part(rows), Sites.zeros(len(rows))
+        proposal = propose(*marginals, nothing, hyper.likelihood, outcomes)
+        sites.tau[rows], sites.nu[rows] = proposal.tau, proposal.nu
+    return sites
+
+
 def gradient(problem: Problem[Hyper, Any], solution: Solution[Hyper, Any]) -> FloatArray:
     """∂ log Z / ∂ theta at the solution's sites."""
     rule, edges = RULES[problem.settings.rule], problem.edges
     inference, likelihood = solution.inference, solution.hyper.likelihood
-    mean, var = inference.state.mean, inference.state.var
-    drift = None
-    if rule.drift is not None:
-        drift = edges.count * rule.drift(mean, var, likelihood, edges.outcomes)
-    slopes = rule.slopes(mean, var, inference.sites, likelihood, edges.outcomes)
-    return np.concatenate([problem.pullback(solution, drift), slopes @ edges.count])
+    marginals = inference.state.mean, inference.state.var
+    moving = drift(rule, marginals, likelihood, edges.outcomes)
+    moving = None if moving is None else edges.count * moving
+    by_likelihood = slopes(rule, marginals, inference.sites, likelihood, edges.outcomes)
+    return np.concatenate([problem.pullback(solution, moving), by_likelihood @ edges.count])

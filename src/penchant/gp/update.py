@@ -12,7 +12,7 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.gp.model import Problem, Solution, columns, place_among, sites_at
-from penchant.gp.rules import RULES
+from penchant.gp.rules import RULES, propose
 from penchant.gp.sites import Report, Sites
 from penchant.gp.solve import solve
 
@@ -74,14 +74,25 @@ class Learned(Generic[P]):
         """The sites that known comparisons have, and for new ones what their marginals suggest."""
         if self.sites is None:
             return None
-        place = place_among(columns(self.problem.edges), columns(problem.edges))
+        before, now = columns(self.problem.edges), columns(problem.edges)
+        if len(before) != len(now):  # the first answers that tell how they were made
+            return None
+        place = place_among(before, now)
         sites, edges = sites_at(self.sites, place), problem.edges
-        new, marginals = problem.expect(self.posterior, np.flatnonzero(place < 0))
+        cliques, rule = edges.outcomes.cliques, RULES[problem.settings.rule]
+        n = len(edges) - (0 if cliques is None else cliques.n_edges)
+        new, marginals = problem.expect(self.posterior, np.flatnonzero(place[:n] < 0))
         if len(new):
-            propose, outcomes = RULES[problem.settings.rule].propose, edges.outcomes.part(new)
-            nothing = Sites.zeros(len(new))
-            proposal = propose(*marginals, nothing, self.hyper.likelihood, outcomes)
+            nothing, outcomes = Sites.zeros(len(new)), edges.outcomes.part(new)
+            proposal = propose(rule, marginals, nothing, self.hyper.likelihood, outcomes)
             sites.tau[new], sites.nu[new] = proposal.tau, proposal.nu
+        if cliques is not None:
+            # an edge of choices sums over them all, so that each follows from the means again
+            every = np.arange(n, len(edges))
+            known, marginals = problem.expect(self.posterior, every)
+            if len(known) == len(every):
+                scale = self.hyper.likelihood.choice_scale or 1.0
+                sites.tau[n:], sites.nu[n:], _ = cliques.sites(marginals.mean, scale)
         return sites
 
 

@@ -6,6 +6,7 @@ from inspect import signature
 
 from penchant.errors import DataError
 from penchant.likelihoods.base import Expected, Likelihood, LogProb, Outcomes, Tilted
+from penchant.likelihoods.choices import ChoiceGroup, Cliques
 from penchant.likelihoods.gaussian import Gaussian
 from penchant.likelihoods.lapse import Lapse
 from penchant.likelihoods.logit import Logit
@@ -49,6 +50,8 @@ def get(likelihood: str | Likelihood) -> Likelihood:
 
 
 __all__ = [
+    "ChoiceGroup",
+    "Cliques",
     "Expected",
     "Gaussian",
     "Lapse",

@@ -17,22 +17,37 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from penchant.errors import DataError
+from penchant.likelihoods.choices import Cliques
 from penchant.numerics import quadrature
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 
 class Outcomes(NamedTuple):
-    """What was observed on each edge, beyond its orientation: arrays of shape (m,) or None."""
+    """What was observed on each edge, beyond its orientation: arrays of shape (m,) or None.
+
+    Where there are `cliques` the last edges are those of choices, which no likelihood of single
+    differences sees; tie and margin are those of the edges before.
+    """
 
     tie: BoolArray | None = None  # None: no ties
     margin: FloatArray | None = None  # score of the winner minus score of the loser
+    cliques: Cliques | None = None  # None: single pairs alone
 
-    def part(self, rows: IntArray) -> "Outcomes":
-        """The outcomes of some of the edges."""
-        tie, margin = self
+    def part(self, rows: IntArray | slice) -> "Outcomes":
+        """The outcomes of some of the edges of single pairs."""
+        tie, margin = self.tie, self.margin
         return Outcomes(
             None if tie is None else tie[rows], None if margin is None else margin[rows]
         )
+
+    def part_of(self, rows: IntArray, n_edges: int) -> "Outcomes":
+        """The outcomes of some of all n_edges, in order; of choices, those in them as a whole."""
+        if self.cliques is None:
+            return self.part(rows)
+        n = n_edges - self.cliques.n_edges
+        single = self.part(rows[rows < n])
+        theirs = rows[rows >= n] - n
+        return single._replace(cliques=self.cliques.part(theirs) if len(theirs) else None)
 
 
 WINS = Outcomes()
@@ -78,6 +93,12 @@ class Likelihood(ABC):
     def n_answers(self) -> int:
         """How many answers are possible: 2 (win or loss), or 3 where a tie is one of them."""
         return 2
+
+    @property
+    def choice_scale(self) -> float | None:
+        """κ: a choice out of several items is a softmax of κ f, of two the pair itself; None
+        where the likelihood has no such form."""
+        return None
 
     @abstractmethod
     def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:
@@ -150,11 +171,21 @@ class Likelihood(ABC):
 
     def check(self, outcomes: Outcomes) -> None:
         """Raise DataError when the observed outcomes are none that this likelihood explains."""
+        self.check_choices(outcomes)
         if outcomes.tie is not None and np.any(outcomes.tie):
             name = type(self).__name__
             raise DataError(
                 f"{int(np.sum(outcomes.tie))} of the {outcomes.tie.size} comparisons are ties and "
                 f"likelihood {name} has none: use likelihood='ties', or leave the ties out"
+            )
+
+    def check_choices(self, outcomes: Outcomes) -> None:
+        """Raise DataError when there are choices, and this likelihood explains pairs alone."""
+        if outcomes.cliques is not None and self.choice_scale is None:
+            raise DataError(
+                f"the data hold {outcomes.cliques.n_choices} choices out of several items, and "
+                f"likelihood {type(self).__name__} explains pairs alone: use likelihood='probit' "
+                "or 'logit', or break the choices into pairs with data.as_pairs()"
             )
 
     def draw(self, g: FloatArray, rng: np.random.Generator) -> IntArray:

@@ -75,6 +75,7 @@ class Gaussian(Likelihood):
         return 0.5 * self.noise * (d1**2 - d2)[None]
 
     def check(self, outcomes: Outcomes) -> None:
+        self.check_choices(outcomes)
         if outcomes.margin is None:
             raise DataError(
                 "likelihood Gaussian got comparisons without margins: it needs the score "

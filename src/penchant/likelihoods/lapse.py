@@ -101,6 +101,7 @@ class Lapse(Likelihood):
         return np.vstack([base, own]) if self.learn else base
 
     def check(self, outcomes: Outcomes) -> None:
+        self.check_choices(outcomes)
         self.base.check(outcomes)
 
     def _mix(self, log_base: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -28,6 +28,10 @@ class Logit(Likelihood):
 
     log_concave: ClassVar[bool] = True
 
+    @property
+    def choice_scale(self) -> float:
+        return 1.0
+
     def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:
         return LogProb(*log_expit_derivatives(g))
 

@@ -22,6 +22,10 @@ class Probit(Likelihood):
 
     log_concave: ClassVar[bool] = True
 
+    @property
+    def choice_scale(self) -> float:
+        return 1.702  # the logistic function of κ g that is nearest to Φ(g)
+
     def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:
         return LogProb(*log_ndtr_derivatives(g))
 

@@ -51,6 +51,10 @@ class Ties(Likelihood):
     def n_answers(self) -> int:
         return 3
 
+    @property
+    def choice_scale(self) -> float | None:
+        return _LINKS[self.link].choice_scale
+
     def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:
         link, tie = _LINKS[self.link], _ties(outcomes, g.shape[-1])
         out = LogProb(*np.empty((4, *g.shape)))

@@ -11,6 +11,7 @@ from penchant.ask import Belief, Joint
 from penchant.communities.assignment import Answers
 from penchant.communities.chains import Chain, ChainPlan
 from penchant.communities.draws import Draws
+from penchant.communities.effects import common_effects
 from penchant.communities.finding import Finding, PersonalTaste
 from penchant.communities.found import Found
 from penchant.communities.samplers import SAMPLERS
@@ -19,6 +20,7 @@ from penchant.communities.verdict import Support
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import ConvergenceWarning, DataError
 from penchant.gp import ItemHyper, Normal, Posterior
+from penchant.gp.effects import told
 from penchant.gp.users.fold_in import check_newcomers
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.kernels import Inputs, Kernel
@@ -35,6 +37,7 @@ from penchant.models.community_report import (
 )
 from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import taste_kernel, utility_kernel
+from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import sweep_progress
 from penchant.models.validation import (
@@ -141,6 +144,7 @@ class CommunityGP(UtilityModel):
     True
     """
 
+    takes_choices: ClassVar[bool] = False
     constraints: ClassVar[Constraints] = {
         "concentration": Constraint(
             "a positive number, or (shape, rate) of a Gamma prior, both positive",
@@ -205,7 +209,7 @@ class CommunityGP(UtilityModel):
         """Find the communities.
 
         X : (n_items, d) features in the order of `data.items`, or None.
-        data : Comparisons with users.
+        data : Comparisons with users; rankings and choices are taken as the pairs they hold.
         relations : {"name": graph} between the items.
         user_features : (n_users, q) in the order of `data.users`, or None: not used to find
             communities, but to tell afterwards who their members are.
@@ -213,7 +217,7 @@ class CommunityGP(UtilityModel):
         An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
         """
         self._check()
-        data = as_comparisons(data)
+        data = self._taken(as_comparisons(data))
         answers = Answers.of(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
         user_columns, _ = FeatureColumns.of(user_features, data.n_users, "users", scale=False)
@@ -237,6 +241,8 @@ class CommunityGP(UtilityModel):
     ) -> Found:
         with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
             found = finding.sampled(chains, n_sweeps, watch)
+        if told(found.data):
+            found = replace(found, posteriors=found.inferred())
         if (message := found.report.advice()) is not None:
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         return finding.with_personal(found) if personal and found.report.completed else found
@@ -331,20 +337,34 @@ class CommunityGP(UtilityModel):
         found: Found = fitted.learned
         return found.utilities(users, None if X is None else fitted.columns.new_items(X))
 
-    def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> Odds:
         found: Found = fitted.learned
         target = None if X is None else fitted.columns.new_items(X)
         first, second = pairs[:, 0], pairs[:, 1]
         if found.personal is not None:
             posterior = found.personal.posterior.at(target)
-            difference = posterior.known_differences(users, first, second)
-            return Odds.of(posterior.likelihood, difference)
+            mean, var = posterior.known_differences(users, first, second)
+            common = common_effects(found.posteriors)
+            if z is not None and common is not None:
+                mean, var = mean + z.T @ common[1].mean, var + (z**2).T @ common[1].var
+            return Odds.of(posterior.likelihood, Normal(mean, var))
         shares = np.broadcast_to(found.shares(users), (len(pairs), len(found.posteriors)))
         total = np.zeros((3, len(pairs)))
         for share, community in zip(shares.T, found.at(target), strict=True):
-            difference = community.difference(first, second)
+            difference = community.difference(first, second, z)
             total += share * np.stack(Odds.of(community.likelihood, difference))
         return Odds(*total)
+
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        found = common_effects(fitted.learned.posteriors)
+        return None if found is None else Estimates(found[0], *found[1])
 
     @property
     def membership_(self) -> FloatArray:

@@ -16,11 +16,23 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from penchant.ask import Belief, Rules, as_answers, ask, rng_for, seen_by, without_last
+from penchant.ask import (
+    Belief,
+    Rules,
+    as_answers,
+    ask,
+    grow_sets,
+    rng_for,
+    seen_by,
+    without_last,
+)
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError
-from penchant.gp import Normal
+from penchant.gp import Edges, Normal
+from penchant.gp.effects import z_of
 from penchant.likelihoods import Likelihood, Outcomes
+from penchant.models.choice_odds import foreseen_choices
+from penchant.models.effects import Effects, Estimates, as_z
 from penchant.models.features import FeatureColumns
 from penchant.models.ranking import Ranking, Tally, ranking_of
 from penchant.models.storage import save
@@ -77,6 +89,8 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     """A model of what is preferred: utilities with uncertainty, of everybody or of each user."""
 
     constraints: ClassVar[Constraints]
+    takes_choices: ClassVar[bool] = True
+    """Whether rankings and choices are taken whole; else as the pairs that they hold."""
     random_state: RandomState
     state_: Fitted
 
@@ -102,8 +116,20 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         """Means and variances (n,) of everybody's utilities, or (k, n) of some users'."""
 
     @abstractmethod
-    def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
-        """Of answers to pairs (k, 2); users: (k,), or None for everybody's."""
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> Odds:
+        """Of answers to pairs (k, 2); users: (k,), or None for everybody's; z: (q, k) of the
+        effects, or None at equal sides and covariates."""
+
+    @abstractmethod
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        """Of the order shown and of covariates, where they are known."""
 
     @abstractmethod
     def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Any:
@@ -163,6 +189,13 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         """How many answers were told but only absorbed, see `tell`."""
         return int(self._fitted().learned.n_unsettled)
 
+    @property
+    def effects_(self) -> Effects:
+        """What being shown first and each covariate adds to a utility, with intervals; empty where
+        comparisons do not tell. Predictions are at equal sides and covariates."""
+        fitted = self._fitted()
+        return Effects.of(self._effects(fitted), self.likelihood_)
+
     def belief(self, user: Any = None) -> Belief:
         """The joint Gaussian over one user's utilities, or over everybody's: all that `ask` sees.
 
@@ -193,14 +226,23 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         return (mean, np.sqrt(var)) if return_std else mean
 
     def predict_proba(
-        self, pairs: Any, users: Any = None, X: Any = None, *, ties: bool = False
+        self,
+        pairs: Any,
+        users: Any = None,
+        X: Any = None,
+        *,
+        ties: bool = False,
+        first: Any = None,
+        covariates: Mapping[str, Any] | None = None,
     ) -> FloatArray:
-        """P(first preferred to second), (k,), given that one of them is.
+        """P(first preferred to second), (k,), given that one of them is: win/(win + loss).
 
         pairs : (k, 2) item names or indices; with X given, rows of X.
         users : one user for all pairs, or one for each; None for people at large. A model that
             takes everybody together ignores them.
         ties : return (k, 3) instead: win, tie and loss of the first.
+        first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
+            at equal sides. covariates : first minus second, by name; None: equal.
         """
         fitted = self._fitted()
         if X is None:
@@ -209,7 +251,9 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             index = check_row_pairs(pairs, len(X))
         who = self._users(fitted, users)
         who = None if who is None else one_user_a_pair(who, len(index))
-        win, tie, loss = self._odds(fitted, index, who, X)
+        effects = self._effects(fitted)
+        z = as_z(() if effects is None else effects.names, len(index), first, covariates)
+        win, tie, loss = self._odds(fitted, index, who, X, z)
         if ties:
             return np.column_stack([win, tie, loss])
         decided: FloatArray = win / (win + loss)
@@ -233,19 +277,34 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         """Mean log-likelihood of comparisons between known items: higher is better.
 
         Each is foreseen for the user who made it, where the model tells users apart and knows
-        them, else for people at large. Ties count where the likelihood has them.
+        them, else for people at large, and as it was shown, where the model knows such effects.
+        Ties count where the likelihood has them. A choice out of several items counts as one
+        answer, a ranking of k as its k − 1 choices; their probabilities follow from the odds of
+        the pairs in a set, see `models.choice_odds`.
         """
         fitted, data = self._fitted(), as_comparisons(data)
-        known: Comparisons = fitted.learned.data
-        item = known.item_index(data.items)
-        pairs = np.column_stack([item[data.winner], item[data.loser]])
-        win, tie, _ = self._odds(fitted, pairs, self._givers(fitted, data), None)
-        counted = np.where(data.tie, tie > 0.0, True)
-        if not counted.any():
+        single, orders = data.single_pairs(), data.rankings
+        item = fitted.learned.data.item_index(data.items)
+        known, effects = self._known_users(fitted, data), self._effects(fitted)
+
+        def odds(pairs: IntArray, who: IntArray | None, z: FloatArray | None = None) -> Odds:
+            givers = None if who is None or known is None else known[who]
+            return self._odds(fitted, item[pairs], givers, None, z)
+
+        log_prob, count = np.zeros(0), np.zeros(0)
+        if len(single):
+            z = None if effects is None else z_of(single, effects.names)
+            win, tie, _ = odds(np.column_stack([single.winner, single.loser]), single.user, z)
+            counted = np.where(single.tie, tie > 0.0, True)
+            prob = np.where(single.tie, tie, win)[counted]
+            log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
+            count = single.count[counted].astype(float)
+        if orders is not None:
+            choices = foreseen_choices(orders, lambda pairs, who: odds(pairs, who)[::2])
+            log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
+        if not len(count):
             raise DataError("there is nothing to score: all comparisons are ties")
-        prob = np.where(data.tie, tie, win)[counted]
-        log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
-        return float(np.average(log_prob, weights=data.count[counted]))
+        return float(np.average(log_prob, weights=count))
 
     # Asking and telling
 
@@ -254,15 +313,18 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         k: int = 1,
         criterion: str = "variance_ratio",
         *,
+        k_items: int = 2,
         user: Any = None,
         rules: Rules | None = None,
         pending: Sequence[tuple[Any, Any]] = (),
         random_state: RandomState = None,
-    ) -> list[tuple[Any, Any]]:
+    ) -> list[tuple[Any, ...]]:
         """The k pairs of items, by name, that it is best to compare next.
 
         criterion : "variance_ratio" (paper 000: close and uncertain), "information_gain" (for
             the whole order), "expected_best" or "thompson" (for the best item), "random".
+        k_items : of more than two, sets of so many to choose the best of, each grown from a pair
+            by what the choice would teach; `tell` takes `Comparisons.from_choices`.
         user : whose utilities they are to tell about, in a model that tells users apart; None:
             those of people at large.
         rules : what may be asked, a `penchant.ask.Rules`.
@@ -273,7 +335,9 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         data = fitted.learned.data
         rng = rng_for(self.random_state if random_state is None else random_state, data)
         rules = without_last(rules, data, np.reshape(fitted.told, (-1, 2)).astype(np.intp))
-        return ask(belief, seen_by(data, user), k, criterion, rules, rng, pending)
+        check_argument(f"{type(self).__name__}.ask", "k_items", k_items, whole(2))
+        pairs = ask(belief, seen_by(data, user), k, criterion, rules, rng, pending)
+        return grow_sets(belief, data, pairs, k_items, rules, rng)
 
     def tell(
         self,
@@ -285,7 +349,8 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     ) -> Self:
         """Learn from more answers without a refit; `undo` takes them back.
 
-        more : comparisons, or (winner, loser) pairs, between known items.
+        more : comparisons, or (winner, loser) pairs, between known items; rankings and choices
+            are always settled.
         user : who gave them, where `more` does not say and the model tells users apart.
         polish : True settles everything, equal to a refit with the same hyperparameters; False
             only absorbs the answers, much faster. None: as soon as it is quick, or there is
@@ -294,9 +359,11 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             grown by this share since they were last learned; None: never.
         """
         with self._alone() as fitted:
-            answers = as_answers(fitted.learned.data, more, user)
+            answers = self._taken(as_answers(fitted.learned.data, more, user))
             tie = answers.tie if answers.tie.any() else None
-            self.likelihood_.check(Outcomes(tie, answers.margin))
+            outcomes = Outcomes(tie, answers.margin)
+            is_pairs = answers.rankings is None
+            self.likelihood_.check(outcomes if is_pairs else Edges.of(answers).outcomes)
             pairs = zip(answers.winner.tolist(), answers.loser.tolist(), strict=True)
             after = replace(fitted, learned=self._told(fitted, answers, polish), told=tuple(pairs))
             total = after.learned.data.n_comparisons
@@ -314,7 +381,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             gave them, where `answers` does not say and the model tells users apart.
         """
         with self._alone() as fitted:
-            taken = as_answers(fitted.learned.data, answers, user)
+            taken = self._taken(as_answers(fitted.learned.data, answers, user))
             data = fitted.learned.data.without(taken)
             if not len(data):
                 raise DataError("nothing would be left to learn from: fit a new model instead")
@@ -351,6 +418,10 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         model = type(self)(**self.get_params(deep=False))
         model.state_ = replace(self._fitted(), learned=learned, told=())
         return model
+
+    def _taken(self, data: Comparisons) -> Comparisons:
+        """Comparisons as this model takes them."""
+        return data if self.takes_choices else data.as_pairs()
 
     def _check(self) -> None:
         check_parameters(self, self.constraints)
@@ -395,10 +466,11 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             return None
         return np.atleast_1d(fitted.learned.data.user_index(users))
 
-    def _givers(self, fitted: Fitted, data: Comparisons) -> IntArray | None:
-        """(m,) who made each comparison, −1 for somebody unknown; None if nobody is told apart."""
+    def _known_users(self, fitted: Fitted, data: Comparisons) -> IntArray | None:
+        """(n_users,) who the users of `data` are here, −1 for somebody unknown; None if nobody is
+        told apart."""
         known: Comparisons = fitted.learned.data
         if data.user is None or not known.users:
             return None
         place = {name: number for number, name in enumerate(known.users)}
-        return np.array([place.get(name, -1) for name in data.users], dtype=np.intp)[data.user]
+        return np.array([place.get(name, -1) for name in data.users], dtype=np.intp)

@@ -35,7 +35,7 @@ class Fields:
 
     def has(self, name: str) -> bool:
         """Whether a field that may be absent is there."""
-        return self.values[name] is not None
+        return self.values.get(name) is not None
 
     def made(self, name: str, *classes: type) -> Any:
         """A field of one of these classes."""

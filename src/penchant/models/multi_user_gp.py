@@ -32,6 +32,7 @@ from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import sharing_kernel, taste_kernel
+from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import progress_bar
 from penchant.models.validation import (
@@ -178,7 +179,7 @@ class MultiUserGP(UtilityModel):
         """
         self._check()
         data = as_comparisons(data)
-        votes = Votes.of(data)
+        votes = Votes.as_shown(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
         user_columns, users = FeatureColumns.of(
             user_features, data.n_users, "users", self.user_kernel is None, user_relations
@@ -290,17 +291,24 @@ class MultiUserGP(UtilityModel):
         X: Any = None,
         *,
         ties: bool = False,
+        first: Any = None,
+        covariates: Mapping[str, Any] | None = None,
         user_features: Any = None,
     ) -> FloatArray:
-        """P(first preferred to second), (k,), given that one of them is.
+        """P(first preferred to second), (k,), given that one of them is: win/(win + loss).
 
         pairs : (k, 2) item names or indices; with X given, rows of X.
         users : one user for all pairs, or one for each; None for the population; with
             user_features, rows of those.
         ties : return (k, 3) instead: win, tie and loss of the first.
+        first, covariates : how a pair is shown, if not at equal sides and covariates; of known
+            users.
         """
         if user_features is None:
-            return super().predict_proba(pairs, users, X, ties=ties)
+            shown = {"first": first, "covariates": covariates}
+            return super().predict_proba(pairs, users, X, ties=ties, **shown)
+        if first is not None or covariates:
+            raise DataError("first and covariates cannot be given together with user_features")
         posterior, who = self._newcomers(self._fitted(), users, user_features, X)
         if X is None:
             index = self.comparisons_.pair_index(pairs)
@@ -357,10 +365,28 @@ class MultiUserGP(UtilityModel):
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         return self._at(fitted, X).known_utilities(users)
 
-    def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> Odds:
         posterior = self._at(fitted, X)
-        difference = posterior.known_differences(users, pairs[:, 0], pairs[:, 1])
-        return Odds.of(posterior.likelihood, difference)
+        mean, var = posterior.known_differences(users, pairs[:, 0], pairs[:, 1])
+        if z is not None and posterior.effects is not None:
+            shift = posterior.effects.shift(z, posterior.shared_lower)
+            mean, var = mean + shift.mean, var + shift.var
+        return Odds.of(posterior.likelihood, Normal(mean, var))
+
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        posterior: UserPosteriors = fitted.learned.posterior
+        found = posterior.effects
+        if found is None:
+            return None
+        cov = found.covariance(posterior.shared_lower)
+        return Estimates(found.names, found.mean, np.diagonal(cov))
 
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
@@ -368,7 +394,9 @@ class MultiUserGP(UtilityModel):
         learned: Learned[UserProblem] = fitted.learned
         data = learned.data.extend(answers)
         problem = self._problem(fitted, data)
-        if learned.is_absorbed(answers.n_comparisons, polish):
+        # beside choices, rows are not one user after the other: everything is settled
+        is_pairs = data.rankings is None
+        if is_pairs and learned.is_absorbed(answers.n_comparisons, polish):
             absorbed = absorb(learned, data, problem)
             if absorbed is not None:
                 return absorbed
@@ -399,4 +427,5 @@ class MultiUserGP(UtilityModel):
             )
         if n_new:
             users = posterior.with_users(Inputs(index=np.arange(n_new))).users
-        return UserProblem.of(posterior.items, users, Votes.of(data), learned.problem.settings)
+        votes = Votes.as_shown(data, learned.problem.edges.shown)
+        return UserProblem.of(posterior.items, users, votes, learned.problem.settings)

@@ -28,6 +28,7 @@ from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.likelihoods import Likelihood, get
 from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import utility_kernel
+from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.item_effects import with_item_effects
 from penchant.models.validation import (
@@ -88,6 +89,7 @@ class PreferenceGP(UtilityModel):
     log_evidence_ : float
     report_ : Report, how inference went
     comparisons_ : the data that were fitted, pooled, and told since
+    effects_ : of the order shown and of covariates, where comparisons tell them
     n_unsettled_ : how many answers were told but only absorbed, see `tell`
 
     Examples
@@ -235,16 +237,32 @@ class PreferenceGP(UtilityModel):
         shape = (len(users), len(mean))
         return Normal(np.broadcast_to(mean, shape).copy(), np.broadcast_to(var, shape).copy())
 
-    def _odds(self, fitted: Fitted, pairs: IntArray, users: IntArray | None, X: Any) -> Odds:
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> Odds:
         posterior = self._at(fitted, X)
-        return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1]))
+        return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z))
+
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        posterior: Posterior = fitted.learned.posterior
+        found = posterior.effects
+        if found is None:
+            return None
+        return Estimates(found.names, found.mean, np.diagonal(found.covariance(posterior.lower)))
 
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
     ) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned
         data = learned.data.extend(answers)
-        if learned.is_absorbed(answers.n_comparisons, polish):
+        # a choice is not one change of one difference: it is always settled
+        is_pairs = answers.rankings is None
+        if is_pairs and learned.is_absorbed(answers.n_comparisons, polish):
             absorbed = absorb(learned, answers, data)
             if absorbed is not None:
                 return absorbed
@@ -252,7 +270,8 @@ class PreferenceGP(UtilityModel):
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned
-        return learned.settle(data, replace(learned.problem, edges=Edges.of(data)))
+        edges = Edges.of(data, learned.problem.edges.shown)
+        return learned.settle(data, replace(learned.problem, edges=edges))
 
     def _relearned(self, fitted: Fitted) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned

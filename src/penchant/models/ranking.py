@@ -1,8 +1,9 @@
 """The table that `rank()` returns."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, replace
+from math import log
+from os import PathLike
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -10,15 +11,25 @@ from scipy.special import ndtri
 
 from penchant.ask import Belief
 from penchant.data import Comparisons
+from penchant.errors import DataError
 from penchant.gp.posterior import summarize_ranks
-from penchant.numerics.types import FloatArray
+from penchant.likelihoods import Likelihood
+from penchant.models import exports
+from penchant.models.validation import between, check_argument
+from penchant.numerics.types import FloatArray, IntArray
+
+_LOOK_AHEAD = 16  # items that are first held against the first of a group
+ELO = 400.0 / log(10.0)
+"""Points on the Elo scale that multiply the odds of winning by e."""
 
 
 class RankedItem(NamedTuple):
     """One row of a ranking: an item, its utility with interval, and how sure its place is.
 
     low, high: interval of the utility, the open common level of all utilities left out.
-    comparisons, wins: how often it was compared, and preferred; a tie is half a win.
+    comparisons, wins: how often it was compared, and preferred; a tie is half a win. win_rate:
+    their ratio, NaN where it was never compared. group: from 1; items of one group cannot be told
+    from its first, see `Ranking`.
     """
 
     rank: int
@@ -31,6 +42,8 @@ class RankedItem(NamedTuple):
     rank_high: int
     comparisons: int = 0
     wins: float = 0.0
+    win_rate: float = float("nan")
+    group: int = 0
 
 
 @dataclass(frozen=True)
@@ -39,16 +52,27 @@ class Ranking(Sequence[RankedItem]):
 
     Rows by position, columns by name; prints as a table.
 
-    >>> table = Ranking((RankedItem(1, "tea", 0.8, 0.1, 1.5, 0.9, 1, 2, 4, 3.0),), level=0.95)
+    Groups: the best item opens the first group, and an item belongs to the group as long as the
+    interval of its difference from the group's first item, in the joint posterior, includes zero;
+    the first item that is surely lower opens the next group. Two items of one group are not known
+    to differ from its first; items of different groups may still overlap with one another.
+
+    scale: what `utility`, `low` and `high` are measured in, "utility" or "elo". per_unit: points on
+    the Elo scale of a difference of one, NaN where there are no probabilities.
+
+    >>> row = RankedItem(1, "tea", 0.8, 0.1, 1.5, 0.9, 1, 2, 4, 3.0, 0.75, 1)
+    >>> table = Ranking((row,), level=0.95)
     >>> table[0].item, table["utility"]
     ('tea', array([0.8]))
     >>> print(table)
-    rank  item  utility  95 % interval   P(best)  rank interval  comparisons  wins
-       1  tea     +0.80  [+0.10, +1.50]    0.900            1–2            4     3
+    rank  item  utility  95 % interval   P(best)  rank interval  comparisons  wins  win rate  group
+       1  tea     +0.80  [+0.10, +1.50]    0.900            1–2            4     3      0.75      1
     """
 
     rows: tuple[RankedItem, ...]
     level: float
+    scale: str = "utility"
+    per_unit: float = float("nan")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -63,7 +87,7 @@ class Ranking(Sequence[RankedItem]):
         if isinstance(key, str):
             return np.array([getattr(row, key) for row in self.rows])
         if isinstance(key, slice):
-            return Ranking(self.rows[key], self.level)
+            return replace(self, rows=self.rows[key])
         return self.rows[key]
 
     def __iter__(self) -> Iterator[RankedItem]:
@@ -72,6 +96,50 @@ class Ranking(Sequence[RankedItem]):
     def to_dicts(self) -> list[dict[str, Any]]:
         """Rows as plain dictionaries."""
         return [row._asdict() for row in self.rows]
+
+    def to_elo(self, anchor: float = 1000.0, item: Any = None) -> "Ranking":
+        """The same ranking on a scale as Elo's: 400 points are odds of ten to one.
+
+        anchor : where the average item lies; or, with `item`, that item.
+
+        The better of two items that lie one unit of utility apart wins (ties aside) with the
+        probability p that the likelihood gives; that difference becomes 400 log10(p/(1 − p))
+        points. Under a logistic likelihood this holds at every difference, under the probit it is
+        a point of the curve: chances of differences far from one are a little off.
+
+        >>> row = RankedItem(1, "tea", 0.8, 0.1, 1.5, 0.9, 1, 2)
+        >>> elo = Ranking((row, row._replace(item="milk", utility=0.0)), 0.95, per_unit=ELO)
+        >>> [round(row.utility) for row in elo.to_elo(item="milk")]
+        [1139, 1000]
+        """
+        check_argument("Ranking.to_elo", "anchor", anchor, between(-1e9, 1e9))
+        if self.scale == "elo":
+            raise DataError("this ranking is on the Elo scale already: convert that of utilities")
+        if self.per_unit != self.per_unit:
+            raise DataError(
+                "this ranking has no Elo scale: its model gives scores and no probabilities; "
+                "fit a gp model"
+            )
+        names = [row.item for row in self.rows]
+        if item is not None and item not in names:
+            raise DataError(f"item is {item!r}: it must be one of the {len(names)} ranked items")
+        zero = float(np.mean(self["utility"])) if item is None else self[names.index(item)].utility
+        return replace(self, rows=self._moved(zero, self.per_unit, anchor), scale="elo")
+
+    def above_average(self) -> "Ranking":
+        """The same ranking with the average item at zero: nobody compared how high all lie."""
+        return replace(self, rows=self._moved(float(np.mean(self["utility"])), 1.0, 0.0))
+
+    def _moved(self, zero: float, factor: float, anchor: float) -> tuple[RankedItem, ...]:
+        return tuple(
+            row._replace(
+                **{
+                    name: anchor + factor * (getattr(row, name) - zero)
+                    for name in ("utility", "low", "high")
+                }
+            )
+            for row in self.rows
+        )
 
     def to_pandas(self) -> Any:
         """A pandas data frame, one row an item."""
@@ -83,42 +151,44 @@ class Ranking(Sequence[RankedItem]):
         """A polars data frame, one row an item."""
         import polars
 
-        return polars.DataFrame(self.to_dicts())
+        return polars.DataFrame(self.to_dicts(), infer_schema_length=None)
 
     def to_markdown(self) -> str:
         """A Markdown table."""
-        header, *rows = self._cells()
-        lines = [header, ["---"] * len(header), *rows]
-        return "\n".join(
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-        )
+        return exports.to_markdown(self._cells())
+
+    def to_latex(self) -> str:
+        """A LaTeX tabular; it needs no package."""
+        return exports.to_latex(self._cells())
+
+    def to_excel(self, path: str | PathLike[str]) -> None:
+        """Write an .xlsx file, one row an item; needs openpyxl."""
+        exports.to_excel(self.to_dicts(), RankedItem._fields, path)
 
     def _repr_html_(self) -> str:
-        header, *rows = self._cells()
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return exports.to_html(self._cells())
 
     def _cells(self) -> list[list[str]]:
         """Header and rows as text."""
         interval = f"{100 * self.level:.3g} % interval"
-        header = ["rank", "item", "utility", interval, "P(best)", "rank interval"]
+        header = ["rank", "item", self.scale, interval, "P(best)", "rank interval"]
+        form = ".0f" if self.scale == "elo" else "+.2f"
         rows = [
             [
                 str(row.rank),
                 str(row.item),
-                f"{row.utility:+.2f}",
-                f"[{row.low:+.2f}, {row.high:+.2f}]",
+                f"{row.utility:{form}}",
+                f"[{row.low:{form}}, {row.high:{form}}]",
                 f"{row.prob_best:.3f}",
                 f"{row.rank_low}–{row.rank_high}",
                 str(row.comparisons),
                 f"{row.wins:g}",
+                "–" if row.win_rate != row.win_rate else f"{row.win_rate:.2f}",
+                str(row.group) if row.group else "–",
             ]
             for row in self.rows
         ]
-        return [[*header, "comparisons", "wins"], *rows]
+        return [[*header, "comparisons", "wins", "win rate", "group"], *rows]
 
     def __str__(self) -> str:
         cells = self._cells()
@@ -156,6 +226,12 @@ class Tally(NamedTuple):
         met = np.bincount(winner, count, n_items) + np.bincount(loser, count, n_items)
         return cls(met.astype(np.float64), (won + shared).astype(np.float64))
 
+    def of_item(self, i: int) -> dict[str, Any]:
+        """What a ranking's row says of an item."""
+        compared, wins = float(self.compared[i]), float(self.wins[i])
+        rate = wins / compared if compared > 0.0 else float("nan")
+        return {"comparisons": round(compared), "wins": round(wins, 1), "win_rate": rate}
+
 
 def ranking_of(
     belief: Belief,
@@ -171,9 +247,11 @@ def ranking_of(
     level of all utilities open, and that uncertainty is nobody's question.
     """
     ranks = summarize_ranks(belief, level, n_samples, rng)
-    reach = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(belief.contrast_var)
+    deviations = float(ndtri(0.5 + 0.5 * level))
+    reach = deviations * np.sqrt(belief.contrast_var)
     mean = belief.mean
     order = np.argsort(-mean, kind="stable")
+    group = groups_of(belief, order, deviations)
     rows = tuple(
         RankedItem(
             rank=place,
@@ -184,9 +262,40 @@ def ranking_of(
             prob_best=float(ranks.prob_best[i]),
             rank_low=int(ranks.rank_low[i]),
             rank_high=int(ranks.rank_high[i]),
-            comparisons=round(float(tally.compared[i])),
-            wins=round(float(tally.wins[i]), 1),
+            **tally.of_item(i),
+            group=int(group[place - 1]),
         )
         for place, i in enumerate(order, start=1)
     )
-    return Ranking(rows, level)
+    return Ranking(rows, level, per_unit=elo_per_unit(belief.likelihood))
+
+
+def groups_of(belief: Belief, order: IntArray, deviations: float) -> IntArray:
+    """(n,) the group of each place: a group ends before the first item whose difference from the
+    group's first item is surely not zero, by so many standard deviations."""
+    group = np.ones(len(order), dtype=np.intp)
+    first, ahead = 0, _LOOK_AHEAD
+    while first < len(order) - 1:
+        others = order[first + 1 : first + 1 + ahead]
+        mean, var = belief.difference(np.full(len(others), order[first]), others)
+        apart = np.flatnonzero(mean > deviations * np.sqrt(np.maximum(var, 0.0)))
+        if len(apart):
+            first, ahead = first + 1 + int(apart[0]), _LOOK_AHEAD
+            group[first:] += 1
+        elif first + 1 + len(others) == len(order):
+            break
+        else:
+            ahead *= 4
+    return group
+
+
+def elo_per_unit(likelihood: Likelihood) -> float:
+    """Points on the Elo scale of a difference of one: 400 log10 of the odds of winning there.
+
+    >>> from penchant.likelihoods import Logit, Probit
+    >>> round(elo_per_unit(Logit()), 1), round(elo_per_unit(Probit()), 1)
+    (173.7, 289.8)
+    """
+    one, known = np.ones(1), np.zeros(1)
+    win, loss = likelihood.prob(one, known)[0], likelihood.prob(-one, known)[0]
+    return float(ELO * np.log(win / loss)) if loss > 0.0 else float("nan")

@@ -23,6 +23,7 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
 )
+from penchant.gp.effects import Shown
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Kernel
@@ -69,15 +70,15 @@ class SavedLearned:
         problem: ItemProblem | UserProblem
         hyper: ItemHyper | UserHyper
         if isinstance(known, Posterior):
-            edges = Edges.of(self.data)
+            edges = Edges.of(self.data, Shown.known(known.effects))
             problem = ItemProblem(known.universe, edges, settings, self.max_rank)
             hyper = ItemHyper(known.kernel, known.likelihood)
         else:
-            votes = Votes.of(self.data)
+            votes = Votes.as_shown(self.data, Shown.known(known.effects))
             problem = UserProblem.of(known.items, known.users, votes, settings)
             hyper = UserHyper(known.kernel, known.user_kernel, known.sharing, known.likelihood)
             if sites is None and len(known.sites.user) == len(votes):
-                sites = known.sites.per_copy(votes.count)
+                sites = known.sites.per_copy(votes, known.effects)
         rest = (self.log_evidence, self.report, self.n_unsettled)
         return Learned(self.data, problem, hyper, known, sites, *rest)
 

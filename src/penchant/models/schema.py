@@ -56,7 +56,9 @@ class Kind(NamedTuple):
 
     def made(self, values: Mapping[str, Any]) -> Any:
         """The value of these fields."""
-        named = {self.attributes.get(name, name): values[name] for name in self.fields}
+        # a file may be older than a field: the class knows what is meant then
+        there = [name for name in self.fields if name in values]
+        named = {self.attributes.get(name, name): values[name] for name in there}
         return restored_form(self.cls(**named))
 
 
@@ -76,8 +78,13 @@ KINDS: dict[str, Kind] = {
             "time",
             "covariates",
             "covariate_names",
+            "both_bad",
             "source",
+            "rankings",
         ),
+    ),
+    "rankings": Kind(
+        "penchant.data.rankings:Rankings", ("item", "place", "start", "count", "user", "tied")
     ),
     "inputs": Kind("penchant.kernels:Inputs", ("X", "relations", "index")),
     "relation": Kind("penchant.kernels:Relation", ("weights", "kind", "walk_laplacian")),
@@ -106,7 +113,21 @@ KINDS: dict[str, Kind] = {
     "basis": Kind("penchant.gp:Basis", ("first", "second", "lower")),
     "posterior": Kind(
         "penchant.gp:Posterior",
-        ("kernel", "likelihood", "universe", "target", "basis", "coefficients", "lower"),
+        (
+            "kernel",
+            "likelihood",
+            "universe",
+            "target",
+            "basis",
+            "coefficients",
+            "lower",
+            "effects",
+        ),
+    ),
+    "effects": Kind(
+        "penchant.gp:EffectPosterior",
+        ("names", "prior_sd", "scaled_mean", "lower", "coupling"),
+        {"prior_sd": "sd"},
     ),
     "posterior of users": Kind(
         "penchant.gp.users.posterior:UserPosteriors",
@@ -125,6 +146,7 @@ KINDS: dict[str, Kind] = {
             "sites",
             "n_fitted",
             "kept",
+            "effects",
         ),
     ),
     "sites of users": Kind(

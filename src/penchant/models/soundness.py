@@ -5,13 +5,16 @@ made of it would answer, and wrongly. `docs/model_files.md` says what every fiel
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from penchant.communities.found import Found
 from penchant.data import Comparisons
-from penchant.gp import Basis, Learned, Posterior, Report, Sites
+from penchant.data.rankings import Rankings
+from penchant.data.table import Table
+from penchant.gp import Basis, EffectPosterior, Learned, Posterior, Report, Sites
 from penchant.gp.rules import RULES
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Kept, VoteSites
@@ -74,10 +77,54 @@ def _comparisons(fields: Fields) -> None:
         fields.need("first", bool((np.abs(columns[-1]) <= 1).all()), "must be −1, 0 or 1")
     if fields.has("time"):
         columns.append(fields.array("time", (m,), "f"))
+    if fields.has("both_bad"):
+        columns.append(fields.array("both_bad", (m,), "b"))
+        fields.need("both_bad", not (columns[-1] & ~tie).any(), "must be ties")
     if fields.has("covariates"):
         names = fields.made("covariate_names", tuple)
         columns += list(fields.array("covariates", (m, len(names)), "f").T)
     fields.need("winner", _ascends(columns), "must stand in distinct, sorted rows")
+    if fields.values.get("rankings") is not None:
+        _check_rankings_fit(fields, len(items), len(users))
+
+
+def _check_rankings_fit(fields: Fields, n_items: int, n_users: int) -> None:
+    """Rankings are of these items and users, and their pairs are among the rows."""
+    orders = fields.made("rankings", Rankings)
+    fields.need("rankings", orders.item.max(initial=-1) < n_items, "must rank known items")
+    fields.need("rankings", (orders.user is None) != fields.has("user"), "must tell users alike")
+    if orders.user is not None:
+        fields.need("rankings", orders.user.max(initial=-1) < n_users, "must be of known users")
+    fields.need("rankings", orders == orders.merge(), "must be distinct and sorted")
+    columns: dict[str, Any] = {name: fields.values.get(name) for name in vars(orders.pairs())}
+    rows, broken = Table(**columns), orders.pairs()
+    if rows.first is not None:
+        broken = replace(broken, first=np.zeros_like(broken.winner))
+    at = rows.locate(broken)
+    told = (at >= 0).all() and (rows.count[at] >= broken.count).all()
+    fields.need("rankings", bool(told), "must be among the comparisons")
+
+
+@check("rankings")
+def _rankings(fields: Fields) -> None:
+    start = fields.index("start", None)
+    fields.need("start", len(start) > 1 and start[0] == 0, "must begin at 0")
+    size = np.diff(start)
+    fields.need("start", bool((size >= 3).all()), "must leave three items to each")
+    n, r = int(start[-1]), len(size)
+    item, place = fields.index("item", None, n), fields.index("place", None, n)
+    order = np.repeat(np.arange(r), size)
+    distinct = len(np.unique(np.stack([order, item]), axis=1).T) == n
+    fields.need("item", distinct, "must name an item once in an order")
+    step = np.diff(place)
+    inside = np.diff(order) == 0
+    rises = ((step[inside] == 0) | (step[inside] == 1)).all() and not place[start[:-1]].any()
+    fields.need("place", bool(rises) and bool((place[start[1:] - 1] > 0).all()), "must rise from 0")
+    count = fields.array("count", (r,), "iu")
+    fields.need("count", bool((count >= 1).all()), "must be at least 1 each")
+    fields.array("tied", (r,), "b")
+    if fields.has("user"):
+        fields.index("user", None, r)
 
 
 def _ascends(columns: list[np.ndarray[Any, Any]]) -> bool:
@@ -164,6 +211,25 @@ def _posterior(fields: Fields) -> None:
     r = _pivots_among(fields, "basis", basis, n)
     fields.array("coefficients", (r,), "f")
     fields.lower("lower", r)
+    _check_effects(fields, r)
+
+
+def _check_effects(fields: Fields, r: int) -> None:
+    if fields.has("effects"):
+        fits = len(fields.made("effects", EffectPosterior).coupling) == r
+        fields.need("effects", fits, f"must belong to {r} weights")
+
+
+@check("effects")
+def _effects(fields: Fields) -> None:
+    names = fields.names("names")
+    q = len(names)
+    fields.need("names", all(isinstance(name, str) for name in names), "must be text")
+    sd = fields.array("prior_sd", (q,), "f")
+    fields.need("prior_sd", bool((sd > 0).all()), "must be positive")
+    fields.array("scaled_mean", (q,), "f")
+    fields.lower("lower", q)
+    fields.array("coupling", (None, q), "f")
 
 
 def _same_features(fields: Fields, universe: str, target: str) -> int:
@@ -191,6 +257,7 @@ def _user_posteriors(fields: Fields) -> None:
     n, n_users = _same_features(fields, "items", "target"), len(fields.made("users", Inputs))
     r = _pivots_among(fields, "item_basis", fields.made("item_basis", Basis), n)
     r_u = _pivots_among(fields, "user_basis", fields.made("user_basis", Basis), n_users)
+    _check_effects(fields, r_u * r)
     fields.array("shared_mean", (r_u, r), "f")
     fields.lower("shared_lower", r_u * r)
     sites = fields.made("sites", VoteSites)

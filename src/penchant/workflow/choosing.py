@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.data import Comparisons
+from penchant.data import Comparisons, as_comparisons
 from penchant.workflow.models import Material, build
 
 FEW_PEOPLE = 10
@@ -38,6 +38,7 @@ def choose_model(
 ) -> Choice:
     """The model that suits what there is to learn from, with settings that suit it too.
 
+    data : comparisons, or a file or data frame of them.
     relations, user_features, user_relations : as they will be given to `fit`, or None.
     settings : of the estimator, such as random_state=0.
 
@@ -49,6 +50,7 @@ def choose_model(
     >>> choice.model.fit(None, data).rank()[0].item
     'tea'
     """
+    data = as_comparisons(data)
     name, why = choose(Material(data, None, relations, user_features, user_relations))
     return Choice(name, why, build(name, data, settings))
 

@@ -14,11 +14,13 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 
-from penchant.data import Comparisons
+from penchant.data import Comparisons, as_comparisons
 from penchant.errors import ConvergenceWarning, DataError
+from penchant.gp.effects import ORDER
 from penchant.metrics import calibration, log_loss, pair_error
+from penchant.models.choice_odds import foreseen_choices
 from penchant.models.validation import check_argument, whole
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
 from penchant.workflow import html
 from penchant.workflow.choosing import choose
 from penchant.workflow.models import (
@@ -119,12 +121,15 @@ class HeldOut:
     """Predictions for comparisons that a model has not seen, oriented winner first.
 
     prob : (m,) P(what happened), or 1, ½, 0 where a model only gives an order; count : (m,).
+    They are pairs, those of rankings and choices too; whole_loss : the log loss with these taken
+    whole, where there are any.
     """
 
     prob: FloatArray
     count: FloatArray
     is_probability: bool
     seconds: float
+    whole_loss: float | None = None
 
     def scores(self) -> Scores:
         """How good they are."""
@@ -132,7 +137,8 @@ class HeldOut:
         accuracy = 1.0 - pair_error(p, count)
         if not self.is_probability:
             return Scores(accuracy, np.nan, np.nan)
-        return Scores(accuracy, log_loss(p, count), calibration(p, counts=count).error)
+        loss = log_loss(p, count) if self.whole_loss is None else self.whole_loss
+        return Scores(accuracy, loss, calibration(p, counts=count).error)
 
     def accuracy_error(self) -> float:
         """Standard error of the accuracy, each comparison taken for independent."""
@@ -155,6 +161,7 @@ def evaluate(
         "rank-rls", "kpc-rank"): one, several, or a mapping from labels to them. A Bradley–Terry
         model of everybody is always there to compare with. By name, communities are searched
         for less long than a fit would.
+    data : comparisons, or a file or data frame of them.
     X : (n_items, d) features, or None.
     folds : each part is predicted by models that learned from the others.
     about : what `fit` takes besides: relations=, user_features=, user_relations=.
@@ -172,7 +179,7 @@ def evaluate(
     True
     """
     check_argument("evaluate", "folds", folds, whole(2))
-    material = Material(data, X, **about)
+    material = Material(as_comparisons(data), X, **about)
     contestants = _contestants(models, material, random_state)
     return cross_validate(contestants, material, folds, random_state)
 
@@ -217,9 +224,51 @@ def hold_out(model: Any, material: Material, test: Comparisons) -> HeldOut:
         scores = fitted.predict()
         prob = 0.5 + 0.5 * np.sign(scores[test.winner[decided]] - scores[test.loser[decided]])
     else:
-        prob = fitted.predict_proba(pairs, who)
+        prob = fitted.predict_proba(pairs, who, **_shown(fitted, test, decided))
     count = test.count[decided].astype(np.float64)
-    return HeldOut(prob, count, not isinstance(fitted, Scorer), perf_counter() - begin)
+    gives_odds = not isinstance(fitted, Scorer)
+    whole_loss = None
+    if gives_odds and test.rankings is not None:
+        whole_loss = _whole_loss(fitted, test)
+    return HeldOut(prob, count, gives_odds, perf_counter() - begin, whole_loss)
+
+
+def _whole_loss(fitted: Any, test: Comparisons) -> float:
+    """Mean log loss of an answer: a pair, a choice, or each of the choices of a ranking."""
+
+    def foresee(
+        pairs: IntArray, who: IntArray | None, **shown: Any
+    ) -> tuple[FloatArray, FloatArray]:
+        named = [(test.items[a], test.items[b]) for a, b in pairs.tolist()]
+        users = None if who is None else [test.users[u] for u in who.tolist()]
+        first = fitted.predict_proba(named, users, **shown)
+        return first, 1.0 - first
+
+    log_prob, count = np.zeros(0), np.zeros(0)
+    single = test.single_pairs()
+    decided = ~single.tie
+    if decided.any():
+        pairs = np.column_stack([single.winner, single.loser])[decided]
+        who = None if single.user is None else single.user[decided]
+        prob = foresee(pairs, who, **_shown(fitted, single, decided))[0]
+        log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
+        count = single.count[decided].astype(np.float64)
+    if test.rankings is not None:
+        choices = foreseen_choices(test.rankings, foresee)
+        log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
+    return -float(np.average(log_prob, weights=count))
+
+
+def _shown(fitted: Any, test: Comparisons, decided: BoolArray) -> dict[str, Any]:
+    """How the comparisons were made, of what the model has learned effects of."""
+    known = {effect.name for effect in getattr(fitted, "effects_", ())}
+    shown: dict[str, Any] = {}
+    if ORDER in known and test.first is not None:
+        shown["first"] = test.first[decided]
+    if test.covariates is not None and known.issuperset(test.covariate_names):
+        columns = zip(test.covariate_names, test.covariates[decided].T, strict=True)
+        shown["covariates"] = dict(columns)
+    return shown
 
 
 def only_scored(name: str, data: Comparisons, settings: Mapping[str, Any]) -> Any:

@@ -89,9 +89,13 @@ def build(name: str, data: Comparisons, settings: Mapping[str, Any] | None = Non
         raise DataError(
             f"{min(unknown)}: a {name} model has no such setting; it has {', '.join(known)}"
         )
-    suited = {"likelihood": "ties" if data.tie.any() else "probit", "progress": False}
+    estimator = estimator_called(name)
+    # ties inside a ranking that is taken whole are no answers of their own
+    whole = getattr(estimator, "takes_choices", False)
+    ties = (data.single_pairs() if whole else data).tie.any()
+    suited = {"likelihood": "ties" if ties else "probit", "progress": False}
     chosen = {key: value for key, value in suited.items() if key in known}
-    return as_model(estimator_called(name)(**{**chosen, **spared(name, data), **given}))
+    return as_model(estimator(**{**chosen, **spared(name, data), **given}))
 
 
 def spared(name: str, data: Comparisons, only_scored: bool = False) -> dict[str, Any]:

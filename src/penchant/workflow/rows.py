@@ -24,6 +24,22 @@ def questions(
     ]
 
 
+def sets_to_ask(
+    model: Any, k: int, k_items: int, criterion: str = "variance_ratio", user: Any = None
+) -> list[dict[str, Any]]:
+    """The sets to let somebody choose from next, an item a column.
+
+    >>> import penchant as pc
+    >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
+    >>> (row,) = sets_to_ask(pc.PreferenceGP(optimize=None).fit(None, data), 1, 3)
+    >>> sorted(row.values()), list(row)
+    (['milk', 'tea', 'water'], ['item_1', 'item_2', 'item_3'])
+    """
+    n = model.comparisons_.n_items
+    sets = model.ask(min(k, n * (n - 1) // 2), criterion, k_items=k_items, user=user)
+    return [{f"item_{i + 1}": name for i, name in enumerate(items)} for items in sets]
+
+
 def groups(model: Any) -> list[dict[str, Any]]:
     """What is particular to each community, the largest first."""
     return [

@@ -51,7 +51,9 @@ class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         scores: FloatArray = self.estimator.scores_ if X is None else self.estimator.predict(X)
         return (scores, np.full(len(scores), np.nan)) if return_std else scores
 
-    def predict_proba(self, pairs: Any, users: Any = None, X: Any = None) -> FloatArray:
+    def predict_proba(
+        self, pairs: Any, users: Any = None, X: Any = None, *, ties: bool = False
+    ) -> FloatArray:
         """There are no probabilities."""
         raise DataError(f"{self._name} gives scores and no probabilities: fit a gp model for them")
 
@@ -72,8 +74,7 @@ class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
                 item=data.items[i],
                 utility=float(scores[i]),
                 **dict.fromkeys(("low", "high", "prob_best", "rank_low", "rank_high"), unknown),
-                comparisons=round(float(tally.compared[i])),
-                wins=round(float(tally.wins[i]), 1),
+                **tally.of_item(i),
             )
             for place, i in enumerate(np.argsort(-scores, kind="stable"), start=1)
         )

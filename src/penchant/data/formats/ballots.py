@@ -1,6 +1,7 @@
 """Tables whose rows are ballots: which of their shapes a table has, and its cells."""
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,10 +17,10 @@ from penchant.data.formats.choices import (
     read_top,
 )
 from penchant.data.formats.grids import BRACKETS, read_rankings, read_ranks, read_ratings
-from penchant.data.formats.sheet import Ballots, Sheet
+from penchant.data.formats.sheet import BadCell, Ballots, Sheet
 from penchant.data.names import whole_numbers
-from penchant.data.source import Source, listed
-from penchant.errors import DataError
+from penchant.data.source import Source, find_column, listed
+from penchant.errors import DataError, DataWarning
 
 _BEST, _WORST = ("best", "most"), ("worst", "least")
 _SHOWN = re.compile(
@@ -39,13 +40,22 @@ _READERS: dict[str, Callable[[Sheet, Sequence[str]], Ballots]] = {
     "top": read_top,
     "approvals": read_approvals,
 }
+_MOST_BALLOTS = 1_000_000
+_SHOWN_BAD = 5  # bad rows that a warning spells out
 _LEAST = {"top": 2, "ratings": 2, "ranks": 2, "best-worst": 2, "rankings": 3}  # columns
 
 
 def read_ballots(
-    con: Any, source: Source, asked: Mapping[str, str | None], shape: str | None
+    con: Any,
+    source: Source,
+    asked: Mapping[str, str | None],
+    shape: str | None,
+    skip_bad: bool = False,
 ) -> Ballots | None:
-    """Return the ballots in a table, or None where it does not look like any."""
+    """Return the ballots in a table, or None where it does not look like any.
+
+    skip_bad : leave out rows with a cell that cannot be used, and warn.
+    """
     names = source.names
     found = {shape: _used(shape, names)} if shape else _recognised(names)
     if not found:
@@ -55,12 +65,76 @@ def read_ballots(
         raise DataError(f"{source.name} can be read in {len(found)} ways: say {readings}")
     ((kind, columns),) = found.items()
     user = find_roles(names, asked, ("user",), table=source.name).get("user")
-    columns = [name for name in columns if name != user or kind == "rankings"]
+    count = None
+    if asked.get("count") and kind != "rankings":
+        count = find_column(asked["count"] or "", "count", names, source.name)
+    columns = [name for name in columns if name not in (user, count) or kind == "rankings"]
     if len(columns) < _LEAST.get(kind, 1):
         raise DataError(
             f"{source.name} has no columns for shape={kind!r}: its columns are {listed(names)}"
         )
-    return _with_integers(_READERS[kind](_sheet(con, source, user), columns), source)
+    sheet = _sheet(con, source, user)
+    if kind == "rankings" and user is not None and user not in columns:
+        sheet = replace(sheet, has_user=True)
+    sheet = sheet if count is None else _repeated(sheet, count)
+    if kind == "ratings" and shape is None:
+        _refuse_permutations(sheet, columns)
+    ballots = _read_good(sheet, lambda rows: _READERS[kind](rows, columns), skip_bad)
+    return _with_integers(ballots, source)
+
+
+def _repeated(sheet: Sheet, count: str) -> Sheet:
+    """Every row as often as its count says."""
+    lines: list[int] = []
+    for line, (row, _, (cell,)) in enumerate(sheet.rows([count])):
+        if not re.fullmatch(r"0*[1-9][0-9]{0,14}(\.0*)?", cell):
+            raise sheet.wrong(count, row, cell, "be a whole number of at least 1")
+        if len(lines) + float(cell) > _MOST_BALLOTS:
+            raise DataError(
+                f"{sheet.name}: the counts in {count!r} add up to more than {_MOST_BALLOTS:,} "
+                "ballots: they must be fewer; is the column something else, such as an id?"
+            )
+        lines += [line] * int(float(cell))
+    return sheet.take(lines)
+
+
+def _read_good(sheet: Sheet, read: Callable[[Sheet], Ballots], skip_bad: bool) -> Ballots:
+    """What `read` makes of the rows; bad ones raise, or are left out with a warning."""
+    bad: list[str] = []
+    while True:
+        try:
+            ballots = read(sheet)
+        except BadCell as error:
+            if not skip_bad:
+                raise
+            bad.append(str(error))
+            kept = [k for k in range(len(sheet.users)) if sheet.number(k) != error.row]
+            if not kept:
+                raise DataError(f"no row is usable. {error}") from None
+            sheet = sheet.take(kept)
+            continue
+        if bad:
+            listed_rows = "\n  ".join(bad[:_SHOWN_BAD])
+            more = f"\n  … and {len(bad) - _SHOWN_BAD} more" if len(bad) > _SHOWN_BAD else ""
+            warnings.warn(
+                f"{len(bad)} rows cannot be used:\n  {listed_rows}{more}\nThey were left out.",
+                DataWarning,
+                stacklevel=2,
+            )
+        return ballots
+
+
+def _refuse_permutations(sheet: Sheet, columns: Sequence[str]) -> None:
+    """Raise where grades that nobody called so are 1 … k in every row: ranks look like that."""
+    places = set(map(str, range(1, len(columns) + 1)))
+    given = [[cell for cell in cells if cell] for *_, cells in sheet.rows(columns)]
+    distinct = all(len(set(row)) == len(row) and set(row) <= places for row in given)
+    if distinct and any(len(row) == len(columns) for row in given):
+        raise DataError(
+            f"{sheet.name} can be read in two ways: every row of {listed(columns[:3])} … holds "
+            f"each of 1 to {len(columns)} once, as ranks do (1 the best) and grades may (more is "
+            "better). Say shape='ranks' or shape='ratings'"
+        )
 
 
 def _with_integers(ballots: Ballots, source: Source) -> Ballots:

@@ -67,12 +67,10 @@ def read_best_worst(sheet: Sheet, columns: Sequence[str]) -> Ballots:
         if best == worst:
             raise sheet.wrong(columns[1], row, worst, "differ from the best")
         others = [item for item in shown if item not in (best, worst)]
-        # the others are not compared with one another, so each makes rankings of its own
-        rankings += [[[best], [worst]], *([[best], [item]] for item in others)]
-        rankings += [[[item], [worst]] for item in others]
-        users += [user] * (1 + 2 * len(others))
+        rankings.append([[best], others, [worst]] if others else [[best], [worst]])
+        users.append(user)
     said = f"{len(sheet.users):,} choices of a best and a worst item"
-    return Ballots(rankings, users, said)
+    return Ballots(rankings, users, said, tied=False)
 
 
 def read_top(sheet: Sheet, columns: Sequence[str]) -> Ballots:
@@ -112,9 +110,9 @@ def read_approvals(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     known = sorted({item for liked in lists for item in liked})
     rankings, users = [], []
     for user, liked in zip(sheet.users, lists, strict=True):
-        # neither the liked nor the others are compared among themselves
-        pairs = [[[one], [two]] for one in liked for two in known if two not in liked]
-        rankings += pairs
-        users += [user] * len(pairs)
+        others = [item for item in known if item not in liked]
+        if liked and others:
+            rankings.append([list(liked), others])
+            users.append(user)
     said = f"{len(cells):,} lists of what is liked among {len(known)} items"
-    return Ballots(rankings, users, said)
+    return Ballots(rankings, users, said, tied=False)

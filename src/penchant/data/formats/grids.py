@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
+from penchant.data.coding import TRUE_WORDS
 from penchant.data.formats.sheet import Ballots, Sheet, ordered
 from penchant.data.names import whole_numbers
 from penchant.data.source import listed
@@ -44,9 +46,19 @@ def read_ranks(sheet: Sheet, columns: Sequence[str]) -> Ballots:
 
 
 def read_rankings(sheet: Sheet, columns: Sequence[str]) -> Ballots:
-    """A row names a ballot, an item and its position there."""
+    """A row names a ballot, an item and its position there.
+
+    The ballot is the user's where no other column says whose it is; columns `count` and `tied`,
+    as `Comparisons.to_frame` writes them, hold for the whole ballot.
+    """
     ballots: dict[str, dict[str, float]] = {}
-    for row, _, (ballot, item, cell) in sheet.rows(columns):
+    about: dict[str, tuple[Any, ...]] = {}
+    further = [name for name in ("count", "tied") if name in sheet.columns]
+    for line, (row, user, (ballot, item, cell)) in enumerate(sheet.rows(columns)):
+        who = user if sheet.has_user else ballot
+        told = (who, *(sheet.columns[name][line] for name in further))
+        if about.setdefault(ballot, told) != told:
+            raise sheet.wrong(columns[0], row, ballot, "have one user, count and tied alone")
         if not ballot or not item:
             raise sheet.wrong(columns[1 if ballot else 0], row, "", "not be empty")
         place = ballots.setdefault(ballot, {})
@@ -54,8 +66,21 @@ def read_rankings(sheet: Sheet, columns: Sequence[str]) -> Ballots:
             raise sheet.wrong(columns[1], row, item, f"occur once in {columns[0]} {ballot!r}")
         place[item] = _position(sheet, columns[2], row, cell)
     rankings = [ordered(place) for place in ballots.values()]
-    said = f"{len(rankings):,} rankings; {columns[2]} 1 is best; {columns[0]} = user"
-    return Ballots(rankings, whole_numbers(list(ballots)), said)
+    users = [who for who, *_ in about.values()]
+    users = users if sheet.has_user else whole_numbers(users)
+    whose = "user given" if sheet.has_user else f"{columns[0]} = user"
+    said = f"{len(rankings):,} rankings; {columns[2]} 1 is best; {whose}"
+    given = {name: [values[1 + k] for values in about.values()] for k, name in enumerate(further)}
+    tied = [str(cell).strip().lower() in TRUE_WORDS for cell in given.get("tied", ())]
+    count = _counts(sheet, given["count"]) if "count" in given else None
+    return Ballots(rankings, users, said, tied or True, count)
+
+
+def _counts(sheet: Sheet, cells: Sequence[Any]) -> list[int]:
+    for cell in cells:
+        if not re.fullmatch(r"0*[1-9][0-9]{0,14}", (cell or "").strip()):
+            raise DataError(f"{sheet.name}: a count is {cell!r}: it must be a whole number above 0")
+    return [int(cell) for cell in cells]
 
 
 def read_ratings(sheet: Sheet, columns: Sequence[str]) -> Ballots:

@@ -7,8 +7,7 @@ import numpy as np
 
 from penchant.data.build import MOST
 from penchant.data.comparisons import Comparisons
-from penchant.data.expand import expand_rankings
-from penchant.data.table import Table
+from penchant.data.expand import merge_rankings
 from penchant.errors import DataError
 
 SUFFIXES = (".soc", ".soi", ".toc", ".toi")
@@ -31,12 +30,12 @@ def read_preflib(path: Path) -> Comparisons:
     if not orders:
         raise DataError(f"{path} holds no votes: lines such as '12: 1,{{2,3}},4' must follow the #")
     numbers = sorted(names)
-    pairs = expand_rankings(orders, items=numbers)
-    count = np.array(votes, dtype=np.intp)[pairs.ranking]
-    if count.sum(dtype=np.float64) > MOST:
+    size = max(sum(map(len, order)) for order in orders)
+    if sum(votes) * max(1, size * (size - 1) // 2) > MOST:
         raise DataError(f"{path} holds more than {MOST} votes: that cannot be counted")
-    table = Table(pairs.winner, pairs.loser, count, None, pairs.tie, None)
-    return Comparisons.from_table(table.merge(), tuple(map(names.__getitem__, numbers)), ())
+    read = merge_rankings(orders, None, numbers, count=np.array(votes, dtype=np.intp))
+    named = tuple(map(names.__getitem__, numbers))
+    return Comparisons.from_orders(read._replace(items=named))
 
 
 def _parse(path: Path) -> tuple[dict[int, str], list[list[list[int]]], list[int]]:

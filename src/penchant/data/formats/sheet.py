@@ -1,8 +1,8 @@
 """The cells of a table of ballots, and the rankings that are read from them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from penchant.errors import DataError
 
@@ -10,13 +10,27 @@ Places = list[list[Any]]
 """Groups of tied items, best first."""
 
 
+class BadCell(DataError):
+    """A cell that says nothing, in a row that can be left out."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+
 @dataclass(frozen=True)
 class Ballots:
-    """Rankings, best first, and who made each; `said` tells in a few words how they were read."""
+    """Rankings, best first, and who made each; `said` tells in a few words how they were read.
+
+    tied: whether items of one place were said to be equal; else they were not compared.
+    count: how often each was given, None for once.
+    """
 
     rankings: list[Places]
     users: list[Any]
     said: str
+    tied: bool | list[bool] = True
+    count: list[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -27,18 +41,33 @@ class Sheet:
     columns: Mapping[str, Sequence[str | None]]
     users: list[Any]
     first_row: int
+    numbers: Sequence[int] | None = None  # of the rows, where some were left out or repeated
+    has_user: bool = False
 
     def rows(self, names: Sequence[str]) -> list[tuple[int, Any, tuple[str, ...]]]:
         """Return for each row its number, its user, and the cells of some columns, "" if empty."""
         cells = zip(*(self.columns[name] for name in names), strict=True)
         return [
-            (row + self.first_row, user, tuple((cell or "").strip() for cell in line))
+            (self.number(row), user, tuple((cell or "").strip() for cell in line))
             for row, (user, line) in enumerate(zip(self.users, cells, strict=True))
         ]
 
+    def number(self, line: int) -> int:
+        """Return how a person counts a row."""
+        return line + self.first_row if self.numbers is None else self.numbers[line]
+
+    def take(self, lines: Sequence[int]) -> Self:
+        """Return some of the rows, or some several times."""
+        return replace(
+            self,
+            columns={name: [cells[k] for k in lines] for name, cells in self.columns.items()},
+            users=[self.users[k] for k in lines],
+            numbers=[self.number(k) for k in lines],
+        )
+
     def wrong(self, column: str, row: int, cell: str, must: str) -> DataError:
         """Return what to raise about a cell."""
-        return DataError(f"{self.name}: column {column!r} row {row} is {cell!r}: it must {must}")
+        return BadCell(f"{self.name}: column {column!r} row {row} is {cell!r}: it must {must}", row)
 
 
 def ordered(place: Mapping[str, float]) -> Places:

@@ -6,9 +6,9 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.gp.items.edges import Edges
+from penchant.gp.items.effects import as_weights, from_weights
 from penchant.gp.items.problem import ItemProblem
 from penchant.gp.posterior import Posterior
-from penchant.gp.rank_one import Weights
 from penchant.gp.rules import RULES
 from penchant.gp.sites import Sites
 from penchant.gp.update import Learned, joined
@@ -24,16 +24,20 @@ def absorb(
     """Add answers one by one, each by the moments of its own update; the other sites stay.
 
     data: the known comparisons with `more`. None where it cannot be: an item outside the basis
-    (unless the basis is bounded on purpose), or an answer that lowers the precision, as a lapse
-    may.
+    (unless the basis is bounded on purpose), an effect of which nothing is known yet, or an answer
+    that lowers the precision, as a lapse may.
     """
-    posterior, problem, edges = learned.posterior, learned.problem, Edges.of(more)
+    posterior, problem = learned.posterior, learned.problem
+    known = problem.edges.shown
+    edges = Edges.of(more, known)
+    if edges.shown is not None and (known is None or edges.shown.names != known.names):
+        return None
     is_bounded = problem.max_rank is not None and len(posterior.coefficients) >= problem.max_rank
     directions = _directions(posterior, edges, is_bounded)
     if directions is None:
         return None
     likelihood, propose = posterior.likelihood, RULES[problem.settings.rule].propose
-    weights = Weights(posterior.coefficients, posterior.lower, vars(posterior).get("half"))
+    weights = as_weights(posterior)
     added, log_evidence = Sites.zeros(len(edges)), learned.log_evidence
     for e in np.repeat(np.arange(len(edges)), edges.count.astype(np.intp)):
         z, mean, var = weights.along(directions[e])
@@ -46,12 +50,12 @@ def absorb(
         log_evidence += float(likelihood.tilted(mean, var, outcome).log_z[0])
         added.tau[e] += tau
         added.nu[e] += nu
-    union = Edges.of(data)
+    union = Edges.of(data, known)
     return replace(
         learned,
         data=data,
         problem=replace(problem, edges=union),
-        posterior=_reweighted(posterior, weights),
+        posterior=from_weights(posterior, weights),
         sites=joined(learned, added, edges, union),
         log_evidence=log_evidence,
         report=replace(learned.report, n_sweeps=0),
@@ -60,7 +64,7 @@ def absorb(
 
 
 def _directions(posterior: Posterior, edges: Edges, is_bounded: bool) -> FloatArray | None:
-    """(m, r) φ_winner − φ_loser, or None where the basis does not carry one of them."""
+    """(m, q + r) z and φ_winner − φ_loser, or None where the basis does not carry one of them."""
     items = posterior.universe.take(edges.items)
     features = posterior.basis.features(posterior.kernel, posterior.universe, items)
     directions: FloatArray = features[edges.winner] - features[edges.loser]
@@ -68,14 +72,6 @@ def _directions(posterior: Posterior, edges: Edges, is_bounded: bool) -> FloatAr
     between = posterior.kernel.paired(items.take(edges.winner), items.take(edges.loser))
     prior = variances[edges.winner] + variances[edges.loser] - 2.0 * between
     missing = prior - np.einsum("ij,ij->i", directions, directions)
-    return directions if is_bounded or np.all(missing <= UNEXPLAINED * prior) else None
-
-
-def _reweighted(posterior: Posterior, weights: Weights) -> Posterior:
-    """The posterior with other weights; what was worked out and still holds is handed over."""
-    changed = replace(posterior, coefficients=weights.mean, lower=weights.lower)
-    if "features" in vars(posterior):
-        vars(changed)["features"] = posterior.features
-    if weights.half is not None:
-        vars(changed)["half"] = weights.half
-    return changed
+    if not is_bounded and np.any(missing > UNEXPLAINED * prior):
+        return None
+    return directions if edges.shown is None else np.hstack([edges.shown.scaled.T, directions])

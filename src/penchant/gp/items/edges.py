@@ -5,14 +5,17 @@ A has rows e_winner − e_loser; in comparison space the points are the differen
 A only renames them. Everything downstream is written once, for a general A.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons
 from penchant.data.graph import Differences
+from penchant.gp.cliques import clique_edges
+from penchant.gp.effects import Shown, told
 from penchant.likelihoods import Outcomes
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -21,8 +24,10 @@ from penchant.numerics.types import FloatArray, IntArray
 class Edges:
     """The distinct comparisons, restricted to the items that occur in them.
 
+    After the single pairs stand the edges of choices, those of `outcomes.cliques`.
+
     winner, loser: (m,) positions in `items`; items: (p,) positions in the universe;
-    count: (m,) how often each comparison was seen.
+    count: (m,) how often each comparison was seen; shown: how it was made, where that is told.
     """
 
     winner: IntArray
@@ -30,13 +35,25 @@ class Edges:
     count: FloatArray
     items: IntArray
     outcomes: Outcomes
+    shown: Shown | None = None
 
     @classmethod
-    def of(cls, data: Comparisons) -> "Edges":
-        """Edges of all users' comparisons taken together."""
-        pooled = data.bare().pooled()
-        outcomes = Outcomes(pooled.tie if pooled.tie.any() else None, pooled.margin)
-        return cls.between(pooled.winner, pooled.loser, pooled.count.astype(float), outcomes)
+    def of(cls, data: Comparisons, like: Shown | None = None) -> "Edges":
+        """Edges of all users' comparisons taken together; like: effects that are known already."""
+        made = told(data) or like is not None
+        pooled = data.bare(keep=("first", "covariates") if made else ()).pooled()
+        pairs = pooled.single_pairs()
+        outcomes = Outcomes(pairs.tie if pairs.tie.any() else None, pairs.margin)
+        winner, loser, count = pairs.winner, pairs.loser, pairs.count.astype(float)
+        shown = Shown.of(pairs, like) if made else None
+        if pooled.rankings is not None:
+            _, first, second, cliques = clique_edges(pooled.rankings, pooled.n_items)
+            winner, loser = np.append(winner, first), np.append(loser, second)
+            # counts of choices are inside their sites, and nobody knows the sides of a choice
+            count = np.append(count, np.ones(cliques.n_edges))
+            outcomes = outcomes._replace(cliques=cliques)
+            shown = None if shown is None else shown.padded(cliques.n_edges)
+        return replace(cls.between(winner, loser, count, outcomes), shown=shown)
 
     @classmethod
     def between(
@@ -59,14 +76,39 @@ class Edges:
         return self.items[self.winner], self.items[self.loser]
 
     @property
-    def keys(self) -> tuple[IntArray, ...]:
+    def keys(self) -> tuple[IntArray | FloatArray, ...]:
         """What tells edges apart, beside their outcomes."""
-        return self.ends
+        return self.ends if self.shown is None else (*self.ends, *self.shown.z)
+
+    @cached_property
+    def runs(self) -> "Runs":
+        """Neighbours that compare the same two items."""
+        changes = (np.diff(self.winner) != 0) | (np.diff(self.loser) != 0)
+        starts = np.append(0, 1 + np.flatnonzero(changes))
+        return Runs(starts, np.diff(np.append(starts, len(self))))
+
+    @cached_property
+    def pairs(self) -> "Edges":
+        """What the prior has to know of: with effects, each run of the same pair once."""
+        if self.shown is None:
+            return self
+        starts = self.runs.starts
+        count = np.add.reduceat(self.count, starts)
+        return Edges(self.winner[starts], self.loser[starts], count, self.items, Outcomes())
 
     def take(self, rows: IntArray) -> "Edges":
         """Some of the comparisons, over the items that occur in them."""
         winner, loser = self.ends
-        return Edges.between(winner[rows], loser[rows], self.count[rows], self.outcomes.part(rows))
+        outcomes = self.outcomes.part_of(rows, len(self))
+        part = Edges.between(winner[rows], loser[rows], self.count[rows], outcomes)
+        return part if self.shown is None else replace(part, shown=self.shown.part(rows))
+
+
+class Runs(NamedTuple):
+    """Edges in runs of the same pair, which are worked on once: where each starts, how long."""
+
+    starts: IntArray
+    sizes: IntArray
 
 
 class EdgePoints:
@@ -97,6 +139,29 @@ class EdgePoints:
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
         return self.forward(np.einsum("ij,ij->j", half, half))
+
+
+class RunPoints:
+    """A repeats the rows of another operator, one for each run of edges with the same pair."""
+
+    def __init__(self, pairs: Differences | EdgePoints, runs: Runs) -> None:
+        self.pairs, self.runs = pairs, runs
+
+    def forward(self, x: FloatArray) -> FloatArray:
+        """A x."""
+        return np.repeat(self.pairs.forward(x), self.runs.sizes, axis=0)
+
+    def adjoint(self, y: FloatArray) -> FloatArray:
+        """Aᵀ y."""
+        return self.pairs.adjoint(np.add.reduceat(y, self.runs.starts))
+
+    def laplacian(self, weight: FloatArray) -> sparse.csr_array | FloatArray:
+        """L = Aᵀ diag(weight) A."""
+        return self.pairs.laplacian(np.add.reduceat(weight, self.runs.starts))
+
+    def variances(self, half: FloatArray) -> FloatArray:
+        """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
+        return np.repeat(self.pairs.variances(half), self.runs.sizes)
 
 
 Design = Differences | EdgePoints

@@ -58,7 +58,8 @@ class ItemPrior:
     @property
     def space(self) -> str:
         """Where the linear algebra happens: among "items" or "comparisons"."""
-        return "items" if isinstance(self.design, Differences) else "comparisons"
+        design = getattr(self.design, "pairs", self.design)
+        return "items" if isinstance(design, Differences) else "comparisons"
 
     @property
     def rank(self) -> int:

@@ -1,12 +1,14 @@
 """One utility an item: hyperparameters, prior, gradient and EM, as the engine wants them."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from penchant.data.graph import Differences
-from penchant.gp.items.edges import Edges
+from penchant.gp.effects import EffectsState, WithEffects
+from penchant.gp.items.edges import Design, Edges, RunPoints
+from penchant.gp.items.effects import marginals
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
 from penchant.gp.loop import Settings
@@ -26,8 +28,8 @@ from penchant.numerics.optimize import minimize_in_box, weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
 LEARNING_EDGES = 50_000
-"""With a bounded rank, most comparisons that hyperparameters are learned from: a handful of
-numbers is settled long before."""
+"""With a bounded rank, or with covariates that leave hardly two comparisons alike, most
+comparisons that hyperparameters are learned from: a handful of numbers is settled long before."""
 EXACT_ITEMS = 500
 """Up to this many items settling every site is quick."""
 EM = Schedule(rounds=30, tolerance=1e-4)
@@ -63,7 +65,7 @@ class ItemHyper(NamedTuple):
         return kernel + likelihood, np.concatenate([its_slope, slope])
 
 
-ItemSolution = Solution[ItemHyper, LowRankState]
+ItemSolution = Solution[ItemHyper, Any]
 
 
 @dataclass(frozen=True)
@@ -85,36 +87,53 @@ class ItemProblem:
         """Whether settling every site after each answer is no burden."""
         return len(self.universe) <= EXACT_ITEMS
 
-    def prior(self, hyper: ItemHyper) -> ItemPrior:
+    def prior(self, hyper: ItemHyper) -> Any:
         """Factor the prior over the compared items, or over the comparisons if they are fewer."""
-        return factor_prior(
-            hyper.kernel, self.universe, self.edges, self.max_rank, self.factor_tolerance
+        edges, shown = self.edges.pairs, self.edges.shown
+        prior = factor_prior(
+            hyper.kernel, self.universe, edges, self.max_rank, self.factor_tolerance
         )
+        if shown is None:
+            return prior
+        design = cast(Design, RunPoints(prior.design, self.edges.runs))
+        return WithEffects(replace(prior, design=design), shown)
 
     def posterior(self, solution: ItemSolution) -> Posterior:
         """Over all items of the universe."""
         hyper, prior, inference = solution
+        state = inference.state
+        if isinstance(state, EffectsState):
+            coefficients, lower, effects = marginals(prior, state)
+        else:
+            coefficients, lower, effects = state.coefficients, state.lower, None
         return Posterior(
             kernel=hyper.kernel,
             likelihood=hyper.likelihood,
             universe=self.universe,
             target=self.universe,
-            basis=prior.basis,
-            coefficients=inference.state.coefficients,
-            lower=inference.state.lower,
+            basis=_of_utilities(prior).basis,
+            coefficients=coefficients,
+            lower=lower,
+            effects=effects,
         )
 
     def expect(self, posterior: Posterior, rows: IntArray) -> tuple[IntArray, Normal]:
         """All of these comparisons are between known items."""
         winner, loser = self.edges.ends
-        return rows, posterior.difference(winner[rows], loser[rows])
+        shown, effects = self.edges.shown, posterior.effects
+        z = None
+        if shown is not None and effects is not None and shown.names == effects.names:
+            z = shown.z[:, rows]
+        return rows, posterior.difference(winner[rows], loser[rows], z)
 
     def while_learning(self) -> "ItemProblem":
-        """Coarser tolerances, and at a bounded rank some of the comparisons."""
+        """Coarser tolerances; at a bounded rank, or with covariates, some of the comparisons."""
         edges = self.edges
-        if self.max_rank is not None and len(edges) > LEARNING_EDGES:
-            rng = np.random.default_rng(0)
-            edges = edges.take(rng.choice(len(edges), LEARNING_EDGES, replace=False))
+        is_long = self.max_rank is not None or edges.shown is not None
+        if is_long and len(edges) > LEARNING_EDGES and edges.outcomes.cliques is None:
+            chosen = np.random.default_rng(0).choice(len(edges), LEARNING_EDGES, replace=False)
+            # sorted, the same pair stays in one run
+            edges = edges.take(chosen if edges.shown is None else np.sort(chosen))
         tolerance = max(SITE_TOLERANCE, self.settings.tolerance)
         return replace(
             self,
@@ -125,31 +144,48 @@ class ItemProblem:
 
     def pullback(self, solution: ItemSolution, drift: FloatArray | None) -> FloatArray:
         """∂ log Z by the kernel's parameters: G = ½ (ααᵀ − R) met with ∂K."""
-        hyper, prior, inference = solution
-        state, edges = inference.state, self.edges
-        weight, shift = edges.count * inference.sites.tau, edges.count * inference.sites.nu
-        alpha = prior.design.adjoint(shift) - multiply(state.laplacian_factor, state.coefficients)
+        hyper, prior = solution.hyper, _of_utilities(solution.prior)
+        state = _state_of_utilities(solution)
         half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = L Σ L
-        outer = [(alpha, alpha)]
-        if drift is not None:
-            # uᵀ ∂K α is what the moving mode adds, u = (I − L Σ) Aᵀ drift
-            pull = prior.design.adjoint(drift)
-            u = pull - multiply(state.laplacian_factor, state.solve(pull))
-            outer += [(alpha, u), (u, alpha)]
+        outer = self._outer(solution, drift)
         if prior.is_bounded:
             return self._bounded_pullback(solution, half, outer)
         G = gram(half)
         for a, b in outer:
             G += np.outer(a, b)
-        L = prior.design.laplacian(weight)
+        L = prior.design.laplacian(self.edges.count * solution.inference.sites.tau)
         G -= L if isinstance(L, np.ndarray) else L.toarray()
         G *= 0.5
         return hyper.kernel.pullback(*self._over_items(prior, G))
 
+    def _outer(
+        self, solution: ItemSolution, drift: FloatArray | None
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """Pairs (a, b) whose outer products add up to 2G + L − L Σ L, Σ if effects were zero."""
+        inference, sites = solution.inference, solution.inference.sites
+        design, state = _of_utilities(solution.prior).design, inference.state
+        weight, shift = self.edges.count * sites.tau, self.edges.count * sites.nu
+        if isinstance(state, EffectsState):
+            alpha = design.adjoint(shift - weight * state.mean)
+            follow = [design.adjoint(weight * row) for row in state.spread]
+            outer = [(alpha, alpha), *((v, v) for v in follow)]
+        else:
+            alpha = design.adjoint(shift) - multiply(state.laplacian_factor, state.coefficients)
+            outer = [(alpha, alpha)]
+        if drift is None:
+            return outer
+        # uᵀ ∂K α is what the moving mode adds, u = (I − L Σ) Aᵀ drift
+        if isinstance(state, EffectsState):
+            u = design.adjoint(drift - weight * state.respond(drift))
+        else:
+            pull = design.adjoint(drift)
+            u = pull - multiply(state.laplacian_factor, state.solve(pull))
+        return [*outer, (alpha, u), (u, alpha)]
+
     def _over_items(self, prior: ItemPrior, G: FloatArray) -> tuple[Inputs, FloatArray]:
         """The items behind the points, and G carried over to them."""
-        edges = self.edges
-        if isinstance(prior.design, Differences):
+        edges = self.edges.pairs
+        if prior.space == "items":
             return self.universe.take(edges.items[prior.chosen.order]), G
         D = Differences(
             edges.winner[prior.chosen.order], edges.loser[prior.chosen.order], len(edges.items)
@@ -166,11 +202,11 @@ class ItemProblem:
 
         Everything is (n, r): the n × n matrix G itself is never formed.
         """
-        hyper, prior, inference = solution
-        lower = prior.basis.lower
+        hyper, prior = solution.hyper, _of_utilities(solution.prior)
+        lower, state = prior.basis.lower, _state_of_utilities(solution)
         T = solve_lower(lower, prior.factor.T, transposed=True)  # K_PP⁻¹ K_Pn
         M = multiply(half.T, multiply(half, T.T))
-        M -= solve_lower(lower, inference.state.laplacian_factor.T, transposed=True).T
+        M -= solve_lower(lower, state.laplacian_factor.T, transposed=True).T
         for a, b in outer:
             M += np.outer(a, multiply(T, b))
         M *= 0.5
@@ -187,11 +223,11 @@ class ItemProblem:
         It has the evidence's gradient at the current θ; it needs the prior's inverse, so a jitter
         of 1e-8 of the mean variance is added.
         """
-        hyper, prior, inference = solution
+        hyper, known = solution.hyper, self.posterior(solution)
         compared = self.universe.take(self.edges.items)
-        features = prior.basis.features(hyper.kernel, self.universe, compared)
-        mu = multiply(features, inference.state.coefficients)
-        half = solve_lower(inference.state.lower, features.T)
+        features = known.basis.features(hyper.kernel, self.universe, compared)
+        mu = multiply(features, known.coefficients)
+        half = solve_lower(known.lower, features.T)
         prior_rest = hyper.kernel(compared) - gram(features.T)
         second_moment = gram(half) + np.outer(mu, mu) + prior_rest
 
@@ -212,3 +248,16 @@ class ItemProblem:
     def m_penalty(self, hyper: ItemHyper, start: ItemHyper) -> float:
         """The weak prior of the kernel's parameters."""
         return hyper.kernel.log_prior(start.kernel)[0]
+
+
+def _of_utilities(prior: ItemPrior | WithEffects[LowRankState]) -> ItemPrior:
+    """The prior without effects."""
+    inner: ItemPrior = prior.inner if isinstance(prior, WithEffects) else prior
+    return inner
+
+
+def _state_of_utilities(solution: ItemSolution) -> LowRankState:
+    """The state of the utilities when effects are known."""
+    state = solution.inference.state
+    inner: LowRankState = state.inner if isinstance(state, EffectsState) else state
+    return inner

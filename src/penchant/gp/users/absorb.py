@@ -27,8 +27,11 @@ def absorb(
 
     data, problem: the known comparisons with the new ones. Whoever was fitted teaches everybody a
     little, whoever was folded in nobody else. None where it cannot be: sites that Sparse-EP
-    dropped, or an answer that lowers the precision, as a lapse may.
+    dropped, effects of how comparisons were made, or an answer that lowers the precision, as a
+    lapse may.
     """
+    if problem.edges.shown is not None:
+        return None
     posteriors, votes, settings = learned.posterior, problem.edges, problem.settings
     n_known = len(posteriors)
     n_old = int(np.searchsorted(votes.user, n_known))  # rows are sorted by user
@@ -55,7 +58,7 @@ def absorb(
         data=data,
         problem=problem,
         posterior=posteriors,
-        sites=posteriors.sites.per_copy(votes.count),
+        sites=posteriors.sites.per_copy(votes),
         n_unsettled=learned.n_unsettled + data.n_comparisons - learned.data.n_comparisons,
     )
 

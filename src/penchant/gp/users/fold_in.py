@@ -11,6 +11,7 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.gp.effects import Shown
 from penchant.gp.loop import Settings, infer
 from penchant.gp.sites import Report
 from penchant.gp.update import Learned
@@ -26,19 +27,21 @@ from penchant.numerics.linalg import (
     square_root_stack,
     transpose_stack,
 )
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
 class NewcomerPrior:
     """Independent users, each with a Gaussian prior over the items that they compared.
 
-    Per block: factors (k, p, p) of the prior covariances, means (k, p).
+    Per block: factors (k, p, p) of the prior covariances, means (k, p). offset: (m,) what is known
+    to be added to each difference.
     """
 
     blocks: tuple[Block, ...]
     factors: tuple[FloatArray, ...]
     means: tuple[FloatArray, ...]
+    offset: FloatArray
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "NewcomerState":
         """Condition on sites: what the loop asks of a prior."""
@@ -46,7 +49,8 @@ class NewcomerPrior:
             eliminate(block.laplacian(weight), F)
             for block, F in zip(self.blocks, self.factors, strict=True)
         )
-        shifts = tuple(block.adjoint(shift) for block in self.blocks)
+        own = shift - weight * self.offset
+        shifts = tuple(block.adjoint(own) for block in self.blocks)
         return NewcomerState(self, eliminated, shifts)
 
 
@@ -99,7 +103,7 @@ class NewcomerState:
         ):
             utility = apply_stack(part.J, g) + apply_stack(part.C, b)
             mean[block.edges], var[block.edges] = block.differences(utility, part.C)
-        return mean, var
+        return mean + self.prior.offset, var
 
 
 def check_newcomers(known: Comparisons, data: Comparisons) -> None:
@@ -112,9 +116,11 @@ def check_newcomers(known: Comparisons, data: Comparisons) -> None:
     known.item_index(data.items)
 
 
-def votes_of_newcomers(known: Comparisons, extended: Comparisons) -> Votes:
-    """What those users compared who came after the known ones."""
-    votes = Votes.of(extended)
+def votes_of_newcomers(
+    known: Comparisons, extended: Comparisons, like: Shown | None = None
+) -> Votes:
+    """What those users compared who came after the known ones; like: effects that are known."""
+    votes = _votes(extended, like)
     return votes.part(np.flatnonzero(votes.user >= known.n_users))
 
 
@@ -135,9 +141,10 @@ def fold_in(
         through = multiply_stack(factor, weights.cov)
         factors.append(square_root_stack(multiply_stack(through, transpose_stack(factor))))
         means.append(apply_stack(factor, weights.mean))
-    prior = NewcomerPrior(blocks, tuple(factors), tuple(means))
+    effects = extended.effects
+    prior = NewcomerPrior(blocks, tuple(factors), tuple(means), votes.offset(effects))
     inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
-    sites = extended.sites.join(VoteSites.of(votes, inference.sites))
+    sites = extended.sites.join(VoteSites.of(votes, inference.sites, effects))
     return replace(extended, sites=sites), inference.report
 
 
@@ -145,10 +152,38 @@ def with_newcomers(
     learned: Learned[UserProblem], data: Comparisons, newcomers: Inputs
 ) -> Learned[UserProblem]:
     """What is known after new users' answers, who change nobody else; data: all answers."""
-    settings, late = learned.problem.settings, votes_of_newcomers(learned.data, data)
+    settings, like = learned.problem.settings, learned.problem.edges.shown
+    late = votes_of_newcomers(learned.data, data, like)
     posterior, report = fold_in(learned.posterior, newcomers, late, settings)
-    problem = UserProblem.of(posterior.items, posterior.users, Votes.of(data), settings)
-    sites = None if learned.sites is None else posterior.sites.per_copy(problem.edges.count)
+    problem = UserProblem.of(posterior.items, posterior.users, _votes(data, like), settings)
+    sites = None
+    if learned.sites is not None:
+        order = _pairs_first(learned.problem.edges, late)
+        posterior = replace(posterior, sites=posterior.sites.take(order))
+        sites = posterior.sites.per_copy(problem.edges, posterior.effects)
     return replace(
         learned, data=data, problem=problem, posterior=posterior, sites=sites, report=report
     )
+
+
+def _votes(data: Comparisons, like: Shown | None) -> Votes:
+    """As the known effects see them; where there are none, newcomers' cannot be learned."""
+    if like is None:
+        return Votes.of(data)
+    votes = Votes.as_shown(data, like)
+    if votes.shown is not None and votes.shown.names != like.names:
+        votes = Votes.as_shown(data.bare(keep=("covariates",)), like)
+    return votes
+
+
+def _pairs_first(known: Votes, late: Votes) -> IntArray:
+    """The rows of both in the order of `Votes`: all single pairs, then all edges of choices."""
+    pairs, choices = [], []
+    start = 0
+    for votes in (known, late):
+        cliques, end = votes.outcomes.cliques, start + len(votes)
+        cut = end - (0 if cliques is None else cliques.n_edges)
+        pairs.append(np.arange(start, cut))
+        choices.append(np.arange(cut, end))
+        start = end
+    return np.concatenate([*pairs, *choices])

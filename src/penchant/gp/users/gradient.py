@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penchant.gp.effects import EffectsState
 from penchant.gp.users.arrow import ArrowState
 from penchant.numerics.linalg import gram, multiply, multiply_stack, solve_lower
 from penchant.numerics.types import FloatArray
@@ -24,11 +25,15 @@ class Slopes(NamedTuple):
     personal: FloatArray
 
 
-def outer_vectors(state: ArrowState, drift: FloatArray | None = None) -> Signed:
+def outer_vectors(
+    state: ArrowState | EffectsState[ArrowState], drift: FloatArray | None = None
+) -> Signed:
     """α alone; with a drift of the mode (Laplace), ααᵀ + uαᵀ + αuᵀ as two signed squares.
 
     drift: (m,) how much log|B| changes with each edge's mean; u = (I − L Σ) Aᵀ drift.
     """
+    if isinstance(state, EffectsState):
+        return _outer_vectors_beside_effects(state, drift)
     alpha = state.response.residual
     if drift is None:
         return [(1.0, alpha)]
@@ -36,6 +41,22 @@ def outer_vectors(state: ArrowState, drift: FloatArray | None = None) -> Signed:
     u = state.respond_to(pull).residual
     both = tuple(a + b for a, b in zip(alpha, u, strict=True))
     return [(1.0, both), (-1.0, u)]
+
+
+def _outer_vectors_beside_effects(
+    state: EffectsState[ArrowState], drift: FloatArray | None
+) -> Signed:
+    """The same where Σ is that with effects, and what their uncertainty takes from R."""
+
+    def adjoint(y: FloatArray) -> tuple[FloatArray, ...]:
+        return tuple(block.adjoint(y) for block in state.inner.prior.blocks)
+
+    follow: Signed = [(1.0, adjoint(state.weight * row)) for row in state.spread]
+    pull = state.shift - state.weight * state.mean
+    if drift is None:
+        return [(1.0, adjoint(pull)), *follow]
+    u = drift - state.weight * state.respond(drift)
+    return [(1.0, adjoint(pull + u)), (-1.0, adjoint(u)), *follow]
 
 
 def item_slopes(state: ArrowState, outer: Signed) -> Slopes:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.gp.posterior import Basis, Normal, Posterior
+from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
 from penchant.gp.users.arrow import eliminate, outer_products
 from penchant.gp.users.blocks import BLOCK_SIZE, Block, arrange
 from penchant.gp.users.votes import Kept, VoteSites
@@ -46,7 +46,8 @@ class UserPosteriors:
     items, users: Inputs of the universe; target: the items looked at, by default the same.
     shared_mean: (r_u, r) and shared_lower: the posterior of W. Users from `n_fitted` on came
     later: W does not know their sites, they are conditioned on it. kept: with Sparse-EP, whose
-    sites these are.
+    sites these are. effects: of how comparisons were made, joint with W; users' own deviations
+    take them at their means.
     """
 
     kernel: Kernel
@@ -63,6 +64,7 @@ class UserPosteriors:
     sites: VoteSites
     n_fitted: int
     kept: Kept | None = None
+    effects: EffectPosterior | None = None
 
     def at(self, target: Inputs | None) -> "UserPosteriors":
         """The same users, looked at on other items (new ones, or a subset), if any."""

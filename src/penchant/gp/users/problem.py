@@ -1,16 +1,17 @@
 """One utility a user and item: hyperparameters, prior, gradient and EM, as the engine wants."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
 
 from penchant.errors import DataError
+from penchant.gp.effects import EffectsState, Shown, WithEffects
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
 from penchant.gp.loop import Settings
 from penchant.gp.model import Schedule, Solution
-from penchant.gp.posterior import Basis, Normal
+from penchant.gp.posterior import Basis, EffectPosterior, Normal
 from penchant.gp.users.arrow import ArrowPrior, ArrowState
 from penchant.gp.users.blocks import Block, arrange
 from penchant.gp.users.gradient import item_slopes, outer_vectors, user_slopes
@@ -137,7 +138,7 @@ class UserPrior:
         return UserPrior.of(self.items, self.users, self.arrow.sharing, blocks)
 
 
-UserSolution = Solution[UserHyper, ArrowState]
+UserSolution = Solution[UserHyper, Any]
 
 
 @dataclass(frozen=True)
@@ -167,17 +168,23 @@ class UserProblem:
         """Whether settling every site after each answer is no burden."""
         return len(self.edges) <= EXACT_VOTES
 
-    def prior(self, hyper: UserHyper) -> UserPrior:
+    def prior(self, hyper: UserHyper) -> Any:
         """Factor both kernels."""
         tolerance = self.factor_tolerance
         items = pivoted_cholesky(hyper.kernel(self.items), tolerance)
         bound = min(USER_RANK, max(1, SHARED_SIZE // items.rows.shape[1]))
         users = factor_users(hyper.user_kernel, self.users, bound, tolerance)
-        return UserPrior.of(items, users, hyper.sharing, self.blocks)
+        prior = UserPrior.of(items, users, hyper.sharing, self.blocks)
+        return prior if self.edges.shown is None else WithEffects(prior, self.edges.shown)
 
     def posterior(self, solution: UserSolution) -> UserPosteriors:
         """Over all users and all items."""
-        hyper, prior, inference = solution
+        hyper, inference = solution.hyper, solution.inference
+        prior, state = _of_utilities(solution)
+        shared, lower, effects = state.response.shared, state.lower, None
+        if isinstance(inference.state, EffectsState):
+            flat, lower, effects = _beside_effects(inference.state)
+            shared = flat.reshape(shared.shape)
         return UserPosteriors(
             kernel=hyper.kernel,
             user_kernel=hyper.user_kernel,
@@ -188,10 +195,11 @@ class UserProblem:
             target=self.items,
             item_basis=Basis(prior.items.pivots, None, prior.items.lower),
             user_basis=Basis(prior.users.pivots, None, prior.users.lower),
-            shared_mean=inference.state.response.shared,
-            shared_lower=inference.state.lower,
-            sites=VoteSites.of(self.edges, inference.sites),
+            shared_mean=shared,
+            shared_lower=lower,
+            sites=VoteSites.of(self.edges, inference.sites, effects),
             n_fitted=len(self.users),
+            effects=effects,
         )
 
     def expect(self, posterior: UserPosteriors, rows: IntArray) -> tuple[IntArray, Normal]:
@@ -199,7 +207,8 @@ class UserProblem:
         votes = self.edges
         known = rows[votes.user[rows] < len(posterior)]
         where = (votes.user[known], votes.winner[known], votes.loser[known])
-        return known, posterior.differences(*where)
+        mean, var = posterior.differences(*where)
+        return known, Normal(mean + votes.part(known).offset(posterior.effects), var)
 
     def while_learning(self) -> "UserProblem":
         """Coarser tolerances, and of very many users some, with all their answers."""
@@ -220,9 +229,9 @@ class UserProblem:
 
     def pullback(self, solution: UserSolution, drift: FloatArray | None) -> FloatArray:
         """∂ log Z by the parameters of both kernels and the logit of ρ."""
-        hyper, prior, inference = solution
-        state, rho = inference.state, hyper.sharing
-        outer = outer_vectors(state, drift)
+        hyper, rho = solution.hyper, solution.hyper.sharing
+        prior, state = _of_utilities(solution)
+        outer = outer_vectors(solution.inference.state, drift)
         slopes = item_slopes(state, outer)
         G = rho * slopes.shared + (1.0 - rho) * slopes.personal
         factor = prior.arrow.item_factor
@@ -241,9 +250,9 @@ class UserProblem:
         and of the shared utilities (one draw from ρ K a user feature). User kernel and likelihood
         stay as given.
         """
-        hyper, state = solution.hyper, solution.inference.state
+        hyper, (_, state) = solution.hyper, _of_utilities(solution)
         rho, kernel = hyper.sharing, _free(hyper.kernel)
-        slopes = item_slopes(state, outer_vectors(state))
+        slopes = item_slopes(state, outer_vectors(solution.inference.state))
         n_users = sum(len(block.users) for block in self.blocks)
         n_shared = state.prior.user_factor.shape[1]
         G = rho * slopes.shared + (1.0 - rho) * slopes.personal
@@ -256,6 +265,33 @@ class UserProblem:
     def m_penalty(self, hyper: UserHyper, start: UserHyper) -> float:
         """The inverse-Wishart prior of the covariance's entries."""
         return _free(hyper.kernel).entries_prior()[0]
+
+
+def over(prior: Any, blocks: tuple[Block, ...], shown: Shown | None) -> Any:
+    """The same prior, for other comparisons, made as `shown` says."""
+    if isinstance(prior, WithEffects) and shown is not None:
+        return replace(prior, inner=prior.inner.over(blocks), shown=shown)
+    return prior.over(blocks)
+
+
+def _of_utilities(solution: UserSolution) -> tuple[UserPrior, ArrowState]:
+    """Prior and state of the utilities when effects are known."""
+    prior, state = solution.prior, solution.inference.state
+    if isinstance(state, EffectsState):
+        return prior.inner, state.inner
+    return prior, state
+
+
+def _beside_effects(
+    state: EffectsState[ArrowState],
+) -> tuple[FloatArray, FloatArray, EffectPosterior]:
+    """The shared weights W with effects integrated out, and the effects."""
+    arrow = state.inner
+    pulls = []
+    for row in state.weight * state.shown.scaled:
+        shifts = tuple(block.adjoint(row) for block in arrow.prior.blocks)
+        pulls.append(arrow.respond_to(shifts).shared.ravel())
+    return state.beside(arrow.response.shared.ravel(), arrow.lower, np.stack(pulls, axis=1))
 
 
 def _free(kernel: Kernel) -> FreeCovariance:

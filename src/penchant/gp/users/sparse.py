@@ -12,7 +12,7 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.gp.users.blocks import arrange
-from penchant.gp.users.problem import UserProblem, UserSolution
+from penchant.gp.users.problem import UserProblem, UserSolution, over
 from penchant.gp.users.votes import Kept, Votes
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -48,7 +48,7 @@ def restrict(
     few = votes.part(rows)
     sites = replace(inference.sites, tau=inference.sites.tau[rows], nu=inference.sites.nu[rows])
     blocks = arrange(few.user, few.winner, few.loser, len(problem.items))
-    prior = solution.prior.over(blocks)
+    prior = over(solution.prior, blocks, few.shown)
     state = prior.refresh(few.count * sites.tau, few.count * sites.nu)
     restricted = replace(inference, state=state, sites=sites)
     return (

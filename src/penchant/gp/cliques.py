@@ -1,0 +1,77 @@
+"""From rankings to cliques of edges: every choice that they consist of, its pairs as edges."""
+
+from collections.abc import Iterator
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+
+from penchant.data.rankings import ChoiceStages, Rankings
+from penchant.likelihoods.choices import ChoiceGroup, Cliques
+from penchant.numerics.types import IntArray
+
+MOST_WAYS = 1000
+"""Of taking so many out of a set: where there are more, each item taken (or left, if those are
+fewer) is a choice of its own against all of the other side."""
+
+BLOCK = 1 << 20
+"""Numbers in the largest temporary: choices are worked on so many together."""
+
+
+class CliqueEdges(NamedTuple):
+    """The distinct pairs of items in all sets, of each user; user 0 where nobody is told apart."""
+
+    user: IntArray
+    first: IntArray
+    second: IntArray
+    cliques: Cliques
+
+
+def clique_edges(rankings: Rankings, n_items: int) -> CliqueEdges:
+    """The edges of all choices, first < second, sorted, and where each choice has its own."""
+    stages = [part for stage in rankings.stages() for part in feasible(stage)]
+    keys = [_keys(stage, n_items) for stage in stages]
+    distinct, place = np.unique(np.concatenate([key.ravel() for key in keys]), return_inverse=True)
+    ends = np.cumsum([key.size for key in keys])[:-1]
+    groups = tuple(
+        group
+        for stage, key, at in zip(stages, keys, np.split(place.ravel(), ends), strict=True)
+        for group in _groups(stage, at.reshape(key.shape))
+    )
+    who, pair = np.divmod(distinct, n_items * n_items)
+    first, second = np.divmod(pair, n_items)
+    return CliqueEdges(who, first, second, Cliques(len(distinct), groups))
+
+
+def _groups(stage: ChoiceStages, edge: IntArray) -> Iterator[ChoiceGroup]:
+    """The choices in blocks; edges in four bytes, since there are many of them."""
+    k, t = stage.item.shape[1], int(stage.chosen[0].sum())
+    block = max(1, BLOCK // max(edge.shape[1], comb(k, t), k * k))
+    small: IntArray = edge.astype(np.int32) if edge.max(initial=0) < 2**31 else edge
+    for start in range(0, len(edge), block):
+        rows = slice(start, start + block)
+        chosen, count = stage.chosen[rows].astype(float), stage.count[rows].astype(float)
+        yield ChoiceGroup(small[rows], chosen, count)
+
+
+def _keys(stage: ChoiceStages, n_items: int) -> IntArray:
+    """(G, k(k−1)/2) a number for each user and pair of items."""
+    i, j = np.triu_indices(stage.item.shape[1], 1)
+    pair = stage.item[:, i] * n_items + stage.item[:, j]
+    return pair if stage.user is None else stage.user[:, None] * n_items**2 + pair
+
+
+def feasible(stage: ChoiceStages) -> list[ChoiceStages]:
+    """The choices themselves, or where subsets are too many those of one item each."""
+    k, t = stage.item.shape[1], int(stage.chosen[0].sum())
+    if comb(k, t) <= MOST_WAYS:
+        return [stage]
+    alone = stage.chosen if 2 * t <= k else ~stage.chosen
+    row, column = np.nonzero(alone)
+    kept = ~alone[row]
+    kept[np.arange(len(row)), column] = True
+    size = int(kept[0].sum())
+    item = stage.item[row][kept].reshape(-1, size)
+    chosen = stage.chosen[row][kept].reshape(-1, size)
+    user = None if stage.user is None else stage.user[row]
+    return [ChoiceStages(item, chosen, stage.count[row], user)]

@@ -1,0 +1,141 @@
+"""Choices out of sets: a likelihood of several differences at once.
+
+"T out of S" has the probability exp(Σ_T x) / Σ_{|T'| = |T|} exp(Σ_T' x), x = κ f on S: a softmax
+where one item is taken, a softmax of −x where all but one are, and between them the chance of
+just this subset. It is an exponential family of the marks X, so with π = E[X] its gradient in x is
+X − π and its negative Hessian is Cov(X): the Laplacian of the complete graph on S with weights
+τ_ij = π_i π_j − E[X_i X_j] ≥ 0, which for one item taken is p_i p_j. A choice thus is a clique of
+edges whose sites follow jointly from the means. κ is the likelihood's `choice_scale`.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+from scipy.special import logsumexp
+
+from penchant.numerics.types import FloatArray, IntArray
+
+
+@cache
+def _ways(k: int, t: int) -> tuple[FloatArray, FloatArray]:
+    """(C, k) the marks of all subsets of t of k, and (C, k(k−1)/2) which pairs each holds."""
+    marks = np.zeros((len(list(combinations(range(k), t))), k))
+    for row, subset in enumerate(combinations(range(k), t)):
+        marks[row, list(subset)] = 1.0
+    i, j = np.triu_indices(k, 1)
+    return marks, marks[:, i] * marks[:, j]
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceGroup:
+    """Choices of one size, of the same number of items each.
+
+    edge: (G, k(k−1)/2) the edge of every pair of a set, earlier less later item, in the order of
+    `np.triu_indices`. chosen: (G, k) marks of what was taken. count: (G,).
+    """
+
+    edge: IntArray
+    chosen: FloatArray
+    count: FloatArray
+
+    @property
+    def _marks(self) -> tuple[FloatArray, FloatArray]:
+        return _ways(self.chosen.shape[1], int(self.chosen[0].sum()))
+
+    def utilities(self, g: FloatArray) -> FloatArray:
+        """(G, k) utilities less that of the set's first item, from all edges' differences."""
+        k = self.chosen.shape[1]
+        return np.concatenate([np.zeros((len(self.edge), 1)), -g[self.edge[:, : k - 1]]], axis=1)
+
+    def log_ways(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(G,) log-probability of what was taken, and (G, C) probability of every subset."""
+        marks, _ = self._marks
+        score = x @ marks.T
+        total = logsumexp(score, axis=1, keepdims=True)
+        value: FloatArray = np.einsum("gk,gk->g", self.chosen, x) - total[:, 0]
+        return value, np.exp(score - total)
+
+    def curvature(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Log-probabilities (G,), their gradient in x (G, k), and τ of each pair (G, k(k−1)/2)."""
+        value, p = self.log_ways(x)
+        marks, both = self._marks
+        rate = p @ marks
+        i, j = np.triu_indices(marks.shape[1], 1)
+        tau = rate[:, i] * rate[:, j]
+        if both.any():
+            tau = np.maximum(tau - p @ both, 0.0)  # not negative but for rounding
+        return value, self.chosen - rate, tau
+
+    def drift(self, x: FloatArray, var: FloatArray) -> FloatArray:
+        """(G, k) −½ Σ var_ij ∂τ_ij/∂x, by third moments: ∂τ_ij/∂x_l = −E[X̃_i X̃_j X̃_l]."""
+        _, p = self.log_ways(x)
+        marks, both = self._marks
+        rate = p @ marks
+        k = marks.shape[1]
+        i, j = np.triu_indices(k, 1)
+        V = np.zeros((len(var), k, k))
+        V[:, i, j] = V[:, j, i] = var
+        Vr = np.einsum("gij,gj->gi", V, rate)
+        # Σ_{i<j} v_ij X̃_i X̃_j of every subset
+        quadratic = var @ both.T - Vr @ marks.T + 0.5 * np.einsum("gi,gi->g", Vr, rate)[:, None]
+        weighted = p * quadratic
+        drift: FloatArray = 0.5 * (weighted @ marks - weighted.sum(axis=1, keepdims=True) * rate)
+        return drift
+
+
+@dataclass(frozen=True, eq=False)
+class Cliques:
+    """All choices of a data set: the last `n_edges` edges are theirs, and `groups` counts among
+    those. Choices that share a pair of items share its edge, whose site is the sum."""
+
+    n_edges: int
+    groups: tuple[ChoiceGroup, ...]
+
+    @property
+    def n_choices(self) -> int:
+        """How many choices were made."""
+        return int(sum(group.count.sum() for group in self.groups))
+
+    def part(self, edges: IntArray) -> "Cliques":
+        """Of some of the edges, the choices that lie in them as a whole."""
+        place = np.full(self.n_edges, -1)
+        place[edges] = np.arange(len(edges))
+        kept = []
+        for group in self.groups:
+            at = place[group.edge]
+            whole = (at >= 0).all(axis=1)
+            if whole.any():
+                kept.append(ChoiceGroup(at[whole], group.chosen[whole], group.count[whole]))
+        return Cliques(len(edges), tuple(kept))
+
+    def sites(self, g: FloatArray, scale: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """τ, ν (n_edges,) at the differences g, and log-probabilities, added up on some edges."""
+        tau, pull, value = np.zeros((3, self.n_edges))
+        for group in self.groups:
+            log_p, slope, weight = group.curvature(scale * group.utilities(g))
+            tau += self._summed(group, scale**2 * weight)
+            pull += self._summed(group, _on_pairs(scale * slope))
+            value += np.bincount(group.edge[:, 0], group.count * log_p, self.n_edges)
+        return tau, tau * g + pull, value
+
+    def drift(self, g: FloatArray, var: FloatArray, scale: float) -> FloatArray:
+        """(n_edges,) how log Z changes with the means, see `gp.rules.Rule`."""
+        total = np.zeros(self.n_edges)
+        for group in self.groups:
+            by_item = scale**3 * group.drift(scale * group.utilities(g), var[group.edge])
+            total += self._summed(group, _on_pairs(by_item))
+        return total
+
+    def _summed(self, group: ChoiceGroup, on_pairs: FloatArray) -> FloatArray:
+        weights = (group.count[:, None] * on_pairs).ravel()
+        return np.asarray(np.bincount(group.edge.ravel(), weights, self.n_edges))
+
+
+def _on_pairs(h: FloatArray) -> FloatArray:
+    """Forces h (G, k) on items that add up to zero, as forces (h_i − h_j)/k along the pairs."""
+    k = h.shape[1]
+    i, j = np.triu_indices(k, 1)
+    along: FloatArray = (h[:, i] - h[:, j]) / k
+    return along

@@ -1,0 +1,156 @@
+"""The table of `effects_`: what the order shown and covariates do to a comparison."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from scipy.special import ndtri
+
+from penchant.errors import DataError
+from penchant.gp.effects import ORDER
+from penchant.likelihoods import Likelihood
+from penchant.numerics.types import FloatArray
+
+LEVEL = 0.95
+
+
+class Estimates(NamedTuple):
+    """Effects by name, their means and variances, (q,) each."""
+
+    names: tuple[str, ...]
+    mean: FloatArray
+    var: FloatArray
+
+
+class Effect(NamedTuple):
+    """What one unit of a covariate, or being shown first, adds to a utility.
+
+    low, high: its interval. prob_first: of the order shown, the probability that the first of two
+    equals wins, given a decision; None for a covariate.
+    """
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    prob_first: float | None
+
+
+@dataclass(frozen=True)
+class Effects(Sequence[Effect]):
+    """Effects of how comparisons were made; empty where nothing is known of that.
+
+    >>> print(Effects((Effect("shown first", 0.25, 0.2, 0.3, 0.6),), 0.95))
+    effect       estimate  95 % interval     P(first wins)
+    shown first    +0.250  [+0.200, +0.300]          0.600
+    """
+
+    rows: tuple[Effect, ...]
+    level: float
+
+    @classmethod
+    def of(cls, found: Estimates | None, likelihood: Likelihood, level: float = LEVEL) -> "Effects":
+        """From means and variances."""
+        if found is None:
+            return cls((), level)
+        reach = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(found.var)
+        win, loss = (likelihood.prob(sign * found.mean, found.var) for sign in (1.0, -1.0))
+        columns = (found.mean, found.mean - reach, found.mean + reach, win / (win + loss))
+        numbers = np.column_stack(columns).tolist()
+        rows = (
+            Effect(name, estimate, low, high, prob if name == ORDER else None)
+            for name, (estimate, low, high, prob) in zip(found.names, numbers, strict=True)
+        )
+        return cls(tuple(rows), level)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, key: int) -> Effect: ...
+    @overload
+    def __getitem__(self, key: slice) -> "Effects": ...
+    def __getitem__(self, key: int | slice) -> Any:
+        return Effects(self.rows[key], self.level) if isinstance(key, slice) else self.rows[key]
+
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self.rows)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Rows as plain dictionaries."""
+        return [row._asdict() for row in self.rows]
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame, one row an effect."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dicts(), columns=list(Effect._fields))
+
+    def _cells(self) -> list[list[str]]:
+        header = ["effect", "estimate", f"{100 * self.level:.3g} % interval", "P(first wins)"]
+        return [
+            header,
+            *(
+                [
+                    row.name,
+                    f"{row.estimate:+.3g}" if abs(row.estimate) < 1e-3 else f"{row.estimate:+.3f}",
+                    "[{:+{f}}, {:+{f}}]".format(
+                        row.low, row.high, f=".3g" if abs(row.estimate) < 1e-3 else ".3f"
+                    ),
+                    "" if row.prob_first is None else f"{row.prob_first:.3f}",
+                ]
+                for row in self.rows
+            ),
+        ]
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._cells()
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def __str__(self) -> str:
+        if not self.rows:
+            return "no order shown and no covariates are known"
+        cells = self._cells()
+        widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+        return "\n".join(
+            "  ".join(
+                cell.rjust(width) if i in (1, 3) else cell.ljust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in cells
+        )
+
+    __repr__ = __str__
+
+
+def as_z(
+    names: tuple[str, ...], n_pairs: int, first: Any, covariates: Mapping[str, Any] | None
+) -> FloatArray | None:
+    """(q, n_pairs) z of questions; None where they are asked at equal sides and covariates."""
+    if first is None and not covariates:
+        return None
+    given = dict(covariates or {}) | ({} if first is None else {ORDER: first})
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        known = ", ".join(map(repr, names)) or "none"
+        raise DataError(
+            f"{unknown[0]!r} is none of the effects that the model knows, {known}: fit it on "
+            "comparisons with first= or covariates=, or leave it out here"
+        )
+    z = np.zeros((len(names), n_pairs))
+    for name, values in given.items():
+        try:
+            z[names.index(name)] = np.asarray(values, dtype=float)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"{name!r} must be one number for all {n_pairs} pairs, or one for each"
+            ) from None
+    if not np.isfinite(z).all():
+        raise DataError("first and covariates of pairs must be finite numbers")
+    return z

@@ -1,0 +1,253 @@
+"""The sections of a report: each is a heading and its HTML."""
+
+from collections.abc import Iterator, Sequence
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from penchant.data import Comparisons
+from penchant.errors import DataError
+from penchant.models.ranking import RankedItem, Ranking
+from penchant.plots.communities import plot_membership_map
+from penchant.plots.evidence import plot_evidence
+from penchant.plots.win_matrix import plot_win_matrix, win_matrix
+from penchant.workflow import health, html
+from penchant.workflow.rows import groups, questions
+from penchant.workflow.scorer import Scorer
+
+SHOWN_WINS = 20
+SHOWN_RATERS = 200
+SHOWN_COMMUNITIES = 6
+N_QUESTIONS = 5
+MAPPED = 2_000
+"""About so many people are on the map; the utilities of all would fill the memory."""
+LEVEL = 0.95
+
+Section = tuple[str, str]
+
+
+def lead(ranking: Ranking, data: Comparisons) -> str:
+    """What was found, in two sentences."""
+    best = ranking[0]
+    who = f" by {data.n_users:,} people" if data.users else ""
+    text = f"{data.n_comparisons:,} comparisons{who} between {data.n_items:,} items. "
+    if not _knows_how_sure(ranking):
+        return text + f"“{best.item}” scores highest."
+    return text + (
+        f"“{best.item}” comes first; the chance that it really is the best is {best.prob_best:.0%}."
+    )
+
+
+def scale_sentence(model: Any, ranking: Ranking) -> str:
+    """What a difference of utilities means, by an example that the model itself computes.
+
+    A fixed sentence would be wrong for most: ties, lapses, other links and differences between
+    people all change how often the better item wins.
+    """
+    best = ranking[0]
+    other = min(ranking[1:], key=lambda row: abs(best.utility - row.utility - 1.0))
+    win, tie, loss = model.predict_proba([(best.item, other.item)], ties=True)[0]
+    text = (
+        "Utilities say how much more an item is liked than the average item. For example, "
+        f"“{best.item}” lies {best.utility - other.utility:.2f} above “{other.item}”: it is "
+        f"expected to win {100 * win / (win + loss):.0f} of 100 "
+    )
+    if tie > 0.0:
+        return text + f"comparisons that are decided, and {100 * tie:.0f} of 100 end in a tie."
+    return text + "comparisons between the two."
+
+
+def leaderboard(model: Any, ranking: Ranking) -> str:
+    """All items with intervals on one scale."""
+    if not _knows_how_sure(ranking):
+        note = "Scores by features order the items; how far apart they lie means little."
+        scores = [(str(r.item), str(r.rank), f"{r.utility:+.2f}", *_tallied(r)) for r in ranking]
+        columns = ("item", "rank", "score", "comparisons", "win rate")
+        return html.paragraph(note) + html.table("Items from best to worst", scores, columns, True)
+    text = html.paragraph(scale_sentence(model, ranking)) if len(ranking) > 1 else ""
+    text += html.paragraph(
+        f"Intervals hold an item’s utility with {LEVEL:.0%} probability. Items of one group cannot "
+        "be told from the first of it; the next group begins with the first item that is surely "
+        "lower."
+    )
+    span = (float(ranking["low"].min()), float(ranking["high"].max()))
+    rows = [
+        (
+            str(row.item),
+            str(row.rank),
+            html.interval(row, span),
+            f"{row.prob_best:.1%}",
+            f"{row.rank_low} to {row.rank_high}",
+            str(row.group),
+            *_tallied(row),
+        )
+        for row in ranking
+    ]
+    place = ("item", "rank", "utility", "chance of best", "rank interval", "group")
+    header = (*place, "comparisons", "win rate")
+    return text + html.table("Items from best to worst", rows, header, sortable=True)
+
+
+def _tallied(row: RankedItem) -> tuple[str, str]:
+    return f"{row.comparisons:,}", "–" if isnan(row.win_rate) else f"{row.win_rate:.0%}"
+
+
+def _knows_how_sure(ranking: Ranking) -> bool:
+    return not isnan(ranking[0].low)
+
+
+def wins(model: Any, ranking: Ranking) -> Iterator[Section]:
+    """Who beats whom among the first."""
+    if not _knows_how_sure(ranking) or len(ranking) < 2:
+        return
+    items = [row.item for row in ranking[:SHOWN_WINS]]
+    n, matrix = len(items), win_matrix(model, items)
+    alt = (
+        f"Matrix of win probabilities between the first {n} items: {items[0]} is preferred to "
+        f"{items[1]} with {matrix[0, 1]:.0%}, and to {items[-1]} with {matrix[0, -1]:.0%}."
+    )
+    caption = (
+        f"Chance that the item of the row is preferred to that of the column, for the first {n} "
+        "items: purple where the row wins, orange where the column does."
+    )
+    figure = html.figure(plot_win_matrix(matrix, items), alt, caption, "40rem", dense=True)
+    yield "Who beats whom", figure
+
+
+def communities(model: Any) -> Iterator[Section]:
+    """Who they are and how each ranks, side by side; no map and no trace where there is one."""
+    if not hasattr(model, "membership_"):
+        return
+    if model.draws_ is None:
+        learned = model.support_.sentence
+    else:
+        learned = ", ".join(f"{k} with {p:.0%}" for k, p in model.community_counts_.items())
+    body = html.paragraph(
+        "People who judge alike form a community. How many there are is learned from the answers: "
+        f"{learned}."
+    )
+    if not model.has_communities_:
+        body += html.paragraph("One taste for everybody explains the answers best.", "warning")
+        yield "Communities of taste", body
+        return
+    rows = [_community_row(group) for group in groups(model)]
+    header = ("community", "people", "likes most", "likes least", "more than others")
+    body += html.table("Who they are", rows, header) + _side_by_side(model.communities_)
+    yield "Communities of taste", body + _map(model) + _search(model)
+
+
+def _community_row(group: dict[str, Any]) -> tuple[str, ...]:
+    listed = ("; ".join(map(str, group[key])) for key in ("likes", "dislikes", "more_than_others"))
+    return (f"community {group['group']}", f"{group['size']:,.0f}", *listed)
+
+
+def _side_by_side(found: Sequence[Any]) -> str:
+    """Every item in every community, on one scale; the order is that of the largest community."""
+    shown = found[:SHOWN_COMMUNITIES]
+    rankings = [community.ranking.above_average() for community in shown]
+    by_item = [{row.item: row for row in ranking} for ranking in rankings]
+    low = min(float(ranking["low"].min()) for ranking in rankings)
+    high = max(float(ranking["high"].max()) for ranking in rankings)
+    rows = [
+        (str(row.item), *(html.interval(table[row.item], (low, high)) for table in by_item))
+        for row in rankings[0]
+    ]
+    header = ("item", *(f"community {c.number} ({c.share:.0%})" for c in shown))
+    left_out = len(found) - len(shown)
+    note = f" The {left_out} smallest communities are left out." if left_out else ""
+    caption = f"Utilities above each community’s average item, on one scale.{note}"
+    return html.table(caption, rows, header, sortable=True)
+
+
+def _map(model: Any) -> str:
+    some = slice(None, None, max(1, len(model.membership_) // MAPPED))  # evenly picked
+    people = model.comparisons_.users[some]
+    return html.figure(
+        plot_membership_map(model.predict(users=people), model.membership_[some]),
+        f"Map of {len(people):,} people, each community in its colour and shape; people near each "
+        "other like the same items.",
+        "Every point is a person; who is near likes the same. Paler points are less sure to belong "
+        "where they are.",
+        "30rem",
+    )
+
+
+def _search(model: Any) -> str:
+    if not model.chains_:  # a search that ended is nothing to look at
+        return ""
+    return html.figure(
+        plot_evidence(model),
+        "Log probability of the sampled communities against sweeps of the sampler.",
+        "How the search for communities went: chains that level off at the same height have "
+        "settled.",
+        "30rem",
+    )
+
+
+def effects(model: Any) -> Iterator[Section]:
+    """What the order shown and covariates do, where the model tells."""
+    if rows := _told_by(model, "effects_"):
+        note = (
+            "What else moves an answer, on the scale of utilities: an effect of 0.1 is as if the "
+            "item were liked 0.1 more. The ranking is at equal sides and covariates."
+        )
+        yield "Order shown and other effects", html.paragraph(note) + _plain_table("Effects", rows)
+
+
+def raters(model: Any) -> Iterator[Section]:
+    """How reliably everybody answers, where the model tells."""
+    if rows := _told_by(model, "raters_"):
+        note = (
+            "How reliably people answer: measured against what the model expects of them, so that "
+            "a taste of their own is not held against them."
+        )
+        if len(rows) > SHOWN_RATERS:
+            note += f" The first {SHOWN_RATERS} of {len(rows):,} people are shown."
+        listed = _plain_table("People who answered", rows[:SHOWN_RATERS])
+        yield "Raters", html.paragraph(note) + listed
+
+
+def _told_by(model: Any, attribute: str) -> list[dict[str, Any]]:
+    """Rows of a table that some models have, or nothing."""
+    try:
+        table = getattr(model, attribute, ())
+    except DataError:  # a model whose data do not tell
+        return []
+    return [row._asdict() for row in table]
+
+
+def _plain_table(caption: str, rows: Sequence[dict[str, Any]]) -> str:
+    listed = [tuple(_told(cell) for cell in row.values()) for row in rows]
+    header = tuple(name.replace("_", " ") for name in rows[0])
+    return html.table(caption, listed, header, sortable=True)
+
+
+def _told(cell: Any) -> str:
+    if isinstance(cell, float | np.floating):
+        return "–" if isnan(cell) else f"{cell:.3f}"
+    return f"{cell:,}" if isinstance(cell, int | np.integer) else str(cell)
+
+
+def state_of(data: Comparisons) -> str:
+    """What is good and bad about the comparisons."""
+    body = "".join(html.paragraph(text, "warning") for text in health.concerns(data))
+    if data.source:
+        body += html.paragraph(f"Read as: {data.source}.", "soft")
+    return body + html.table("What was there", health.facts(data), ("what", "how many"))
+
+
+def questions_next(model: Any) -> Iterator[Section]:
+    """What to ask next."""
+    if isinstance(model, Scorer):
+        return
+    rows = questions(model, N_QUESTIONS)
+    listed = [(f"{row['first']} or {row['second']}?", f"{row['probability']:.0%}") for row in rows]
+    yield (
+        "What to ask next",
+        html.paragraph(
+            "These comparisons would teach the model most. A chance near one half means that it "
+            "cannot tell yet."
+        )
+        + html.table("Next questions", listed, ("question", "chance of the first")),
+    )

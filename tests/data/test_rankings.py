@@ -1,0 +1,240 @@
+"""Rankings and choices are one answer each, through everything that is done with comparisons."""
+
+import numpy as np
+import pytest
+
+from penchant.data import Comparisons, read_comparisons
+from penchant.errors import DataError
+
+
+@pytest.fixture
+def mixed():
+    """Rankings with and without ties, choices, and single pairs, by three people."""
+    who = ["ann", "bob", "ann", "cid"]
+    rankings = [["a", "b", "c", "d"], ["b", ["a", "c"]], ["a", "b", "c", "d"], ["c", "a"]]
+    ranked = Comparisons.from_rankings(rankings, users=who)
+    sets = [["a", "b", "d"], ["a", "c", "d", "e"]]
+    chosen = Comparisons.from_choices(["d", "a"], sets, worst=["a", "e"], user=["bob", "cid"])
+    return ranked + chosen + Comparisons.from_pairs(["a"], ["b"], user=["ann"])
+
+
+def by_name(data):
+    both = data.named_rankings(tied=True) + data.named_rankings(tied=False)
+    return sorted((str(who), [sorted(p) for p in places], n) for places, who, n in both)
+
+
+def won(data):
+    return {
+        (data.items[w], data.items[lo]): int(n)
+        for w, lo, n, t in zip(data.winner, data.loser, data.count, data.tie, strict=True)
+        if not t
+    }
+
+
+def test_equal_rankings_become_one_with_a_count_and_pairs_stay_pairs(mixed):
+    assert by_name(mixed) == [
+        ("ann", [["a"], ["b"], ["c"], ["d"]], 2),
+        ("bob", [["b"], ["a", "c"]], 1),
+        ("bob", [["d"], ["b"], ["a"]], 1),
+        ("cid", [["a"], ["c", "d"], ["e"]], 1),
+    ]
+    single = mixed.single_pairs()
+    assert won(single) == {("c", "a"): 1, ("a", "b"): 1}
+    assert single.n_comparisons == 2
+
+
+def test_the_columns_hold_the_pairs_of_everything(mixed):
+    pooled = won(mixed.pooled())
+    assert pooled[("a", "b")] == 3  # twice in rankings, once by itself
+    assert ("c", "d") in pooled
+    cid = mixed.for_user("cid")
+    assert won(cid) == {
+        ("c", "a"): 1, ("a", "c"): 1, ("a", "d"): 1, ("a", "e"): 1, ("c", "e"): 1, ("d", "e"): 1
+    }  # fmt: skip
+    assert cid.rankings.user is None
+    assert len(cid.rankings) == 1
+
+
+@pytest.mark.parametrize(
+    ("made", "places"),
+    [
+        (("b", None), [["b"], ["a", "c"]]),
+        ((None, "b"), [["a", "c"], ["b"]]),
+        (("b", "a"), [["b"], ["c"], ["a"]]),
+        ((("a", "b"), None), [["a", "b"], ["c"]]),
+    ],
+)
+def test_choices_are_orders_of_places(made, places):
+    best, worst = made
+    data = Comparisons.from_choices(
+        None if best is None else [best],
+        [["c", "b", "a"]],
+        worst=None if worst is None else [worst],
+    )
+    ((found, who, count),) = data.named_rankings(tied=False)
+    assert ([sorted(p) for p in found], who, count) == (places, None, 1)
+
+
+def test_a_choice_of_two_is_a_pair():
+    data = Comparisons.from_choices(["a", "b"], [["a", "b"], ["c", "b"]], user=["u", "v"])
+    assert data == Comparisons.from_pairs(["a", "b"], ["b", "c"], user=["u", "v"])
+    assert Comparisons.from_rankings([["b", "a"]]) == Comparisons.from_pairs(["b"], ["a"])
+
+
+def test_a_ranking_without_any_order_is_ties():
+    data = Comparisons.from_rankings([[["a", "b", "c"]]])
+    assert data.rankings is None
+    assert data.tie.all()
+    assert len(data) == 3
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sets", "options", "message"),
+    [
+        (["x"], [["a", "b"]], {}, r"chosen\[0\] is 'x', which is not in its set"),
+        (["a"], [["a", "b"], ["a", "c"]], {}, "1 entries for 2 sets"),
+        (["a"], ["ab"], {}, r"sets\[0\] is 'ab'"),
+        (["a"], [["a", "b", "c"]], {"worst": ["a"]}, "both as the best and as the worst"),
+        (["a"], [["a"]], {}, "something must be left"),
+        (None, [["a", "b"]], {}, "give chosen="),
+        (["a"], [["a", "b", "b"]], {}, "'b' more than once"),
+        (["a"], [["a", "b", None]], {}, "is empty"),
+        (["a"], [["a", "b", "c"]], {"user": ["u", "v"]}, "2 entries for 1"),
+        (["a"], [["a", "b", "c"]], {"items": ["a", "b"]}, "not one of the 2 items"),
+    ],
+)
+def test_bad_choices_are_refused(chosen, sets, options, message):
+    with pytest.raises(DataError, match=message):
+        Comparisons.from_choices(chosen, sets, **options)
+
+
+def test_split_never_cuts_a_ranking():
+    rng = np.random.default_rng(0)
+    rankings = [rng.permutation(8)[:5].tolist() for _ in range(40)]
+    data = Comparisons.from_rankings(rankings, items=range(8), users=np.arange(40) % 4)
+    data = data + Comparisons.from_pairs([1, 2, 3], [2, 3, 4], user=[0, 1, 2], items=range(8))
+    for by in ("comparison", "user"):
+        train, test = data.split(0.25, by=by, random_state=1)
+        assert train + test == data
+        whole = [set(map(str, by_name(part))) for part in (train, test)]
+        assert whole[0] | whole[1] == set(map(str, by_name(data)))
+        for part in (train, test):
+            single = part.single_pairs().n_comparisons
+            assert part.n_comparisons == single + 10 * int(part.rankings.count.sum())
+    train, test = data.split(0.25, random_state=1)
+    assert test.rankings.count.sum() + test.single_pairs().n_comparisons == 11  # of 43 answers
+
+
+def test_taking_back_whole_answers_leaves_the_others(mixed):
+    ranking = Comparisons.from_rankings([["a", "b", "c", "d"]], users=["ann"])
+    less = mixed.without(ranking)
+    assert ("ann", [["a"], ["b"], ["c"], ["d"]], 1) in by_name(less)
+    assert less.n_comparisons == mixed.n_comparisons - 6
+    assert less + ranking == mixed
+    assert less.without(ranking).rankings.count.sum() == 3
+    nothing = mixed.without(mixed)
+    assert len(nothing) == 0
+    assert nothing.rankings is None
+
+
+def test_a_pair_of_a_ranking_cannot_be_taken_back_by_itself(mixed):
+    with pytest.raises(DataError, match="'b' beat 'c' is to be taken back 1 times, but occurred 0"):
+        mixed.without(Comparisons.from_pairs(["b"], ["c"], user=["ann"]))
+    with pytest.raises(DataError, match=r"ranking or choice of .* occurred 0 times"):
+        mixed.without(Comparisons.from_rankings([["d", "b", "c"]], users=["ann"]))
+    with pytest.raises(DataError, match="occurred 0 times"):
+        mixed.single_pairs().without(Comparisons.from_rankings([["d", "b", "c"]], users=["ann"]))
+
+
+def test_order_of_rows_and_of_names_makes_no_difference():
+    rankings = [["a", "b", "c"], [["a", "c"], "b"], ["c", "b", "a", "d"]]
+    one = Comparisons.from_rankings(rankings, items=list("abcd"))
+    other = Comparisons.from_rankings(
+        [rankings[2], [["c", "a"], "b"], rankings[0]], items=list("abcd")
+    )
+    assert one == other
+    assert one != Comparisons.from_rankings(
+        rankings[:2] + [["c", "b", "d", "a"]], items=list("abcd")
+    )
+    assert one != one.as_pairs()
+    assert one.as_pairs() == one.as_pairs()
+
+
+def test_users_on_one_side_only_are_refused(mixed):
+    with pytest.raises(DataError, match="a user"):
+        mixed + Comparisons.from_rankings([["a", "b", "c"]])
+
+
+def test_new_names_go_to_the_end(mixed):
+    both = mixed + Comparisons.from_rankings([["z", "a", "y"]], users=["dan"])
+    assert both.items[-2:] == ("y", "z")
+    assert both.users[-1] == "dan"
+    assert ("dan", [["z"], ["a"], ["y"]], 1) in by_name(both)
+
+
+def test_stages_are_the_choices_of_an_order():
+    data = Comparisons.from_rankings([["c", ["a", "d"], "b", "e"]], items=list("abcde"))
+    found = {
+        (tuple(row[marks].tolist()), tuple(row[~marks].tolist()))
+        for stage in data.rankings.stages()
+        for row, marks in zip(stage.item, stage.chosen, strict=True)
+    }
+    assert found == {((2,), (0, 1, 3, 4)), ((0, 3), (1, 4)), ((1,), (4,))}
+
+
+def test_description_and_table_tell_of_rankings(mixed):
+    assert "rankings and choices: 5 (4 distinct)" in mixed.describe()
+    assert "rankings and choices" in mixed._repr_html_()
+
+
+def test_a_table_of_rankings_reads_back(mixed):
+    pytest.importorskip("pandas")
+    assert Comparisons.from_frame(mixed.to_frame()) == mixed
+    pooled = mixed.pooled()
+    assert Comparisons.from_frame(pooled.to_frame()).n_comparisons == pooled.n_comparisons
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("user,best,worst,item1,item2,item3\nu,a,c,a,b,c\n", [["a"], ["b"], ["c"]]),
+        ("user,best,worst,item1,item2,item3,item4\nu,a,c,a,b,c,d\n", [["a"], ["b", "d"], ["c"]]),
+        ("user,Choose all you like\nu,a;b\nv,c;d\n", [["a", "b"], ["c", "d"]]),
+        ("user,first choice,second choice,third choice\nu,b,c,a\n", [["b"], ["c"], ["a"]]),
+        ("user,Rank [a],Rank [b],Rank [c]\nu,2,1,2\n", [["b"], ["a", "c"]]),
+        ("user,Like [a],Like [b],Like [c]\nu,5,1,3\n", [["a"], ["c"], ["b"]]),
+        ("ballot,item,position\nu,a,2\nu,b,1\nu,c,3\n", [["b"], ["a"], ["c"]]),
+    ],
+)
+def test_tables_of_ballots_are_read_whole(tmp_path, text, expected):
+    pytest.importorskip("duckdb")
+    (tmp_path / "t.csv").write_text(text)
+    data = read_comparisons(tmp_path / "t.csv")
+    by = {who: places for who, places, _ in by_name(data)}
+    assert by["u"] == expected
+    assert len(data.single_pairs()) == 0
+
+
+def test_orders_of_preflib_are_read_whole(tmp_path):
+    names = "".join(f"# ALTERNATIVE NAME {i}: {n}\n" for i, n in enumerate("abcd", start=1))
+    (tmp_path / "v.toi").write_text(names + "3: 1,{2,3},4\n2: 4,1\n1: {1,2}\n")
+    data = read_comparisons(tmp_path / "v.toi")
+    assert by_name(data) == [("None", [["a"], ["b", "c"], ["d"]], 3)]
+    single = data.single_pairs()
+    assert won(single) == {("d", "a"): 2}
+    assert int(single.count[single.tie].sum()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ballot,user,item,position\n1,u,a,1\n1,v,b,2\n", "one user"),
+        ("ballot,item,position,count\n1,a,1,2\n1,b,2,3\n", "one user, count"),
+        ("ballot,item,position,count\n1,a,1,0\n1,b,2,0\n", "a count is '0'"),
+    ],
+)
+def test_bad_ballots_are_refused(tmp_path, text, message):
+    pytest.importorskip("duckdb")
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_comparisons(tmp_path / "t.csv")

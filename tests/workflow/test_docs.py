@@ -1,0 +1,29 @@
+"""The page about leaderboards says what is true: its snippets run and show what it claims."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from penchant.models.ranking import RankedItem
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "leaderboards.md"
+BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
+
+
+def test_every_snippet_runs_and_shows_what_it_claims(tmp_path, monkeypatch, capsys, run_snippet):
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, object] = {}
+    n_claims = 0
+    for language, block in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        if language == "text":
+            assert capsys.readouterr().out == block
+            continue
+        n_claims += run_snippet(block, scope)
+    assert n_claims > 6
+
+
+def test_every_column_of_a_ranking_is_explained():
+    page = PAGE.read_text(encoding="utf-8")
+    assert all(f"`{name}`" in page for name in RankedItem._fields)

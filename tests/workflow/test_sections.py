@@ -1,0 +1,100 @@
+"""What a report says: true of each model, and only what there is."""
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import penchant as pc
+from penchant.likelihoods import Lapse, Probit
+from penchant.models.ranking import RankedItem, Ranking
+from penchant.workflow import sections
+
+
+def fitted(kind, study):
+    data = study.comparisons
+    if kind == "ties":
+        pooled = data.pooled()
+        tied = pc.Comparisons.from_pairs(
+            [data.items[i] for i in pooled.winner],
+            [data.items[i] for i in pooled.loser],
+            tie=np.arange(len(pooled)) % 4 == 0,
+        )
+        return pc.PreferenceGP(likelihood="ties", optimize=None).fit(None, tied)
+    models = {
+        "probit": pc.PreferenceGP(optimize=None),
+        "logit": pc.PreferenceGP(likelihood="logit", optimize=None),
+        "lapse": pc.PreferenceGP(likelihood=Lapse(Probit(), 0.3), optimize=None),
+        "people": pc.MultiUserGP(optimize=None, progress=False),
+        "communities": pc.CommunityGP(progress=False, random_state=0),
+    }
+    return models[kind].fit(None, data)
+
+
+@pytest.mark.parametrize("kind", ["probit", "logit", "lapse", "ties", "people", "communities"])
+def test_the_sentence_about_the_scale_is_the_model_s_own(kind, study):
+    model = fitted(kind, study)
+    ranking = model.rank()
+    sentence = sections.scale_sentence(model, ranking)
+    best, other = re.findall("“(.*?)”", sentence)
+    number = int(re.search(r"win (\d+) of 100", sentence)[1])
+    assert number == round(100 * model.predict_proba([(best, other)])[0])
+    utility = {row.item: row.utility for row in ranking}
+    assert f"lies {utility[best] - utility[other]:.2f} above" in sentence
+    assert ("end in a tie" in sentence) == (kind == "ties")
+
+
+class Rater(SimpleNamespace):
+    def _asdict(self):
+        return vars(self)
+
+
+def test_raters_and_effects_where_there_are_any():
+    rows = [Rater(user="<ann>", answers=1200, reliability=0.9, low=float("nan"))]
+    model = SimpleNamespace(raters_=rows, effects_=[Rater(name="first", effect=0.25)])
+    ((heading, text),) = sections.raters(model)
+    assert heading == "Raters"
+    assert all(part in text for part in ("&lt;ann&gt;", "1,200", "0.900", "–"))
+    assert next(sections.effects(model))[0] == "Order shown and other effects"
+    assert list(sections.raters(SimpleNamespace())) == []
+    assert list(sections.effects(SimpleNamespace(effects_=()))) == []
+
+
+def test_a_model_whose_data_do_not_tell_raters():
+    class Nobody:
+        @property
+        def raters_(self):
+            raise pc.DataError("nobody is named")
+
+    assert list(sections.raters(Nobody())) == []
+
+
+def test_no_map_where_there_is_one_community(study):
+    data = study.comparisons
+    model = pc.CommunityGP(n_communities=1, progress=False, random_state=0).fit(None, data)
+    ((_, text),) = sections.communities(model)
+    assert "<img" not in text
+    assert "One taste for everybody" in text
+
+
+def test_communities_stand_side_by_side(study):
+    model = pc.CommunityGP(n_communities=2, progress=False, random_state=0)
+    ((_, text),) = sections.communities(model.fit(None, study.comparisons))
+    assert text.count('class="range"') == 2 * study.comparisons.n_items
+    assert "on one scale" in text
+
+
+def test_letters_of_any_script_stay_letters(study, tmp_path, recwarn):
+    names = ("抹茶", "🍕", "한국어", *study.comparisons.items[3:])
+    data = replace(study.comparisons, items=names)
+    page = pc.report(pc.PreferenceGP(optimize=None).fit(None, data), tmp_path / "r.html")
+    text = page.read_text(encoding="utf-8")
+    assert all(name in text for name in names)
+    assert not [w for w in recwarn if "Glyph" in str(w.message)]
+
+
+def test_one_item_is_a_page_too():
+    row = RankedItem(1, "tea", 0.8, 0.1, 1.5, 0.9, 1, 1)
+    assert "tea" in sections.leaderboard(None, Ranking((row,), 0.95))
