@@ -8,8 +8,11 @@ from penchant.reproduce.communities import draw_votes
 
 CONTESTANTS = (
     "penchant CommunityGP",
+    "penchant CommunityGP, chains",
     "penchant CommunityGP, blocked",
+    "Polis' steps",
     "red-dwarf (Polis)",
+    "scikit-learn mixture by BIC",
     "scikit-learn DP mixture",
     "implicit BPR",
 )
@@ -34,8 +37,9 @@ def run(quick):
         "",
         "2,000 users in four communities (40, 30, 20 and 10 %) with personal noise, 100 items with "
         f"ten features, votes on random pairs; {SEEDS} draws, each value given. The number of "
-        "communities is not told. Polis and the mixture see who preferred what how often; BPR "
-        "predicts without communities. × = peer ÷ the first row, range over draws.",
+        "communities is not told. Chains start from the search. Polis and the mixtures see who "
+        "preferred what how often; BPR predicts without communities. × = peer ÷ the first row, "
+        "range over draws.",
         "",
         *table(HEAD, rows),
     ]

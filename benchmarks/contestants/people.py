@@ -41,6 +41,10 @@ def penchant_blocked(task):
     return penchant_communities(task, inference="mcmc", sampler="blocked")
 
 
+def penchant_chains(task):
+    return penchant_communities(task, inference="mcmc")
+
+
 def penchant_many_users(task):
     import penchant as pc
 
@@ -92,6 +96,55 @@ def red_dwarf(task):
     return fit, predict
 
 
+def polis(task):
+    """What Polis does: two principal components, a hundred small clusters, two to five groups.
+
+    Statements that somebody did not see are imputed by their mean, people with few votes are
+    moved outwards by √(statements / votes), the number of groups is chosen by silhouette.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.decomposition import PCA
+    from sklearn.metrics import silhouette_score
+
+    wins, losses = wins_and_losses(task)
+    made = {}
+
+    def fit():
+        seen = wins + losses > 0
+        opinion = np.sign(wins - losses)
+        mean = opinion.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+        points = PCA(2, random_state=0).fit_transform(np.where(seen, opinion, mean))
+        points *= np.sqrt(seen.shape[1] / np.maximum(seen.sum(axis=1), 1))[:, None]
+        small = KMeans(min(100, len(points)), n_init=1, random_state=0).fit(points)
+        size = np.bincount(small.labels_)
+        tries = []
+        for k in range(2, 6):
+            groups = KMeans(k, n_init=1, random_state=0).fit(
+                small.cluster_centers_, sample_weight=size
+            )
+            score = silhouette_score(small.cluster_centers_, groups.labels_)
+            tries.append((score, groups.labels_))
+        made["labels"] = max(tries, key=lambda tried: tried[0])[1][small.labels_]
+
+    return fit, lambda: {"labels": made["labels"]}
+
+
+def sklearn_gaussians(task):
+    """Gaussian mixtures of 1 to 10 on the principal components of wins − losses, by BIC."""
+    from sklearn.decomposition import PCA
+    from sklearn.mixture import GaussianMixture
+
+    wins, losses = wins_and_losses(task)
+    made = {}
+
+    def fit():
+        points = PCA(10, random_state=0).fit_transform(wins - losses)
+        tries = [GaussianMixture(k, random_state=0).fit(points) for k in range(1, 11)]
+        made["labels"] = min(tries, key=lambda tried: tried.bic(points)).predict(points)
+
+    return fit, lambda: {"labels": made["labels"]}
+
+
 def sklearn_mixture(task):
     """A Dirichlet-process mixture of Gaussians on the principal components of wins − losses."""
     from sklearn.decomposition import PCA
@@ -141,9 +194,12 @@ def implicit_als(task):
 CONTESTANTS = {
     "penchant CommunityGP": penchant_communities,
     "penchant CommunityGP, blocked": penchant_blocked,
+    "penchant CommunityGP, chains": penchant_chains,
     "penchant MultiUserGP": penchant_many_users,
     "penchant PreferenceGP, pooled": penchant_pooled,
+    "Polis' steps": polis,
     "red-dwarf (Polis)": red_dwarf,
+    "scikit-learn mixture by BIC": sklearn_gaussians,
     "scikit-learn DP mixture": sklearn_mixture,
     "implicit BPR": implicit_bpr,
     "implicit ALS": implicit_als,

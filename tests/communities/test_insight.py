@@ -5,6 +5,7 @@ import pytest
 
 from penchant.communities.insight import (
     attribute_slopes,
+    directions,
     distinctiveness,
     feature_contrasts,
     item_agreement,
@@ -84,3 +85,18 @@ def test_win_rates_count_only_answers_that_differ_in_the_attribute():
     levels, rates = value_win_rates(counts, winner, loser, values)
     assert levels.tolist() == [1.0, 2.0]
     np.testing.assert_allclose(rates, [[0.75, 0.25], [0.0, 1.0]])
+
+
+def test_directions_are_those_that_people_differ_along(rng):
+    sides = rng.choice([-1.0, 1.0], 50)
+    utilities = np.outer(sides, [0.0, 3.0, -3.0, 0.0]) + 0.1 * rng.standard_normal((50, 4)) + 7.0
+    found = directions(utilities, 2)
+    assert found.share[0] > 0.98
+    assert found.loadings[0].max() == found.loadings[0][np.abs(found.loadings[0]).argmax()]
+    assert set(np.argsort(np.abs(found.loadings[0]))[2:]) == {1, 2}
+    along = np.corrcoef(found.places[:, 0], sides)[0, 1]
+    assert abs(along) > 0.99
+
+
+def test_people_who_agree_have_no_direction(rng):
+    assert len(directions(np.tile(rng.standard_normal(5), (9, 1)), 2).share) == 0

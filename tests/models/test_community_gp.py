@@ -11,6 +11,7 @@ from penchant.errors import ConvergenceWarning, DataError
 from penchant.kernels import Independent
 from penchant.metrics import adjusted_rand
 from penchant.models.community_gp import CommunityGP
+from penchant.models.multi_user_gp import MultiUserGP
 from penchant.models.storage import load
 from penchant.reproduce.communities import (
     cars_trial,
@@ -230,6 +231,60 @@ def test_personal_deviations():
     folded = model.fold_in(new)
     assert folded.predict_proba([("wine", "tea")], "eva")[0] > 0.5
     np.testing.assert_allclose(folded.predict(users=range(16)), everybodys(model), atol=1e-8)
+
+
+def test_one_community_with_personal_taste_is_the_multi_user_model():
+    X, data = np.arange(5.0)[:, None], make_data()
+    one = CommunityGP(personal=True, n_communities=1, progress=False).fit(X, data)
+    many = MultiUserGP(progress=False).fit(X, data)
+    users, pairs = data.users, [("tea", "wine"), ("milk", "water")]
+    np.testing.assert_array_equal(one.predict(users=users), many.predict(users=users))
+    np.testing.assert_array_equal(one.predict(), many.predict())
+    np.testing.assert_array_equal(one.predict_proba(pairs, users[0]), many.predict_proba(pairs, 0))
+    np.testing.assert_array_equal(one.belief(users[3]).mean, many.belief(users[3]).mean)
+    assert one.score(data) == many.score(data)
+    assert one.membership_.shape == (16, 1)
+
+
+def test_the_verdict_is_asked_for_once(monkeypatch):
+    from penchant.communities import finding
+
+    asked = []
+    judge = finding.judge
+    monkeypatch.setattr(finding, "judge", lambda *given: asked.append(1) or judge(*given))
+    model = CommunityGP(random_state=0).fit(None, make_data())
+    assert not asked
+    assert model.describe().startswith(model.support_.sentence)
+    assert model.verdict_ == model.support_.verdict
+    assert asked == [1]
+    model.tell([("tea", "wine")], user="user 00")
+    assert model.support_.n_communities == model.n_communities_
+    assert asked == [1, 1]
+
+
+def test_without_groups_disagreements_are_told():
+    rng = np.random.default_rng(0)
+    utilities = rng.standard_normal((60, 5)) * [2.0, 2.0, 0.1, 0.1, 0.1]
+    user = np.repeat(np.arange(60), 20)
+    a = rng.integers(5, size=len(user))
+    b = (a + rng.integers(1, 5, size=len(user))) % 5
+    wins = utilities[user, a] - utilities[user, b] + rng.standard_normal(len(user)) > 0
+    winner, loser = np.where(wins, a, b), np.where(wins, b, a)
+    data = Comparisons.from_pairs(winner, loser, user=user, items=range(5))
+    model = CommunityGP(random_state=0, progress=False).fit(None, data)
+    assert model.n_communities_ == 1
+    assert model.personal_ is not None
+    assert model.report_.steps[-1] == "personal taste"
+    first, second = model.disagreement(2)
+    assert {first.toward[0], first.away[0]} == {0, 1} or {first.toward[0], second.toward[0]} == {
+        0,
+        1,
+    }
+    assert first.share + second.share > 0.8
+    assert "of the differences" in model.describe()
+    many = MultiUserGP(progress=False).fit(None, data)
+    np.testing.assert_array_equal(model.predict(users=[1, 2]), many.predict(users=[1, 2]))
+    assert "a person prefers the better item 84 times of 100" in model.scale_
 
 
 def test_chains_resume_exactly():

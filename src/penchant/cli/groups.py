@@ -1,6 +1,7 @@
 """`penchant groups`: communities of taste."""
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -17,6 +18,7 @@ GROUP_FORMATS = {
     "dislikes": "",
     "more_than_others": "",
 }
+DIRECTION_FORMATS = {"direction": "d", "share": ".0%", "toward": "", "away": ""}
 MEMBER_FORMATS = {"user": "", "group": "d", "probability": ".2f"}
 
 
@@ -36,6 +38,10 @@ def command(source: SourceOptions, members: bool, output: Output) -> None:
     SOURCE is a saved community model, or comparisons with a user column to fit one to. How many
     groups there are is learned, too; --json has the probability of every number. size is the
     expected number of people, and people are listed with their most probable group.
+
+    Whether the groups are real is said in one sentence; that takes a few times as long as finding
+    them. Where there are none, the main directions in which people differ are shown instead (--json
+    and --csv have the groups all the same).
     """
     if not source.is_model and source.model == "auto":
         source = replace(source, model="community")
@@ -46,12 +52,22 @@ def command(source: SourceOptions, members: bool, output: Output) -> None:
             f"this is a {fitted.name} model, which knows no groups: fit one with --model community"
         )
     if members:
-        listed, formats = rows.members(model), MEMBER_FORMATS
+        output.rows(rows.members(model), MEMBER_FORMATS, **_facts(model))
+    elif output.form == "table" and model.verdict_ == "personal":
+        output.rows(rows.disagreements(model), DIRECTION_FORMATS)
     else:
-        listed, formats = rows.groups(model), GROUP_FORMATS
-    output.rows(listed, formats, counts=model.community_counts_)
-    if not model.has_communities_:
-        output.note("no evidence of communities: one taste for everybody explains the answers best")
+        output.rows(rows.groups(model), GROUP_FORMATS, **_facts(model))
+    output.note(model.support_.sentence)
     output.suggest(
         f"penchant report {source.spelled}" if not source.is_model else "penchant report"
     )
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    """What holds for all rows."""
+    return {
+        "counts": model.community_counts_,
+        "verdict": model.verdict_,
+        "sentence": model.support_.sentence,
+        "directions": rows.disagreements(model),
+    }

@@ -79,6 +79,11 @@ class Answers:
         """m, the number of distinct answers."""
         return len(self.winner)
 
+    @property
+    def voters(self) -> IntArray:
+        """Positions of the users who answered anything."""
+        return np.flatnonzero(np.diff(self.counts.indptr))
+
     def differences(self, n_items: int) -> Differences:
         """The operator that turns n utilities into the answers' differences."""
         return Differences(self.winner, self.loser, n_items)

@@ -2,21 +2,28 @@
 
 c_u ~ DP(λ),  f_c ~ GP(0, K),  answers of u ~ likelihood of f_{c_u}'s differences.
 
-A chain grows from one community. One sweep: memberships given a draw of each community's
-utilities (twice in the warm-up instead: what has no support is dissolved); split and merge moves
-and reunions; λ; hyperparameters (while warming up); expectation propagation per community; a new
-draw of the utilities. All of a sweep's randomness comes from the chain's
-seed and the number of the sweep, so a chain continues exactly from any state.
+A chain starts from the communities that a search found, memberships drawn from their
+probabilities, and has only to settle around them. One sweep: memberships given a draw of each
+community's utilities; split and merge moves and reunions; λ; hyperparameters (while warming up);
+expectation propagation per community; a new draw of the utilities. All of a sweep's randomness
+comes from the chain's seed and the number of the sweep, so a chain continues exactly from any
+state.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
-from penchant.communities.assignment import SingleArray, count_all_pairs, log_likelihoods
+from penchant.communities.assignment import (
+    LabelArray,
+    SingleArray,
+    count_all_pairs,
+    log_likelihoods,
+)
 from penchant.communities.draws import Draw
 from penchant.communities.mixing import Partition, Target, log_prior_of_sizes, split_merge
 from penchant.communities.reunion import reunite
@@ -30,8 +37,6 @@ from penchant.communities.utility import (
 )
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
-GROWTH_ATTEMPTS = 8
-"""Communities that a sweep tries to split while a chain grows."""
 DRAWS_PER_CHAIN = 50
 """Draws kept of a chain's sweeps after the warm-up."""
 MOVES = 3
@@ -56,58 +61,69 @@ class ChainPlan:
     own: bool
 
     def is_learning(self, sweep: int, n_communities: int) -> bool:
-        """Often at first, when communities appear, then rarely; never after the warm-up.
+        """Often at first, then rarely; never after the warm-up.
 
         While there is one community only, its pooled tastes would teach too small a scale.
         """
         if not self.learn or sweep >= self.n_warmup:
             return False
-        is_power_of_two = sweep & (sweep - 1) == 0
+        is_power_of_two = sweep > 0 and sweep & (sweep - 1) == 0
         return sweep == self.n_warmup - 1 or (is_power_of_two and n_communities > 1)
 
-    def is_clearing(self, sweep: int) -> bool:
-        """Twice in the second half of the warm-up, when a chain has grown and settled somewhat."""
-        return sweep in (self.n_warmup // 2, 3 * self.n_warmup // 4) and sweep < self.n_warmup
+
+class ChainStart(NamedTuple):
+    """Where chains start: (U, K) memberships to draw from, and hyperparameters."""
+
+    membership: FloatArray
+    theta: FloatArray
+
+    @classmethod
+    def together(cls, mixture: Mixture) -> "ChainStart":
+        """Everybody in one community."""
+        return cls(np.ones((mixture.answers.n_users, 1)), mixture.hyper.theta)
 
 
-def start_chain(mixture: Mixture, plan: ChainPlan, seed: tuple[int, ...]) -> ChainState:
-    """Everybody in one community."""
-    n_users, m = mixture.answers.counts.shape
+def start_chain(
+    mixture: Mixture, plan: ChainPlan, seed: tuple[int, ...], start: ChainStart | None = None
+) -> ChainState:
+    """Everybody in a community drawn from their memberships; without a start, all in one."""
+    m, (membership, theta) = mixture.answers.n_answers, start or ChainStart.together(mixture)
     rng = np.random.default_rng([*seed, 0])
-    theta = mixture.hyper.theta
-    together = Partition(
-        assignment=np.zeros(n_users, dtype=np.int32),
-        pair_counts=np.asarray(mixture.answers.counts.sum(axis=0, dtype=np.float64))[None],
-        tau=np.zeros((1, m)),
-        nu=np.zeros((1, m)),
-        thetas=theta[None],
+    below = membership.cumsum(axis=1) < rng.random((len(membership), 1))
+    drawn = np.minimum(below.sum(axis=1), membership.shape[1] - 1)
+    _, assignment = np.unique(drawn, return_inverse=True)
+    n_communities = int(assignment.max()) + 1
+    labels: LabelArray = assignment.astype(np.int32)
+    partition = Partition(
+        assignment=labels,
+        pair_counts=count_all_pairs(mixture.answers, labels, n_communities),
+        tau=np.zeros((n_communities, m)),
+        nu=np.zeros((n_communities, m)),
+        thetas=np.tile(theta, (n_communities, 1)),
     )
     origin = ChainState(
-        assignment=together.assignment,
-        utilities=np.zeros((1, len(mixture.items))),
-        tau=together.tau,
-        nu=together.nu,
-        thetas=together.thetas,
+        assignment=labels,
+        utilities=np.zeros((n_communities, len(mixture.items))),
+        tau=partition.tau,
+        nu=partition.nu,
+        thetas=partition.thetas,
         theta=theta,
-        log_evidence=np.zeros(1),
+        log_evidence=np.zeros(n_communities),
         concentration=plan.concentration,
         log_joint=-np.inf,
         seed=seed,
         sweep=0,
     )
-    return _settle(mixture, plan, origin, together, rng)
+    return _settle(mixture, plan, origin, partition, rng)
 
 
 def sweep(mixture: Mixture, plan: ChainPlan, state: ChainState) -> ChainState:
     """The state after one more sweep."""
     state = replace(state, sweep=state.sweep + 1)
     rng = np.random.default_rng([*state.seed, state.sweep])
-    if plan.is_clearing(state.sweep):
-        allocation = _dissolve(mixture, state)
-    else:
-        allocation = SAMPLERS[plan.sampler](mixture, state, rng)
+    allocation = SAMPLERS[plan.sampler](mixture, state, rng)
     partition = _partition(state, allocation).occupied()
-    state, partition = _split_and_merge(mixture, plan, state, partition, rng)
+    state, partition = _split_and_merge(mixture, state, partition, rng)
     if plan.concentration_prior is not None:
         concentration = draw_concentration(
             state, plan.concentration_prior, len(partition.pair_counts), rng
@@ -130,22 +146,13 @@ def _partition(state: ChainState, allocation: Allocation) -> Partition:
 
 
 def _split_and_merge(
-    mixture: Mixture,
-    plan: ChainPlan,
-    state: ChainState,
-    partition: Partition,
-    rng: np.random.Generator,
+    mixture: Mixture, state: ChainState, partition: Partition, rng: np.random.Generator
 ) -> tuple[ChainState, Partition]:
-    """Moves that concern two random users; at first also tries to split many communities.
-
-    The tries outweigh merges, so a chain grows fast; they end after a quarter of the warm-up, and
-    what grew too much has the rest of it to dissolve.
-    """
+    """Moves that concern two random users, and reunions of communities that are alike."""
     target = Target(mixture, state.theta, state.concentration)
     n_users = len(partition.assignment)
-    pairs = _pairs_within(partition, rng) if 4 * state.sweep < plan.n_warmup else []
-    if n_users > 1:
-        pairs += [rng.choice(n_users, 2, replace=False) for _ in range(MOVES)]
+    n_moves = MOVES if n_users > 1 else 0
+    pairs = [rng.choice(n_users, 2, replace=False) for _ in range(n_moves)]
     counted = np.reshape(state.n_moves, (2, 2))
     moves = [partial(split_merge, target, users=users) for users in pairs]
     moves += [partial(reunite, target)] * REUNIONS
@@ -154,16 +161,6 @@ def _split_and_merge(
         partition = move.partition
         counted[int(not move.is_split)] += [1, int(move.is_made)]
     return replace(state, n_moves=tuple(counted.ravel().tolist())), partition
-
-
-def _pairs_within(partition: Partition, rng: np.random.Generator) -> list[IntArray]:
-    """Two random members of each of a few random communities."""
-    candidates = np.flatnonzero(partition.sizes > 1)
-    n_attempts = min(GROWTH_ATTEMPTS, len(candidates))
-    return [
-        rng.choice(np.flatnonzero(partition.assignment == c), 2, replace=False)
-        for c in rng.choice(candidates, n_attempts, replace=False)
-    ]
 
 
 def _settle(
@@ -206,7 +203,7 @@ def _settle(
 class Chain:
     """A chain so far: where it is, its traces from the start on, and the draws that were kept.
 
-    n_communities, log_joint: (sweeps + 1,), the first entry with everybody in one community.
+    n_communities, log_joint: (sweeps + 1,), the first entry where it starts.
     """
 
     state: ChainState
@@ -311,34 +308,19 @@ def _draw_of(mixture: Mixture, state: ChainState) -> Draw:
         sizes=state.sizes,
         utilities=state.utilities,
         likelihood_thetas=state.thetas[:, n_kernel:],
-        is_supported=_support(mixture, state)[0],
+        is_supported=_support(mixture, state),
         chain=state.seed[-1],
         labels=np.arange(len(state.utilities)),
     )
 
 
-def _dissolve(mixture: Mixture, state: ChainState) -> Allocation:
-    """Send the members of communities without support to where they fit best.
-
-    For the warm-up only: communities that found different parts of one taste, each fitting its
-    members a little by chance, approach each other too slowly by exact steps if they are large.
-    """
-    supported, log_weight = _support(mixture, state)
-    best = np.flatnonzero(supported)[log_weight[supported].argmax(axis=0)]
-    stays = supported[state.assignment]
-    assignment = np.where(stays, state.assignment, best).astype(np.int32)
-    pair_counts = count_all_pairs(mixture.answers, assignment, len(supported))
-    return Allocation(assignment, pair_counts)
-
-
-def _support(mixture: Mixture, state: ChainState) -> tuple[BoolArray, SingleArray]:
+def _support(mixture: Mixture, state: ChainState) -> BoolArray:
     """(K,) whether a community explains its members better than they could do without it.
 
     With few answers a user, groups come and go that no one would miss: their utilities fit their
     members by chance. A group counts if its members' answers, its utilities integrated out, are
     likelier than with every member in the best of the other communities. Smallest first, and what
-    does not count is no alternative to the next. Also returns (K, U) how well every community
-    explains every user, sizes included.
+    does not count is no alternative to the next.
     """
     table = mixture.table(state.utilities, state.thetas)
     parts = [log_likelihoods(shard, table) for _, shard in mixture.answers.shards()]
@@ -351,4 +333,4 @@ def _support(mixture: Mixture, state: ChainState) -> tuple[BoolArray, SingleArra
         members = state.assignment == c
         elsewhere = log_weight[counts][:, members].max(axis=0).sum(dtype=np.float64)
         counts[c] = state.sizes[c] > 1 and log_own[c] > elsewhere
-    return counts, log_weight
+    return counts

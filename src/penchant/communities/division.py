@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.special import entr, gammaln, psi
 
 from penchant.communities.assignment import Answers
@@ -26,6 +27,8 @@ SMALLEST = 0.5
 UNCHANGED = 1e-3
 """Votes: a community whose answers moved by less in all is not fitted again."""
 LEARNING_STEPS = 8
+LOG_CONCENTRATIONS = (-10.0, 10.0)
+"""Between which a concentration is learned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,16 +57,22 @@ class Division:
     @cached_property
     def objective(self) -> float:
         """Log evidence, up to what mean-field memberships and Laplace leave out."""
-        n_users, concentration = len(self.responsibilities), self.crowd.concentration
-        everybody = gammaln(concentration) - gammaln(concentration + n_users)
         parameters, _ = self.model.hyper.log_prior(self.crowd.hyper)
         return float(
             sum(taste.log_z for taste in self.tastes)
-            + self.n_communities * np.log(concentration)
+            + self.value_of_concentration(self.crowd.concentration)
             + memberships_value(self.responsibilities)
-            + everybody
             + parameters
         )
+
+    def value_of_concentration(self, concentration: float) -> float:
+        """K log λ + ln Γ(λ) − ln Γ(λ + U), and the log density of log λ where it has a prior."""
+        value = self.n_communities * np.log(concentration) + gammaln(concentration)
+        value -= gammaln(concentration + len(self.responsibilities))
+        if self.crowd.concentration_prior is not None:
+            shape, rate = self.crowd.concentration_prior
+            value += shape * np.log(rate * concentration) - rate * concentration - gammaln(shape)
+        return float(value)
 
     @cached_property
     def tables(self) -> FloatArray:
@@ -156,6 +165,20 @@ def settle(
         if gain < tolerance and swept.n_communities == allocation.n_communities:
             break
     return allocation
+
+
+def learn_concentration(allocation: Division) -> Division:
+    """λ where it is likeliest, given the number of communities and its Gamma prior."""
+    crowd = allocation.crowd
+    if crowd.concentration_prior is None:
+        return allocation
+    found = minimize_scalar(
+        lambda log: -allocation.value_of_concentration(float(np.exp(log))),
+        bounds=LOG_CONCENTRATIONS,
+        method="bounded",
+    )
+    known = replace(crowd, concentration=float(np.exp(found.x)))
+    return replace(allocation, model=replace(allocation.model, crowd=known))
 
 
 def learn(allocation: Division) -> Division:

@@ -1,32 +1,51 @@
 """From answers to communities: the search, the chains, and personal taste inside what they find."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from penchant.communities.assignment import Answers
-from penchant.communities.chains import Chain, ChainPlan, Watch, run_chains, start_chain
+from penchant.communities.chains import Chain, ChainPlan, ChainStart, Watch, run_chains, start_chain
 from penchant.communities.diagnostics import diagnose
+from penchant.communities.division import allocate, learn_concentration
 from penchant.communities.draws import Draws, align
 from penchant.communities.found import Found
-from penchant.communities.mixture import Grouping, find_communities
-from penchant.communities.personal import PersonalModel, fit_personal
+from penchant.communities.mixture import (
+    Grouping,
+    SearchReport,
+    Step,
+    find_communities,
+    for_everybody,
+)
+from penchant.communities.personal import PersonalModel, Varied, fit_personal, variation_of
 from penchant.communities.taste import Crowd
-from penchant.communities.update import active, carry_over
+from penchant.communities.update import carry_over
 from penchant.communities.utility import Mixture, fit_reported
 from penchant.communities.verdict import Support, judge
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings
+from penchant.gp.effects import told
 from penchant.kernels import Inputs, Kernel
-from penchant.likelihoods import Likelihood
+
+
+class PersonalTaste(NamedTuple):
+    """Personal taste inside communities: its item kernel, made where it is needed.
+
+    required: wanted in any case; else the evidence chooses.
+    """
+
+    kernel: Callable[[], Kernel]
+    required: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Finding:
     """What to find communities in, and how.
 
-    start: the hyperparameters that learning starts from; n_communities: so many, by a search.
+    start: the hyperparameters that learning starts from; personal: None for communities alone;
+    n_communities: so many, by a search.
     """
 
     data: Comparisons
@@ -34,48 +53,89 @@ class Finding:
     items: Inputs
     start: ItemHyper
     plan: ChainPlan
+    personal: PersonalTaste | None = None
     n_communities: int | None = None
     max_rank: int | None = None
 
     @property
     def mixture(self) -> Mixture:
         """Over the users who answered anything: the others belong anywhere."""
-        some, answers = active(self.answers), self.answers
+        some, answers = self.answers.voters, self.answers
         if len(some) < answers.n_users:
             answers = answers.take(some)
         return Mixture(answers, self.items, self.start, max_rank=self.max_rank)
 
-    def _grouping(self) -> Grouping:
-        crowd = Crowd(self.answers, self.items, self.start, self.plan.concentration, self.max_rank)
+    @property
+    def _crowd(self) -> Crowd:
+        plan = self.plan
+        return Crowd(
+            self.answers,
+            self.items,
+            self.start,
+            plan.concentration,
+            self.max_rank,
+            plan.concentration_prior,
+        )
+
+    def grouping(self) -> Grouping:
+        """The likeliest communities: what is found, or where chains start."""
         return find_communities(
-            crowd, n_communities=self.n_communities, learn_parameters=self.plan.learn
+            self._crowd, n_communities=self.n_communities, learn_parameters=self.plan.learn
         )
 
     def searched(self) -> Found:
-        """The likeliest communities."""
-        grouping = self._grouping()
+        """The likeliest communities, with personal taste inside them where it belongs there."""
+        grouping = self.grouping()
+        varied = self._varied(grouping)
+        membership, hyper, report = grouping.membership, grouping.hyper, grouping.report
+        if varied is not None:
+            membership, hyper = for_everybody(varied.membership, self.answers), varied.hyper
+            step = Step("personal taste", membership.shape[1], varied.evidence)
+            report = SearchReport.of((*grouping.trace, step))
         found = Found(
             data=self.data,
             sampled=self.data,
-            hyper=grouping.hyper,
+            hyper=hyper,
             start=self.start,
-            membership=grouping.membership,
-            posteriors=grouping.posteriors,
-            report=grouping.report,
+            membership=membership,
+            posteriors=grouping.posteriors[: membership.shape[1]],
+            report=report,
             max_rank=self.max_rank,
         )
         # the search looks at modes; what is reported is inferred as after every answer
-        return replace(found, posteriors=found.inferred())
+        found = replace(found, posteriors=found.inferred(hyper))
+        return found if varied is None else self.with_personal(found)
 
-    def judged(self, rng: np.random.Generator) -> Support:
-        """Whether the communities of a search are real; it takes a few searches."""
-        return judge(self._grouping(), rng)
+    def _varied(self, grouping: Grouping) -> Varied | None:
+        if self.personal is None:
+            return None
+        fixed, required = self.n_communities is not None, self.personal.required
+        if told(self.data) and not required:  # effects of how things were shown stay beside f_c
+            return None
+        return variation_of(grouping, required=required, fixed=fixed)
 
-    def started(self, seed: int, n_chains: int) -> list[Chain]:
-        """Chains that are yet to run."""
+    def varies(self, grouping: Grouping) -> bool:
+        """Whether personal taste belongs inside the communities that chains start from."""
+        return self.personal is not None and (
+            self.personal.required or self._varied(grouping) is not None
+        )
+
+    def judged(self, found: Found) -> Support:
+        """Whether the communities that were found are real; it takes a few searches."""
+        crowd, voters = self._crowd, self.answers.voters
+        members = found.membership[voters]
+        model = replace(crowd, answers=crowd.answers.take(voters)).model(found.hyper.theta)
+        allocation = learn_concentration(allocate(model, members))
+        grouping = Grouping(allocation, found.membership, ())
+        return judge(grouping, np.random.default_rng(found.seed))
+
+    def started(self, grouping: Grouping, seed: int, n_chains: int) -> list[Chain]:
+        """Chains that are yet to run, from the communities of a search."""
+        start = ChainStart(grouping.allocation.responsibilities, grouping.hyper.theta)
         mixture = self.mixture
         return [
-            Chain.of(start_chain(mixture, self.plan, (seed, number))) for number in range(n_chains)
+            Chain.of(start_chain(mixture, self.plan, (seed, number), start))
+            for number in range(n_chains)
         ]
 
     def carried(self, found: Found) -> Sequence[Chain]:
@@ -113,9 +173,22 @@ class Finding:
             max_rank=self.max_rank,
         )
 
-
-def with_personal(found: Found, kernel: Kernel, likelihood: Likelihood) -> Found:
-    """What was found, and how each user deviates from their community."""
-    model = PersonalModel(found.items, kernel, likelihood, found.members, Settings())
-    learned, share = fit_personal(model, found.data, np.random.default_rng(found.seed))
-    return replace(found, personal=learned, communal_share=share)
+    def with_personal(self, found: Found) -> Found:
+        """What was found, and how each user deviates from their community."""
+        if self.personal is None:
+            return found
+        model = PersonalModel(
+            found.items,
+            self.personal.kernel(),
+            self.start.likelihood,
+            found.members,
+            Settings(),
+            learns=self.plan.learn,
+            unites=found.draws is None and self.n_communities is None,
+        )
+        rng = np.random.default_rng(found.seed)
+        learned, share, membership = fit_personal(model, found.data, found.membership, rng)
+        if membership.shape != found.membership.shape:
+            found = replace(found, membership=membership, posteriors=found.posteriors[:1])
+            found = replace(found, posteriors=found.inferred())
+        return replace(found, personal=learned, communal_share=share)

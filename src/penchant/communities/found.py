@@ -15,8 +15,10 @@ from penchant.communities.diagnostics import Diagnostics
 from penchant.communities.draws import Draws
 from penchant.communities.effects import infer_beside_effects, known_effects
 from penchant.communities.mixture import SearchReport, place
+from penchant.communities.personal import as_features
 from penchant.communities.update import compact
 from penchant.communities.utility import Mixture, fit_community
+from penchant.communities.verdict import Support
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Learned, Normal, Posterior, UserProblem
 from penchant.gp.effects import told
@@ -36,7 +38,8 @@ class Found:
     utilities, its members counting softly. user_features: what is told of members afterwards.
     personal: with personal taste, every user's own. communal_share: how much of taste communities
     explain.
-    chains, draws: what was sampled, where chains were.
+    chains, draws: what was sampled, where chains were. support: whether communities are real, once
+    somebody asked.
     """
 
     data: Comparisons
@@ -52,6 +55,7 @@ class Found:
     user_features: FloatArray | None = None
     personal: Learned[UserProblem] | None = None
     communal_share: float = 1.0
+    support: Support | None = None
 
     @property
     def n_unsettled(self) -> int:
@@ -116,7 +120,7 @@ class Found:
         Those are placed anew among the communities of the draws; unless told not to polish, the
         communities' utilities are inferred again, with the parameters that each has.
         """
-        found = replace(self, data=data)
+        found = replace(self, data=data, support=None)
         membership = found._placed(changed)
         found = replace(found, membership=membership, personal=None)
         if polish is not False:
@@ -138,18 +142,17 @@ class Found:
         membership[users] = self.members(compact(self.answers.take(users)))
         return membership
 
-    def inferred(self) -> tuple[Posterior, ...]:
-        """Each community's utilities, given who belongs to it."""
+    def inferred(self, hyper: ItemHyper | None = None) -> tuple[Posterior, ...]:
+        """Each community's utilities, given who belongs to it; by default with its parameters."""
         like = known_effects(self.posteriors)
         if told(self.data) or like is not None:
             votes = Votes.as_shown(self.data, like)
             return infer_beside_effects(self.posteriors, self.membership, votes, self.max_rank)
         mixture = Mixture(self.answers, self.items, self.hyper, max_rank=self.max_rank).precise()
+        own = [hyper or ItemHyper(known.kernel, known.likelihood) for known in self.posteriors]
         return tuple(
-            fit_community(
-                mixture, counts, ItemHyper(known.kernel, known.likelihood).theta
-            ).posterior
-            for known, counts in zip(self.posteriors, self.pair_counts, strict=True)
+            fit_community(mixture, counts, its.theta).posterior
+            for its, counts in zip(own, self.pair_counts, strict=True)
         )
 
     @property
@@ -160,12 +163,12 @@ class Found:
     def with_newcomers(self, data: Comparisons) -> "Found":
         """After new users' answers, who change nobody else."""
         newcomers = np.arange(self.data.n_users, data.n_users)
-        found = replace(self, data=data)
+        found = replace(self, data=data, support=None)
         membership = found._placed(newcomers)
         found = replace(found, membership=membership)
         if self.personal is None:
             return found
-        features = Inputs(membership[newcomers], index=np.arange(len(newcomers)))
+        features = as_features(membership[newcomers])
         return replace(found, personal=with_newcomers(self.personal, data, features))
 
 
@@ -187,5 +190,4 @@ def _personal_after(
 
 
 def _problem(problem: UserProblem, membership: FloatArray, data: Comparisons) -> UserProblem:
-    users = Inputs(membership, index=np.arange(len(membership)))
-    return UserProblem.of(problem.items, users, Votes.of(data), problem.settings)
+    return UserProblem.of(problem.items, as_features(membership), Votes.of(data), problem.settings)

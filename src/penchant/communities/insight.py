@@ -17,6 +17,36 @@ class ItemAgreement(NamedTuple):
     spread: FloatArray
 
 
+class Directions(NamedTuple):
+    """Along which people disagree most, the widest first.
+
+    share: (k,) of all variance of taste; loadings: (k, n) of the items; places: (U, k) of people.
+    """
+
+    share: FloatArray
+    loadings: FloatArray
+    places: FloatArray
+
+
+def directions(utilities: FloatArray, k: int) -> Directions:
+    """Principal directions of people's utilities (U, n); fewer than k where there are no more.
+
+    Of each direction the item that divides people most is on the positive side.
+
+    >>> people = np.array([[1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
+    >>> directions(people, 2).share
+    array([1.])
+    """
+    apart = utilities - utilities.mean(axis=1, keepdims=True)
+    apart -= apart.mean(axis=0)
+    left, size, right = np.linalg.svd(apart, full_matrices=False)
+    n_real = int(np.count_nonzero(size > 1e-6 * max(float(np.abs(utilities).max()), 1e-300)))
+    k = min(k, n_real)
+    sides = np.sign(right[np.arange(k), np.abs(right[:k]).argmax(axis=1)])
+    share = size[:k] ** 2 / max(float(size @ size), np.finfo(np.float64).tiny)
+    return Directions(share, right[:k] * sides[:, None], left[:, :k] * size[:k] * sides)
+
+
 def standardised(utilities: FloatArray) -> FloatArray:
     """(C, n) utilities with mean 0 and deviation 1 in each community: scales differ, taste counts.
 

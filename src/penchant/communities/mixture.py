@@ -18,6 +18,7 @@ from penchant.communities.division import (
     allocate,
     everybody_together,
     learn,
+    learn_concentration,
     log_likelihoods,
     settle,
     shares,
@@ -60,6 +61,12 @@ class SearchReport:
     n_communities: tuple[int, ...]
     log_evidence: tuple[float, ...]
 
+    @classmethod
+    def of(cls, trace: Sequence[Step]) -> "SearchReport":
+        """From the steps of a search that ended."""
+        steps, numbers, values = zip(*trace, strict=True)
+        return cls(True, steps, numbers, values)
+
     @property
     def completed(self) -> bool:
         """A search that reports has ended."""
@@ -99,8 +106,7 @@ class Grouping:
     @property
     def report(self) -> SearchReport:
         """How the search went."""
-        steps, numbers, values = zip(*self.trace, strict=True)
-        return SearchReport(True, steps, numbers, values)
+        return SearchReport.of(self.trace)
 
     @property
     def labels(self) -> IntArray:
@@ -157,7 +163,7 @@ def find_communities(
     array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
     """
     crowd.hyper.likelihood.check(crowd.answers.outcomes)
-    active = np.flatnonzero(np.diff(crowd.answers.counts.indptr))
+    active = crowd.answers.voters
     if n_communities is not None and not 1 <= n_communities <= len(active):
         raise DataError(
             f"n_communities is {n_communities!r}: it must lie between 1 and the number of users "
@@ -169,11 +175,19 @@ def find_communities(
     allocation = search.run(None if start is None else start[active])
     order = np.argsort(-allocation.sizes, kind="stable")
     allocation = allocation.within([int(c) for c in order])
-    membership = allocation.responsibilities
-    if not everybody:
-        membership = np.tile(allocation.sizes / allocation.sizes.sum(), (crowd.answers.n_users, 1))
-        membership[active] = allocation.responsibilities
+    membership = for_everybody(allocation.responsibilities, crowd.answers)
     return Grouping(allocation, membership, tuple(search.trace))
+
+
+def for_everybody(membership: FloatArray, answers: Answers) -> FloatArray:
+    """(U, K) from that of the voters: whoever answered nothing belongs anywhere, by size."""
+    voters = answers.voters
+    if len(voters) == answers.n_users:
+        return membership
+    sizes = membership.sum(axis=0)
+    everybody = np.tile(sizes / sizes.sum(), (answers.n_users, 1))
+    everybody[voters] = membership
+    return everybody
 
 
 class _Search:
@@ -267,6 +281,7 @@ class _Search:
         return self._noted("sweep", settled)
 
     def _learn(self, allocation: Division) -> Division:
+        allocation = learn_concentration(allocation)
         return self._noted("learn", learn(allocation)) if self.learns else allocation
 
     def _noted(self, name: str, allocation: Division) -> Division:

@@ -1,20 +1,30 @@
 """Personal taste inside communities: f_u = mean + f_community + r_u.
 
 The multi-user model with memberships M for features is this: its prior over users is
-K_u = ρ₀ 11ᵀ + (1 − ρ₀) [s M Mᵀ + (1 − s) I]. With s = 0 everybody deviates from one population, as
-in MultiUserGP; with s near 1 all taste is communal. ρ₀ and the item covariance are learned by
-evidence at s = 0. The communal share s cannot be: memberships were learned from the same
+K_u = ρ₀ 11ᵀ + (1 − ρ₀) [s M Mᵀ + (1 − s) I], so that S = (1 − ρ₀)(1 − s) K_x is the covariance of
+everybody's deviations. With s = 0, or one community, everybody deviates from one population: that
+is MultiUserGP, exactly. With s near 1 all taste is communal. ρ₀ and the item covariance are learned
+by evidence at s = 0. The communal share s cannot be: memberships were learned from the same
 answers, and evidence would count them twice. It is chosen by answers held out from both.
+
+Whether people vary at all inside communities, and how many communities are left once they may, is
+chosen by evidence: `variation_of`.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from penchant.communities.assignment import Answers
+from penchant.communities.division import allocate
+from penchant.communities.mixture import Grouping
+from penchant.communities.moves import MEMBER, disagreement
+from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, ballots_of, one_taste
+from penchant.communities.variation import Modes, prune
 from penchant.data import Comparisons
-from penchant.gp import Learned, Settings, UserHyper, UserProblem, maximize, solve
+from penchant.gp import ItemHyper, Learned, Settings, UserHyper, UserProblem, maximize, solve
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Constant, Inputs, Kernel, Linear
 from penchant.likelihoods import Likelihood
@@ -23,41 +33,153 @@ from penchant.numerics.types import FloatArray
 COMMUNAL_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
 HELD_OUT = 0.2
 """Share of the answers by which the communal share is chosen."""
+AFFORDABLE = 1e7
+"""Answers times items up to which personal taste is considered without being asked for."""
+CHOICE_ANSWERS = 8_000
+"""Of some users, by which is chosen whether people vary, where there are more."""
+
+
+class Varied(NamedTuple):
+    """Communities whose members vary: (U, K) memberships of those who voted, largest first.
+
+    hyper: of the communities' utilities; evidence: log evidence, with what is gained by the users
+    that were looked at.
+    """
+
+    membership: FloatArray
+    hyper: ItemHyper
+    evidence: float
+
+
+def variation_of(grouping: Grouping, *, required: bool, fixed: bool) -> Varied | None:
+    """Communities with personal variation, their number chosen again by evidence.
+
+    required: personal variation is wanted; else None where the evidence does not clearly speak
+    for it, or where it would cost too much. fixed: the number of communities is given.
+    """
+    crowd, plain = grouping.allocation.crowd, grouping.allocation.responsibilities
+    answers, K = crowd.answers, grouping.n_communities
+    if not required and answers.counts.nnz * len(crowd.items) > AFFORDABLE:
+        return None
+    if K == 1 and required:
+        return Varied(plain, grouping.hyper, grouping.objective)
+    seen = required or _sticks_out(grouping)
+    if K == 1 and not seen:
+        return None
+    some = _sample(grouping)
+    around = one_taste(some)
+    best = Varied(np.ones((answers.n_users, 1)), around.one.model.hyper, around.evidence)
+    # communities inside which nobody sticks out, and which beat one taste, leave nothing to explain
+    if K > 1 and (seen or best.evidence > some.objective):
+        modes, gain = around.modes_of(some)
+        if fixed:
+            best = Varied(plain, grouping.hyper, around.evidence + max(gain, 0.0))
+        elif gain > CLEAR_EVIDENCE:
+            fewer = prune(around.cloud, modes)
+            gain += fewer.objective - modes.objective
+            members = _members(around, fewer, answers)
+            best = Varied(members, grouping.hyper, around.evidence + gain)
+    gain = best.evidence - some.objective
+    if not required and gain <= CLEAR_EVIDENCE:
+        return None
+    return best._replace(evidence=grouping.objective + gain)
+
+
+def _sticks_out(grouping: Grouping) -> bool:
+    """Whether members of any community differ along some direction by more than noise."""
+    allocation = grouping.allocation
+    for c in range(allocation.n_communities):
+        members = np.flatnonzero(allocation.responsibilities[:, c] > MEMBER)
+        if len(members) > 1 and disagreement(allocation, c, members, 1).strength[0] > 1.0:
+            return True
+    return False
+
+
+def _sample(grouping: Grouping) -> Grouping:
+    """The same communities, by some of the users where there are very many answers."""
+    allocation = grouping.allocation
+    crowd, n_answers = allocation.crowd, allocation.crowd.answers.counts.nnz
+    if n_answers <= CHOICE_ANSWERS:
+        return grouping
+    chosen = np.flatnonzero(
+        np.random.default_rng(0).random(crowd.answers.n_users) < CHOICE_ANSWERS / n_answers
+    )
+    few = replace(allocation.model, crowd=replace(crowd, answers=crowd.answers.take(chosen)))
+    members = allocation.responsibilities[chosen]
+    return Grouping(allocate(few, members, allocation.tastes), members, grouping.trace)
+
+
+def _members(around: OneTaste, modes: Modes, answers: Answers) -> FloatArray:
+    """(U, K) of all who voted, the largest mode first."""
+    if len(modes.membership) == answers.n_users:
+        membership = modes.membership
+    else:
+        size = max(1, CHOICE_ANSWERS * answers.n_users // answers.counts.nnz)
+        membership = np.concatenate(
+            [
+                modes.place(ballots_of(around.one, around.loading, replace(answers, counts=rows)))
+                for _, rows in answers.shards(size)
+            ]
+        )
+    order = np.argsort(-membership.sum(axis=0), kind="stable")
+    return np.ascontiguousarray(membership[:, order])
 
 
 class Personal(NamedTuple):
-    """Every user's own utilities, and the share of taste that communities explain."""
+    """Every user's own utilities, and the share of taste that communities explain.
+
+    membership: (U, K), the users' features: of one community, where several explain nothing.
+    """
 
     learned: Learned[UserProblem]
     communal_share: float
+    membership: FloatArray
+
+
+def as_features(membership: FloatArray) -> Inputs:
+    """Users whose features are their memberships; a plain dict of relations can be copied."""
+    return Inputs(membership, {}, np.arange(len(membership)))
 
 
 class PersonalModel(NamedTuple):
-    """What to start from: items, item kernel, likelihood, and who belongs where by answers."""
+    """What to start from: items, item kernel, likelihood, and who belongs where by answers.
+
+    learns: hyperparameters by evidence, or they stay as given; unites: communities that explain
+    nothing of the answers held out become one.
+    """
 
     items: Inputs
     kernel: Kernel
     likelihood: Likelihood
     members: Callable[[Answers], FloatArray]
     settings: Settings
+    learns: bool = True
+    unites: bool = False
 
-    def problem(self, data: Comparisons) -> UserProblem:
-        """Users with their memberships, given these answers, for features."""
-        membership = self.members(Answers.of(data))
-        users = Inputs(membership, index=np.arange(data.n_users))
-        return UserProblem.of(self.items, users, Votes.of(data), self.settings)
+    def problem(self, data: Comparisons, membership: FloatArray) -> UserProblem:
+        """Users with their memberships for features."""
+        return UserProblem.of(self.items, as_features(membership), Votes.of(data), self.settings)
 
 
-def fit_personal(model: PersonalModel, data: Comparisons, rng: np.random.Generator) -> Personal:
+def fit_personal(
+    model: PersonalModel, data: Comparisons, membership: FloatArray, rng: np.random.Generator
+) -> Personal:
     """Learn the population, choose the communal share, infer all users' utilities."""
-    problem = model.problem(data)
+    problem = model.problem(data, membership)
     start = UserHyper(model.kernel, Constant(1.0), 0.5, model.likelihood)
-    population = maximize(problem, start).hyper
+    population = maximize(problem, start) if model.learns else solve(problem, start)
+    if membership.shape[1] == 1:
+        return Personal(Learned.of(data, problem, population), 0.0, membership)
     kept, held_out = data.split(HELD_OUT, random_state=rng)
-    partial = model.problem(kept)
-    losses = [_losses(partial, _shared(population, s), held_out) for s in COMMUNAL_SHARES]
+    partial = model.problem(kept, model.members(Answers.of(kept)))
+    losses = [_losses(partial, _shared(population.hyper, s), held_out) for s in COMMUNAL_SHARES]
     best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
-    return Personal(Learned.of(data, problem, solve(problem, _shared(population, best))), best)
+    if best > 0.0:
+        population = solve(problem, _shared(population.hyper, best))
+    elif model.unites:
+        membership = np.ones((data.n_users, 1))
+        problem = model.problem(data, membership)
+    return Personal(Learned.of(data, problem, population), best, membership)
 
 
 def _shared(population: UserHyper, s: float) -> UserHyper:

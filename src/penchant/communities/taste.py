@@ -39,7 +39,8 @@ class Crowd:
     """Whose answers about which items, and the model: all that stays the same in a search.
 
     hyper: kernel and likelihood, with the parameters that learning starts from.
-    concentration: λ of the Dirichlet process; max_rank bounds the rank of the prior's factor.
+    concentration: λ of the Dirichlet process, or where it starts if `concentration_prior`, shape
+    and rate of a Gamma, has it learned; max_rank bounds the rank of the prior's factor.
     """
 
     answers: Answers
@@ -47,6 +48,7 @@ class Crowd:
     hyper: ItemHyper
     concentration: float = 1.0
     max_rank: int | None = None
+    concentration_prior: tuple[float, float] | None = None
 
     @cached_property
     def edges(self) -> Edges:

@@ -13,7 +13,6 @@ from penchant.communities.assignment import Answers, LabelArray, log_likelihoods
 from penchant.communities.chains import Chain
 from penchant.communities.utility import Mixture
 from penchant.gp.model import columns, place_among
-from penchant.numerics.types import IntArray
 
 LEARNING_SWEEPS = 2
 """Sweeps before the end of the warm-up from which a chain goes on: one that learns, one more."""
@@ -28,11 +27,6 @@ def compact(answers: Answers) -> Answers:
         answers.loser[given],
         answers.outcomes.part(given),
     )
-
-
-def active(answers: Answers) -> IntArray:
-    """Positions of the users who answered anything."""
-    return np.flatnonzero(np.diff(answers.counts.indptr))
 
 
 def carry_over(
@@ -51,7 +45,7 @@ def carry_over(
     table = mixture.table(state.utilities, state.thetas)
     fitting = log_likelihoods(mixture.answers.counts, table) + np.log(state.sizes)[:, None]
     assignment: LabelArray = fitting.argmax(axis=0).astype(np.int32)
-    here, there = active(now), active(before)
+    here, there = now.voters, before.voters
     stayed = np.isin(there, here)
     assignment[np.searchsorted(here, there[stayed])] = state.assignment[stayed]
     sweep = min(state.sweep, max(n_warmup - LEARNING_SWEEPS, 0))

@@ -36,6 +36,8 @@ WIDE = 20.0
 """Spread that learning starts from, relative to the prior's."""
 WITHIN = 0.1
 """Spread within communities that their fit starts from, as a share of everybody's."""
+PLACING_ROUNDS = 8
+"""Of expectation propagation, for people who are placed among known modes."""
 HASTE = 1.25
 LONGEST_STEP = 8.0
 """By how much steps of the spread grow while they succeed, and the longest, in steps of EM."""
@@ -182,6 +184,23 @@ class Modes:
         outer: FloatArray = np.einsum("ci,cj->cij", self.means, self.means)
         return outer + self.doubt
 
+    def members(self, users: Reduced, sizes: FloatArray) -> FloatArray:
+        """(U, K) memberships: r ∝ exp(ψ(N_c) + tᵀμ − ½ tr R E μμᵀ)."""
+        log_weights = users.shift @ self.means.T
+        log_weights -= 0.5 * _flat(users.precision) @ _flat(self.second).T
+        return shares(log_weights + psi(np.maximum(sizes, SMALLEST)))
+
+    def place(self, ballots: PersonalVotes) -> FloatArray:
+        """(U, K) memberships of other people by their votes, the modes staying what they are."""
+        sizes = self.membership.sum(axis=0)
+        shared = np.tile(sizes / sizes.sum(), (ballots.n_users, 1))
+        placed = replace(self, membership=shared, sites=Sites.zeros(len(ballots.count)))
+        for _ in range(PLACING_ROUNDS):
+            users = ballots.reduced(placed.sites, self.spread)
+            sites, _ = ballots.refined(placed.sites, *ballots.marginals(*_own(users, placed)))
+            placed = replace(placed, membership=self.members(users, sizes), sites=sites)
+        return placed.membership
+
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
@@ -225,8 +244,7 @@ class Cloud:
         spread = modes.spread
         if self.learn_spread:
             spread = _stretched(spread, self._wanted_spread(users, here), length)
-        log_weights = users.shift @ means.T - 0.5 * _flat(users.precision) @ _flat(here.second).T
-        membership = shares(log_weights + psi(np.maximum(r.sum(axis=0), SMALLEST)))
+        membership = here.members(users, r.sum(axis=0))
         kept = np.flatnonzero(membership.sum(axis=0) >= SMALLEST)
         membership = membership[:, kept] / membership[:, kept].sum(axis=1, keepdims=True)
         return here, Modes(membership, means[kept], doubt[kept], spread, sites)
@@ -304,6 +322,16 @@ def fit_modes(cloud: Cloud, one: Modes, membership: FloatArray) -> Modes:
         current = cloud.fit(current)
         best = max(best, current, key=lambda modes: modes.objective)
     return best
+
+
+def prune(cloud: Cloud, modes: Modes) -> Modes:
+    """Nearest modes joined, as long as the evidence does not fall."""
+    while modes.n_communities > 1:
+        fewer = cloud.fit(_joined(modes))
+        if fewer.objective < modes.objective:
+            break
+        modes = fewer
+    return modes
 
 
 def _joined(modes: Modes) -> Modes:

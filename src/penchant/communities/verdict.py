@@ -17,24 +17,15 @@ import numpy as np
 from scipy import sparse
 
 from penchant.communities.assignment import Answers
-from penchant.communities.division import Division, everybody_together, learn
 from penchant.communities.mixture import Grouping, find_communities
-from penchant.communities.moves import disagreement
+from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, one_taste
 from penchant.communities.taste import Crowd
-from penchant.communities.variation import Cloud, Modes, PersonalVotes, fit_modes, fit_one
 from penchant.data import Comparisons
 from penchant.likelihoods import Gaussian, Outcomes
 from penchant.metrics import adjusted_rand
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 
-MAX_DIRECTIONS = 8
-NOTABLE = 0.9
-"""Share of the noise edge from which on a direction of disagreement is taken along."""
-FIRST_SPREAD = 0.1
-"""Variance of personal deviations of a difference, a priori."""
-CLEAR_EVIDENCE = 10.0
-"""Nats by which communities must beat one taste with personal deviations."""
 CLEAR_AGREEMENT = 0.005
 AGREEMENT_RATIO = 1.25
 """The halves' adjusted Rand index must exceed that of the simulated crowd so much."""
@@ -63,18 +54,15 @@ class Support(NamedTuple):
 def judge(grouping: Grouping, random_state: RandomState = 0) -> Support:
     """Say whether the communities of a grouping are real; it costs a few more searches."""
     rng = as_rng(random_state)
-    crowd = grouping.allocation.crowd
-    one = learn(everybody_together(crowd, crowd.hyper.theta))
-    cloud = one_taste(one, grouping)
-    personal = cloud.evidence - one.objective
-    evidence = grouping.objective - cloud.evidence
-    found = Support("personal", "", grouping.n_communities, evidence, personal)
+    crowd, around = grouping.allocation.crowd, one_taste(grouping)
+    evidence = grouping.objective - around.evidence
+    found = Support("personal", "", grouping.n_communities, evidence, around.personal)
     if grouping.n_communities > 1:
         if found.evidence <= CLEAR_EVIDENCE:
-            found = found._replace(evidence=max(evidence, cloud.gain_of_modes(grouping)))
+            found = found._replace(evidence=max(evidence, around.modes_of(grouping)[1]))
         if found.evidence > CLEAR_EVIDENCE:
             learned = replace(crowd, hyper=grouping.hyper)
-            simulated = replace(learned, answers=cloud.redraw(rng))
+            simulated = replace(learned, answers=redraw(around, rng))
             found = found._replace(
                 agreement=agreement_of_halves(learned, grouping.n_communities, rng),
                 by_chance=agreement_of_halves(simulated, grouping.n_communities, rng),
@@ -82,7 +70,7 @@ def judge(grouping: Grouping, random_state: RandomState = 0) -> Support:
             least = AGREEMENT_RATIO * max(found.by_chance, 0.0) + CLEAR_AGREEMENT
             if found.agreement > least:
                 return _worded(found._replace(verdict="supported"))
-    detectable = cloud.would_show_two(rng, along_spread=personal > CLEAR_EVIDENCE)
+    detectable = would_show_two(around, rng)
     verdict: Literal["personal", "too few"] = "personal" if detectable else "too few"
     return _worded(found._replace(verdict=verdict, detectable=detectable))
 
@@ -103,94 +91,33 @@ def _worded(found: Support) -> Support:
     return found._replace(sentence=said)
 
 
-class OneTaste(NamedTuple):
-    """Everybody around one taste: votes along the directions, the fitted cloud, its evidence."""
-
-    one: Division
-    ballots: PersonalVotes
-    cloud: Cloud
-    modes: Modes
-    evidence: float
-
-    def gain_of_modes(self, grouping: Grouping) -> float:
-        """Nats for communities with personal deviations of their members."""
-        best = fit_modes(self.cloud, self.modes, grouping.allocation.responsibilities)
-        # one community may have stopped short of its best spread: all of theirs is another start
-        total = best.spread + np.cov(best.means.T, aweights=best.membership.sum(axis=0), bias=True)
-        start = replace(self.modes, spread=total)
-        single = max(self.modes.objective, self.cloud.fit(start).objective)
-        return best.objective - single
-
-    def redraw(self, rng: np.random.Generator) -> Answers:
-        """Answers to the same questions by as many people, without communities."""
-        spread, n_users = self.modes.spread, self.ballots.n_users
-        own = rng.multivariate_normal(self.modes.means[0], spread, n_users)
-        return redrawn(self.one.crowd, self.ballots.differences(own), rng)
-
-    def would_show_two(self, rng: np.random.Generator, along_spread: bool) -> bool:
-        """Whether the search would find two equal communities with the same questions.
-
-        They lie apart by as much as people deviate along their widest direction, or, where they
-        hardly deviate, are two draws from the prior of tastes.
-        """
-        crowd, model, n_users = self.one.crowd, self.one.model, self.ballots.n_users
-        if along_spread:
-            values, vectors = np.linalg.eigh(self.modes.spread)
-            side = np.where(np.arange(n_users) % 2, 1.0, -1.0)
-            own = self.modes.means[0] + side[:, None] * np.sqrt(values[-1]) * vectors[:, -1]
-            g = self.ballots.differences(own)
-        else:
-            z = rng.standard_normal((model.prior.factor.shape[1], 2))
-            tastes = model.prior.design.forward(model.prior.factor @ z)
-            counts = crowd.answers.counts
-            g = tastes[counts.indices, np.repeat(np.arange(n_users) % 2, np.diff(counts.indptr))]
-        answers = redrawn(crowd, g, rng)
-        return find_communities(replace(crowd, answers=answers)).n_communities > 1
-
-
-def one_taste(one: Division, grouping: Grouping) -> OneTaste:
-    """Fit one taste with personal deviations along the main directions of disagreement."""
-    crowd, taste = one.crowd, one.tastes[0]
-    counts = crowd.answers.counts
-    loading = _directions(one, grouping)
-    ballots = PersonalVotes(
-        counts.indptr.astype(np.intp),
-        counts.data.astype(np.float64),
-        taste.state.mean[counts.indices],
-        loading[counts.indices],
-        crowd.answers.outcomes.part(counts.indices),
-        one.model.hyper.likelihood,
+def redraw(around: OneTaste, rng: np.random.Generator) -> Answers:
+    """Answers to the same questions by as many people, without communities."""
+    own = rng.multivariate_normal(
+        around.modes.means[0], around.modes.spread, around.ballots.n_users
     )
-    cloud, modes = fit_one(ballots, FIRST_SPREAD, crowd.concentration)
-    # the votes are in both; what the common taste itself costs is not in the cloud
-    own_cost = taste.log_z - float(taste.weights @ taste.local.value)
-    parameters = one.objective - taste.log_z
-    return OneTaste(one, ballots, cloud, modes, modes.objective + own_cost + parameters)
+    return redrawn(around.one.crowd, around.ballots.differences(own), rng)
 
 
-def _directions(one: Division, grouping: Grouping) -> FloatArray:
-    """(m, q) loadings of the answers: main disagreements, and the communities' differences.
+def would_show_two(around: OneTaste, rng: np.random.Generator) -> bool:
+    """Whether the search would find two equal communities with the same questions.
 
-    They are orthogonal and of unit size over the votes.
+    They lie apart by as much as people deviate along their widest direction, or, where they
+    hardly deviate, are two draws from the prior of tastes.
     """
-    prior, weight = one.model.prior, np.sqrt(one.tastes[0].weights)
-    everybody = np.arange(one.crowd.answers.n_users)
-    spectrum = disagreement(one, 0, everybody, MAX_DIRECTIONS)
-    n_notable = max(1, int(np.count_nonzero(spectrum.strength > NOTABLE)))
-    main = prior.design.forward(prior.factor @ spectrum.weights[:, :n_notable])
-    means = np.column_stack([taste.state.mean for taste in grouping.allocation.tastes])
-    contrasts = (means - one.tastes[0].state.mean[:, None]) * np.sqrt(grouping.allocation.sizes)
-    if grouping.n_communities == 1:
-        contrasts = contrasts[:, :0]
-    basis = np.zeros((len(weight), 0))
-    for part in (main, contrasts):
-        rest = weight[:, None] * part
-        rest -= basis @ (basis.T @ rest)
-        left, size, _ = np.linalg.svd(rest, full_matrices=False)
-        kept = np.flatnonzero(size > 0.1 * size.max(initial=0.0))[:MAX_DIRECTIONS]
-        basis = np.column_stack([basis, left[:, kept]])
-    loading: FloatArray = basis / weight[:, None] * np.sqrt(np.sum(weight**2))
-    return loading
+    crowd, model, n_users = around.one.crowd, around.one.model, around.ballots.n_users
+    if around.personal > CLEAR_EVIDENCE:
+        values, vectors = np.linalg.eigh(around.modes.spread)
+        side = np.where(np.arange(n_users) % 2, 1.0, -1.0)
+        own = around.modes.means[0] + side[:, None] * np.sqrt(values[-1]) * vectors[:, -1]
+        g = around.ballots.differences(own)
+    else:
+        z = rng.standard_normal((model.prior.factor.shape[1], 2))
+        tastes = model.prior.design.forward(model.prior.factor @ z)
+        counts = crowd.answers.counts
+        g = tastes[counts.indices, np.repeat(np.arange(n_users) % 2, np.diff(counts.indptr))]
+    answers = redrawn(crowd, g, rng)
+    return find_communities(replace(crowd, answers=answers)).n_communities > 1
 
 
 def agreement_of_halves(crowd: Crowd, n_communities: int, rng: np.random.Generator) -> float:

@@ -12,7 +12,7 @@ from penchant.communities.assignment import Answers
 from penchant.communities.chains import Chain, ChainPlan
 from penchant.communities.draws import Draws
 from penchant.communities.effects import common_effects
-from penchant.communities.finding import Finding, with_personal
+from penchant.communities.finding import Finding, PersonalTaste
 from penchant.communities.found import Found
 from penchant.communities.samplers import SAMPLERS
 from penchant.communities.update import LEARNING_SWEEPS
@@ -27,8 +27,10 @@ from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.community_report import (
     Community,
+    Disagreement,
     ItemView,
     Names,
+    disagreements,
     introduce,
     summarize,
     view_items,
@@ -54,6 +56,9 @@ from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 
+SEARCHED_AGAIN = 1_000_000
+"""Most distinct answers among which communities are searched again when some are withdrawn."""
+
 
 class CommunityGP(UtilityModel):
     """Groups of users with a common taste, their number included, and what each prefers.
@@ -66,8 +71,10 @@ class CommunityGP(UtilityModel):
 
     `tell` takes answers by known and by new users. It places those users anew among the
     communities that there are and infers the communities' utilities again (not with
-    polish=False), with personal=True also everybody's own. Which communities there are, and the
-    hyperparameters, stay until `relearn` (or, with chains, `resume`) asks again.
+    polish=False), with personal taste also everybody's own. Which communities there are, and the
+    hyperparameters, stay until `relearn` (or, with chains, `resume`) asks again. `withdraw`
+    searches again, so that it equals a refit exactly; with chains, or more than a million answers,
+    it places users anew as `tell` does.
 
     Parameters
     ----------
@@ -87,9 +94,12 @@ class CommunityGP(UtilityModel):
     sampler : {"collapsed", "blocked"}
         Of the chains. "collapsed" reassigns users one after another; "blocked" all at once given
         weights, for very many users.
-    personal : bool
-        Also learn how each user deviates from their community: better predictions where users
-        answered much.
+    personal : {"auto", True, False}
+        People vary inside communities: f_u = f_c + a deviation, whose covariance is learned and
+        the same for all. What is said of a user is then their own. With one community this is
+        `MultiUserGP`, exactly. A search counts communities again, by evidence: they are modes
+        of taste then, and fewer. "auto" takes it where the evidence speaks for it, as long as
+        answers × items are at most 10⁷ (it costs what `MultiUserGP` does).
     n_sweeps : int
         Sweeps of each chain; the first half warms it up and is not used.
     n_chains : int
@@ -115,8 +125,8 @@ class CommunityGP(UtilityModel):
     report_ : how the search went, or `Diagnostics` of the chains: traces, agreement
     verdict_ : whether the communities are real: "supported", "personal" or "too few"
     kernel_, likelihood_ : with learned parameters
-    personal_ : `UserPosteriors` with personal=True, else None
-    communal_share_ : how much of taste communities explain, with personal=True
+    personal_ : `UserPosteriors` where people vary inside communities, else None
+    communal_share_ : how much of taste communities explain, where people vary
     chains_, draws_ : what was sampled; `resume` goes on from there
     comparisons_ : the data that were fitted, and told since; sampled_ : what communities were
         found in
@@ -145,7 +155,7 @@ class CommunityGP(UtilityModel):
         "inference": one_of(("variational", "mcmc")),
         "n_communities": NONE | whole(1),
         "sampler": one_of(SAMPLERS),
-        "personal": YES_OR_NO,
+        "personal": YES_OR_NO | one_of(("auto",)),
         "n_sweeps": whole(2),
         "n_chains": whole(1),
         "hyperparameters": one_of(("shared", "community")),
@@ -164,8 +174,8 @@ class CommunityGP(UtilityModel):
         inference: str = "variational",
         n_communities: int | None = None,
         sampler: str = "collapsed",
-        personal: bool = False,
-        n_sweeps: int = 100,
+        personal: bool | str = "auto",
+        n_sweeps: int = 60,
         n_chains: int = 2,
         hyperparameters: str = "shared",
         optimize: str | None = "evidence",
@@ -218,27 +228,24 @@ class CommunityGP(UtilityModel):
         finding = self._finding(data, answers, items, start)
         with threads_for(len(items)):
             if self.inference == "variational":
-                found = self._completed(finding.searched())
+                found = finding.searched()
             else:
                 seed = int(as_rng(self.random_state).integers(2**32))
-                found = self._sampled(finding, finding.started(seed, self.n_chains), self.n_sweeps)
+                grouping = finding.grouping()
+                chains = finding.started(grouping, seed, self.n_chains)
+                found = self._sampled(finding, chains, self.n_sweeps, finding.varies(grouping))
         return self._keep(replace(found, user_features=about_users), columns, user_columns)
 
-    def _sampled(self, finding: Finding, chains: Sequence[Chain], n_sweeps: int) -> Found:
+    def _sampled(
+        self, finding: Finding, chains: Sequence[Chain], n_sweeps: int, personal: bool
+    ) -> Found:
         with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
             found = finding.sampled(chains, n_sweeps, watch)
         if told(found.data):
             found = replace(found, posteriors=found.inferred())
         if (message := found.report.advice()) is not None:
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
-        return self._completed(found)
-
-    def _completed(self, found: Found) -> Found:
-        """With personal taste where it is wanted; not after an interrupt."""
-        if not self.personal or not found.report.completed:
-            return found
-        kernel = self.kernel or taste_kernel(found.items)
-        return with_personal(found, kernel, get(self.likelihood))
+        return finding.with_personal(found) if personal and found.report.completed else found
 
     def resume(self, n_sweeps: int) -> Self:
         """Let every chain go on from where it is, exactly as if it had never stopped.
@@ -257,15 +264,16 @@ class CommunityGP(UtilityModel):
         return self
 
     def _resumed(self, fitted: Fitted, n_sweeps: int) -> Found:
-        finding = self._again(fitted.learned)
-        after = self._sampled(finding, finding.carried(fitted.learned), n_sweeps)
-        return replace(after, user_features=fitted.learned.user_features)
+        found: Found = fitted.learned
+        finding = self._again(found)
+        personal = not isinstance(self.personal, str) or found.personal is not None
+        after = self._sampled(finding, finding.carried(found), n_sweeps, personal)
+        return replace(after, user_features=found.user_features)
 
     def _relearned(self, fitted: Fitted) -> Found:
         found: Found = fitted.learned
         if found.draws is None:
-            again = self._completed(self._again(found).searched())
-            return replace(again, user_features=found.user_features)
+            return replace(self._again(found).searched(), user_features=found.user_features)
         return self._resumed(fitted, self.n_sweeps - self.n_sweeps // 2 + LEARNING_SWEEPS)
 
     def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Found:
@@ -276,8 +284,10 @@ class CommunityGP(UtilityModel):
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Found:
         found: Found = fitted.learned
-        changed = replace(found, data=data).changed_since(found.data)
-        return found.with_answers(data, changed, None)
+        left = replace(found, data=data)
+        if found.draws is None and len(data) <= SEARCHED_AGAIN:
+            return replace(self._again(left).searched(), user_features=found.user_features)
+        return found.with_answers(data, left.changed_since(found.data), None)
 
     def fold_in(self, data: Comparisons) -> Self:
         """A copy of this model that knows new users too, without sampling again.
@@ -303,8 +313,13 @@ class CommunityGP(UtilityModel):
     def _finding(
         self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
     ) -> Finding:
-        plan = self._plan()
-        return Finding(data, answers, items, start, plan, self.n_communities, self.max_rank)
+        personal = None
+        if self.personal:
+            kernel, required = self.kernel, not isinstance(self.personal, str)
+            personal = PersonalTaste(lambda: kernel or taste_kernel(items), required)
+        return Finding(
+            data, answers, items, start, self._plan(), personal, self.n_communities, self.max_rank
+        )
 
     def _again(self, found: Found) -> Finding:
         """On the answers that there are now."""
@@ -376,10 +391,18 @@ class CommunityGP(UtilityModel):
 
     @property
     def support_(self) -> Support:
-        """Whether the communities are real, and by what numbers; it takes a few searches."""
-        found: Found = self._fitted().learned
-        with threads_for(len(found.items)):
-            return self._again(found).judged(np.random.default_rng(found.seed))
+        """Whether the communities are real, and by what numbers.
+
+        It takes two to ten times as long as the fit, the first time that somebody asks (also
+        through `verdict_` and `describe`); it is kept until the answers change.
+        """
+        with self._alone() as fitted:
+            found: Found = fitted.learned
+            support = found.support
+            if support is None:
+                support = self._again(found).judged(found)
+                self.state_ = replace(fitted, learned=replace(found, support=support))
+        return support
 
     @property
     def verdict_(self) -> str:
@@ -411,13 +434,13 @@ class CommunityGP(UtilityModel):
 
     @property
     def personal_(self) -> UserPosteriors | None:
-        """With personal=True, everybody's own utilities."""
+        """Everybody's own utilities, where people vary inside communities."""
         personal = self._fitted().learned.personal
         return None if personal is None else personal.posterior
 
     @property
     def communal_share_(self) -> float:
-        """How much of taste communities explain, with personal=True."""
+        """How much of taste communities explain: all, unless people vary inside them."""
         return float(self._fitted().learned.communal_share)
 
     @property
@@ -436,11 +459,25 @@ class CommunityGP(UtilityModel):
         """The k items that divide communities most."""
         return view_items(self._fitted().learned)[::-1][:k]
 
+    def disagreement(self, k: int = 3) -> list[Disagreement]:
+        """The k main directions along which people differ, whether or not they fall into groups.
+
+        None where nobody is told apart: one community without personal taste.
+        """
+        return disagreements(self._fitted().learned, k)
+
     def describe(self) -> str:
-        """What was found, in a few lines; says so when there is no evidence of communities."""
-        found: Found = self._fitted().learned
-        told = summarize(self.community_counts_, self.communities_, view_items(found))
-        return told if found.draws is not None else f"{self.support_.sentence}\n{told}"
+        """What was found, in a few lines: first whether the communities are real, see `support_`.
+
+        Where they are not, the main directions of disagreement are told, too.
+        """
+        support, lines = self.support_, []
+        if support.verdict == "personal":
+            lines = [*map(str, self.disagreement())]
+        if support.verdict != "personal" or self.has_communities_:
+            views = view_items(self._fitted().learned)
+            lines.append(summarize(self.community_counts_, self.communities_, views))
+        return "\n".join([support.sentence, *lines])
 
 
 def _is_concentration(value: Any) -> bool:

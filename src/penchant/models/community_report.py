@@ -10,6 +10,7 @@ import numpy as np
 from penchant.communities.found import Found
 from penchant.communities.insight import (
     attribute_slopes,
+    directions,
     distinctiveness,
     feature_contrasts,
     item_agreement,
@@ -19,6 +20,8 @@ from penchant.numerics.types import FloatArray, IntArray
 
 SHOWN = 5
 """Items and features that a community is introduced with."""
+LOOKED_AT = 5_000
+"""Most people whose tastes the main directions of disagreement are taken from."""
 
 
 class Trait(NamedTuple):
@@ -34,6 +37,22 @@ class ItemView(NamedTuple):
     item: Any
     liking: float
     spread: float
+
+
+class Disagreement(NamedTuple):
+    """A direction along which people differ: its share of all differences, and who likes what.
+
+    toward, away: items that the people on either side like more than the others do.
+    """
+
+    number: int
+    share: float
+    toward: tuple[Any, ...]
+    away: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        sides = (", ".join(map(str, side)) for side in (self.toward, self.away))
+        return f"{self.share:.0%} of the differences: {' against '.join(sides)}"
 
 
 @dataclass(frozen=True)
@@ -101,6 +120,22 @@ def introduce(found: Found, names: Names, rng: np.random.Generator) -> list[Comm
             user_features=_traits(contrasts[c], names.user_features),
         )
         for c, (posterior, tally) in enumerate(zip(posteriors, _tallies(found), strict=True))
+    ]
+
+
+def disagreements(found: Found, k: int) -> list[Disagreement]:
+    """The k main directions of disagreement; none where nobody is told apart."""
+    some = np.unique(np.linspace(0, found.data.n_users - 1, LOOKED_AT).astype(np.intp))
+    share, loadings, _ = directions(found.utilities(some, None).mean, k)
+    items = found.data.items
+    return [
+        Disagreement(
+            number,
+            float(share[number]),
+            tuple(items[i] for i in _largest(loading)),
+            tuple(items[i] for i in _largest(-loading)),
+        )
+        for number, loading in enumerate(loadings)
     ]
 
 

@@ -172,6 +172,18 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         return self._fitted().learned.hyper.kernel
 
     @property
+    def scale_(self) -> str:
+        """What utilities mean, in a sentence: how often the better of two items wins."""
+        wins = 100.0 * float(self.likelihood_.prob(np.ones(1), np.zeros(1))[0])
+        if not self._fitted().learned.data.users:
+            return f"at a difference of 1 the better item wins {wins:.0f} of 100 comparisons"
+        return (
+            f"at a difference of 1 in their own utilities a person prefers the better item "
+            f"{wins:.0f} times of 100; utilities of people at large are averages of tastes that "
+            f"differ, where the better item mostly wins less often"
+        )
+
+    @property
     def report_(self) -> Any:
         """How it went: sweeps, tolerance, damping, jitter; or chains and their agreement."""
         return self._fitted().learned.report

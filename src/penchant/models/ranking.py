@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import log, nan
 from os import PathLike
 from typing import Any, NamedTuple, overload
 
@@ -42,7 +42,7 @@ class RankedItem(NamedTuple):
     rank_high: int
     comparisons: int = 0
     wins: float = 0.0
-    win_rate: float = float("nan")
+    win_rate: float = nan
     group: int = 0
 
 
@@ -72,7 +72,7 @@ class Ranking(Sequence[RankedItem]):
     rows: tuple[RankedItem, ...]
     level: float
     scale: str = "utility"
-    per_unit: float = float("nan")
+    per_unit: float = nan
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -229,7 +229,7 @@ class Tally(NamedTuple):
     def of_item(self, i: int) -> dict[str, Any]:
         """What a ranking's row says of an item."""
         compared, wins = float(self.compared[i]), float(self.wins[i])
-        rate = wins / compared if compared > 0.0 else float("nan")
+        rate = wins / compared if compared > 0.0 else nan
         return {"comparisons": round(compared), "wins": round(wins, 1), "win_rate": rate}
 
 
@@ -298,4 +298,4 @@ def elo_per_unit(likelihood: Likelihood) -> float:
     """
     one, known = np.ones(1), np.zeros(1)
     win, loss = likelihood.prob(one, known)[0], likelihood.prob(-one, known)[0]
-    return float(ELO * np.log(win / loss)) if loss > 0.0 else float("nan")
+    return float(ELO * np.log(win / loss)) if loss > 0.0 else nan

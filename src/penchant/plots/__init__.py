@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from penchant.plots.calibration import plot_calibration as plot_calibration
     from penchant.plots.communities import plot_community_counts as plot_community_counts
     from penchant.plots.communities import plot_community_utilities as plot_community_utilities
+    from penchant.plots.communities import plot_disagreement as plot_disagreement
     from penchant.plots.communities import plot_membership_map as plot_membership_map
     from penchant.plots.evidence import plot_evidence as plot_evidence
     from penchant.plots.learning import plot_learning as plot_learning
@@ -27,6 +28,7 @@ _MODULE = {
     "plot_calibration": "calibration",
     "plot_community_counts": "communities",
     "plot_community_utilities": "communities",
+    "plot_disagreement": "communities",
     "plot_evidence": "evidence",
     "plot_learning": "learning",
     "plot_membership_map": "communities",

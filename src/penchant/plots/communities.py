@@ -61,6 +61,46 @@ def plot_membership_map(
     return tidy(ax)
 
 
+def plot_disagreement(
+    utilities: Any, items: Sequence[Any] | None = None, ax: Any | None = None, top: int = 10
+) -> Any:
+    """People as points and items as arrows, along the two main directions of disagreement.
+
+    utilities : a model that tells users apart; or (n_users, n_items), what `model.predict(users=…)`
+    returns, with the names of the items. Who lies where an arrow points likes that item more than
+    others do. top : how many items to draw, those that divide people most.
+
+    >>> rng = np.random.default_rng(0)
+    >>> ax = plot_disagreement(rng.standard_normal((20, 3)), ["tea", "milk", "water"])
+    >>> len(ax.texts)
+    3
+    """
+    if items is None:
+        model, items = utilities, utilities.comparisons_.items
+        some = _some(model.comparisons_.n_users)
+        utilities = model.predict(users=[model.comparisons_.users[u] for u in some])
+    shown = np.asarray(utilities)[_some(len(utilities))]
+    shown = shown - shown.mean(axis=1, keepdims=True)
+    left, scale, right = np.linalg.svd(shown - shown.mean(axis=0), full_matrices=False)
+    place, arrow = np.zeros((len(shown), 2)), np.zeros((len(items), 2))
+    n_axes = min(2, len(scale))
+    place[:, :n_axes] = left[:, :n_axes] * scale[:n_axes]
+    arrow[:, :n_axes] = right[:n_axes].T
+    ax = axes(ax)
+    ax.scatter(*place.T, s=4, color=GREY, alpha=0.4, linewidths=0)
+    longest = np.argsort(-np.linalg.norm(arrow, axis=1), kind="stable")[:top]
+    # arrows as long as people are spread: only their directions and ratios mean anything
+    reach = float(np.abs(place).max()) / max(float(np.abs(arrow).max()), np.finfo(float).tiny)
+    for i in longest:
+        end = reach * arrow[i]
+        line = {"arrowstyle": "<-", "color": BLUE, "shrinkA": 0, "shrinkB": 0}
+        ax.annotate(str(items[i]), (0.0, 0.0), end, fontsize=6, arrowprops=line)
+    share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)
+    ax.set_xlabel(f"direction 1 ({share[0]:.0%})" if n_axes else "")
+    ax.set_ylabel(f"direction 2 ({share[1]:.0%})" if n_axes > 1 else "")
+    return tidy(ax)
+
+
 def _some(n_users: int) -> IntArray:
     """Users to draw, evenly picked."""
     return np.unique(np.linspace(0, n_users - 1, MAP_USERS).astype(np.intp))

@@ -1,4 +1,4 @@
-"""What models say, as rows of tables: next questions, communities, who belongs to them."""
+"""What models say, as rows of tables: questions, communities, members, disagreements."""
 
 from typing import Any
 
@@ -54,6 +54,19 @@ def groups(model: Any) -> list[dict[str, Any]]:
             "members": [_told(trait) for trait in community.user_features[:SHOWN]],
         }
         for community in model.communities_
+    ]
+
+
+def disagreements(model: Any) -> list[dict[str, Any]]:
+    """The main directions along which people differ, the widest first."""
+    return [
+        {
+            "direction": direction.number + 1,
+            "share": direction.share,
+            "toward": list(direction.toward[:SHOWN]),
+            "away": list(direction.away[:SHOWN]),
+        }
+        for direction in model.disagreement()
     ]
 
 

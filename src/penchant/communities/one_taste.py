@@ -1,0 +1,109 @@
+"""One taste from which people deviate personally: what communities must beat.
+
+The covariance of deviations is free along the main directions of disagreement, so that this is the
+multi-user model where it matters, at the price of a search.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from penchant.communities.assignment import Answers
+from penchant.communities.division import Division, everybody_together, learn
+from penchant.communities.mixture import Grouping
+from penchant.communities.moves import disagreement
+from penchant.communities.variation import Cloud, Modes, PersonalVotes, fit_modes, fit_one
+from penchant.numerics.types import FloatArray
+
+MAX_DIRECTIONS = 8
+NOTABLE = 0.9
+"""Share of the noise edge from which on a direction of disagreement is taken along."""
+FIRST_SPREAD = 0.1
+"""Variance of personal deviations of a difference, a priori."""
+
+HARDLY_GIVEN = 1e-3
+"""Votes that an answer counts for which nobody gave: directions are of all answers."""
+CLEAR_EVIDENCE = 10.0
+"""Nats by which communities must beat one taste with personal deviations, and those one taste."""
+
+
+class OneTaste(NamedTuple):
+    """Everybody around one taste: votes along the directions, the fitted cloud, its evidence.
+
+    loading: (m, q) how the distinct answers depend on the directions.
+    """
+
+    one: Division
+    loading: FloatArray
+    ballots: PersonalVotes
+    cloud: Cloud
+    modes: Modes
+    evidence: float
+
+    @property
+    def personal(self) -> float:
+        """Nats for personal deviations, against one taste for all."""
+        return self.evidence - self.one.objective
+
+    def modes_of(self, grouping: Grouping) -> tuple[Modes, float]:
+        """Communities with personal deviations of their members, and nats for them."""
+        best = fit_modes(self.cloud, self.modes, grouping.allocation.responsibilities)
+        # one community may have stopped short of its best spread: all of theirs is another start
+        total = best.spread + np.cov(best.means.T, aweights=best.membership.sum(axis=0), bias=True)
+        start = replace(self.modes, spread=total)
+        single = max(self.modes.objective, self.cloud.fit(start).objective)
+        return best, best.objective - single
+
+
+def one_taste(grouping: Grouping) -> OneTaste:
+    """Fit one taste with personal deviations along the main directions of disagreement."""
+    crowd = grouping.allocation.crowd
+    one = learn(everybody_together(crowd, crowd.hyper.theta))
+    taste, loading = one.tastes[0], _directions(one, grouping)
+    ballots = ballots_of(one, loading, crowd.answers)
+    cloud, modes = fit_one(ballots, FIRST_SPREAD, crowd.concentration)
+    # the votes are in both; what the common taste itself costs is not in the cloud
+    own_cost = taste.log_z - float(taste.weights @ taste.local.value)
+    parameters = one.objective - taste.log_z
+    evidence = modes.objective + own_cost + parameters
+    return OneTaste(one, loading, ballots, cloud, modes, evidence)
+
+
+def ballots_of(one: Division, loading: FloatArray, answers: Answers) -> PersonalVotes:
+    """Answers as votes along the directions, about the common taste."""
+    counts = answers.counts
+    return PersonalVotes(
+        counts.indptr.astype(np.intp),
+        counts.data.astype(np.float64),
+        one.tastes[0].state.mean[counts.indices],
+        loading[counts.indices],
+        answers.outcomes.part(counts.indices),
+        one.model.hyper.likelihood,
+    )
+
+
+def _directions(one: Division, grouping: Grouping) -> FloatArray:
+    """(m, q) loadings of the answers: main disagreements, and the communities' differences.
+
+    They are orthogonal and of unit size over the votes.
+    """
+    prior = one.model.prior
+    weight = np.sqrt(np.maximum(one.tastes[0].weights, HARDLY_GIVEN))
+    everybody = np.arange(one.crowd.answers.n_users)
+    spectrum = disagreement(one, 0, everybody, MAX_DIRECTIONS)
+    n_notable = max(1, int(np.count_nonzero(spectrum.strength > NOTABLE)))
+    main = prior.design.forward(prior.factor @ spectrum.weights[:, :n_notable])
+    means = np.column_stack([taste.state.mean for taste in grouping.allocation.tastes])
+    contrasts = (means - one.tastes[0].state.mean[:, None]) * np.sqrt(grouping.allocation.sizes)
+    if grouping.n_communities == 1:
+        contrasts = contrasts[:, :0]
+    basis = np.zeros((len(weight), 0))
+    for part in (main, contrasts):
+        rest = weight[:, None] * part
+        rest -= basis @ (basis.T @ rest)
+        left, size, _ = np.linalg.svd(rest, full_matrices=False)
+        kept = np.flatnonzero(size > 0.1 * size.max(initial=0.0))[:MAX_DIRECTIONS]
+        basis = np.column_stack([basis, left[:, kept]])
+    loading: FloatArray = basis / weight[:, None] * np.sqrt(np.sum(weight**2))
+    return loading

@@ -1,0 +1,85 @@
+"""Whether people vary inside communities, and how many communities are left then."""
+
+import numpy as np
+import pytest
+
+from penchant.communities import personal
+from penchant.communities.assignment import Answers
+from penchant.communities.mixture import find_communities
+from penchant.communities.personal import variation_of
+from penchant.communities.taste import Crowd
+from penchant.data import Comparisons
+from penchant.gp import ItemHyper
+from penchant.kernels import Independent, Inputs
+from penchant.likelihoods import Probit
+from penchant.metrics import adjusted_rand
+
+N_ITEMS = 8
+
+
+def grouping_of(n_tastes, spread, n_users=240, n_votes=25, seed=0, **options):
+    """Communities by a plain search, and the true ones."""
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n_users) % n_tastes
+    utilities = 1.5 * rng.standard_normal((n_tastes, N_ITEMS))[truth]
+    utilities += spread * rng.standard_normal((n_users, N_ITEMS))
+    user = np.repeat(np.arange(n_users), n_votes)
+    a = rng.integers(N_ITEMS, size=len(user))
+    b = (a + rng.integers(1, N_ITEMS, size=len(user))) % N_ITEMS
+    wins = utilities[user, a] - utilities[user, b] + rng.standard_normal(len(user)) > 0
+    winner, loser = np.where(wins, a, b), np.where(wins, b, a)
+    data = Comparisons.from_pairs(winner, loser, user=user, items=range(N_ITEMS))
+    items = Inputs(index=np.arange(N_ITEMS))
+    crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(), Probit()), **options)
+    return find_communities(crowd), truth
+
+
+def test_communities_of_people_alike_need_no_personal_taste():
+    grouping, _ = grouping_of(3, 0.0)
+    assert grouping.n_communities == 3
+    assert variation_of(grouping, required=False, fixed=False) is None
+
+
+def test_personal_taste_is_not_mistaken_for_communities():
+    grouping, _ = grouping_of(1, 1.0)
+    assert grouping.n_communities > 1
+    varied = variation_of(grouping, required=False, fixed=False)
+    assert varied.membership.shape == (240, 1)
+    assert varied.evidence > grouping.objective + 10.0
+
+
+@pytest.mark.parametrize("limit", [10_000, 4_500])
+def test_communities_of_people_who_vary_are_kept(limit, monkeypatch):
+    """Also where only some users are looked at, and the others are placed."""
+    monkeypatch.setattr(personal, "CHOICE_ANSWERS", limit)
+    grouping, truth = grouping_of(2, 0.4, n_users=300, n_votes=30, seed=1)
+    assert grouping.n_communities > 2
+    varied = variation_of(grouping, required=False, fixed=False)
+    assert varied.membership.shape == (300, 2)
+    np.testing.assert_allclose(varied.membership.sum(axis=1), 1.0)
+    assert adjusted_rand(truth, varied.membership.argmax(axis=1)) > 0.8
+
+
+def test_a_given_number_of_communities_stays():
+    grouping, _ = grouping_of(1, 1.0)
+    varied = variation_of(grouping, required=True, fixed=True)
+    assert varied.membership is grouping.allocation.responsibilities
+
+
+def test_what_would_cost_too_much_is_not_considered(monkeypatch):
+    monkeypatch.setattr(personal, "AFFORDABLE", 10.0)
+    grouping, _ = grouping_of(1, 1.0)
+    assert variation_of(grouping, required=False, fixed=False) is None
+
+
+def test_the_concentration_is_learned_where_it_is_likeliest():
+    found = [
+        grouping_of(3, 0.0, concentration_prior=prior)[0] for prior in [(1.0, 1.0), (400.0, 100.0)]
+    ]
+    vague, firm = (grouping.allocation for grouping in found)
+    assert vague.n_communities == firm.n_communities == 3
+    assert 0.1 < vague.crowd.concentration < 1.0  # three communities among 240 users
+    assert firm.crowd.concentration == pytest.approx(4.0, rel=0.1)
+    best = vague.value_of_concentration(vague.crowd.concentration)
+    for factor in (0.9, 1.1):
+        assert best > vague.value_of_concentration(factor * vague.crowd.concentration)
