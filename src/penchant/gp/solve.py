@@ -14,6 +14,7 @@ from penchant.gp.loop import State, converge, infer
 from penchant.gp.model import Hyper, Prior, Problem, Solution
 from penchant.gp.rules import RULES
 from penchant.gp.sites import Sites
+from penchant.numerics.device import memory_errors
 from penchant.numerics.types import FloatArray
 
 COARSE_TOLERANCE = 3e-4
@@ -28,10 +29,11 @@ def solve(
 ) -> Solution[Hyper, State]:
     """Factor the prior and run inference, from the given sites or from a rough guess at them."""
     try:
-        prior = problem.prior(hyper)
-        if sites is None:
-            sites = _rough_sites(problem, hyper, prior)
-        inference = converge(prior, hyper.likelihood, problem.edges, problem.settings, sites)
+        with memory_errors():
+            prior = problem.prior(hyper)
+            if sites is None:
+                sites = _rough_sites(problem, hyper, prior)
+            inference = converge(prior, hyper.likelihood, problem.edges, problem.settings, sites)
     except MemoryError as error:
         raise DataError(
             f"memory ran out ({error}): an exact fit holds a few matrices of items × items; give "

@@ -8,6 +8,7 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.kernels.relations import Relation
+from penchant.numerics.device import HOST, Device
 from penchant.numerics.types import FloatArray, IntArray
 
 NO_RELATIONS: Mapping[str, Relation] = MappingProxyType({})
@@ -25,6 +26,8 @@ class Inputs:
         Over the whole universe of items; shared between subsets, never copied.
     index : integer array (n,) or None
         Position of each item in the universe; None for new items outside it.
+    device : Device
+        Where matrices between the items are made; the inputs themselves stay NumPy's.
 
     >>> items = Inputs(np.eye(3), index=np.arange(3))
     >>> len(items.take(np.array([2, 0])))
@@ -34,6 +37,7 @@ class Inputs:
     X: FloatArray | None = None
     relations: Mapping[str, Relation] = field(default_factory=lambda: NO_RELATIONS)
     index: IntArray | None = None
+    device: Device = HOST
 
     def __post_init__(self) -> None:
         if self.X is None and self.index is None:
@@ -85,6 +89,10 @@ class Inputs:
                 "give relations that cover the new items too, after the items already known"
             )
         return relation, self.index
+
+    def on(self, device: Device) -> "Inputs":
+        """The same items, with matrices made elsewhere."""
+        return self if device is self.device else replace(self, device=device)
 
     def take(self, rows: IntArray) -> "Inputs":
         """The same universe, seen from a subset of the items (repeats allowed)."""

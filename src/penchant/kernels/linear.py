@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penchant.kernels.base import Inputs, Leaf, positive
+from penchant.numerics.linalg import diagonal, inner
 from penchant.numerics.types import FloatArray
 
 
@@ -19,8 +20,8 @@ class Linear(Leaf):
     variance: float = positive(1.0, 1e-5, 1e5)
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        X = A.features()
-        K: FloatArray = (self.variance * X) @ (X if B is None else B.features()).T
+        X = A.device.matrix(A.features())
+        K: FloatArray = (self.variance * X) @ (X if B is None else B.device.matrix(B.features())).T
         return K
 
     def _diag(self, A: Inputs) -> FloatArray:
@@ -29,8 +30,9 @@ class Linear(Leaf):
         return variances
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        X = A.features()
-        return np.array([self.variance * np.vdot(X, G @ (X if B is None else B.features()))])
+        X = A.device.matrix(A.features())
+        met = G @ (X if B is None else B.device.matrix(B.features()))
+        return np.array([self.variance * inner(X, met)])
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,17 @@ class Independent(Leaf):
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
         if B is None and A.index is None:
-            return self.variance * np.eye(len(A))
+            rows = np.arange(len(A))
+            return A.device.where_equal(rows, rows, self.variance)
         B = A if B is None else B
         if A.index is None or B.index is None:
-            return np.zeros((len(A), len(B)))
-        return np.where(A.index[:, None] == B.index, self.variance, 0.0)
+            return A.device.full((len(A), len(B)), 0.0)
+        return A.device.where_equal(A.index, B.index, self.variance)
 
     def _diag(self, A: Inputs) -> FloatArray:
         return np.full(len(A), self.variance)
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         if A.index is None and B is None:
-            return np.array([self.variance * np.trace(G)])
-        return np.array([np.vdot(G, self._matrix(A, B))])
+            return np.array([self.variance * diagonal(G).sum()])
+        return np.array([inner(G, self._matrix(A, B))])

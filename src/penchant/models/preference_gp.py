@@ -31,6 +31,7 @@ from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.item_effects import with_item_effects
 from penchant.models.validation import (
+    DEVICE,
     KERNEL,
     LIKELIHOOD,
     NONE,
@@ -40,6 +41,7 @@ from penchant.models.validation import (
     size_of_relations,
     whole,
 )
+from penchant.numerics.device import device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -76,6 +78,9 @@ class PreferenceGP(UtilityModel):
         under "evidence" with "ep" or "exact" only.
     max_rank : int or None
         Bound on the rank of the prior's factor: memory O(n·rank), time O(n·rank²) a sweep.
+    device : None, "cpu", "cuda" or "cuda:1"
+        Where matrices of items × items live and are worked on. None is the CPU, always; a card
+        needs `penchant[gpu]` and pays from about a thousand items on. Saved models know no device.
     n_restarts : int
         Further random starts of the evidence climb.
     random_state : None, int or Generator
@@ -107,6 +112,7 @@ class PreferenceGP(UtilityModel):
         "inference": one_of(RULES),
         "optimize": NONE | one_of(("evidence", "em")),
         "max_rank": NONE | whole(1),
+        "device": NONE | DEVICE,
         "n_restarts": whole(0),
         "random_state": SEED,
     }
@@ -119,6 +125,7 @@ class PreferenceGP(UtilityModel):
         inference: str = "ep",
         optimize: str | None = "evidence",
         max_rank: int | None = None,
+        device: str | None = None,
         n_restarts: int = 0,
         random_state: RandomState = None,
     ) -> None:
@@ -127,6 +134,7 @@ class PreferenceGP(UtilityModel):
         self.inference = inference
         self.optimize = optimize
         self.max_rank = max_rank
+        self.device = device
         self.n_restarts = n_restarts
         self.random_state = random_state
 
@@ -142,7 +150,8 @@ class PreferenceGP(UtilityModel):
         data = as_comparisons(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
         data = data.pooled() if data.user is not None else data
-        return self._keep(self._learned(items, data), columns, FeatureColumns(0, None))
+        learned = self._learned(items.on(device_called(self.device)), data)
+        return self._keep(learned, columns, FeatureColumns(0, None))
 
     def _learned(self, items: Inputs, data: Comparisons) -> Learned[ItemProblem]:
         problem = ItemProblem(items, Edges.of(data), Settings(self.inference), self.max_rank)
@@ -211,7 +220,8 @@ class PreferenceGP(UtilityModel):
         if features is not None:
             new = fitted.columns.rows(X, n_all - n_old, "items").X
             features = np.concatenate([features, new])
-        universe = Inputs(features, as_relations(relations, n_all), np.arange(n_all))
+        graphs, every = as_relations(relations, n_all), np.arange(n_all)
+        universe = Inputs(features, graphs, every, known.device)
         problem = replace(learned.problem, universe=universe)
         extended: Posterior = learned.settle(learned.data, problem).posterior
         return extended.at(universe.take(np.arange(n_old, n_all)))

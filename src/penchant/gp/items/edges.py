@@ -14,6 +14,7 @@ from scipy import sparse
 from penchant.data import Comparisons
 from penchant.data.graph import Differences
 from penchant.likelihoods import Outcomes
+from penchant.numerics.linalg import column_squares
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -96,7 +97,7 @@ class EdgePoints:
 
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
-        return self.forward(np.einsum("ij,ij->j", half, half))
+        return self.forward(column_squares(half))
 
 
 Design = Differences | EdgePoints
