@@ -213,7 +213,8 @@ def multiply_sparse(S: Any, rows: Tensor) -> Tensor:
     if isinstance(S, np.ndarray):
         return _up(S, rows.device) @ rows
     csr = sparse.csr_array(S)
-    parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data)
+    width = np.int32 if csr.nnz < 2**31 else np.int64
+    parts = (csr.indptr.astype(width), csr.indices.astype(width), csr.data)
     on_device = torch.sparse_csr_tensor(
         *(_up(part, rows.device) for part in parts), size=csr.shape, check_invariants=False
     )
