@@ -6,13 +6,14 @@ pivots leave unexplained of the prior (zero for items whose comparisons were use
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from penchant.data.graph import Differences
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
+from penchant.numerics.device import hosted
 from penchant.numerics.linalg import (
     cholesky,
     column_squares,
@@ -53,6 +54,9 @@ class Basis:
     first: IntArray
     second: IntArray | None
     lower: FloatArray
+
+    def __getstate__(self) -> dict[str, Any]:
+        return hosted(vars(self))
 
     def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
         """φ of the target items, (len(target), r): pivots have theirs, others need a solve."""
@@ -96,6 +100,9 @@ class Posterior:
 
     def __len__(self) -> int:
         return len(self.target)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return hosted(vars(self))
 
     @cached_property
     def features(self) -> FloatArray:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +60,9 @@ class Inputs:
     def of(cls, items: "Inputs | FloatArray") -> "Inputs":
         """Inputs as they are, or a plain feature matrix (n, d) as new items."""
         return items if isinstance(items, Inputs) else cls(np.asarray(items, dtype=np.float64))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "device": HOST}
 
     def __len__(self) -> int:
         if self.X is not None:

@@ -140,6 +140,17 @@ def check_room(device: Device, n: int) -> None:
         )
 
 
+def hosted(values: dict[str, Any]) -> dict[str, Any]:
+    """The same values with matrices as NumPy's: what is written or copied knows no device."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return values
+    return {
+        name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+        for name, value in values.items()
+    }
+
+
 @contextmanager
 def memory_errors() -> Iterator[None]:
     """A card that runs out of memory raises what Python raises, MemoryError."""

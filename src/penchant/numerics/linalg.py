@@ -31,6 +31,9 @@ FACTOR_TOLERANCE = 1e-10
 GRAM_SHARE = 100
 """Form Σ when n² ≤ this × m: a gathered product costs 3 ns a number, a syrk 0.01–0.02 ns a flop."""
 
+BOUNDED_ON_HOST = 4_000
+"""Up to so many candidates the pivots of a bounded factor are always found on the host."""
+
 
 def seam(place: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """The function works on NumPy's matrices; its twin on those that live elsewhere.
@@ -102,7 +105,11 @@ def pivoted_cholesky(
     (3, 1)
     """
     if not isinstance(K, np.ndarray):
-        return PivotedCholesky(*twin().pivoted_cholesky(K, tolerance, max_rank))
+        if max_rank is None or len(K) > BOUNDED_ON_HOST:
+            return PivotedCholesky(*twin().pivoted_cholesky(K, tolerance, max_rank))
+        # which pivots a bounded factor takes is part of the result: the host's choice
+        chosen = pivoted_cholesky(host(K), tolerance, max_rank)
+        return chosen._replace(rows=twin().like(K, chosen.rows))
     variance = np.diagonal(K).copy()
     largest = float(variance.max())
     if not np.isfinite(largest) or largest <= 0.0:

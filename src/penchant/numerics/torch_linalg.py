@@ -96,6 +96,11 @@ def host(array: Tensor) -> Any:
     return array.detach().cpu().numpy()
 
 
+def like(A: Tensor, array: FloatArray) -> Tensor:
+    """The host's array where A lives."""
+    return _up(array, A.device)
+
+
 def relative_flops(matrix: Tensor, flops: float) -> float:
     """What they cost, in flops of the host."""
     return flops / CUDA_SPEED if matrix.is_cuda else flops
