@@ -27,8 +27,9 @@ class Inputs:
         Over the whole universe of items; shared between subsets, never copied.
     index : integer array (n,) or None
         Position of each item in the universe; None for new items outside it.
-    device : Device
-        Where matrices between the items are made; the inputs themselves stay NumPy's.
+
+    `device` is where matrices between the items are made (see `on`); the inputs themselves are
+    NumPy's, and a file or a copy knows no device.
 
     >>> items = Inputs(np.eye(3), index=np.arange(3))
     >>> len(items.take(np.array([2, 0])))
@@ -38,7 +39,7 @@ class Inputs:
     X: FloatArray | None = None
     relations: Mapping[str, Relation] = field(default_factory=lambda: NO_RELATIONS)
     index: IntArray | None = None
-    device: Device = HOST
+    device: Device = field(default=HOST, init=False)
 
     def __post_init__(self) -> None:
         if self.X is None and self.index is None:
@@ -96,12 +97,17 @@ class Inputs:
 
     def on(self, device: Device) -> "Inputs":
         """The same items, with matrices made elsewhere."""
-        return self if device is self.device else replace(self, device=device)
+        if device is self.device:
+            return self
+        moved = replace(self)
+        object.__setattr__(moved, "device", device)
+        return moved
 
     def take(self, rows: IntArray) -> "Inputs":
         """The same universe, seen from a subset of the items (repeats allowed)."""
-        return replace(
+        subset = replace(
             self,
             X=None if self.X is None else self.X[rows],
             index=None if self.index is None else self.index[rows],
         )
+        return subset.on(self.device)

@@ -221,7 +221,7 @@ class PreferenceGP(UtilityModel):
             new = fitted.columns.rows(X, n_all - n_old, "items").X
             features = np.concatenate([features, new])
         graphs, every = as_relations(relations, n_all), np.arange(n_all)
-        universe = Inputs(features, graphs, every, known.device)
+        universe = Inputs(features, graphs, every).on(known.device)
         problem = replace(learned.problem, universe=universe)
         extended: Posterior = learned.settle(learned.data, problem).posterior
         return extended.at(universe.take(np.arange(n_old, n_all)))
