@@ -75,7 +75,8 @@ study-bench: $(STAMP)
 # a study in a real Chromium (CHROMIUM=path), and its store on PostgreSQL
 browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet -e '.[test,browser]'
-	$(BIN)/python -m pytest --ignore=src tests/browser tests/study
+	$(BIN)/python -m pytest --ignore=src tests/browser
+	$(BIN)/python -m pytest --ignore=src tests/study
 
 # against installed peers, about half an hour: writes BENCHMARKS.md.
 # PARTS="gp people" prints these parts alone; RLScore needs an OLD_PYTHON

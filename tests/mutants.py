@@ -1,14 +1,17 @@
 """Small random changes of the core, each of which some test should notice: `make mutants`.
 
-A mutant changes one operator, comparison, constant or sign. Tests whose names are nearest to the
-changed module run first, then all. It works on a copy of the tree; the same seed draws the same
-mutants. Survivors are listed with file, line and change; the exit code is 1 if there are more than
-one in twenty.
+A mutant changes one operator, comparison, constant or sign. One run of the tests first records
+which of them reach which lines, and how long each takes; a mutant is then put before the tests that
+reach its statement, those of the same name first and the quickest before the slow. What runs on
+import (a constant, a default) is reached by whoever uses its module, and after them by all.
+It works on a copy of the tree; the same seed draws the same mutants. Survivors are listed with
+file, line and change; the exit code is 1 if there are more than one in twenty.
 """
 
 import argparse
 import ast
 import os
+import pickle
 import random
 import shutil
 import subprocess
@@ -16,7 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("numerics", "data", "kernels", "likelihoods", "gp", "ask", "models", "communities")
@@ -45,6 +48,8 @@ COMPARISONS = {
 }
 BOOLEANS = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
 MOST_SURVIVORS = 0.05
+SLOWER = 5.0
+"""A mutant whose tests take so many times as long as they should runs for ever: it is noticed."""
 
 
 class Mutant(NamedTuple):
@@ -131,21 +136,89 @@ def draw(root: Path, n: int, seed: int, parts=PARTS) -> list[Mutant]:
     return random.Random(seed).sample(every, min(n, len(every)))
 
 
-def nearest(root: Path, path: Path) -> list[str]:
-    """Tests of the same name, then of the same folder, and the module's own doctests."""
-    inside = path.relative_to("src/penchant")
-    named = sorted((root / "tests").rglob(f"test_{path.stem}*.py"))
-    folder = sorted((root / "tests" / inside.parent).glob("test_*.py"))
-    tests = [str(test.relative_to(root)) for test in dict.fromkeys(named + folder)]
-    return [str(path), *tests]
+class Reach(NamedTuple):
+    """What one run without a change taught: which tests reach which lines, and their seconds."""
+
+    lines: dict[str, dict[int, set[str]]]
+    seconds: dict[str, float]
+
+    def tests_for(self, mutant: Mutant, text: str) -> list[str]:
+        """Those that could notice, the likeliest first; all of them if it runs on import."""
+        reached = self.lines.get(mutant.path.as_posix(), {})
+        found = set().union(*(reached.get(line, set()) for line in statement(text, mutant.line)))
+        on_import = "" in found
+        users = set().union(*reached.values()) if on_import else found
+        named = f"test_{mutant.path.stem}"
+
+        def likeliest(test: str) -> tuple[bool, bool, float]:
+            return (test not in users, named not in test, self.seconds[test])
+
+        return sorted(self.seconds if on_import else found - {""}, key=likeliest)
+
+
+def statement(text: str, line: int) -> range:
+    """Lines of the smallest statement around one line; of a compound one, its head alone.
+
+    >>> list(statement("x = (\\n    1 +\\n    2)\\nif x:\\n    y = 3", 2))
+    [1, 2, 3]
+    """
+    best = range(line, line + 1)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line):
+            body = getattr(node, "body", None)
+            last = body[0].lineno - 1 if body else node.end_lineno or line
+            if node.lineno <= line <= max(last, node.lineno):
+                best = range(node.lineno, max(last, node.lineno) + 1)
+    return best
+
+
+class Recorder:
+    """The pytest plugin of the recording run: names the running test to the tracer."""
+
+    def __init__(self, tracer: Any, root: Path) -> None:
+        self.tracer, self.root = tracer, root
+        self.seconds: dict[str, float] = {}
+        self.failed: set[str] = set()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.tracer.switch_context(nodeid)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+        if report.outcome != "passed":
+            self.failed.add(report.nodeid)
+
+    def reach(self) -> Reach:
+        """Tests that fail or are skipped without a change are left out."""
+        data = self.tracer.get_data()
+        lines = {}
+        for path in data.measured_files():
+            reached = data.contexts_by_lineno(path)
+            name = Path(path).resolve().relative_to(self.root.resolve()).as_posix()
+            lines[name] = {line: set(tests) - self.failed for line, tests in reached.items()}
+        kept = {test: took for test, took in self.seconds.items() if test not in self.failed}
+        return Reach(lines, kept)
+
+
+def record(root: Path) -> Reach:
+    """Run every test of the tree at root once, in this process."""
+    import coverage
+    import pytest
+
+    sources = [str(root / "src" / "penchant" / part / "*") for part in PARTS]
+    tracer = coverage.Coverage(data_file=None, include=sources)
+    recorder = Recorder(tracer, root)
+    tracer.start()
+    pytest.main(["-q", "-p", "no:cacheprovider"], plugins=[recorder])
+    tracer.stop()
+    return recorder.reach()
 
 
 class Bench:
     """A copy of the tree in which one mutant at a time is put to the test."""
 
-    def __init__(self, folder: Path, timeout: float) -> None:
-        self.root, self.timeout = folder, timeout
-        self._is_steady: dict[str, bool] = {}
+    def __init__(self, folder: Path, patience: float) -> None:
+        self.root, self.patience = folder, patience
         for name in COPIED:
             if (ROOT / name).is_dir():
                 shutil.copytree(
@@ -154,27 +227,29 @@ class Bench:
         for name in FILES:
             shutil.copy(ROOT / name, folder / name)
 
-    def steady(self, tests: list[str]) -> list[str]:
-        """Those that pass without a change: the others would take every mutant for noticed."""
-        for test in tests:
-            if test not in self._is_steady:
-                self._is_steady[test] = not self.is_noticed([test], self.timeout)
-                if not self._is_steady[test]:
-                    print(f"left out, it fails without a change: {test}", flush=True)
-        return [test for test in tests if self._is_steady[test]]
+    def recorded(self) -> Reach:
+        """What a child process learns of the unchanged tree: the tracer stays out of this one."""
+        into = self.root / "reach.pickle"
+        self._python(str(Path(__file__)), "--record", str(into)).wait()
+        with into.open("rb") as file:
+            return Reach(*pickle.load(file))
 
-    def is_noticed(self, tests: list[str], timeout: float) -> bool:
-        """Whether some test fails or the time runs out; where there is none (exit 5), no."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-        threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
-        names = {"PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.Popen(
-            command,
-            cwd=self.root,
-            env={**os.environ, **threads, **names},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+    def survives(self, mutant: Mutant, reach: Reach) -> bool:
+        target = self.root / mutant.path
+        text = target.read_text(encoding="utf-8")
+        tests = reach.tests_for(mutant, text)
+        target.write_text(mutant.applied(text), encoding="utf-8")
+        try:
+            patience = self.patience + SLOWER * sum(reach.seconds[test] for test in tests)
+            return not (tests and self._is_noticed(tests, patience))
+        finally:
+            target.write_text(text, encoding="utf-8")
+
+    def _is_noticed(self, tests: list[str], timeout: float) -> bool:
+        """Whether some test fails or the time runs out."""
+        wanted = self.root / "wanted.txt"
+        wanted.write_text("\n".join(tests), encoding="utf-8")
+        done = self._python("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{wanted}")
         try:
             return done.wait(timeout) not in (0, 5)
         except subprocess.TimeoutExpired:
@@ -182,24 +257,12 @@ class Bench:
             done.wait()
             return True
 
-    def survives(self, mutant: Mutant, with_all: bool) -> bool:
-        if self._notices(mutant, self.steady(nearest(self.root, mutant.path)), self.timeout):
-            return False
-        everything = [str(path.relative_to(self.root)) for path in _all_tests(self.root)]
-        return not (with_all and self._notices(mutant, self.steady(everything), 5.0 * self.timeout))
-
-    def _notices(self, mutant: Mutant, tests: list[str], timeout: float) -> bool:
-        target = self.root / mutant.path
-        text = target.read_text(encoding="utf-8")
-        target.write_text(mutant.applied(text), encoding="utf-8")
-        try:
-            return bool(tests) and self.is_noticed(tests, timeout)
-        finally:
-            target.write_text(text, encoding="utf-8")
-
-
-def _all_tests(root: Path) -> list[Path]:
-    return sorted((root / "tests").rglob("test_*.py"))
+    def _python(self, *words: str) -> subprocess.Popen[bytes]:
+        threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+        names = {"PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        environment = {**os.environ, **threads, **names}
+        return subprocess.Popen([sys.executable, *words], cwd=self.root, env=environment, **quiet)
 
 
 def main(argv=None):
@@ -207,22 +270,27 @@ def main(argv=None):
     parser.add_argument("-n", type=int, default=200, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--timeout", type=float, default=300.0, help="of the nearest tests, seconds"
+        "--patience", type=float, default=60.0, help="seconds beyond what its tests should take"
     )
-    parser.add_argument("--nearest", action="store_true", help="leave the other tests out")
     parser.add_argument("--part", action="append", choices=PARTS, help="only these folders")
     parser.add_argument("--list", action="store_true", help="only say what would be tried")
+    parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
+    if options.record:
+        options.record.write_bytes(pickle.dumps(tuple(record(Path.cwd()))))
+        return 0
     chosen = draw(ROOT, options.n, options.seed, options.part or PARTS)
     if options.list:
         print(*chosen, sep="\n")
         return 0
     survivors = []
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), options.timeout)
+        bench = Bench(Path(folder), options.patience)
+        reach = bench.recorded()
+        print(f"{len(reach.seconds)} tests recorded", flush=True)
         for number, mutant in enumerate(chosen, 1):
             start = time.monotonic()
-            lives = bench.survives(mutant, not options.nearest)
+            lives = bench.survives(mutant, reach)
             survivors += [mutant] * lives
             fate = "SURVIVED" if lives else "killed"
             seconds = time.monotonic() - start

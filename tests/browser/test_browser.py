@@ -1,8 +1,10 @@
 """What people do in a browser: keys, fingers, no scripts, no connection, two tabs."""
 
+import io
 import re
 import struct
 import time
+import wave
 import zlib
 
 import pytest
@@ -220,6 +222,59 @@ def test_ranking_pictures_by_key_and_by_tap(serve, visit):
     page.tap("text=Send this order")
     page.wait_for_url(re.compile("/done$"))
     assert settled(live, 2) == [((2,), (0,), (1,), (3,)), ((3,), (0,), (1,), (2,))]
+
+
+def tone(hertz, seconds=0.2, rate=8000):
+    """A short WAV file."""
+    content = io.BytesIO()
+    with wave.open(content, "wb") as file:
+        file.setparams((1, 1, rate, 0, "NONE", "NONE"))
+        steps = range(int(seconds * rate))
+        file.writeframes(bytes(128 + (t * hertz // rate % 2) * 60 for t in steps))
+    return content.getvalue()
+
+
+RECORD = """async () => {
+  const canvas = document.createElement("canvas");
+  const draw = canvas.getContext("2d");
+  const recorder = new MediaRecorder(canvas.captureStream(25), { mimeType: "video/webm" });
+  const parts = [];
+  recorder.ondataavailable = (event) => parts.push(event.data);
+  const done = new Promise((resolve) => { recorder.onstop = resolve; });
+  recorder.start();
+  for (let k = 0; k < 10; k += 1) {
+    draw.fillRect(0, 0, 20 * k, 20 * k);
+    await new Promise((resolve) => setTimeout(resolve, 40));
+  }
+  recorder.stop();
+  await done;
+  return [...new Uint8Array(await new Blob(parts).arrayBuffer())];
+}"""
+
+
+@pytest.mark.parametrize("kind", ["audio", "video"])
+def test_sound_and_film_can_be_played_and_voted_on(serve, visit, kind):
+    def items(folder):
+        film = bytes(visit("about:blank").evaluate(RECORD)) if kind == "video" else b""
+        ending = {"audio": ".wav", "video": ".webm"}[kind]
+        content = {"audio": [tone(200 + 50 * k) for k in range(4)], "video": [film] * 4}[kind]
+        return [
+            NewItem(f"{kind} {k}", kind, media.store(folder.media, it, ending, kind, "it"))
+            for k, it in enumerate(content)
+        ]
+
+    live = serve(items, answers_per_person=1)
+    page = visit(live.link, **PHONE)
+    start(page)
+    assert page.locator(kind).count() == 2
+    until(
+        lambda: page.evaluate(f"[...document.querySelectorAll('{kind}')].every(m => m.readyState)")
+    )
+    assert page.evaluate(f"document.querySelector('{kind}').error") is None
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url(re.compile("/done$"))
+    assert settled(live, 1) == [((0,), (1,))]
 
 
 def test_owners_html_runs_nothing(serve, visit):

@@ -7,10 +7,11 @@ from penchant.ask import Joint
 from penchant.likelihoods import Probit
 from penchant.study.asking import Chooser
 from penchant.study.config import Check, Config
-from penchant.study.events import replay
+from penchant.study.events import Answer, replay
+from penchant.study.groups import groups
 from penchant.study.learner import StudyLearner, learned_from_file, learning_point
 from penchant.study.questions import pair_key
-from penchant.study.store import learning, people, studies, turns
+from penchant.study.store import learning, people, reports, studies, turns
 from penchant.study.store.studies import NewItem
 from penchant.study.worker import Worker, replayed, stock_for
 
@@ -302,3 +303,42 @@ def test_without_answers_there_is_no_ranking_but_there_are_questions():
     assert learner.ranking() == []
     assert learner.verdict() is None
     assert Chooser(learner.belief(), ["a", "b"], learner.config).pick(set())
+
+
+def camps_of(tastes, n_answers):
+    """Answers of people who each see the items in the order of their taste, with unit noise."""
+    rng = np.random.default_rng(5)
+    given = []
+    for number, taste in enumerate(tastes):
+        for _ in range(n_answers):
+            a, b = rng.choice(len(ITEMS), size=2, replace=False)
+            lead = 0.5 * (taste.index(b) - taste.index(a))
+            order = ((0,), (1,)) if lead + rng.standard_normal() > 0 else ((1,), (0,))
+            given.append(Answer(len(given), f"p{number}", (ITEMS[a], ITEMS[b]), order))
+    return given
+
+
+def test_groups_are_told_when_they_are_real_and_only_then():
+    upwards, downwards = list(range(8)), list(range(8))[::-1]
+    two = groups(camps_of([upwards] * 60 + [downwards] * 60, 20), ITEMS)
+    assert two["verdict"] == "supported"
+    assert [group["people"] for group in two["groups"]] == [60, 60]
+    assert {group["best"][0] for group in two["groups"]} == {ITEMS[0], ITEMS[7]}
+    one = groups(camps_of([upwards] * 60, 20), ITEMS)
+    assert one["verdict"] != "supported"
+    assert one["groups"] == []
+    assert groups(camps_of([upwards] * 11, 20), ITEMS) is None
+    assert groups(camps_of([upwards] * 40, 4), ITEMS) is None
+
+
+def test_the_owner_is_told_of_groups_by_the_names_of_items(database, running):
+    worker = Worker(database, running, now=lambda: 2000.0)
+    for _ in range(12):
+        answer_some(database, running, join(database, running), 6)
+        worker.step()
+    worker.groups = (0, None)
+    worker.groups_due = worker.snapshot_due = 0.0
+    worker.step()
+    told = database.read(lambda c: reports.overview(c, running, 2000.0))["communities"]
+    assert told["verdict"] in ("personal", "too few")
+    assert told["sentence"]

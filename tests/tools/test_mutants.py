@@ -47,25 +47,47 @@ def test_the_same_seed_draws_the_same_changes_of_the_core():
         ast.parse(mutant.applied(text))
 
 
-def test_the_nearest_tests_are_those_of_the_same_name():
-    tests = mutants.nearest(mutants.ROOT, Path("src/penchant/ask/criteria.py"))
-    assert tests[:2] == ["src/penchant/ask/criteria.py", "tests/ask/test_criteria.py"]
+def test_a_statement_has_all_its_lines_and_a_compound_one_its_head():
+    text = "if (a and\n        b):\n    x = (1 +\n         2)\n"
+    assert list(mutants.statement(text, 2)) == [1, 2]
+    assert list(mutants.statement(text, 4)) == [3, 4]
+
+
+def test_tests_that_reach_the_line_are_asked_the_likeliest_first():
+    lines = {"src/a.py": {1: {""}, 3: {"t/x.py::slow", "t/x.py::quick", "t/test_a.py::named"}}}
+    seconds = {"t/x.py::slow": 9.0, "t/x.py::quick": 0.1, "t/test_a.py::named": 1.0, "t/o.py::o": 0}
+    reach = mutants.Reach(lines, seconds)
+    text = "LIMIT = 3\ndef f():\n    return 1 + 2\n"
+    inside = mutants.Mutant(Path("src/a.py"), 3, 13, "+", "-")
+    assert reach.tests_for(inside, text) == ["t/test_a.py::named", "t/x.py::quick", "t/x.py::slow"]
+    on_import = mutants.Mutant(Path("src/a.py"), 1, 8, "3", "4")
+    assert reach.tests_for(on_import, text)[-1] == "t/o.py::o"
+    nowhere = mutants.Mutant(Path("src/b.py"), 1, 8, "3", "4")
+    assert reach.tests_for(nowhere, text) == []
 
 
 def test_a_killed_and_a_surviving_mutant_are_told_apart(tmp_path, monkeypatch):
     for name, text in {
-        "src/penchant/ask/a.py": "LIMIT = 3\nUNUSED = 5\n",
+        "src/penchant/ask/a.py": "LIMIT = 3\n\n\ndef f(x):\n    return x * (0 < 5)\n",
         "src/penchant/ask/__init__.py": "",
         "src/penchant/__init__.py": "",
         "tests/ask/test_b.py": "def test():\n    assert False\n",
-        "tests/ask/test_a.py": "import penchant.ask.a as a\n\ndef test():\n    assert a.LIMIT == 3",
+        "tests/ask/test_a.py": (
+            "import penchant.ask.a as a\n\n"
+            "def test():\n    assert a.LIMIT == 3\n\n"
+            "def test_f():\n    assert a.f(2) == 2\n"
+        ),
     }.items():
         (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "tree" / name).write_text(text)
     monkeypatch.setattr(mutants, "ROOT", tmp_path / "tree")
     monkeypatch.setattr(mutants, "FILES", ())
-    bench = mutants.Bench(tmp_path / "bench", timeout=60.0)
-    one, other = sorted(mutants.draw(tmp_path / "tree", 2, 0))
-    assert not bench.survives(one, with_all=False)
-    assert bench.survives(other, with_all=True)
-    assert (tmp_path / "bench/src/penchant/ask/a.py").read_text() == "LIMIT = 3\nUNUSED = 5\n"
+    bench = mutants.Bench(tmp_path / "bench", patience=60.0)
+    reach = bench.recorded()
+    assert len(reach.seconds) == 2  # the one that fails without a change says nothing
+    drawn = sorted(mutants.draw(tmp_path / "tree", 9, 0))
+    killed, survivor = (mutant for mutant in drawn if mutant.before in ("3", "5"))
+    assert not bench.survives(killed, reach)
+    assert bench.survives(survivor, reach)
+    text = (tmp_path / "tree/src/penchant/ask/a.py").read_text()
+    assert (tmp_path / "bench/src/penchant/ask/a.py").read_text() == text

@@ -11,6 +11,7 @@ from typing import Any
 from penchant.study import quality
 from penchant.study.asking import Chooser, Choosers, top_up
 from penchant.study.events import ERASE
+from penchant.study.groups import groups
 from penchant.study.learner import StudyLearner, learned_from_file
 from penchant.study.store import Database, learning, studies
 from penchant.study.store.learning import Queue, Snapshot
@@ -22,6 +23,8 @@ FUTURES = 10
 IDLE_SECONDS = 0.1
 SNAPSHOT_SECONDS = 0.7
 IMAGINE_SECONDS = 2.0
+GROUPS_SHARE = 0.1
+"""Of a busy study's time for looking whether people fall into groups."""
 
 
 @dataclass
@@ -50,12 +53,14 @@ class Worker:
         self.snapshot_seq = -1
         self.snapshot_due = 0.0
         self.imagine_due = 0.0
+        self.groups_due = 0.0
         self.recover()
 
     def recover(self) -> None:
         """Begin from the last snapshot, or from the first event where there is none to use."""
         self.file: tuple[int, bytes] | None = None
         self.futures, self.planned = Futures(), Futures()
+        self.groups: tuple[int, dict[str, Any] | None] = (0, None)
 
         def job(conn: Any) -> tuple[Any, ...]:
             return (
@@ -85,8 +90,9 @@ class Worker:
         # while there is nothing better to do, and in a study that never rests now and then
         may_imagine = not (news or made) or time.monotonic() >= self.imagine_due
         imagined = may_imagine and self._imagine()
+        grouped = self._look_for_groups(is_idle=not (news or made or imagined))
         saved = self._save(it)
-        return bool(news or made or imagined or saved)
+        return bool(news or made or imagined or grouped or saved)
 
     def _catch_up(self, it: Study) -> bool:
         learner = self.learner
@@ -163,6 +169,17 @@ class Worker:
             self.snapshot_seq = -1
         return True
 
+    def _look_for_groups(self, *, is_idle: bool) -> bool:
+        """Whether people fall into groups, at the points where hyperparameters are learned."""
+        learner, begun = self.learner, time.monotonic()
+        at = learner.learned.at
+        if self.groups[0] == at or not (is_idle or begun >= self.groups_due):
+            return False
+        self.groups = (at, groups(learner.record.taught(), list(learner.record.items)))
+        self.groups_due = begun + (time.monotonic() - begun) / GROUPS_SHARE
+        self.snapshot_seq = -1
+        return True
+
     def _save(self, it: Study) -> bool:
         seq = self.learner.record.seq
         if seq == self.snapshot_seq or time.monotonic() < self.snapshot_due:
@@ -201,6 +218,7 @@ class Worker:
             "left": self.planned.to_json(),
             "calibration": quality.calibration(answers),
             "raters": quality.raters(answers, skips, learner.config),
+            "communities": self.groups[1],
             "learned_at": learner.learned.at,
         }
 

@@ -33,7 +33,7 @@ def overview(conn: Connection, study: str, now: float) -> dict[str, Any]:
         for row in known.get("ranking", [])
         if row["item"] in items
     ]
-    ids = {row["id"] for row in folk}
+    ids, names = {row["id"] for row in folk}, {row.id: row.name for row in items.values()}
     return {
         "study": study,
         "state": it.state,
@@ -51,7 +51,23 @@ def overview(conn: Connection, study: str, now: float) -> dict[str, Any]:
         "plan": plan(it.config, known.get("left")),
         "calibration": known.get("calibration"),
         "raters": [row for row in known.get("raters", []) if row["participant"] in ids],
+        "communities": _named(known.get("communities"), names),
     }
+
+
+def _named(known: dict[str, Any] | None, names: dict[str, str]) -> dict[str, Any] | None:
+    """What is known of groups of taste, with items by their names."""
+    if known is None:
+        return None
+
+    def named(some: list[str]) -> list[str]:
+        return [names[item] for item in some if item in names]
+
+    told = [
+        {**group, "best": named(group["best"]), "own": named(group["own"])}
+        for group in known["groups"]
+    ]
+    return {**known, "groups": told, "divisive": named(known["divisive"])}
 
 
 def counts(conn: Connection, study: str, now: float) -> dict[str, Any]:

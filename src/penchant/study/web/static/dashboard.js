@@ -102,6 +102,15 @@ function calibration(known) {
     cell(row.won.n, "num")));
 }
 
+function groups(known) {
+  if (!known) return;
+  const divisive = known.divisive.length ? ` They divide over ${known.divisive.join(", ")}.` : "";
+  get("groups-text").textContent = known.sentence + divisive;
+  get("groups").replaceChildren(...known.groups.map(({ people, best, own }) => element("li", {},
+    element("strong", {}, `${people} people`), ` like ${best.join(", ")} best`,
+    own.length ? `, and more than others ${own.join(", ")}` : "")));
+}
+
 const reasons = { checks: "failed checks", fast: "very fast", side: "one side", repeats: "contradicts themselves" };
 
 function raters(rows) {
@@ -129,6 +138,7 @@ function show(state) {
   tiles(state);
   enough(state);
   ranking(state.ranking);
+  groups(state.communities);
   calibration(state.calibration);
   raters(state.raters);
 }
