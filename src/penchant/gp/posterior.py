@@ -21,6 +21,7 @@ from penchant.numerics.linalg import (
     gram,
     host,
     multiply,
+    row_products,
     row_squares,
     row_sums,
     solve_lower,
@@ -167,7 +168,7 @@ class Posterior:
         open_pairs = np.flatnonzero((self._rest[first] > 0) & (self._rest[second] > 0))
         if len(open_pairs):
             a, b = first[open_pairs], second[open_pairs]
-            explained = np.einsum("ij,ij->i", host(self.features[a]), host(self.features[b]))
+            explained = row_products(self.features[a], self.features[b])
             prior = self.kernel.paired(self.target.take(a), self.target.take(b))
             between[open_pairs] = prior - explained
         return between

@@ -4,6 +4,8 @@ At a fixed point of the sites  ∂ log Z/∂θ = ½ αᵀ ∂K α − ½ tr(R �
 G = ½ (ααᵀ − R), pulled back through the kernel by the problem. No n × n × p array exists.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -28,19 +30,26 @@ def solve(
     problem: Problem[Hyper, State], hyper: Hyper, sites: Sites | None = None
 ) -> Solution[Hyper, State]:
     """Factor the prior and run inference, from the given sites or from a rough guess at them."""
+    with _memory_named():
+        prior = problem.prior(hyper)
+        if sites is None:
+            sites = _rough_sites(problem, hyper, prior)
+        inference = converge(prior, hyper.likelihood, problem.edges, problem.settings, sites)
+    report = replace(inference.report, rank=prior.rank, residual=prior.residual, space=prior.space)
+    return Solution(hyper, prior, replace(inference, report=report))
+
+
+@contextmanager
+def _memory_named() -> Iterator[None]:
+    """What to do where memory runs out, the host's or a card's."""
     try:
         with memory_errors():
-            prior = problem.prior(hyper)
-            if sites is None:
-                sites = _rough_sites(problem, hyper, prior)
-            inference = converge(prior, hyper.likelihood, problem.edges, problem.settings, sites)
+            yield
     except MemoryError as error:
         raise DataError(
             f"memory ran out ({error}): an exact fit holds a few matrices of items × items; give "
             "max_rank= (say max_rank=500) to bound them, or leave out items"
         ) from None
-    report = replace(inference.report, rank=prior.rank, residual=prior.residual, space=prior.space)
-    return Solution(hyper, prior, replace(inference, report=report))
 
 
 def _rough_sites(problem: Problem[Hyper, State], hyper: Hyper, prior: Prior[State]) -> Sites | None:
@@ -62,4 +71,6 @@ def gradient(problem: Problem[Hyper, Any], solution: Solution[Hyper, Any]) -> Fl
     if rule.drift is not None:
         drift = edges.count * rule.drift(mean, var, likelihood, edges.outcomes)
     slopes = rule.slopes(mean, var, inference.sites, likelihood, edges.outcomes)
-    return np.concatenate([problem.pullback(solution, drift), slopes @ edges.count])
+    with _memory_named():
+        by_prior = problem.pullback(solution, drift)
+    return np.concatenate([by_prior, slopes @ edges.count])

@@ -324,6 +324,13 @@ def subtract(A: FloatArray, S: Any) -> None:
 
 
 @seam()
+def row_products(A: FloatArray, B: FloatArray) -> FloatArray:
+    """(n,) Σ_j A_ij B_ij."""
+    products: FloatArray = np.einsum("ij,ij->i", A, B)
+    return products
+
+
+@seam()
 def row_squares(A: FloatArray) -> FloatArray:
     """(n,) Σ_j A_ij²."""
     squares: FloatArray = np.einsum("ij,ij->i", A, A)

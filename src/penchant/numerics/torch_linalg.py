@@ -330,6 +330,11 @@ def subtract(A: Tensor, S: Any) -> None:
     A.index_put_(place, _up(-coo.data, A.device), accumulate=True)
 
 
+def row_products(A: Tensor, B: Tensor) -> FloatArray:
+    """(n,) Σ_j A_ij B_ij."""
+    return np.asarray(host(torch.linalg.vecdot(A, B, dim=1)))
+
+
 def row_squares(A: Tensor) -> FloatArray:
     """(n,) Σ_j A_ij²."""
     return np.asarray(host(_column_squares(A.T)))
