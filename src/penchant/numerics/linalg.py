@@ -131,12 +131,13 @@ def pivoted_cholesky(
     return PivotedCholesky(rows, order, float(left.max(initial=0.0)))
 
 
+@seam()
 def rank_at(rows: FloatArray, tolerance: float) -> int:
     """How many leading columns of a pivoted factor reach a coarser relative tolerance.
 
     A pivot's squared diagonal is the largest variance that was left when it was chosen.
     """
-    left = diagonal(rows) ** 2
+    left = np.diagonal(rows) ** 2
     return int(np.count_nonzero(left > tolerance * left[0]))
 
 

@@ -33,6 +33,8 @@ GRAM_SHARE = 500
 """Form covariances when n² ≤ this × m: a product's flop costs a card so much less than a read."""
 CHUNK = 2**27
 """Most numbers of a temporary: one gigabyte."""
+LARGE_RANK = 4_000
+"""Of a factor that is worth a first guess from its leading columns."""
 NARROW = 16
 """Up to so many features are differenced one by one, which is exact."""
 
@@ -163,6 +165,16 @@ def _small_pivoted(A: FloatArray, floor: float) -> tuple[FloatArray, IntArray, i
     """Pivoted factor of a small matrix on the host: at least one pivot."""
     lower, order, rank, _ = lapack.dpstrf(A, tol=floor, lower=1)
     return np.tril(lower), (order - 1).astype(np.intp), max(1, int(rank))
+
+
+def rank_at(rows: Tensor, tolerance: float) -> int:
+    """As the host's, but for small factors: a card is through with them before the host has
+    updated its sites, so that fewer columns save nothing and cost a round more."""
+    rank = int(rows.shape[1])
+    if rows.is_cuda and rank < LARGE_RANK:
+        return rank
+    left = diagonal(rows) ** 2
+    return int(np.count_nonzero(left > tolerance * left[0]))
 
 
 def cholesky(A: Tensor, max_jitter: float = 1e-6, overwrite: bool = False) -> tuple[Tensor, float]:
