@@ -1,5 +1,6 @@
 """The contract of devices: SciPy's host, and torch on the CPU where it is installed."""
 
+import ast
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,6 +49,26 @@ def test_without_torch_the_extra_is_named(monkeypatch):
         device.device_called("cuda:98")
     assert device.cards() == []
     assert device.torch_version() is None
+
+
+def test_every_function_of_the_seam_has_its_twin():
+    """By their sources: torch need not be installed."""
+    package = Path(pc.__file__).parent
+    twins = {f.name: f for f in functions(package / "numerics" / "torch_linalg.py")}
+    seam = [f for file in package.rglob("*.py") for f in functions(file) if is_seam(f)]
+    assert len(seam) > 20
+    for host in seam:
+        names = [argument.arg for argument in twins[host.name].args.args]
+        assert names == [argument.arg for argument in host.args.args], host.name
+
+
+def functions(file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+def is_seam(function):
+    return any(ast.unparse(decorator).startswith("seam(") for decorator in function.decorator_list)
 
 
 def test_none_is_the_host():

@@ -88,14 +88,16 @@ def _up(array: Any, device: Any) -> Tensor:
     """The array on the device, in its own memory order."""
     if isinstance(array, torch.Tensor):
         return array
+    if not array.flags.writeable:  # torch has no tensors that are only read
+        array = array.copy(order="K")
     if array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous:
         return torch.from_numpy(np.ascontiguousarray(array.T)).to(device).T
     return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
 
-def host(array: Tensor) -> Any:
+def host(A: Tensor) -> Any:
     """A copy as NumPy's."""
-    return array.detach().cpu().numpy()
+    return A.detach().cpu().numpy()
 
 
 def like(A: Tensor, array: FloatArray) -> Tensor:
@@ -103,9 +105,9 @@ def like(A: Tensor, array: FloatArray) -> Tensor:
     return _up(array, A.device)
 
 
-def relative_flops(matrix: Tensor, flops: float) -> float:
+def relative_flops(A: Tensor, flops: float) -> float:
     """What they cost, in flops of the host."""
-    return flops / CUDA_SPEED if matrix.is_cuda else flops
+    return flops / CUDA_SPEED if A.is_cuda else flops
 
 
 # Factors
@@ -225,17 +227,17 @@ def multiply(A: Tensor, B: Any) -> Any:
     return host(product) if B.ndim == 1 else product
 
 
-def multiply_sparse(S: Any, rows: Tensor) -> Tensor:
-    """S @ rows, for a SciPy sparse matrix or a dense one of the host."""
+def multiply_sparse(S: Any, A: Tensor) -> Tensor:
+    """S @ A, for a SciPy sparse matrix or a dense one of the host."""
     if isinstance(S, np.ndarray):
-        return _up(S, rows.device) @ rows
+        return _up(S, A.device) @ A
     csr = sparse.csr_array(S)
     width = np.int32 if csr.nnz < 2**31 else np.int64
     parts = (csr.indptr.astype(width), csr.indices.astype(width), csr.data)
     on_device = torch.sparse_csr_tensor(
-        *(_up(part, rows.device) for part in parts), size=csr.shape, check_invariants=False
+        *(_up(part, A.device) for part in parts), size=csr.shape, check_invariants=False
     )
-    return on_device @ rows.contiguous()
+    return on_device @ A.contiguous()
 
 
 def multiply_symmetric(S: Any, rows: Tensor) -> Tensor:
