@@ -9,7 +9,7 @@ SEED   := 0
 OLD_PYTHON := python3.6
 TORCH  := 2.13.0
 
-.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser torch bench scaling pictures clean
+.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser torch bench scaling pictures lowest release-check clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -91,5 +91,16 @@ scaling: $(STAMP)
 pictures: $(STAMP)
 	$(BIN)/python examples/pictures.py
 
+# all tests with the oldest versions that pyproject.toml allows
+lowest: $(STAMP)
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct -e '.[test]'
+	.venv-lowest/bin/python -m pytest
+
+# wheel and source archive, each installed alone in a clean environment and used
+release-check: $(STAMP)
+	$(BIN)/python tests/release.py
+
 clean:
-	rm -rf $(VENV) .venv-bench .venv-torch .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv-lowest dist $(VENV) .venv-bench .venv-torch .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -6,8 +6,6 @@ Public names are loaded when first used, so `import penchant` is instant.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
 _NAMES = {
     "Comparisons": "penchant.data",
     "read_comparisons": "penchant.data",
@@ -43,6 +41,7 @@ _MODULES = (
 )
 
 if TYPE_CHECKING:
+    __version__: str
     from penchant import ask as ask
     from penchant import data as data
     from penchant import datasets as datasets
@@ -76,6 +75,13 @@ __all__ = ["__version__", *_NAMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("penchant")
+        except PackageNotFoundError:  # a source tree on the path, never installed
+            return "unknown"
     if name in _NAMES:
         return getattr(import_module(_NAMES[name]), name)
     if name in _MODULES:

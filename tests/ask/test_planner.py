@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.ask import Budget, Joint, StudyDesign, TopSettled, answers_left, plan
+from penchant.ask.planner import _Simulation
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
 
@@ -116,3 +117,10 @@ def test_studies_that_cannot_be(wrong, message):
         StudyDesign(**wrong)
     with pytest.raises(DataError, match="between 0 and 1"):
         plan(StudyDesign(5), 1.0)
+
+
+def test_who_pools_raters_believes_in_units_of_their_disagreement():
+    """A difference of utilities s·√2 under noise 1 + 2d² looks as s²/(1 + 2d²) under noise 1."""
+    study = StudyDesign(n_items=4, n_raters=3, spread=2.0, disagreement=1.0)
+    belief = _Simulation(study, np.random.default_rng(0)).belief
+    np.testing.assert_allclose(belief.cov, 4.0 / 3.0 * np.eye(4))
