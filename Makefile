@@ -7,8 +7,9 @@ MINUTES := 30
 N      := 200
 SEED   := 0
 OLD_PYTHON := python3.6
+TORCH  := 2.13.0
 
-.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser bench scaling pictures lowest release-check clean
+.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser torch bench scaling pictures lowest release-check clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -60,6 +61,12 @@ mutants: $(STAMP)
 study: $(STAMP)
 	$(BIN)/penchant study demo
 
+# matrices by torch, its CPU build, beside SciPy's: both keep to the same contract
+torch:
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet 'torch==$(TORCH)' -e '.[test]'
+	.venv-torch/bin/python -m pytest tests/gpu tests/gp tests/contract/test_kernels.py
+
 # answers a second while a study's model learns; people at once against one at a time
 study-bench: $(STAMP)
 	$(BIN)/python benchmarks/study.py load
@@ -96,4 +103,4 @@ release-check: $(STAMP)
 	$(BIN)/python tests/release.py
 
 clean:
-	rm -rf .venv-lowest dist $(VENV) .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv-lowest dist $(VENV) .venv-bench .venv-torch .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 import penchant as pc
 from penchant.cli import CHECK_FAILED
 from penchant.cli.output import Output, output_options
+from penchant.numerics.device import cards, torch_version
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "duckdb", "numba", "click", "rich", "matplotlib")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -39,7 +40,10 @@ def command(output: Output) -> None:
     libraries = [_library(info) for info in threadpool_info()]
     versions = {"penchant": pc.__version__, "python": platform.python_version()}
     versions |= {package: version(package) for package in PACKAGES}
+    seen = cards()
+    versions |= {"torch": torch_version() or "not installed: penchant[gpu]"}
     machine = {
+        "cards": [card._asdict() for card in seen],
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
@@ -48,6 +52,7 @@ def command(output: Output) -> None:
         output.json(versions=versions, machine=machine, libraries=libraries, checks=checks)
     else:
         facts = {**versions, "platform": machine["platform"], "cores": machine["cores"]}
+        facts |= {card.name: f"{card.what}, {card.memory / 1e9:.0f} GB" for card in seen}
         facts |= {f"threads of {each['library']}": each["threads"] for each in libraries}
         rows = [{"what": name, "value": value} for name, value in facts.items()]
         rows += [{"what": f"check: {c['check']}", "value": c["found"], **c} for c in checks]

@@ -10,11 +10,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from penchant.numerics.linalg import lower_gram
+from penchant.numerics.linalg import edge_variances
 from penchant.numerics.types import FloatArray, IntArray
 
-GRAM_SHARE = 100
-"""Form Σ when n² ≤ this × m: a gathered product costs 3 ns a number, a syrk 0.01–0.02 ns a flop."""
 DENSE_SHARE = 10
 """Form L when n² ≤ this × m: a number of a sparse product costs as much as ten of a dense one."""
 
@@ -86,21 +84,7 @@ class Differences:
 
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = half.T @ half, half of shape (r, n_points)."""
-        m, n = len(self.winner), self.n_points
-        if n * n <= GRAM_SHARE * m:
-            cov = lower_gram(half)
-            d = np.diagonal(cov)
-            high, low = np.maximum(self.winner, self.loser), np.minimum(self.winner, self.loser)
-            var: FloatArray = d[high] + d[low] - 2.0 * cov[high, low]
-            return var
-        rows = np.ascontiguousarray(half.T)
-        var = np.empty(m)
-        block = max(1, 2**18 // max(rows.shape[1], 1))
-        for start in range(0, m, block):
-            part = slice(start, start + block)
-            difference = rows[self.winner[part]] - rows[self.loser[part]]
-            var[part] = np.einsum("ij,ij->i", difference, difference)
-        return var
+        return edge_variances(half, self.winner, self.loser)
 
 
 def laplacian(winner: IntArray, loser: IntArray, count: IntArray, n: int) -> sparse.csr_matrix:

@@ -8,14 +8,27 @@ G the `widening`.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from penchant.data.graph import Differences
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
+from penchant.numerics.device import hosted
+from penchant.numerics.linalg import (
+    cholesky,
+    column_squares,
+    column_sums,
+    gram,
+    host,
+    multiply,
+    row_products,
+    row_squares,
+    row_sums,
+    solve_lower,
+    take_columns,
+)
 from penchant.numerics.types import FloatArray, IntArray
 
 JOINT_REST_LIMIT = 4_000
@@ -44,6 +57,9 @@ class Basis:
     first: IntArray
     second: IntArray | None
     lower: FloatArray
+
+    def __getstate__(self) -> dict[str, Any]:
+        return hosted(vars(self))
 
     def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
         """φ of the target items, (len(target), r): pivots have theirs, others need a solve."""
@@ -121,10 +137,13 @@ class Posterior:
 
     def at(self, target: Inputs | None) -> "Posterior":
         """The same posterior, looked at on other items (new ones, or a subset), if any."""
-        return self if target is None else replace(self, target=target)
+        return self if target is None else replace(self, target=target.on(self.universe.device))
 
     def __len__(self) -> int:
         return len(self.target)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return hosted(vars(self))
 
     @cached_property
     def features(self) -> FloatArray:
@@ -155,8 +174,8 @@ class Posterior:
     @cached_property
     def var(self) -> FloatArray:
         """(n,) posterior variances of the utilities."""
-        explained: FloatArray = np.einsum("ij,ij->j", self.half, self.half)
-        return explained + self._rest
+        variances: FloatArray = column_squares(self.half) + self._rest
+        return variances
 
     @cached_property
     def contrast_var(self) -> FloatArray:
@@ -167,7 +186,7 @@ class Posterior:
         """
         n = len(self)
         contrast = self.half - self.half.mean(axis=1, keepdims=True)
-        variance: FloatArray = np.einsum("ij,ij->j", contrast, contrast)
+        variance: FloatArray = column_squares(contrast)
         sums = self._rest_sums
         variance += self._rest - 2.0 * sums / n + sums.sum() / n**2
         return np.maximum(variance, 0.0)
@@ -179,18 +198,18 @@ class Posterior:
         unexplained = np.flatnonzero(self._rest)
         if len(unexplained):
             items, features = self.target.take(unexplained), self.features[unexplained]
-            total = features.sum(axis=0)
+            total = column_sums(features)
             for start in range(0, len(unexplained), REST_BLOCK):
                 rows = slice(start, start + REST_BLOCK)
                 some = self.target.take(unexplained[rows])
-                prior = self.kernel(some, items).sum(axis=1)
+                prior = row_sums(self.kernel(some, items))
                 sums[unexplained[rows]] = prior - multiply(features[rows], total)
         return sums
 
     @cached_property
     def _rest(self) -> FloatArray:
         prior = self.kernel.diag(self.target)
-        rest = prior - np.einsum("ij,ij->i", self.features, self.features)
+        rest = prior - row_squares(self.features)
         # differences of the size of rounding are not variance
         return np.where(rest > 1e-9 * prior, rest, 0.0)
 
@@ -200,7 +219,7 @@ class Posterior:
         open_pairs = np.flatnonzero((self._rest[first] > 0) & (self._rest[second] > 0))
         if len(open_pairs):
             a, b = first[open_pairs], second[open_pairs]
-            explained = np.einsum("ij,ij->i", self.features[a], self.features[b])
+            explained = row_products(self.features[a], self.features[b])
             prior = self.kernel.paired(self.target.take(a), self.target.take(b))
             between[open_pairs] = prior - explained
         return between
@@ -241,12 +260,11 @@ class Posterior:
     def covariance(self, index: IntArray | None = None) -> FloatArray:
         """(k, k) posterior covariance of some items, or of all."""
         rows = np.arange(len(self)) if index is None else index
-        half = self.half[:, rows]
-        explained = gram(np.asfortranarray(half))
+        explained = gram(take_columns(self.half, rows))
         if not self._rest[rows].any():
-            return explained
+            return host(explained)
         features = self.features[rows]
-        return explained + self.kernel(self.target.take(rows)) - gram(features.T)
+        return host(explained + self.kernel(self.target.take(rows)) - gram(features.T))
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """(n_samples, n) joint draws of the utilities."""
@@ -254,8 +272,8 @@ class Posterior:
         if self.widening is not None:
             further = rng.standard_normal((self.widening.shape[1], n_samples))
             noise += multiply(self.widening, further)
-        weights = self.coefficients[:, None] + solve_lower(self.lower, noise, transposed=True)
-        draws = multiply(self.features, np.asfortranarray(weights))
+        weights = solve_lower(self.lower, np.asfortranarray(noise), transposed=True)
+        draws = host(multiply(self.features, weights)) + self.mean[:, None]
         unexplained = np.flatnonzero(self._rest)
         if len(unexplained):
             draws[unexplained] += self._sample_rest(unexplained, n_samples, rng)
@@ -267,8 +285,7 @@ class Posterior:
             return np.sqrt(self._rest[items])[:, None] * noise
         features = self.features[items]
         rest = self.kernel(self.target.take(items)) - gram(features.T)
-        lower: FloatArray = cholesky(rest, max_jitter=1e-3).lower
-        return lower @ noise
+        return host(multiply(cholesky(rest, max_jitter=1e-3).lower, noise))
 
 
 class Sampled(Protocol):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.numerics.linalg import solve_lower
+from penchant.numerics.linalg import seam, solve_lower
 from penchant.numerics.types import FloatArray
 
 BLOCK = 32
@@ -37,34 +37,48 @@ class Growth(NamedTuple):
 
     def lower(self, lower: FloatArray) -> FloatArray:
         """L M."""
-        r = len(lower)
-        grown = np.zeros((r, r), order="F")
-        stretch, share = self._stretch_and_share()
-        for start in range(0, r, BLOCK):
-            rows = slice(start, start + BLOCK)
-            k = min(start + BLOCK, r)  # what lies right of the diagonal is zero
-            part = lower[rows, :k].T
-            later = np.cumsum((part * self.z[:k, None])[::-1], axis=0)[::-1]
-            block = part * stretch[:k, None]
-            block[:-1] += share[: k - 1, None] * later[1:]
-            grown[rows, :k] = block.T
-        return grown
+        return grown_lower(lower, self.z, *self._stretch_and_share())
 
     def half(self, half: FloatArray) -> FloatArray:
         """M⁻¹ half, for half (r, n)."""
-        shrunk = np.empty(half.shape, order="F")
-        stretch, share = self._stretch_and_share()
-        for start in range(0, half.shape[1], BLOCK):
-            part = half[:, start : start + BLOCK]
-            earlier = np.cumsum(part * self.z[:, None], axis=0)
-            block = part / stretch[:, None]
-            block[1:] -= share[1:, None] * earlier[:-1]
-            shrunk[:, start : start + BLOCK] = block
-        return shrunk
+        return shrunk_half(half, self.z, *self._stretch_and_share())
 
     def _stretch_and_share(self) -> tuple[FloatArray, FloatArray]:
         """(r,) M_kk, and z_k/√(t_k t_{k−1})."""
         return np.sqrt(self.after / self.before), self.z / np.sqrt(self.after * self.before)
+
+
+@seam()
+def grown_lower(
+    lower: FloatArray, z: FloatArray, stretch: FloatArray, share: FloatArray
+) -> FloatArray:
+    """L M."""
+    r = len(lower)
+    grown = np.zeros((r, r), order="F")
+    for start in range(0, r, BLOCK):
+        rows = slice(start, start + BLOCK)
+        k = min(start + BLOCK, r)  # what lies right of the diagonal is zero
+        part = lower[rows, :k].T
+        later = np.cumsum((part * z[:k, None])[::-1], axis=0)[::-1]
+        block = part * stretch[:k, None]
+        block[:-1] += share[: k - 1, None] * later[1:]
+        grown[rows, :k] = block.T
+    return grown
+
+
+@seam()
+def shrunk_half(
+    half: FloatArray, z: FloatArray, stretch: FloatArray, share: FloatArray
+) -> FloatArray:
+    """M⁻¹ half."""
+    shrunk = np.empty(half.shape, order="F")
+    for start in range(0, half.shape[1], BLOCK):
+        part = half[:, start : start + BLOCK]
+        earlier = np.cumsum(part * z[:, None], axis=0)
+        block = part / stretch[:, None]
+        block[1:] -= share[1:, None] * earlier[:-1]
+        shrunk[:, start : start + BLOCK] = block
+    return shrunk
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ At a fixed point of the sites  ∂ log Z/∂θ = ½ αᵀ ∂K α − ½ tr(R �
 G = ½ (ααᵀ − R), pulled back through the kernel by the problem. No n × n × p array exists.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +17,7 @@ from penchant.gp.loop import State, converge, infer
 from penchant.gp.model import Hyper, Prior, Problem, Solution
 from penchant.gp.rules import BLOCK, RULES, drift, slopes
 from penchant.gp.sites import Sites
+from penchant.numerics.device import memory_errors
 from penchant.numerics.types import FloatArray
 
 COARSE_TOLERANCE = 3e-4
@@ -28,18 +31,26 @@ def solve(
     problem: Problem[Hyper, State], hyper: Hyper, sites: Sites | None = None
 ) -> Solution[Hyper, State]:
     """Factor the prior and run inference, from the given sites or from a rough guess at them."""
-    try:
+    with _memory_named():
         prior = problem.prior(hyper)
         if sites is None:
             sites = _rough_sites(problem, hyper, prior)
         inference = converge(prior, hyper.likelihood, problem.edges, problem.settings, sites)
+    report = replace(inference.report, rank=prior.rank, residual=prior.residual, space=prior.space)
+    return Solution(hyper, prior, replace(inference, report=report))
+
+
+@contextmanager
+def _memory_named() -> Iterator[None]:
+    """What to do where memory runs out, the host's or a card's."""
+    try:
+        with memory_errors():
+            yield
     except MemoryError as error:
         raise DataError(
             f"memory ran out ({error}): an exact fit holds a few matrices of items × items; give "
             "max_rank= (say max_rank=500) to bound them, or leave out items"
         ) from None
-    report = replace(inference.report, rank=prior.rank, residual=prior.residual, space=prior.space)
-    return Solution(hyper, prior, replace(inference, report=report))
 
 
 def _rough_sites(problem: Problem[Hyper, State], hyper: Hyper, prior: Prior[State]) -> Sites | None:
@@ -77,4 +88,6 @@ def gradient(problem: Problem[Hyper, Any], solution: Solution[Hyper, Any]) -> Fl
     moving = drift(rule, marginals, likelihood, edges.outcomes)
     moving = None if moving is None else edges.count * moving
     by_likelihood = slopes(rule, marginals, inference.sites, likelihood, edges.outcomes)
-    return np.concatenate([problem.pullback(solution, moving), by_likelihood @ edges.count])
+    with _memory_named():
+        by_prior = problem.pullback(solution, moving)
+    return np.concatenate([by_prior, by_likelihood @ edges.count])

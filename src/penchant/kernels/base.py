@@ -17,6 +17,7 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.kernels.inputs import Inputs as Inputs
+from penchant.numerics.linalg import diagonal
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray
 
@@ -53,7 +54,7 @@ class Kernel(ABC):
         for start in range(0, len(first), PAIRED_BLOCK):
             rows = np.arange(start, min(start + PAIRED_BLOCK, len(first)))
             block = self._matrix(first.take(rows), second.take(rows))
-            covariance[rows] = np.diagonal(block)
+            covariance[rows] = diagonal(block)
         return covariance
 
     def pullback(
@@ -193,7 +194,7 @@ class Constant(Leaf):
         object.__setattr__(self, "value", _positive_number(self.value, "Constant: value"))
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        return np.full((len(A), len(A if B is None else B)), self.value)
+        return A.device.full((len(A), len(A if B is None else B)), self.value)
 
     def _diag(self, A: Inputs) -> FloatArray:
         return np.full(len(A), self.value)
@@ -297,9 +298,9 @@ class Product(Combination):
         matrices = [kernel._matrix(A, B) for kernel in self.kernels]
         gradients = []
         for i, kernel in enumerate(self.kernels):
-            others = G.copy()
+            others = G
             for matrix in matrices[:i] + matrices[i + 1 :]:
-                others *= matrix
+                others = others * matrix
             gradients.append(kernel._pullback(A, others, B))
         return np.concatenate(gradients)
 

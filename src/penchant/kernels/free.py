@@ -13,7 +13,7 @@ import numpy as np
 from penchant.errors import DataError
 from penchant.kernels.base import Kernel
 from penchant.kernels.inputs import Inputs
-from penchant.numerics.linalg import cholesky, gram, solve_lower
+from penchant.numerics.linalg import cholesky, gram, host, solve_lower
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -86,7 +86,7 @@ class FreeCovariance(Kernel):
         left = self._centred[self._place(A)]
         right = left if B is None else self._centred[self._place(B)]
         K: FloatArray = left @ right.T
-        return K
+        return A.device.matrix(K)
 
     def _diag(self, A: Inputs) -> FloatArray:
         left = self._centred[self._place(A)]
@@ -95,7 +95,7 @@ class FreeCovariance(Kernel):
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         rows, columns = self._place(A), self._place(A if B is None else B)
-        slope = np.zeros_like(self.factor)
+        slope, G = np.zeros_like(self.factor), host(G)
         np.add.at(slope, rows, G @ self._centred[columns])
         np.add.at(slope, columns, G.T @ self._centred[rows])
         return self._by_entries(slope - slope.mean(axis=0))

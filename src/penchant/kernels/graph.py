@@ -18,7 +18,7 @@ from penchant.errors import DataError, NumericalError
 from penchant.kernels.base import Leaf, positive
 from penchant.kernels.inputs import Inputs
 from penchant.kernels.relations import Relation
-from penchant.numerics.linalg import multiply
+from penchant.numerics.linalg import host, multiply
 from penchant.numerics.types import FloatArray, IntArray
 
 DENSE_SHARE = 0.05
@@ -58,10 +58,10 @@ class GraphKernel(Leaf):
         """Gradient of Σ_ij G_ij K[rows, columns]_ij with respect to theta."""
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        return self._block(*self._places(A, B))
+        return A.device.matrix(self._block(*self._places(A, B)))
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        return self._gradient(*self._places(A, B), G)
+        return self._gradient(*self._places(A, B), host(G))
 
     def _places(self, A: Inputs, B: Inputs | None) -> tuple[Relation, IntArray, IntArray]:
         relation, rows = A.place(self.relation)

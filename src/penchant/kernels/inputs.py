@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from penchant.errors import DataError
 from penchant.kernels.relations import Relation
+from penchant.numerics.device import HOST, Device
 from penchant.numerics.types import FloatArray, IntArray
 
 Features: TypeAlias = FloatArray | sparse.csr_array
@@ -30,6 +31,9 @@ class Inputs:
     index : integer array (n,) or None
         Position of each item in the universe; None for new items outside it.
 
+    `device` is where matrices between the items are made (see `on`); the inputs themselves are
+    NumPy's, and a file or a copy knows no device.
+
     >>> items = Inputs(np.eye(3), index=np.arange(3))
     >>> len(items.take(np.array([2, 0])))
     2
@@ -38,6 +42,7 @@ class Inputs:
     X: Features | None = None
     relations: Mapping[str, Relation] = field(default_factory=lambda: NO_RELATIONS)
     index: IntArray | None = None
+    device: Device = field(default=HOST, init=False)
 
     def __post_init__(self) -> None:
         if self.X is None and self.index is None:
@@ -63,6 +68,9 @@ class Inputs:
         if sparse.issparse(items):
             return cls(sparse.csr_array(items, dtype=np.float64))
         return cls(np.asarray(items, dtype=np.float64))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "device": HOST}
 
     def __len__(self) -> int:
         if self.X is not None:
@@ -94,13 +102,22 @@ class Inputs:
             )
         return relation, self.index
 
+    def on(self, device: Device) -> "Inputs":
+        """The same items, with matrices made elsewhere; sparse features become dense on a card."""
+        if device is self.device:
+            return self
+        moved = replace(self) if self.X is None else replace(self, X=as_dense(self.X))
+        object.__setattr__(moved, "device", device)
+        return moved
+
     def take(self, rows: IntArray) -> "Inputs":
         """The same universe, seen from a subset of the items (repeats allowed)."""
-        return replace(
+        subset = replace(
             self,
             X=None if self.X is None else self.X[rows],
             index=None if self.index is None else self.index[rows],
         )
+        return subset.on(self.device)
 
 
 def squared_norms(X: Features) -> FloatArray:

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from penchant.kernels.base import Inputs, Leaf, positive
 from penchant.kernels.inputs import as_dense, squared_norms
+from penchant.numerics.linalg import diagonal, inner
 from penchant.numerics.types import FloatArray
 
 
@@ -21,18 +22,19 @@ class Linear(Leaf):
     variance: float = positive(1.0, 1e-5, 1e5)
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        X = A.features()
-        K = (self.variance * X) @ (X if B is None else B.features()).T
+        X = A.device.matrix(A.features())
+        K = (self.variance * X) @ (X if B is None else B.device.matrix(B.features())).T
         return as_dense(K)
 
     def _diag(self, A: Inputs) -> FloatArray:
         return self.variance * squared_norms(A.features())
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        X = A.features()
+        X = A.device.matrix(A.features())
         if isinstance(X, sparse.sparray):  # one row a word would be dense in G X
             return np.array([np.vdot(G, self._matrix(A, B))])
-        return np.array([self.variance * np.vdot(X, G @ (X if B is None else B.features()))])
+        met = G @ (X if B is None else B.device.matrix(B.features()))
+        return np.array([self.variance * inner(X, met)])
 
 
 @dataclass(frozen=True)
@@ -50,16 +52,17 @@ class Independent(Leaf):
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
         if B is None and A.index is None:
-            return self.variance * np.eye(len(A))
+            rows = np.arange(len(A))
+            return A.device.where_equal(rows, rows, self.variance)
         B = A if B is None else B
         if A.index is None or B.index is None:
-            return np.zeros((len(A), len(B)))
-        return np.where(A.index[:, None] == B.index, self.variance, 0.0)
+            return A.device.full((len(A), len(B)), 0.0)
+        return A.device.where_equal(A.index, B.index, self.variance)
 
     def _diag(self, A: Inputs) -> FloatArray:
         return np.full(len(A), self.variance)
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         if A.index is None and B is None:
-            return np.array([self.variance * np.trace(G)])
-        return np.array([np.vdot(G, self._matrix(A, B))])
+            return np.array([self.variance * diagonal(G).sum()])
+        return np.array([inner(G, self._matrix(A, B))])

@@ -11,7 +11,8 @@ from scipy.spatial.distance import cdist
 from penchant.errors import DataError
 from penchant.kernels.base import Inputs, Leaf, positive
 from penchant.kernels.inputs import Features, as_dense, squared_norms
-from penchant.numerics.linalg import multiply
+from penchant.numerics.device import namespace
+from penchant.numerics.linalg import fill_diagonal, host, multiply, seam
 from penchant.numerics.optimize import PRIOR_SPREAD, weak_prior
 from penchant.numerics.types import FloatArray
 
@@ -63,10 +64,10 @@ class Stationary(Leaf):
         distances = squared.copy() if isinstance(U, sparse.sparray) else None
         M = self._correlation(squared)
         M *= G
-        for_variance = self.variance * M.sum()
+        for_variance = self.variance * float(M.sum())
         M *= log_slope
         if B is None:
-            np.fill_diagonal(M, 0.0)  # no distance there: keep its weight out of what follows
+            fill_diagonal(M, 0.0)  # no distance there: keep its weight out of what follows
         if distances is not None and not isinstance(self.lengthscale, tuple):
             spread = np.array([np.vdot(M, distances)])
         else:
@@ -100,8 +101,7 @@ class Stationary(Leaf):
         if isinstance(X, sparse.sparray):
             inverse = np.broadcast_to(1.0 / np.asarray(self.lengthscale), X.shape[1])
             return sparse.csr_array(X @ sparse.diags_array(inverse))
-        scaled: FloatArray = X / np.asarray(self.lengthscale)
-        return scaled
+        return A.device.matrix(X / np.asarray(self.lengthscale))
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,8 @@ class RBF(Stationary):
 
     def _correlation(self, squared: FloatArray) -> FloatArray:
         squared *= -0.5
-        return np.exp(squared, out=squared)
+        correlation: FloatArray = namespace(squared).exp(squared, out=squared)
+        return correlation
 
     def _log_slope(self, squared: FloatArray) -> float:
         return -0.5
@@ -159,28 +160,30 @@ class Matern(Stationary):
 
     def _correlation(self, squared: FloatArray) -> FloatArray:
         squared *= 2.0 * self.nu
-        r = np.sqrt(squared, out=squared)
+        xp = namespace(squared)
+        r: FloatArray = xp.sqrt(squared, out=squared)
         polynomial = self._polynomial(r)
-        np.negative(r, out=r)
-        np.exp(r, out=r)
+        xp.negative(r, out=r)
+        xp.exp(r, out=r)
         r *= polynomial
         return r
 
     def _log_slope(self, squared: FloatArray) -> FloatArray:
-        r = np.sqrt(2.0 * self.nu * squared)
+        xp = namespace(squared)
+        r = xp.sqrt(2.0 * self.nu * squared)
         if self.nu == 0.5:  # −1/(2r), unbounded at r = 0, where it meets no distance
-            ratio = np.divide(-0.5, r, out=np.zeros_like(r), where=r > 0.0)
+            ratio: FloatArray = xp.where(r > 0.0, -0.5 / xp.where(r > 0.0, r, 1.0), 0.0)
         elif self.nu == 1.5:  # φ' = −(3/2) exp(−r)
-            ratio = -1.5 / self._polynomial(r)
+            ratio = -1.5 / (1.0 + r)
         else:  # φ' = −(5/6) (1 + r) exp(−r)
             ratio = -(1.0 + r) / self._polynomial(r)
             ratio *= 5.0 / 6.0
         return ratio
 
-    def _polynomial(self, r: FloatArray) -> FloatArray:
+    def _polynomial(self, r: FloatArray) -> FloatArray | float:
         """What multiplies exp(−r): 1, 1 + r, or 1 + r + r²/3."""
         if self.nu == 0.5:
-            return np.ones(())
+            return 1.0
         return 1.0 + r if self.nu == 1.5 else 1.0 + r * (1.0 + r / 3.0)
 
 
@@ -203,8 +206,8 @@ def _weighted_spread(M: FloatArray, U: Features, V: Features) -> FloatArray:
     spread: FloatArray
     if not isinstance(U, sparse.sparray):
         spread = M.sum(axis=1) @ U**2 + M.sum(axis=0) @ V**2
-        spread -= 2.0 * np.einsum("id,id->d", U, multiply(M, V))
-        return spread
+        spread -= 2.0 * (U * multiply(M, V)).sum(axis=0)
+        return host(spread)
     left, right = sparse.csc_array(U), sparse.csc_array(V)
     spread = M.sum(axis=1) @ left.multiply(left) + M.sum(axis=0) @ right.multiply(right)
     for begin in range(0, U.shape[1], COLUMNS_AT_ONCE):
@@ -214,6 +217,7 @@ def _weighted_spread(M: FloatArray, U: Features, V: Features) -> FloatArray:
     return spread
 
 
+@seam()
 def squared_distances(U: Features, V: Features | None = None) -> FloatArray:
     """Squared Euclidean distances (n, m) between rows; never negative.
 

@@ -30,7 +30,7 @@ from penchant.gp.users.bound import largest_left, rank_error
 from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
 from penchant.gp.users.fold_in import check_newcomers, with_newcomers
 from penchant.gp.users.posterior import UserPosteriors
-from penchant.gp.users.problem import UserSolution
+from penchant.gp.users.problem import UserSolution, of_utilities
 from penchant.gp.users.sparse import restrict, select
 from penchant.gp.users.votes import Kept, Votes
 from penchant.kernels import Independent, Inputs, Kernel
@@ -264,10 +264,11 @@ class MultiUserGP(UtilityModel):
         self, data: Comparisons, problem: UserProblem, solution: UserSolution
     ) -> Learned[UserProblem]:
         """What inference found; with `sparse`, what is left of it."""
-        users = solution.prior.users
+        prior, state = of_utilities(solution)
+        users = prior.users
         if users.missed is not None:
             largest = largest_left(solution.hyper.user_kernel, problem.users, users)
-            error = rank_error(solution.inference.state, largest)
+            error = rank_error(state, largest)
             said = f"the user kernel has rank {users.rows.shape[1]} of more: {error.word}"
             advice = "raise max_user_rank, or give fewer or smoother user features"
             warnings.warn(f"{said}; {advice}", ConvergenceWarning, stacklevel=4)

@@ -44,6 +44,7 @@ from penchant.models.sources import SourceShare, SourcesReport, shares
 from penchant.models.tie_meaning import with_ties_understood
 from penchant.models.time import as_days, faded, path_problem, path_start
 from penchant.models.validation import (
+    DEVICE,
     KERNEL,
     LIKELIHOOD,
     NONE,
@@ -55,6 +56,7 @@ from penchant.models.validation import (
     size_of_relations,
     whole,
 )
+from penchant.numerics.device import device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -114,6 +116,9 @@ class PreferenceGP(UtilityModel):
     half_life : float or None
         The simple alternative to drift: an answer counts half for every so many days before the
         last one. Rankings follow the times, but intervals and forecasts know nothing of change.
+    device : None, "cpu", "cuda" or "cuda:1"
+        Where matrices of items × items live and are worked on. None is the CPU, always; a card
+        needs `penchant[gpu]` and pays from about a thousand items on. Saved models know no device.
     n_restarts : int
         Further random starts of the evidence climb.
     random_state : None, int or Generator
@@ -152,6 +157,7 @@ class PreferenceGP(UtilityModel):
         "drift": NONE | one_of(("ou",)),
         "period": NONE | POSITIVE,
         "half_life": NONE | POSITIVE,
+        "device": NONE | DEVICE,
         "n_restarts": whole(0),
         "random_state": SEED,
     }
@@ -169,6 +175,7 @@ class PreferenceGP(UtilityModel):
         drift: str | None = None,
         period: float | None = None,
         half_life: float | None = None,
+        device: str | None = None,
         n_restarts: int = 0,
         random_state: RandomState = None,
     ) -> None:
@@ -182,6 +189,7 @@ class PreferenceGP(UtilityModel):
         self.drift = drift
         self.period = period
         self.half_life = half_life
+        self.device = device
         self.n_restarts = n_restarts
         self.random_state = random_state
 
@@ -196,7 +204,8 @@ class PreferenceGP(UtilityModel):
         self._check()
         data = as_comparisons(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
-        return self._keep(self._learned(items, data), columns, FeatureColumns(0, None))
+        learned = self._learned(items.on(device_called(self.device)), data)
+        return self._keep(learned, columns, FeatureColumns(0, None))
 
     def _learned(self, items: Inputs, data: Comparisons) -> Learned[Any]:
         if self.drift is not None:
@@ -319,7 +328,8 @@ class PreferenceGP(UtilityModel):
         if features is not None:
             new = fitted.columns.rows(X, n_all - n_old, "items").X
             features = stacked(features, new)
-        universe = Inputs(features, as_relations(relations, n_all), np.arange(n_all))
+        graphs, every = as_relations(relations, n_all), np.arange(n_all)
+        universe = Inputs(features, graphs, every).on(known.device)
         problem = replace(learned.problem, universe=universe)
         extended: Posterior = learned.settle(learned.data, problem).posterior
         return extended.at(universe.take(np.arange(n_old, n_all)))

@@ -3,9 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
 from penchant.communities.chains import Watch as SweepWatch
 from penchant.communities.samplers import ChainState
 from penchant.gp.learn import Watch
@@ -14,6 +11,9 @@ from penchant.gp.learn import Watch
 @contextmanager
 def progress_bar(title: str, shown: bool) -> Iterator[Watch | None]:
     """What to tell each evaluation of the evidence to; None where nobody would see it."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     if not shown or not console.is_terminal:
         yield None
@@ -36,6 +36,9 @@ def progress_bar(title: str, shown: bool) -> Iterator[Watch | None]:
 @contextmanager
 def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[SweepWatch]:
     """What to tell of each of `n_sweeps` sweeps; where nobody would see it, nothing is drawn."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     console = Console(stderr=True)
     hidden = not (shown and console.is_terminal)
     with Progress(console=console, transient=True, disable=hidden) as bar:

@@ -15,6 +15,7 @@ from penchant.errors import DataError
 from penchant.kernels import Kernel, known_kernels
 from penchant.likelihoods import Likelihood
 from penchant.models.saved import restored_form, saved_form
+from penchant.numerics.device import hosted
 
 FORMAT = "penchant model"
 VERSION = 2
@@ -52,7 +53,8 @@ class Kind(NamedTuple):
     def taken(self, value: Any) -> dict[str, Any]:
         """The fields of a value."""
         value = saved_form(value)
-        return {name: getattr(value, self.attributes.get(name, name)) for name in self.fields}
+        taken = {name: getattr(value, self.attributes.get(name, name)) for name in self.fields}
+        return hosted(taken)
 
     def made(self, values: Mapping[str, Any]) -> Any:
         """The value of these fields."""

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real
+from re import fullmatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ class Constraint(NamedTuple):
 
 Constraints = Mapping[str, Constraint]
 
+DEVICES = r"cpu|cuda(:\d{1,3})?|torch:cpu"
+
 NONE = Constraint("None", lambda value: value is None)
 YES_OR_NO = Constraint("True or False", lambda value: isinstance(value, bool | np.bool_))
 KERNEL = Constraint("a kernel such as RBF()", lambda value: isinstance(value, Kernel))
@@ -44,6 +47,11 @@ LIKELIHOOD = Constraint(
     lambda value: (
         isinstance(value, Likelihood) or (isinstance(value, str) and value in known_likelihoods())
     ),
+)
+
+DEVICE = Constraint(
+    "'cpu', or a card as torch names it: 'cuda', 'cuda:1'",
+    lambda value: isinstance(value, str) and fullmatch(DEVICES, value) is not None,
 )
 
 

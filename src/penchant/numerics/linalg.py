@@ -1,24 +1,59 @@
 """Dense linear algebra used by every model: factors, triangular solves, reported jitter.
 
-This is the only module that may learn about another device. All matrices are real and
-symmetric positive (semi)definite unless said otherwise.
+This is the seam between devices: matrices may be NumPy's, which SciPy's BLAS works on, or live
+elsewhere, and then `numerics.torch_linalg` has a function of the same name. Vectors are always
+NumPy's. All matrices are real and symmetric positive (semi)definite unless said otherwise.
 
 Heavy products go through SciPy's BLAS, never through NumPy's `@`: the two wheels bring a thread
 pool each, and a pool that still spins after its last call slows the other's next one (measured:
 a product and a factor of size 1,000 on two cores take 25 ms in one library, 50–100 ms in two).
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import blas, lapack
 
 from penchant.errors import NumericalError
+from penchant.numerics.device import twin
 from penchant.numerics.types import FloatArray, IntArray
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 FACTOR_TOLERANCE = 1e-10
 """Default bound on the residual diagonal of a pivoted factor, relative to the largest variance."""
+
+
+GRAM_SHARE = 100
+"""Form Σ when n² ≤ this × m: a gathered product costs 3 ns a number, a syrk 0.01–0.02 ns a flop."""
+
+BOUNDED_ON_HOST = 4_000
+"""Up to so many candidates the pivots of a bounded factor are always found on the host."""
+
+
+def seam(place: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The function works on NumPy's matrices; its twin on those that live elsewhere.
+
+    place: the argument whose home decides.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        name = function.__name__
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if isinstance(args[place], (np.ndarray, sparse.sparray)):
+                return function(*args, **kwargs)
+            result: R = getattr(twin(), name)(*args, **kwargs)
+            return result
+
+        return call
+
+    return decorate
 
 
 class PivotedCholesky(NamedTuple):
@@ -69,6 +104,12 @@ def pivoted_cholesky(
     >>> pivoted_cholesky(K).rows.shape
     (3, 1)
     """
+    if not isinstance(K, np.ndarray):
+        if max_rank is None or len(K) > BOUNDED_ON_HOST:
+            return PivotedCholesky(*twin().pivoted_cholesky(K, tolerance, max_rank))
+        # which pivots a bounded factor takes is part of the result: the host's choice
+        chosen = pivoted_cholesky(host(K), tolerance, max_rank)
+        return chosen._replace(rows=twin().like(K, chosen.rows))
     variance = np.diagonal(K).copy()
     largest = float(variance.max())
     if not np.isfinite(largest) or largest <= 0.0:
@@ -90,6 +131,7 @@ def pivoted_cholesky(
     return PivotedCholesky(rows, order, float(left.max(initial=0.0)))
 
 
+@seam()
 def rank_at(rows: FloatArray, tolerance: float) -> int:
     """How many leading columns of a pivoted factor reach a coarser relative tolerance.
 
@@ -109,6 +151,8 @@ def cholesky(A: FloatArray, max_jitter: float = 1e-6, overwrite: bool = False) -
     >>> cholesky(np.eye(2)).jitter
     0.0
     """
+    if not isinstance(A, np.ndarray):
+        return Cholesky(*twin().cholesky(A, max_jitter, overwrite))
     lower, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=int(overwrite))
     if info == 0:
         return Cholesky(lower, 0.0)
@@ -128,6 +172,7 @@ def cholesky(A: FloatArray, max_jitter: float = 1e-6, overwrite: bool = False) -
     )
 
 
+@seam()
 def solve_lower(
     lower: FloatArray, b: FloatArray, transposed: bool = False, overwrite: bool = False
 ) -> FloatArray:
@@ -144,6 +189,7 @@ def solve_lower(
     return solution
 
 
+@seam()
 def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
     """A @ B for matrices, or a matrix and a vector, in SciPy's BLAS; no copies for either order."""
     if not A.size or not B.size:  # BLAS refuses what is empty
@@ -157,6 +203,7 @@ def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
     return product
 
 
+@seam(1)
 def multiply_symmetric(S: sparse.csr_array | FloatArray, rows: FloatArray) -> FloatArray:
     """S @ rows in C order, for a symmetric S and C-ordered rows (n, r)."""
     product: FloatArray = (
@@ -165,6 +212,7 @@ def multiply_symmetric(S: sparse.csr_array | FloatArray, rows: FloatArray) -> Fl
     return product
 
 
+@seam()
 def lower_gram(half: FloatArray) -> FloatArray:
     """The lower triangle of halfᵀ half, for half (r, n); above the diagonal is zero."""
     if half.flags.f_contiguous:
@@ -174,6 +222,7 @@ def lower_gram(half: FloatArray) -> FloatArray:
     return product
 
 
+@seam()
 def gram(half: FloatArray) -> FloatArray:
     """halfᵀ half in full, for half (r, n)."""
     product = lower_gram(half)
@@ -181,10 +230,12 @@ def gram(half: FloatArray) -> FloatArray:
     return product
 
 
+@seam()
 def trapezoid_product(rows: FloatArray, other: FloatArray) -> FloatArray:
     """rowsᵀ other, known to be symmetric, for C-ordered (n, r) with rows[:r] lower triangular.
 
-    The triangle halves the work of the first r rows.
+    Only the lower triangle of the product is promised. The triangle of the rows halves the work
+    of the first r.
     """
     r = rows.shape[1]
     # otherᵀ rows, the transpose: its parts are not symmetric, only their sum is
@@ -198,7 +249,150 @@ def trapezoid_product(rows: FloatArray, other: FloatArray) -> FloatArray:
 
 def log_det_lower(lower: FloatArray) -> float:
     """log |L Lᵀ| from the lower factor."""
-    return float(2.0 * np.log(np.diagonal(lower)).sum())
+    return float(2.0 * np.log(diagonal(lower)).sum())
+
+
+@seam()
+def edge_variances(half: FloatArray, winner: IntArray, loser: IntArray) -> FloatArray:
+    """(m,) variances |half_w − half_l|² of differences under Σ = halfᵀ half, half (r, n)."""
+    m, n = len(winner), half.shape[1]
+    if n * n <= GRAM_SHARE * m:
+        cov = lower_gram(half)
+        d = np.diagonal(cov)
+        high, low = np.maximum(winner, loser), np.minimum(winner, loser)
+        var: FloatArray = d[high] + d[low] - 2.0 * cov[high, low]
+        return var
+    rows = np.ascontiguousarray(half.T)
+    var = np.empty(m)
+    block = max(1, 2**18 // max(rows.shape[1], 1))
+    for start in range(0, m, block):
+        part = slice(start, start + block)
+        difference = rows[winner[part]] - rows[loser[part]]
+        var[part] = np.einsum("ij,ij->i", difference, difference)
+    return var
+
+
+# Parts and sums: what code above would write in NumPy's words if all matrices were NumPy's.
+
+
+@seam()
+def host(A: FloatArray) -> FloatArray:
+    """A as NumPy's; one that is so already passes through."""
+    return A
+
+
+@seam()
+def relative_flops(A: FloatArray, flops: float) -> float:
+    """What so many flops on A's device cost, in flops of the host."""
+    return flops
+
+
+@seam(1)
+def multiply_sparse(S: sparse.csr_array, A: FloatArray) -> FloatArray:
+    """S @ A for a sparse S of the host."""
+    product: FloatArray = S @ A
+    return product
+
+
+@seam()
+def diagonal(A: FloatArray) -> FloatArray:
+    """(n,) the diagonal, to be read."""
+    return np.diagonal(A)
+
+
+@seam()
+def add_to_diagonal(A: FloatArray, value: float) -> None:
+    """A += value · I."""
+    A[np.diag_indices_from(A)] += value
+
+
+@seam()
+def fill_diagonal(A: FloatArray, value: float) -> None:
+    """Set the diagonal."""
+    np.fill_diagonal(A, value)
+
+
+@seam()
+def add_outer(A: FloatArray, a: FloatArray, b: FloatArray) -> None:
+    """A += a bᵀ."""
+    A += np.outer(a, b)
+
+
+@seam()
+def subtract(A: FloatArray, S: Any) -> None:
+    """A −= S, for a sparse or dense S of the host."""
+    A -= S if isinstance(S, np.ndarray) else S.toarray()
+
+
+@seam()
+def row_products(A: FloatArray, B: FloatArray) -> FloatArray:
+    """(n,) Σ_j A_ij B_ij."""
+    products: FloatArray = np.einsum("ij,ij->i", A, B)
+    return products
+
+
+@seam()
+def row_squares(A: FloatArray) -> FloatArray:
+    """(n,) Σ_j A_ij²."""
+    squares: FloatArray = np.einsum("ij,ij->i", A, A)
+    return squares
+
+
+@seam()
+def column_squares(A: FloatArray) -> FloatArray:
+    """(n,) Σ_i A_ij²."""
+    squares: FloatArray = np.einsum("ij,ij->j", A, A)
+    return squares
+
+
+@seam()
+def row_sums(A: FloatArray) -> FloatArray:
+    """(n,) Σ_j A_ij."""
+    sums: FloatArray = A.sum(axis=1)
+    return sums
+
+
+@seam()
+def column_sums(A: FloatArray) -> FloatArray:
+    """(n,) Σ_i A_ij."""
+    sums: FloatArray = A.sum(axis=0)
+    return sums
+
+
+@seam()
+def inner(A: FloatArray, B: FloatArray) -> float:
+    """Σ_ij A_ij B_ij."""
+    return float(np.vdot(A, B))
+
+
+@seam()
+def leading_columns(A: FloatArray, k: int) -> FloatArray:
+    """A[:, :k] in C order."""
+    return np.ascontiguousarray(A[:, :k])
+
+
+@seam()
+def stack_rows(A: FloatArray, B: FloatArray) -> FloatArray:
+    """A above B, in C order."""
+    return np.concatenate([A, B])
+
+
+@seam()
+def take_columns(A: FloatArray, columns: IntArray) -> FloatArray:
+    """A[:, columns] in Fortran order."""
+    return np.asfortranarray(A[:, columns])
+
+
+@seam()
+def identity_like(A: FloatArray, n: int) -> FloatArray:
+    """The (n, n) identity where A lives."""
+    return np.eye(n)
+
+
+@seam()
+def zeros_like(A: FloatArray) -> FloatArray:
+    """Zeros in the shape of A, where it lives."""
+    return np.zeros(A.shape)
 
 
 # Stacks: (k, p, q) arrays, one small matrix a user; every routine works on all of them at once.

@@ -2,9 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from typing import Any
 
 from penchant.numerics.random import RandomState, as_rng
 from penchant.online.feedback import User
@@ -62,7 +60,16 @@ def learn_stream(
     return learned
 
 
-def _progress() -> Progress:
+def _progress() -> Any:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -12,6 +12,7 @@ from penchant.gp.posterior import Posterior
 from penchant.gp.rules import RULES
 from penchant.gp.sites import Sites
 from penchant.gp.update import Learned, joined
+from penchant.numerics.linalg import host
 from penchant.numerics.types import FloatArray
 
 UNEXPLAINED = 1e-8
@@ -67,7 +68,7 @@ def _directions(posterior: Posterior, edges: Edges, is_bounded: bool) -> FloatAr
     """(m, q + r) z and φ_winner − φ_loser, or None where the basis does not carry one of them."""
     items = posterior.universe.take(edges.items)
     features = posterior.basis.features(posterior.kernel, posterior.universe, items)
-    directions: FloatArray = features[edges.winner] - features[edges.loser]
+    directions = host(features[edges.winner] - features[edges.loser])
     variances = posterior.kernel.diag(items)
     between = posterior.kernel.paired(items.take(edges.winner), items.take(edges.loser))
     prior = variances[edges.winner] + variances[edges.loser] - 2.0 * between

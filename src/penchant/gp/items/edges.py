@@ -17,6 +17,7 @@ from penchant.data.graph import Differences
 from penchant.gp.cliques import clique_edges
 from penchant.gp.effects import Shown, told
 from penchant.likelihoods import Outcomes
+from penchant.numerics.linalg import column_squares
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -142,7 +143,7 @@ class EdgePoints:
 
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
-        return self.forward(np.einsum("ij,ij->j", half, half))
+        return self.forward(column_squares(half))
 
 
 class RunPoints:

@@ -9,21 +9,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penchant.data.graph import Differences
-from penchant.errors import DataError, NumericalError
+from penchant.errors import NumericalError
 from penchant.gp.items.edges import Design, EdgePoints, Edges
 from penchant.gp.posterior import Basis
 from penchant.kernels import Inputs, Kernel
+from penchant.numerics.device import check_room
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
+    add_to_diagonal,
     cholesky,
+    diagonal,
+    identity_like,
+    leading_columns,
     log_det_lower,
     multiply,
     multiply_symmetric,
     pivoted_cholesky,
     rank_at,
+    relative_flops,
+    row_squares,
     solve_lower,
+    stack_rows,
     trapezoid_product,
+    zeros_like,
 )
 from penchant.numerics.types import FloatArray
 
@@ -33,8 +42,6 @@ is less: below it two items are the same. Answers leave a variance near that of 
 however wide the prior is, so the prior alone is no measure."""
 LARGEST_PRECISION = 1e14
 """What sites may add to the prior's precision of one: beyond it that one is lost in rounding."""
-DENSE_ITEMS = 20_000
-"""More compared items than this need `max_rank=`: their covariance would not fit in memory."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +80,14 @@ class ItemPrior:
 
     @property
     def flops(self) -> float:
-        """Of a sweep's dense algebra, n r²."""
+        """Of a sweep's dense algebra, n r², as far as they keep the host waiting."""
         n_points, rank = map(float, self.factor.shape)
-        return n_points * rank * rank
+        return relative_flops(self.factor, n_points * rank * rank)
 
     def coarse(self, tolerance: float) -> "ItemPrior":
         """The same prior with only the pivots that a coarser tolerance needs."""
         rank = rank_at(self.factor, tolerance)
-        rows = np.ascontiguousarray(self.factor[:, :rank])
+        rows = leading_columns(self.factor, rank)
         return replace(self, chosen=self.chosen._replace(rows=rows))
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "LowRankState":
@@ -89,10 +96,11 @@ class ItemPrior:
             return self._unconditioned()
         laplacian_factor = multiply_symmetric(self.design.laplacian(weight), self.factor)
         B = trapezoid_product(self.factor, laplacian_factor)
-        B[np.diag_indices_from(B)] += 1.0
-        _check_width(float(B.diagonal().max()))
+        add_to_diagonal(B, 1.0)
+        _check_width(float(diagonal(B).max()))
         # B ⪰ I unless sites have negative precision, and then a jitter would hide it
         lower, jitter = cholesky(B, overwrite=True)
+        del B  # a matrix less while the next ones are made
         projected = multiply(self.factor.T, self.design.adjoint(shift))
         coefficients = solve_lower(lower, solve_lower(lower, projected), transposed=True)
         half = solve_lower(lower, self.factor.T)
@@ -115,7 +123,6 @@ class ItemPrior:
 
     def _unconditioned(self) -> "LowRankState":
         """The prior itself, which needs no factor of B."""
-        p, rank = self.factor.shape
         var = np.maximum(self.design.variances(self.factor.T), self._floor)
         return LowRankState(
             prior=self,
@@ -123,9 +130,9 @@ class ItemPrior:
             var=var,
             log_det=0.0,
             quadratic=0.0,
-            coefficients=np.zeros(rank),
-            lower=np.eye(rank),
-            laplacian_factor=np.zeros((p, rank)),
+            coefficients=np.zeros(self.rank),
+            lower=identity_like(self.factor, self.rank),
+            laplacian_factor=zeros_like(self.factor),
             jitter=0.0,
         )
 
@@ -185,11 +192,7 @@ def factor_prior(
     p, m = len(edges.items), len(edges)
     if max_rank is not None and max_rank < min(p, m):
         return _bounded_prior(kernel, compared, edges, max_rank, tolerance)
-    if min(p, m) > DENSE_ITEMS:
-        raise DataError(
-            f"{p:,} items were compared: an exact fit would need a {p:,}×{p:,} matrix; "
-            "give max_rank= (say max_rank=500) to bound memory and time"
-        )
+    check_room(universe.device, min(p, m))
     K = kernel(compared)
     if m < p:
         K = K[edges.winner] - K[edges.loser]
@@ -218,11 +221,9 @@ def _bounded_prior(
     found = pivoted_cholesky(kernel(compared.take(candidates)), tolerance, max_rank=rank)
     pivots = candidates[found.pivots]
     others = np.setdiff1d(np.arange(p), pivots)
-    rows = np.empty((p, len(pivots)))
-    rows[: len(pivots)] = found.lower
-    rest = rows[len(pivots) :]
     cross = kernel(compared.take(others), compared.take(pivots))
-    rest[:] = solve_lower(found.lower, cross.T, overwrite=True).T
-    left = kernel.diag(compared.take(others)) - np.einsum("ij,ij->i", rest, rest)
+    rest = solve_lower(found.lower, cross.T, overwrite=True).T
+    left = kernel.diag(compared.take(others)) - row_squares(rest)
+    rows = stack_rows(found.lower, rest)
     chosen = PivotedCholesky(rows, np.append(pivots, others), float(left.max(initial=0.0)))
     return _item_prior(edges, chosen, is_bounded=True)

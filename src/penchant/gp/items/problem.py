@@ -19,11 +19,18 @@ from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
+    add_outer,
+    add_to_diagonal,
     cholesky,
+    diagonal,
     gram,
+    identity_like,
+    inner,
     log_det_lower,
     multiply,
+    multiply_sparse,
     solve_lower,
+    subtract,
 )
 from penchant.numerics.optimize import minimize_in_box, weak_prior
 from penchant.numerics.types import FloatArray, IntArray
@@ -158,10 +165,11 @@ class ItemProblem:
         if prior.is_bounded:
             return self._bounded_pullback(solution, half, outer)
         G = gram(half)
+        del half
         for a, b in outer:
-            G += np.outer(a, b)
-        L = prior.design.laplacian(self.edges.count * solution.inference.sites.tau)
-        G -= L if isinstance(L, np.ndarray) else L.toarray()
+            add_outer(G, a, b)
+        weight = self.edges.count * solution.inference.sites.tau
+        subtract(G, prior.design.laplacian(weight))
         G *= 0.5
         return hyper.kernel.pullback(*self._over_items(prior, G))
 
@@ -197,7 +205,7 @@ class ItemProblem:
         D = Differences(
             edges.winner[prior.chosen.order], edges.loser[prior.chosen.order], len(edges.items)
         ).matrix()
-        return self.universe.take(edges.items), D.T @ (D.T @ G).T
+        return self.universe.take(edges.items), multiply_sparse(D.T, multiply_sparse(D.T, G).T)
 
     def _bounded_pullback(
         self,
@@ -215,7 +223,7 @@ class ItemProblem:
         M = multiply(half.T, multiply(half, T.T))
         M -= solve_lower(lower, state.laplacian_factor.T, transposed=True).T
         for a, b in outer:
-            M += np.outer(a, multiply(T, b))
+            add_outer(M, a, multiply(T, b))
         M *= 0.5
         points = self.universe.take(self.edges.items[prior.chosen.order])
         pivots = self.universe.take(prior.basis.first)
@@ -236,15 +244,16 @@ class ItemProblem:
         mu = multiply(features, known.coefficients)
         half = solve_lower(known.lower, features.T)
         prior_rest = hyper.kernel(compared) - gram(features.T)
-        second_moment = gram(half) + np.outer(mu, mu) + prior_rest
+        second_moment = gram(half) + prior_rest
+        add_outer(second_moment, mu, mu)
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
             kernel = hyper.kernel.with_theta(theta)
             K = kernel(compared)
-            K[np.diag_indices_from(K)] += 1e-8 * np.mean(np.diagonal(K))
+            add_to_diagonal(K, 1e-8 * float(np.mean(diagonal(K))))
             lower = cholesky(K).lower
-            inverse = gram(solve_lower(lower, np.eye(len(K))))
-            value = 0.5 * log_det_lower(lower) + 0.5 * float(np.sum(inverse * second_moment))
+            inverse = gram(solve_lower(lower, identity_like(lower, len(K))))
+            value = 0.5 * log_det_lower(lower) + 0.5 * inner(inverse, second_moment)
             G = 0.5 * (inverse - multiply(multiply(inverse, second_moment), inverse))
             penalty, drag = kernel.log_prior(start.kernel)
             return value - penalty, kernel.pullback(compared, G) - drag

@@ -1,0 +1,169 @@
+"""Where matrices live: in the host's memory, or on a card that torch reaches.
+
+The rule above this package: what has one axis is NumPy's, always; what has two lives on the
+device of the inputs that it was made from. `numerics.linalg` works on either, and nothing above
+it asks which.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from penchant.errors import DataError
+from penchant.numerics.types import FloatArray, IntArray
+
+MATRICES = 6
+"""Of items × items that an exact fit holds at its peak, with what libraries need beside."""
+
+
+class Device(Protocol):
+    """Makes matrices where they are to live."""
+
+    @property
+    def name(self) -> str:
+        """As a user would ask for it."""
+
+    @property
+    def most_items(self) -> int:
+        """How many items an exact fit has room for."""
+
+    def matrix(self, array: FloatArray) -> FloatArray:
+        """The array there; a host's array is passed through."""
+
+    def full(self, shape: tuple[int, int], value: float) -> FloatArray:
+        """A matrix of one number."""
+
+    def where_equal(self, rows: IntArray, columns: IntArray, value: float) -> FloatArray:
+        """A matrix with `value` where the numbers of row and column agree, else zero."""
+
+
+class _Host:
+    """NumPy's arrays and SciPy's BLAS."""
+
+    name = "cpu"
+    most_items = 20_000
+
+    def matrix(self, array: FloatArray) -> FloatArray:
+        return array
+
+    def full(self, shape: tuple[int, int], value: float) -> FloatArray:
+        return np.full(shape, value)
+
+    def where_equal(self, rows: IntArray, columns: IntArray, value: float) -> FloatArray:
+        return np.where(rows[:, None] == columns, value, 0.0)
+
+    def __reduce__(self) -> str:
+        return "HOST"
+
+
+HOST: Device = _Host()
+
+
+class Card(NamedTuple):
+    """A device as `penchant doctor` shows it."""
+
+    name: str
+    what: str
+    memory: int
+
+
+def device_called(name: str | None) -> Device:
+    """None or "cpu": the host. "cuda", "cuda:1": a card, by torch. "torch:cpu": torch's own CPU
+    routines, which tests use in place of a card.
+
+    >>> device_called(None).name
+    'cpu'
+    """
+    return HOST if name in (None, "cpu") else _torch_device(str(name))
+
+
+@cache
+def _torch_device(name: str) -> Device:
+    torch = _torch()
+    if torch is None:
+        raise DataError(
+            f"device={name!r} needs torch, which is not installed: pip install 'penchant[gpu]', "
+            "or leave device=None"
+        )
+    wanted = torch.device(name.removeprefix("torch:"))
+    n_cards = torch.cuda.device_count()
+    if wanted.type == "cuda" and (wanted.index or 0) >= n_cards:
+        raise DataError(
+            f"device={name!r}: torch {torch.__version__} sees {n_cards} CUDA cards; see `penchant "
+            "doctor`, or leave device=None"
+        )
+    made: Device = twin().TorchDevice(name, wanted)
+    return made
+
+
+def cards() -> list[Card]:
+    """The cards that torch sees; none without torch."""
+    torch = _torch()
+    n_cards = 0 if torch is None else torch.cuda.device_count()
+    found = []
+    for number in range(n_cards):
+        card = torch.cuda.get_device_properties(number)
+        found.append(Card(f"cuda:{number}", card.name, int(card.total_memory)))
+    return found
+
+
+def torch_version() -> str | None:
+    """None where torch is not installed."""
+    torch = _torch()
+    return None if torch is None else str(torch.__version__)
+
+
+def twin() -> ModuleType:
+    """`numerics.linalg` for matrices of torch, function by function."""
+    return import_module("penchant.numerics.torch_linalg")
+
+
+def namespace(array: FloatArray) -> Any:
+    """The module with the elementwise functions for this array: NumPy, or torch."""
+    return np if isinstance(array, np.ndarray) else sys.modules["torch"]
+
+
+def check_room(device: Device, n: int) -> None:
+    """An exact fit of n items must fit into the device's memory."""
+    if n > device.most_items:
+        need = MATRICES * 8.0 * n * n / 1e9
+        raise DataError(
+            f"{n:,} items were compared: an exact fit would need {n:,}×{n:,} matrices, {need:,.0f} "
+            f"GB in all, and {device.name} has room for {device.most_items:,} items; give "
+            "max_rank= (say max_rank=500) to bound memory and time"
+        )
+
+
+def hosted(values: dict[str, Any]) -> dict[str, Any]:
+    """The same values with matrices as NumPy's: what is written or copied knows no device."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return values
+    return {
+        name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+        for name, value in values.items()
+    }
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """A card that runs out of memory raises what Python raises, MemoryError."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise MemoryError(str(error).splitlines()[0]) from None
+
+
+def _torch() -> Any:
+    try:
+        return import_module("torch")
+    except ImportError:
+        return None

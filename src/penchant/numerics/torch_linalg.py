@@ -1,0 +1,452 @@
+"""`numerics.linalg` on torch's matrices, in double precision: functions of the same names.
+
+Vectors come and go as NumPy's. Sums run in a fixed order, so the same numbers come out each time.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from scipy.linalg import lapack
+
+from penchant.errors import NumericalError
+from penchant.numerics.device import HOST, MATRICES
+from penchant.numerics.types import FloatArray, IntArray
+
+Tensor = Any
+"""torch's; it is not installed where types are checked."""
+
+CUDA_SPEED = 3000.0
+"""Flops that a card does while the host does one."""
+PIVOT_BLOCK = 256
+"""Pivots looked for together: the host factors so small a block while the card waits."""
+PIVOT_SHARE = 0.5
+"""A pivot need not be the best of all: at least this share of the best outside its block."""
+LEAST_BLOCK = 512
+"""Rows of a blocked product: fewer would leave a card idle."""
+GRAM_SHARE = 500
+"""Form covariances when n² ≤ this × m: a product's flop costs a card so much less than a read."""
+CHUNK = 2**27
+"""Most numbers of a temporary: one gigabyte."""
+LARGE_RANK = 4_000
+"""Of a factor that is worth a first guess from its leading columns."""
+NARROW = 16
+"""Up to so many features are differenced one by one, which is exact."""
+
+with warnings.catch_warnings():
+    # torch says once that its CSR matrices are in beta; products with them are cuSPARSE's
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1))
+
+
+@dataclass(frozen=True)
+class TorchDevice:
+    """A device of torch; see `numerics.device.Device`."""
+
+    name: str
+    device: Any
+
+    @cached_property
+    def most_items(self) -> int:
+        """As many as fit beside each other, `MATRICES` times."""
+        if self.device.type != "cuda":
+            return HOST.most_items
+        memory = torch.cuda.get_device_properties(self.device).total_memory
+        return int((memory / (8.0 * MATRICES)) ** 0.5)
+
+    def matrix(self, array: FloatArray) -> FloatArray:
+        """The array there."""
+        moved: FloatArray = _up(array, self.device)
+        return moved
+
+    def full(self, shape: tuple[int, int], value: float) -> FloatArray:
+        """A matrix of one number."""
+        made: FloatArray = torch.full(shape, value, dtype=torch.float64, device=self.device)
+        return made
+
+    def where_equal(self, rows: IntArray, columns: IntArray, value: float) -> FloatArray:
+        """`value` where the numbers of row and column agree, else zero."""
+        same = _up(rows, self.device)[:, None] == _up(columns, self.device)
+        made: FloatArray = same.to(torch.float64).mul_(value)
+        return made
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return TorchDevice.named, (self.name,)
+
+    @staticmethod
+    def named(name: str) -> "TorchDevice":
+        """From its name alone."""
+        return TorchDevice(name, torch.device(name.removeprefix("torch:")))
+
+
+def _up(array: Any, device: Any) -> Tensor:
+    """The array on the device, in its own memory order."""
+    if isinstance(array, torch.Tensor):
+        return array
+    if not array.flags.writeable:  # torch has no tensors that are only read
+        array = array.copy(order="K")
+    if array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous:
+        return torch.from_numpy(np.ascontiguousarray(array.T)).to(device).T
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+
+def host(A: Tensor) -> Any:
+    """A copy as NumPy's."""
+    return A.detach().cpu().numpy()
+
+
+def like(A: Tensor, array: FloatArray) -> Tensor:
+    """The host's array where A lives."""
+    return _up(array, A.device)
+
+
+def relative_flops(A: Tensor, flops: float) -> float:
+    """What they cost, in flops of the host."""
+    return flops / CUDA_SPEED if A.is_cuda else flops
+
+
+# Factors
+
+
+def pivoted_cholesky(
+    K: Tensor, tolerance: float, max_rank: int | None = None, overwrite: bool = False
+) -> tuple[Tensor, IntArray, float]:
+    """Rank-revealing factor; pivots are found a block at a time.
+
+    The candidates of a block are the points with the largest variances left; the host factors
+    their small matrix with pivoting. Whatever stays above the largest variance outside the block
+    is what a search one by one would choose next, and down to half of that nearly so.
+    """
+    n = len(K)
+    left = torch.diagonal(K).clone()
+    largest = float(left.max())
+    if not np.isfinite(largest) or largest <= 0.0:
+        raise NumericalError(
+            f"the prior covariance has a largest variance of {largest}: it must be positive and "
+            "finite; check the kernel's parameters and the features"
+        )
+    least, most = tolerance * largest, n if max_rank is None else min(n, max_rank)
+    # ties are broken by chance: neighbours in the given order are often alike
+    spread = _up(np.random.default_rng(0).permutation(n), K.device)
+    factor, pivots, rank = K.new_empty((n, most)), [], 0
+    while rank < most and float(left.max()) > least:
+        top = torch.topk(left[spread], min(PIVOT_BLOCK, n - rank))
+        candidates = spread[top.indices]
+        among = K[candidates][:, candidates]
+        known = factor[candidates, :rank]
+        among -= known @ known.T
+        floor = max(least, PIVOT_SHARE * float(top.values[-1]))
+        lower, order, found = _small_pivoted(host(among), floor)
+        found = min(found, most - rank)
+        new = candidates[_up(order[:found], K.device)]
+        columns = K[:, new]
+        columns -= factor[:, :rank] @ factor[new, :rank].T
+        small = _up(lower[:found, :found], K.device)
+        columns = torch.linalg.solve_triangular(small.T, columns, upper=True, left=False)
+        factor[:, rank : rank + found] = columns
+        left -= columns.square().sum(dim=1)
+        left[new] = -torch.inf
+        pivots.append(new)
+        rank += found
+    chosen = torch.cat(pivots)
+    others = torch.ones(n, dtype=torch.bool, device=K.device)
+    others[chosen] = False
+    order = torch.cat([chosen, torch.nonzero(others)[:, 0]])
+    residual = float(left[others].clamp(min=0.0).max()) if rank < n else 0.0
+    rows = factor[order, :rank]
+    rows[:rank].tril_()
+    return rows, host(order), residual
+
+
+def _small_pivoted(A: FloatArray, floor: float) -> tuple[FloatArray, IntArray, int]:
+    """Pivoted factor of a small matrix on the host: at least one pivot."""
+    lower, order, rank, _ = lapack.dpstrf(A, tol=floor, lower=1)
+    return np.tril(lower), (order - 1).astype(np.intp), max(1, int(rank))
+
+
+def rank_at(rows: Tensor, tolerance: float) -> int:
+    """As the host's, but for small factors: a card is through with them before the host has
+    updated its sites, so that fewer columns save nothing and cost a round more."""
+    rank = int(rows.shape[1])
+    if rows.is_cuda and rank < LARGE_RANK:
+        return rank
+    left = diagonal(rows) ** 2
+    return int(np.count_nonzero(left > tolerance * left[0]))
+
+
+def cholesky(A: Tensor, max_jitter: float = 1e-6, overwrite: bool = False) -> tuple[Tensor, float]:
+    """Lower factor and the jitter that it took."""
+    lower, info = torch.linalg.cholesky_ex(A)
+    if int(info) == 0:
+        return lower, 0.0
+    if overwrite:
+        raise NumericalError(f"a {len(A)}×{len(A)} matrix is not positive definite")
+    scale = float(torch.diagonal(A).mean())
+    relative = 1e-14
+    while np.isfinite(scale) and scale > 0 and relative <= max_jitter:
+        raised = A.clone()
+        raised.diagonal().add_(relative * scale)
+        lower, info = torch.linalg.cholesky_ex(raised)
+        if int(info) == 0:
+            return lower, relative * scale
+        relative *= 10
+    raise NumericalError(
+        f"a {len(A)}×{len(A)} matrix is not positive definite even with a jitter of "
+        f"{max_jitter:g} × its mean diagonal; remove duplicated items or raise the noise"
+    )
+
+
+def solve_lower(lower: Tensor, b: Any, transposed: bool = False, overwrite: bool = False) -> Any:
+    """L⁻¹ b or L⁻ᵀ b."""
+    if bool((torch.diagonal(lower) == 0.0).any()):
+        raise NumericalError("a triangular factor has a zero on its diagonal")
+    matrix = lower.T if transposed else lower
+    if b.ndim == 1:
+        column = _up(b, lower.device)[:, None]
+        return host(torch.linalg.solve_triangular(matrix, column, upper=transposed)[:, 0])
+    # column by column in memory, as BLAS solves them: no copy but the result itself
+    right = _up(b, lower.device)
+    solution = right
+    if not overwrite or not right.T.is_contiguous():
+        solution = right.T.clone(memory_format=torch.contiguous_format).T
+    torch.linalg.solve_triangular(matrix, solution, upper=transposed, out=solution)
+    return solution
+
+
+# Products
+
+
+def multiply(A: Tensor, B: Any) -> Any:
+    """A @ B; with a vector the product is NumPy's."""
+    product = A @ _up(B, A.device)
+    return host(product) if B.ndim == 1 else product
+
+
+def multiply_sparse(S: Any, A: Tensor) -> Tensor:
+    """S @ A, for a SciPy sparse matrix or a dense one of the host."""
+    if isinstance(S, np.ndarray):
+        return _up(S, A.device) @ A
+    csr = sparse.csr_array(S)
+    width = np.int32 if csr.nnz < 2**31 else np.int64
+    parts = (csr.indptr.astype(width), csr.indices.astype(width), csr.data)
+    on_device = torch.sparse_csr_tensor(
+        *(_up(part, A.device) for part in parts), size=csr.shape, check_invariants=False
+    )
+    return on_device @ A.contiguous()
+
+
+def multiply_symmetric(S: Any, rows: Tensor) -> Tensor:
+    """S @ rows for a symmetric S."""
+    return multiply_sparse(S, rows)
+
+
+def _blocks(n: int) -> Iterator[tuple[int, int]]:
+    step = max(LEAST_BLOCK, -(-n // 16))
+    return ((start, min(start + step, n)) for start in range(0, n, step))
+
+
+def lower_gram(half: Tensor) -> Tensor:
+    """The lower triangle of halfᵀ half; above it whatever the blocks hold."""
+    n = half.shape[1]
+    product = half.new_empty((n, n))
+    for start, stop in _blocks(n):
+        product[start:stop, :stop] = half[:, start:stop].T @ half[:, :stop]
+    return product
+
+
+def gram(half: Tensor) -> Tensor:
+    """halfᵀ half in full."""
+    product = lower_gram(half)
+    for start, stop in _blocks(half.shape[1]):
+        product[:start, start:stop] = product[start:stop, :start].T
+    return product
+
+
+def trapezoid_product(rows: Tensor, other: Tensor) -> Tensor:
+    """The lower triangle of rowsᵀ other: r³/3 flops of the first r rows in place of 2 r³."""
+    r = rows.shape[1]
+    product = rows.new_zeros((r, r))
+    for start, stop in _blocks(r):
+        product[start:stop, :stop] = rows[start:, start:stop].T @ other[start:, :stop]
+    return product
+
+
+def edge_variances(half: Tensor, winner: IntArray, loser: IntArray) -> FloatArray:
+    """(m,) |half_w − half_l|², from blocks of the covariance, or by reading two columns an edge."""
+    n, m = half.shape[1], len(winner)
+    first, second = _up(winner, half.device), _up(loser, half.device)
+    if n * n <= GRAM_SHARE * m:
+        return _variances_by_blocks(
+            half, torch.maximum(first, second), torch.minimum(first, second)
+        )
+    rows, var = half.T.contiguous(), half.new_empty(m)
+    step = max(1, CHUNK // max(1, 4 * len(half)))
+    for start in range(0, m, step):
+        part = slice(start, start + step)
+        difference = rows[first[part]]
+        difference -= rows[second[part]]
+        var[part] = torch.linalg.vector_norm(difference, dim=1).square_()
+    return np.asarray(host(var))
+
+
+def _variances_by_blocks(half: Tensor, high: Tensor, low: Tensor) -> FloatArray:
+    """Edges in the order of their later end, so that each block of covariances serves its own."""
+    n = half.shape[1]
+    diagonal = _column_squares(half)
+    order = torch.argsort(high, stable=True)
+    ranked, var = high[order], half.new_empty(len(high))
+    blocks = list(_blocks(n))
+    stops = torch.tensor([stop for _, stop in blocks], device=half.device)
+    ends = [0, *torch.searchsorted(ranked, stops).tolist()]
+    for (start, stop), begin, end in zip(blocks, ends[:-1], ends[1:], strict=True):
+        covariance = half[:, start:stop].T @ half[:, :stop]
+        edges = order[begin:end]
+        a, b = high[edges], low[edges]
+        var[edges] = diagonal[a] + diagonal[b] - 2.0 * covariance[a - start, b]
+    return np.asarray(host(var))
+
+
+# Parts and sums
+
+
+def diagonal(A: Tensor) -> FloatArray:
+    """(n,) a copy."""
+    return np.asarray(host(torch.diagonal(A)))
+
+
+def add_to_diagonal(A: Tensor, value: float) -> None:
+    """In place."""
+    A.diagonal().add_(value)
+
+
+def fill_diagonal(A: Tensor, value: float) -> None:
+    """In place."""
+    A.diagonal().fill_(value)
+
+
+def add_outer(A: Tensor, a: FloatArray, b: FloatArray) -> None:
+    """A += a bᵀ."""
+    A.addr_(_up(a, A.device), _up(b, A.device))
+
+
+def subtract(A: Tensor, S: Any) -> None:
+    """A −= S, for a sparse or dense S of the host."""
+    if isinstance(S, np.ndarray):
+        A -= _up(S, A.device)
+        return
+    coo = S.tocoo()
+    place = tuple(_up(index.astype(np.int64), A.device) for index in (coo.row, coo.col))
+    A.index_put_(place, _up(-coo.data, A.device), accumulate=True)
+
+
+def row_products(A: Tensor, B: Tensor) -> FloatArray:
+    """(n,) Σ_j A_ij B_ij."""
+    return np.asarray(host(torch.linalg.vecdot(A, B, dim=1)))
+
+
+def row_squares(A: Tensor) -> FloatArray:
+    """(n,) Σ_j A_ij²."""
+    return np.asarray(host(_column_squares(A.T)))
+
+
+def column_squares(A: Tensor) -> FloatArray:
+    """(n,) Σ_i A_ij²."""
+    return np.asarray(host(_column_squares(A)))
+
+
+def _column_squares(A: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(A, dim=0).square_()
+
+
+def row_sums(A: Tensor) -> FloatArray:
+    """(n,) Σ_j A_ij."""
+    return np.asarray(host(A.sum(dim=1)))
+
+
+def column_sums(A: Tensor) -> FloatArray:
+    """(n,) Σ_i A_ij."""
+    return np.asarray(host(A.sum(dim=0)))
+
+
+def inner(A: Tensor, B: Tensor) -> float:
+    """Σ_ij A_ij B_ij, a few rows at a time."""
+    step = max(1, CHUNK // max(1, A.shape[1]))
+    parts = [(A[i : i + step] * B[i : i + step]).sum() for i in range(0, len(A), step)]
+    return float(sum(parts))
+
+
+def leading_columns(A: Tensor, k: int) -> Tensor:
+    """A[:, :k], its own memory."""
+    return A[:, :k].clone(memory_format=torch.contiguous_format)
+
+
+def stack_rows(A: Tensor, B: Tensor) -> Tensor:
+    """A above B."""
+    return torch.cat([A, B])
+
+
+def take_columns(A: Tensor, columns: IntArray) -> Tensor:
+    """A[:, columns]."""
+    return A.T[_up(columns, A.device)].T
+
+
+def identity_like(A: Tensor, n: int) -> Tensor:
+    """(n, n)."""
+    return torch.eye(n, dtype=A.dtype, device=A.device)
+
+
+def zeros_like(A: Tensor) -> Tensor:
+    """Zeros in the shape of A."""
+    return torch.zeros(A.shape, dtype=A.dtype, device=A.device)
+
+
+def squared_distances(U: Tensor, V: Tensor | None = None) -> Tensor:
+    """As `kernels.stationary.squared_distances`, a block of rows at a time where it is narrow."""
+    right = U if V is None else V
+    n, d = U.shape
+    if d <= NARROW:
+        squared = U.new_zeros((n, len(right)))
+        step = max(1, CHUNK // max(1, len(right)))
+        for start in range(0, n, step):
+            part = slice(start, start + step)
+            for k in range(d):
+                difference = U[part, k, None] - right[:, k]
+                squared[part] += difference.square_()
+        return squared
+    centre = U.mean(dim=0)
+    left, right = U - centre, right - centre
+    u, v = left.square().sum(dim=1), right.square().sum(dim=1)
+    squared = torch.addmm(v[None, :], left, right.T, alpha=-2.0)
+    squared += u[:, None]
+    rounding = 4.0 * np.finfo(np.float64).eps * float(u.max() + v.max()) if n and len(v) else 0.0
+    squared[squared < rounding] = 0.0
+    if V is None:
+        squared.fill_diagonal_(0.0)
+    return squared
+
+
+# What one more site changes; see `gp.rank_one`
+
+
+def grown_lower(lower: Tensor, z: FloatArray, stretch: FloatArray, share: FloatArray) -> Tensor:
+    """L M for the factor M of I + z zᵀ."""
+    column, stretched, shared = (_up(v, lower.device)[:, None] for v in (z, stretch, share))
+    part = lower.T
+    later = torch.flip(torch.cumsum(torch.flip(part * column, (0,)), dim=0), (0,))
+    grown = part * stretched
+    grown[:-1] += shared[:-1] * later[1:]
+    return grown.T
+
+
+def shrunk_half(half: Tensor, z: FloatArray, stretch: FloatArray, share: FloatArray) -> Tensor:
+    """M⁻¹ half."""
+    column, stretched, shared = (_up(v, half.device)[:, None] for v in (z, stretch, share))
+    earlier = torch.cumsum(half * column, dim=0)
+    shrunk = half / stretched
+    shrunk[1:] -= shared[1:] * earlier[:-1]
+    return shrunk
