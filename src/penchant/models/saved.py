@@ -54,7 +54,7 @@ class SavedLearned:
     def of(cls, learned: Learned[Any]) -> "SavedLearned":
         """What to write of it."""
         problem = learned.problem
-        is_items = isinstance(problem, ItemProblem)
+        bound = "max_user_rank" if isinstance(problem, UserProblem) else "max_rank"
         return cls(
             learned.data,
             learned.posterior,
@@ -63,7 +63,7 @@ class SavedLearned:
             learned.report,
             learned.n_unsettled,
             problem.settings.rule,
-            problem.max_rank if is_items else problem.max_user_rank,
+            getattr(problem, bound, None),  # paths have none
         )
 
     def restored(self) -> Learned[Any]:
