@@ -9,7 +9,7 @@ SEED   := 0
 OLD_PYTHON := python3.6
 TORCH  := 2.13.0
 
-.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser torch bench scaling pictures lowest release-check clean
+.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser torch cluster bench scaling pictures lowest release-check clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -67,6 +67,12 @@ torch:
 	.venv-torch/bin/python -m pip install --quiet 'torch==$(TORCH)' -e '.[test]'
 	.venv-torch/bin/python -m pytest tests/gpu tests/gp tests/contract/test_kernels.py
 
+# users in shards, here and on Ray: the same results, also after a worker died
+cluster:
+	$(PYTHON) -m venv .venv-cluster
+	.venv-cluster/bin/python -m pip install --quiet -e '.[test,cluster]'
+	.venv-cluster/bin/python -m pytest -m 'slow or not slow' tests/engines
+
 # answers a second while a study's model learns; people at once against one at a time
 study-bench: $(STAMP)
 	$(BIN)/python benchmarks/study.py load
@@ -103,4 +109,4 @@ release-check: $(STAMP)
 	$(BIN)/python tests/release.py
 
 clean:
-	rm -rf .venv-lowest dist $(VENV) .venv-bench .venv-torch .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv-lowest dist $(VENV) .venv-bench .venv-torch .venv-cluster .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 _NAMES = {
     "Comparisons": "penchant.data",
     "read_comparisons": "penchant.data",
+    "scan_comparisons": "penchant.data",
     "PreferenceGP": "penchant.models.preference_gp",
     "MultiUserGP": "penchant.models.multi_user_gp",
     "CommunityGP": "penchant.models.community_gp",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from penchant import workflow as workflow
     from penchant.data import Comparisons as Comparisons
     from penchant.data import read_comparisons as read_comparisons
+    from penchant.data import scan_comparisons as scan_comparisons
     from penchant.errors import ConvergenceWarning as ConvergenceWarning
     from penchant.errors import DataError as DataError
     from penchant.errors import DataWarning as DataWarning

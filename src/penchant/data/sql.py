@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,41 @@ def fetch_rows(con: Any, source: Source, reading: Reading, further: Further) -> 
     many = coded.n_possible > _GROUPED_ROWS or further != Further()
     rows = coded.fetch("plain" if many else "grouped")
     return coded.fetch("numbered") if find_problems(rows) else rows
+
+
+class RowsByCode(NamedTuple):
+    """SQL of all rows by code, none of them fetched; `users` is a table of names and codes.
+
+    items: codes there are final. kind: of users' names: "text" or "json" cells, or an SQL type.
+    """
+
+    sql: str
+    items: Codebook
+    kind: str
+
+
+def rows_by_code(con: Any, source: Source, reading: Reading) -> RowsByCode:
+    """Code the rows behind `source`, which name their users, without looking at all of them."""
+    decode = _pick(con, source, reading, Further())
+    if "count" in reading.guessed:
+        _refuse_row_numbers(con, source, reading.columns["count"])
+    items = _make_dictionary(con, "items", ("winner", "loser"), decode["items"])
+    _refuse_sides_as_items(source, reading, items)
+    battle = read_battle(con, source.name, reading, items.names)
+    final = [(int(code), number) for number, code in enumerate(items.code) if code != number]
+    if final:
+        con.execute("UPDATE items SET code = -2 - code")
+        con.executemany("UPDATE items SET code = ? WHERE code = -2 - ?", final)
+        con.execute("UPDATE items SET code = -2 - code WHERE code < -1")
+    con.execute(
+        """CREATE TEMP TABLE users AS SELECT name, row_number() OVER () - 1 AS code
+           FROM (SELECT DISTINCT "user" AS name FROM picked) WHERE name IS NOT NULL"""
+    )
+    ((_, kind, *_), _) = con.execute("DESCRIBE users").fetchall()
+    cells = next(cells for cells, function in _DECODE.items() if function is decode["users"])
+    nobody = settle((), None, "users")
+    view = _CodedView(con, source, reading, Further(), battle, items, nobody)
+    return RowsByCode(view._query("plain"), items, kind if cells == "typed" else cells)
 
 
 def _pick(

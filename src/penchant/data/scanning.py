@@ -1,0 +1,284 @@
+"""Files of comparisons into buckets of users, out of core: DuckDB reads, codes and sorts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from glob import escape, glob
+from operator import add
+from os import PathLike, fspath
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from penchant.data.build import MOST
+from penchant.data.coding import settle
+from penchant.data.comparisons import Comparisons
+from penchant.data.conditions import filtered, parse_where
+from penchant.data.duck import NO_GUESSES, literal, open_duck
+from penchant.data.json_names import json_names
+from penchant.data.names import Encoder, Names
+from penchant.data.reading import Wish, check_file, open_file, read_file
+from penchant.data.recognise import ROW_BY_ROW, check_shape, recognise
+from penchant.data.shards import BucketFiles, ShardedComparisons, n_buckets
+from penchant.data.sql import Further, RowsByCode, rows_by_code
+from penchant.data.table import Table
+from penchant.errors import DataError
+from penchant.numerics.types import IntArray
+
+MAX_MEMORY = 4 << 30
+"""Bytes of scanned comparisons, and of what is worked out for them, that a process keeps."""
+MOST_SHARDS = 1 << 14
+
+
+def scan_comparisons(
+    files: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    shards: int = 64,
+    scratch: str | PathLike[str] | None = None,
+    max_memory: int = MAX_MEMORY,
+    winner: str | None = None,
+    loser: str | None = None,
+    user: str | None = None,
+    tie: str | None = None,
+    count: str | None = None,
+    shape: str | None = None,
+    skip_bad: bool = False,
+    where: str | None = None,
+) -> ShardedComparisons:
+    """Read comparisons that need not fit in memory: from one file, some, or a pattern of names.
+
+    Files, columns and bad rows are as in `read_comparisons`, for tables that tell one comparison a
+    row and who made it. Who won, ties and counts are read; who was shown first and margins are not.
+    `shards` is how many parts may be worked on at once: it changes no result. They are written to
+    a folder inside `scratch`, by default the system's temporary one; workers on other machines
+    must see it. `max_memory`: bytes that a process keeps of the data; the rest is read again for
+    every sweep. `close`, or a `with` statement, removes the folder.
+
+    >>> with TemporaryDirectory() as folder:
+    ...     for day, row in (("mon", "tea,milk,ann"), ("tue", "milk,tea,bob")):
+    ...         _ = (Path(folder) / f"{day}.csv").write_text(f"winner,loser,user\\n{row}\\n")
+    ...     with scan_comparisons(folder + "/*.csv") as votes:
+    ...         votes.items, votes.n_users, votes.n_comparisons
+    (('milk', 'tea'), 2, 2)
+    """
+    if not (isinstance(shards, int) and 1 <= shards <= MOST_SHARDS):
+        raise DataError(f"shards is {shards!r}: it must be a whole number from 1 to {MOST_SHARDS}")
+    check_shape(shape)
+    columns = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
+    wish = Wish(columns, shape, Further(), skip_bad, parse_where(where))
+    paths = [check_file(path) for path in _found(files)]
+    folder = TemporaryDirectory(prefix="penchant-shards-", dir=scratch)
+    try:
+        return _scanned(paths, wish, shards, max_memory, folder)
+    except BaseException:
+        folder.cleanup()
+        raise
+
+
+def _found(files: Any) -> list[Path]:
+    """The files of a pattern or a list, in the order of their names."""
+    if not isinstance(files, str | PathLike):
+        paths = [Path(path) for path in files]
+    elif Path(files).exists():
+        paths = [Path(files)]
+    else:
+        paths = [Path(path) for path in sorted(glob(fspath(files), recursive=True))]
+    if not paths:
+        raise DataError(
+            f"no file is called {files} (looked in {Path.cwd()}): check the pattern, such as "
+            "'votes/*.parquet'"
+        )
+    return paths
+
+
+def _scanned(
+    paths: list[Path],
+    wish: Wish,
+    shards: int,
+    max_memory: int,
+    folder: TemporaryDirectory[str],
+) -> ShardedComparisons:
+    place, n = Path(folder.name), n_buckets(shards)
+    dealt = [_deal(path, wish, place / f"file-{i:06d}", n) for i, path in enumerate(paths)]
+    if not any(one.n_comparisons for one in dealt):
+        raise DataError(f"{paths[0]}: there are no comparisons in {len(paths)} files")
+    every = _Everything.of(paths, dealt)
+    files = BucketFiles(place, every.items)
+    sizes, tables = np.zeros((n, 3), dtype=np.int64), []
+    for number in range(n):
+        data = every.bucket(number)
+        files.save(number, data)
+        sizes[number] = data.n_users, len(data), data.n_comparisons
+        tables.append(data.pooled())
+    for one in dealt:
+        rmtree(one.folder, ignore_errors=True)
+    everybody = reduce(add, tables)
+    said = f"{len(paths)} files" if len(paths) > 1 else paths[0].name
+    return ShardedComparisons(files, sizes, everybody, shards, max_memory, said, folder)
+
+
+@dataclass(frozen=True)
+class _Dealt:
+    """A file's rows by bucket, in Parquet: user as text, items by their place in `items`.
+
+    kind: of users' names; is_whole: whether all of them are whole numbers.
+    """
+
+    folder: Path
+    items: Names
+    kind: str
+    is_whole: bool
+    n_comparisons: int
+
+
+def _deal(path: Path, wish: Wish, folder: Path, n: int) -> _Dealt:
+    """Read one file, check its rows, and write them by bucket."""
+    with open_duck(str(path)) as duck:
+        source, broken = open_file(duck, path)
+        source = filtered(duck.con, source, wish.where)
+        reading = None
+        if wish.shape is None or wish.shape in ROW_BY_ROW:
+            reading = recognise(source, wish.columns, wish.shape)
+        if reading is None:
+            raise DataError(
+                f"{path} cannot be scanned: each of its rows must be one comparison, of a winner "
+                "and a loser or of two items and an outcome; read rankings with read_comparisons"
+            )
+        if "user" not in reading.columns:
+            raise DataError(
+                f"{path} does not say who made each comparison: name the column, as in "
+                "user='voter'; read_comparisons reads votes of nobody in particular"
+            )
+        rows = rows_by_code(duck.con, source, reading)
+        n_good, n_bad, is_whole = _write(duck.con, rows, folder, n)
+        n_bad += len(broken())
+    if n_bad:
+        _report(path, wish, n_good)
+    return _Dealt(folder, rows.items.names, rows.kind, is_whole, n_good)
+
+
+def _write(con: Any, rows: RowsByCode, folder: Path, n: int) -> tuple[int, int, bool]:
+    """Write the good rows by bucket; return the comparisons in them, how many rows are bad, and
+    whether all users are called by whole numbers."""
+    text = "name ->> '$'" if rows.kind == "json" else "name::VARCHAR"
+    con.execute(
+        f"""CREATE TEMP TABLE people AS SELECT code, name::VARCHAR AS name,
+                ('0x' || substr(md5({text}), 1, 16))::UBIGINT % {n} AS bucket
+            FROM users WHERE trim({text}) <> '' AND lower({text}) <> 'nan'"""
+    )
+    right = (
+        "winner >= 0 AND loser >= 0 AND winner <> loser AND tie >= 0 AND bucket IS NOT NULL "
+        f'AND "count" BETWEEN 1 AND {MOST}'
+    )
+    con.execute(
+        f"""CREATE TEMP VIEW judged AS
+            SELECT bucket, name, winner, loser, tie, "count", coalesce({right}, false) AS is_right
+            FROM ({rows.sql}) r LEFT JOIN people p ON r."user" = p.code"""
+    )
+    folder.mkdir()
+    con.execute(
+        f"""COPY (SELECT bucket, name, winner, loser, tie > 0 AS tie, sum("count")::BIGINT AS votes
+                  FROM judged WHERE is_right GROUP BY ALL)
+            TO {literal(str(folder))} (FORMAT parquet, PARTITION_BY (bucket))"""
+    )
+    good, bad = con.execute(
+        """SELECT coalesce(sum("count") FILTER (is_right), 0)::HUGEINT,
+                  count(*) FILTER (NOT is_right) FROM judged"""
+    ).fetchone()
+    (is_whole,) = con.execute(
+        "SELECT coalesce(bool_and(regexp_full_match(name, '0|-?[1-9][0-9]{0,999}')), true) "
+        "FROM people"
+    ).fetchone()
+    return int(good), int(bad), bool(is_whole)
+
+
+def _report(path: Path, wish: Wish, n_good: int) -> None:
+    """Say which rows of a file are bad, as whoever reads it whole says it."""
+    found = read_file(path, wish)
+    if found.table.count.sum() != n_good:
+        raise DataError(
+            f"{path} changed while it was read, or some of its rows are read in two ways: "
+            f"{found.table.count.sum()} comparisons and {n_good}; read it with read_comparisons"
+        )
+
+
+@dataclass(frozen=True)
+class _Everything:
+    """All files, dealt, with one code for each item.
+
+    codes: file by file, the place of its items among `items`. decode: texts to users' names.
+    """
+
+    dealt: Sequence[_Dealt]
+    items: Names
+    codes: Sequence[IntArray]
+    decode: Callable[[list[str]], list[Any]]
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], dealt: Sequence[_Dealt]) -> "_Everything":
+        """Names must be of one kind in all files, so that 7 and '7' are not two."""
+        kinds = {one.kind: path for one, path in zip(dealt, paths, strict=True)}
+        if len(kinds) > 1:
+            (one, first), (two, second), *_ = kinds.items()
+            raise DataError(
+                f"users are called by {one} in {first.name} and by {two} in {second.name}: all "
+                "files must have one format, and the same type in the column of users"
+            )
+        by_file = [one.items for one in dealt]
+        if len({type(name) for names in by_file for name in names}) > 1:
+            by_file = [tuple(map(str, names)) for names in by_file]
+        encoder = Encoder()
+        codes = [encoder.encode(names, "items") for names in by_file]
+        book = settle(encoder.names, None, "items")
+        is_whole = dealt[0].kind in _NUMBERS or (
+            dealt[0].kind == "text" and all(one.is_whole for one in dealt)
+        )
+        decode = _DECODE.get(dealt[0].kind, _whole if is_whole else list)
+        return cls(dealt, book.names, [book.code[code] for code in codes], decode)
+
+    def bucket(self, number: int) -> Comparisons:
+        """The comparisons of one bucket's users, in the order of their names as text."""
+        found = [(i, path) for i, one in enumerate(self.dealt) for path in _parts(one, number)]
+        if not found:
+            nothing = np.zeros(0, dtype=np.intp)
+            table = Table(nothing, nothing, nothing, nothing, np.zeros(0, dtype=bool), None)
+            return Comparisons.from_table(table, self.items, ())
+        query = " UNION ALL ".join(
+            f"SELECT {i} AS file, name, winner, loser, tie, votes "
+            f"FROM read_parquet({literal(escape(str(path)))}, {NO_GUESSES})"
+            for i, path in found
+        )
+        with open_duck("the scratch folder") as duck:
+            duck.con.execute(f"CREATE TEMP TABLE votes AS {query}")
+            names = duck.con.execute("SELECT DISTINCT name FROM votes ORDER BY name").fetchall()
+            rows = duck.con.execute(
+                "SELECT * EXCLUDE name, dense_rank() OVER (ORDER BY name) - 1 AS who FROM votes"
+            ).fetchnumpy()
+        winner, loser = np.zeros((2, len(rows["who"])), dtype=np.intp)
+        for i, codes in enumerate(self.codes):
+            here = rows["file"] == i
+            winner[here], loser[here] = codes[rows["winner"][here]], codes[rows["loser"][here]]
+        count, who = rows["votes"].astype(np.intp), rows["who"].astype(np.intp)
+        table = Table(winner, loser, count, who, rows["tie"].astype(bool), None).merge()
+        users = tuple(self.decode([name for (name,) in names]))
+        return Comparisons.from_table(table, self.items, users)
+
+
+_NUMBERS = ("BIGINT", "HUGEINT")
+
+
+def _whole(names: list[str]) -> list[Any]:
+    return [int(name) for name in names]
+
+
+_DECODE: Mapping[str, Callable[[list[str]], list[Any]]] = {
+    "json": json_names,
+    "DOUBLE": lambda names: [float(name) for name in names],
+}
+
+
+def _parts(one: _Dealt, number: int) -> list[Path]:
+    return sorted((one.folder / f"bucket={number}").glob("*.parquet"))

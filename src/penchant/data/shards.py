@@ -1,0 +1,172 @@
+"""Comparisons that need not fit in memory: users dealt into buckets, each bucket a file.
+
+Users go to buckets by a stable 64-bit hash of their name, and a shard is some consecutive buckets.
+Sums over users are taken bucket by bucket, so that they do not depend on the number of shards.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+import numpy as np
+
+from penchant.data.comparisons import Comparisons
+from penchant.data.names import Names
+from penchant.data.table import Table
+from penchant.errors import DataError
+from penchant.numerics.types import IntArray
+
+N_BUCKETS = 64
+"""Of a data set in at most so many shards; more shards have more buckets."""
+
+
+def n_buckets(shards: int) -> int:
+    """How many buckets users are dealt into: a power of two, the same for few shards.
+
+    >>> n_buckets(1), n_buckets(64), n_buckets(65)
+    (64, 64, 128)
+    """
+    return max(N_BUCKETS, 1 << (shards - 1).bit_length())
+
+
+def bucket_of(name: Any, of: int) -> int:
+    """The bucket of a user: the first 64 bits of the MD5 of the name as text."""
+    digest = hashlib.md5(str(name).encode(), usedforsecurity=False).hexdigest()
+    return int(digest[:16], 16) % of
+
+
+@dataclass(frozen=True)
+class BucketFiles:
+    """Where buckets are, and what their codes mean: all that a worker must know to read one."""
+
+    folder: Path
+    items: Names
+
+    def load(self, number: int) -> Comparisons:
+        """The comparisons of one bucket's users, who are numbered within it."""
+        path = self.folder / f"bucket-{number:05d}.npz"
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                winner, loser, user = (file[n].astype(np.intp) for n in ("winner", "loser", "user"))
+                count, tie, names = file["count"], file["tie"], file["names"].tobytes()
+        except (OSError, ValueError, KeyError) as error:
+            raise DataError(
+                f"{path} is gone or damaged ({error}): the folder of scanned comparisons must stay "
+                "as it is while they are used; scan the files again"
+            ) from None
+        table = Table(winner, loser, count, user, tie, None)
+        return Comparisons.from_table(table, self.items, tuple(json.loads(names)))
+
+    def save(self, number: int, data: Comparisons) -> None:
+        """Write the comparisons of one bucket's users."""
+        if data.user is None:
+            raise DataError("a bucket holds comparisons of users: these do not say who made them")
+        np.savez(
+            self.folder / f"bucket-{number:05d}.npz",
+            winner=data.winner.astype(np.int32),
+            loser=data.loser.astype(np.int32),
+            user=data.user.astype(np.int32),
+            count=data.count.astype(np.int64),
+            tie=data.tie,
+            names=np.frombuffer(json.dumps(data.users).encode(), dtype=np.uint8),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedComparisons:
+    """Comparisons on disk, user by user in shards: what `scan_comparisons` returns.
+
+    files: the buckets. sizes: (b, 3) users, distinct answers and comparisons of each. everybody:
+    all comparisons without who made them. n_shards: how many groups of buckets may be worked on
+    at once. max_memory: bytes that a process keeps of them. source: how they were read.
+
+    It is a context manager: `close` removes what was written.
+    """
+
+    files: BucketFiles
+    sizes: IntArray
+    everybody: Comparisons
+    n_shards: int
+    max_memory: int
+    source: str = ""
+    _scratch: TemporaryDirectory[str] | None = field(default=None, repr=False)
+
+    @property
+    def items(self) -> Names:
+        """The names of the items, in index order."""
+        return self.files.items
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.items)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return int(self.sizes[:, 0].sum())
+
+    @property
+    def n_comparisons(self) -> int:
+        """Number of comparisons, repeated ones counted."""
+        return int(self.sizes[:, 2].sum())
+
+    def __len__(self) -> int:
+        """Distinct answers of users."""
+        return int(self.sizes[:, 1].sum())
+
+    def __repr__(self) -> str:
+        return (
+            f"ShardedComparisons({self.n_comparisons:,} comparisons of {self.n_items:,} items by "
+            f"{self.n_users:,} users, {self.n_shards} shards)"
+        )
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The buckets of each shard."""
+        every = np.array_split(np.arange(len(self.sizes)), self.n_shards)
+        return tuple(tuple(map(int, group)) for group in every)
+
+    def shards(self) -> Iterator[Comparisons]:
+        """Shard after shard: the comparisons of its users, over all items."""
+        for group in self.groups:
+            yield self.buckets(group)
+
+    def buckets(self, numbers: Sequence[int]) -> Comparisons:
+        """The comparisons of the users of some buckets, one bucket after the other."""
+        parts = [self.files.load(number) for number in numbers]
+        starts = np.cumsum([0, *(part.n_users for part in parts)])
+        columns = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("winner", "loser", "count", "tie")
+        }
+        who = [
+            start if part.user is None else start + part.user
+            for start, part in zip(starts[:-1], parts, strict=True)
+        ]
+        table = Table(user=np.concatenate(who), margin=None, **columns)
+        users = tuple(name for part in parts for name in part.users)
+        return Comparisons.from_table(table, self.items, users)
+
+    def first_buckets(self, most: int) -> tuple[int, ...]:
+        """The first buckets that hold at most so many distinct answers together; at least one
+        that holds any."""
+        total = np.cumsum(self.sizes[:, 1])
+        least = int(np.argmax(total > 0)) + 1
+        return tuple(range(max(least, int(np.searchsorted(total, most, side="right")))))
+
+    def close(self) -> None:
+        """Remove the files that were written for this data set."""
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,12 @@
+"""Where the parts of a large data set are worked on: in this process, or by Ray's actors.
+
+Work is `work(part, state, broadcast)`: it sees one part of the data, the arrays that the last
+sweep left there, and what the driver tells everybody. What it returns is small, and comes back in
+the order of the parts, so that `tree` adds it up alike whoever did the work.
+"""
+
+from penchant.engines.keeper import Keeper, Parts, State, Work
+from penchant.engines.open import ENGINES, Engine, open_engine
+from penchant.engines.sums import tree
+
+__all__ = ["ENGINES", "Engine", "Keeper", "Parts", "State", "Work", "open_engine", "tree"]

@@ -1,0 +1,130 @@
+"""Parts of a data set, and the arrays that work leaves beside each from sweep to sweep."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penchant.errors import DataError
+
+State = dict[str, NDArray[Any]]
+Work = Callable[[Any, State, Any], tuple[State, Any]]
+"""(part, state, broadcast) → the next state, and a small result."""
+
+
+class Part(Protocol):
+    """Some of the data, ready to be worked on."""
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an engine works on: how to load a part, and which go together.
+
+    groups: consecutive part numbers, one group a shard. folder: where states may be written; with
+    several machines all of them see it. max_memory: bytes of parts and states that one process
+    keeps.
+    """
+
+    load: Callable[[int], Part]
+    groups: tuple[tuple[int, ...], ...]
+    folder: Path
+    max_memory: int
+
+
+class Keeper:
+    """Some parts, in memory while they fit, else read again for every sweep.
+
+    load: part number → its data. folder: for what does not fit. durable: states are written after
+    every sweep, those of the last two are kept; whoever takes the place of a keeper that died goes
+    on from there, and a sweep that was half done is done again with the same result.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[int], Part],
+        numbers: Sequence[int],
+        folder: Path,
+        max_memory: int,
+        durable: bool = False,
+    ) -> None:
+        self._load, self._numbers, self._folder = load, tuple(numbers), folder
+        self._left, self._durable = max_memory, durable
+        self._parts: dict[int, Part] = {}
+        self._states: dict[int, tuple[int, State]] = {}
+
+    def sweep(self, turn: int, work: Work, broadcast: Any) -> list[Any]:
+        """Do the work of one sweep at every part; states go from those of `turn` to the next."""
+        results = []
+        for number in self._numbers:
+            part = self._part(number)
+            state, result = work(part, self._state(number, turn), broadcast)
+            self._keep(number, turn + 1, state)
+            results.append(result)
+        return results
+
+    def look(self, turn: int, work: Work, broadcast: Any) -> list[Any]:
+        """Do work that leaves every state as it is."""
+        return [
+            work(self._part(number), self._state(number, turn), broadcast)[1]
+            for number in self._numbers
+        ]
+
+    def _part(self, number: int) -> Part:
+        if number in self._parts:
+            return self._parts[number]
+        part = self._load(number)
+        if part.nbytes <= self._left:
+            self._parts[number] = part
+            self._left -= part.nbytes
+        return part
+
+    def _state(self, number: int, turn: int) -> State:
+        if turn == 0:
+            return {}
+        known, state = self._states.get(number, (0, {}))
+        if known == turn:
+            return state
+        try:
+            with np.load(self._file(number, turn), allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+        except FileNotFoundError:
+            raise DataError(
+                f"what sweep {turn} left of part {number} is gone from {self._folder}: workers "
+                "must see the same folder; put it on storage that all of them share, and fit again"
+            ) from None
+
+    def _keep(self, number: int, turn: int, state: State) -> None:
+        size = sum(array.nbytes for array in state.values())
+        fits = number in self._states or size <= self._left
+        if fits:
+            self._left -= 0 if number in self._states else size
+            self._states[number] = turn, state
+        if self._durable or not fits:
+            _write(self._file(number, turn), state)
+            self._file(number, turn - 2).unlink(missing_ok=True)
+
+    def _file(self, number: int, turn: int) -> Path:
+        return self._folder / f"state-{number:05d}-{turn}.npz"
+
+
+def _write(path: Path, state: State) -> None:
+    """All of it under its name, or nothing."""
+    scratch = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        with scratch.open("wb") as file:
+            np.savez(file, allow_pickle=False, **state)
+        os.replace(scratch, path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise DataError(
+            f"{path.parent} cannot be written to ({error.strerror}): free some space there, or "
+            "scan into another folder with scratch="
+        ) from error

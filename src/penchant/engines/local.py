@@ -1,0 +1,25 @@
+"""All parts in this process, one after the other."""
+
+from pathlib import Path
+from typing import Any
+
+from penchant.engines.keeper import Keeper, Parts, Work
+
+
+class LocalEngine:
+    """One keeper of everything."""
+
+    def __init__(self, parts: Parts, folder: Path) -> None:
+        numbers = [number for group in parts.groups for number in group]
+        self._keeper = Keeper(parts.load, numbers, folder, parts.max_memory)
+        self._turn = 0
+
+    def sweep(self, work: Work, broadcast: Any) -> list[Any]:
+        """Do work that leaves a new state beside every part."""
+        results = self._keeper.sweep(self._turn, work, broadcast)
+        self._turn += 1
+        return results
+
+    def look(self, work: Work, broadcast: Any) -> list[Any]:
+        """Do work that leaves every state as it is."""
+        return self._keeper.look(self._turn, work, broadcast)
