@@ -142,7 +142,7 @@ def test_an_interrupt_leaves_the_model_as_it_was(make, verb, monkeypatch):
     model = make()
     before, data = model.predict().tobytes(), model.comparisons_
     n_left = [2]
-    real = loop._scaled_moves
+    real = loop.scaled_moves
 
     def interrupted(*args):
         n_left[0] -= 1
@@ -158,7 +158,7 @@ def test_an_interrupt_leaves_the_model_as_it_was(make, verb, monkeypatch):
         "withdraw": lambda: model.withdraw([("tea", "milk")], **user),
     }
     with monkeypatch.context() as patched:
-        patched.setattr(loop, "_scaled_moves", interrupted)
+        patched.setattr(loop, "scaled_moves", interrupted)
         if verb != "fit":
             n_left[0] = 0
         with pytest.raises(KeyboardInterrupt):

@@ -13,6 +13,7 @@ from penchant.data.conditions import parse_where
 from penchant.data.formats.preflib import SUFFIXES as PREFLIB
 from penchant.data.formats.preflib import read_preflib
 from penchant.data.reading import Wish, check_file, find_segments, read_file, table_suffix
+from penchant.data.shards import ShardedComparisons
 from penchant.data.sql import Further
 from penchant.errors import DataError
 
@@ -105,6 +106,11 @@ def as_comparisons(data: Any) -> Comparisons:
     """
     if isinstance(data, Comparisons):
         return data
+    if isinstance(data, ShardedComparisons):
+        raise DataError(
+            "these comparisons were scanned, and this model needs them in memory: use MultiUserGP "
+            "or PreferenceGP, or read_comparisons"
+        )
     if isinstance(data, str | PathLike):
         return read_comparisons(fspath(data))
     return Comparisons.from_frame(data)

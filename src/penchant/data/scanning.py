@@ -108,11 +108,12 @@ def _scanned(
     every = _Everything.of(paths, dealt)
     files = BucketFiles(place, every.items)
     sizes, tables = np.zeros((n, 3), dtype=np.int64), []
-    for number in range(n):
-        data = every.bucket(number)
-        files.save(number, data)
-        sizes[number] = data.n_users, len(data), data.n_comparisons
-        tables.append(data.pooled())
+    with open_duck("the scratch folder") as duck:
+        for number in range(n):
+            data = every.bucket(duck.con, number)
+            files.save(number, data)
+            sizes[number] = data.n_users, len(data), data.n_comparisons
+            tables.append(data.pooled())
     for one in dealt:
         rmtree(one.folder, ignore_errors=True)
     everybody = reduce(add, tables)
@@ -239,7 +240,7 @@ class _Everything:
         decode = _DECODE.get(dealt[0].kind, _whole if is_whole else list)
         return cls(dealt, book.names, [book.code[code] for code in codes], decode)
 
-    def bucket(self, number: int) -> Comparisons:
+    def bucket(self, con: Any, number: int) -> Comparisons:
         """The comparisons of one bucket's users, in the order of their names as text."""
         found = [(i, path) for i, one in enumerate(self.dealt) for path in _parts(one, number)]
         if not found:
@@ -251,12 +252,11 @@ class _Everything:
             f"FROM read_parquet({literal(escape(str(path)))}, {NO_GUESSES})"
             for i, path in found
         )
-        with open_duck("the scratch folder") as duck:
-            duck.con.execute(f"CREATE TEMP TABLE votes AS {query}")
-            names = duck.con.execute("SELECT DISTINCT name FROM votes ORDER BY name").fetchall()
-            rows = duck.con.execute(
-                "SELECT * EXCLUDE name, dense_rank() OVER (ORDER BY name) - 1 AS who FROM votes"
-            ).fetchnumpy()
+        con.execute(f"CREATE OR REPLACE TEMP TABLE votes AS {query}")
+        names = con.execute("SELECT DISTINCT name FROM votes ORDER BY name").fetchall()
+        rows = con.execute(
+            "SELECT * EXCLUDE name, dense_rank() OVER (ORDER BY name) - 1 AS who FROM votes"
+        ).fetchnumpy()
         winner, loser = np.zeros((2, len(rows["who"])), dtype=np.intp)
         for i, codes in enumerate(self.codes):
             here = rows["file"] == i

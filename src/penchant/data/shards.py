@@ -77,6 +77,30 @@ class BucketFiles:
         )
 
 
+def side_by_side(parts: Sequence[Comparisons], items: Names) -> Comparisons:
+    """Comparisons of different users, the users of one part after those of another."""
+    starts = np.cumsum([0, *(part.n_users for part in parts)])
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("winner", "loser", "count", "tie", "user")
+    }
+    columns["user"] += np.repeat(starts[:-1], [len(part) for part in parts])
+    users = tuple(name for part in parts for name in part.users)
+    return Comparisons.from_table(Table(margin=None, **columns), items, users)
+
+
+def picked_users(data: Comparisons, users: Sequence[Any]) -> tuple[Comparisons, IntArray]:
+    """The comparisons of some users in the order of their names there, and which rows they are."""
+    place = np.sort(np.atleast_1d(data.user_index(list(users))))
+    code = np.full(data.n_users, -1, dtype=np.intp)
+    code[place] = np.arange(len(place))
+    rows = np.flatnonzero(code[data.user] >= 0)
+    columns = {name: getattr(data, name)[rows] for name in ("winner", "loser", "count", "tie")}
+    table = Table(user=code[data.user][rows], margin=None, **columns)
+    names = tuple(data.users[number] for number in place)
+    return Comparisons.from_table(table, data.items, names), rows
+
+
 @dataclass(frozen=True, eq=False)
 class ShardedComparisons:
     """Comparisons on disk, user by user in shards: what `scan_comparisons` returns.
@@ -139,19 +163,7 @@ class ShardedComparisons:
 
     def buckets(self, numbers: Sequence[int]) -> Comparisons:
         """The comparisons of the users of some buckets, one bucket after the other."""
-        parts = [self.files.load(number) for number in numbers]
-        starts = np.cumsum([0, *(part.n_users for part in parts)])
-        columns = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("winner", "loser", "count", "tie")
-        }
-        who = [
-            start if part.user is None else start + part.user
-            for start, part in zip(starts[:-1], parts, strict=True)
-        ]
-        table = Table(user=np.concatenate(who), margin=None, **columns)
-        users = tuple(name for part in parts for name in part.users)
-        return Comparisons.from_table(table, self.items, users)
+        return side_by_side([self.files.load(number) for number in numbers], self.items)
 
     def first_buckets(self, most: int) -> tuple[int, ...]:
         """The first buckets that hold at most so many distinct answers together; at least one

@@ -127,10 +127,10 @@ def infer(
     step = smallest = 1.0 if likelihood.log_concave else 0.5
     n_sweeps, previous, longest, milestone = 0, np.zeros(0), 1.0, np.inf
     while True:
-        proposal, skipped = _hold_invalid(
+        proposal, skipped = hold_invalid(
             propose(rule, (state.mean, state.var), sites, likelihood, outcomes), sites
         )
-        moves = _scaled_moves(proposal, sites, count, state.var)
+        moves = scaled_moves(proposal, sites, count, state.var)
         change = float(np.abs(moves).max(initial=0.0))
         if change < settings.tolerance or n_sweeps >= settings.max_sweeps:
             break
@@ -174,7 +174,7 @@ def _dot(x: FloatArray, y: FloatArray) -> float:
     return float(np.einsum("i,i->", x, y))
 
 
-def _hold_invalid(proposal: Proposal, sites: Sites) -> tuple[Proposal, int]:
+def hold_invalid(proposal: Proposal, sites: Sites) -> tuple[Proposal, int]:
     """Keep the sites whose cavity was not a distribution where they are."""
     if proposal.valid is None:
         return proposal, 0
@@ -185,7 +185,7 @@ def _hold_invalid(proposal: Proposal, sites: Sites) -> tuple[Proposal, int]:
     return held, int(np.count_nonzero(~proposal.valid))
 
 
-def _scaled_moves(
+def scaled_moves(
     proposal: Proposal, sites: Sites, count: FloatArray, var: FloatArray
 ) -> FloatArray:
     """(2m,) site moves, in units of each edge's posterior precision and standard deviation."""

@@ -30,6 +30,7 @@ class Learned(Generic[P]):
 
     sites: of all distinct comparisons, in the problem's order; None where some were dropped.
     n_unsettled: how many of the answers were absorbed since the sites were last settled.
+    n_elsewhere: how many comparisons of other users, not among `data`, taught what users share.
     """
 
     data: Comparisons
@@ -40,6 +41,7 @@ class Learned(Generic[P]):
     log_evidence: float
     report: Report
     n_unsettled: int = 0
+    n_elsewhere: int = 0
 
     @classmethod
     def of(cls, data: Comparisons, problem: P, solution: Solution[Any, Any]) -> "Learned[P]":

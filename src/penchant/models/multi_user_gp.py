@@ -4,12 +4,15 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penchant.data import Comparisons, as_comparisons
+from penchant.data import Comparisons, ShardedComparisons, as_comparisons
 from penchant.data.names import Lookup
+from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError
 from penchant.gp import (
     RULES,
@@ -45,11 +48,13 @@ from penchant.models.defaults import (
 from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import progress_bar
+from penchant.models.sharded import Elsewhere, Shards, first_users, learn_shards
 from penchant.models.validation import (
     KERNEL,
     LIKELIHOOD,
     NONE,
     SEED,
+    TEXT,
     YES_OR_NO,
     Constraint,
     Constraints,
@@ -109,6 +114,11 @@ class MultiUserGP(UtilityModel):
         says by how much variances and probabilities may be off.
     n_restarts : int
         Further random starts of the evidence climb.
+    engine : {"local", "ray"}
+        Who works on the shards of scanned comparisons: this process, or Ray's actors. Comparisons
+        in memory need none.
+    address : str or None
+        Of a running Ray cluster; None for RAY_ADDRESS, or Ray on this machine.
     progress : bool
         Show a progress bar while learning, on a terminal only.
     random_state : None, int or Generator
@@ -152,6 +162,8 @@ class MultiUserGP(UtilityModel):
         "raters": NONE | one_of(("lapse", "noise")),
         "max_user_rank": NONE | whole(1),
         "n_restarts": whole(0),
+        "engine": one_of(ENGINES),
+        "address": NONE | TEXT,
         "progress": YES_OR_NO,
         "random_state": SEED,
     }
@@ -169,6 +181,8 @@ class MultiUserGP(UtilityModel):
         raters: str | None = None,
         max_user_rank: int | None = None,
         n_restarts: int = 0,
+        engine: str = "local",
+        address: str | None = None,
         progress: bool = True,
         random_state: RandomState = None,
     ) -> None:
@@ -182,13 +196,15 @@ class MultiUserGP(UtilityModel):
         self.raters = raters
         self.max_user_rank = max_user_rank
         self.n_restarts = n_restarts
+        self.engine = engine
+        self.address = address
         self.progress = progress
         self.random_state = random_state
 
     def fit(
         self,
         X: Any,
-        data: Comparisons,
+        data: Comparisons | ShardedComparisons,
         relations: Mapping[str, Any] | None = None,
         *,
         user_features: Any = None,
@@ -197,12 +213,18 @@ class MultiUserGP(UtilityModel):
         """Learn everybody's utilities.
 
         X : (n_items, d) features in the order of `data.items`, or None.
-        data : Comparisons with users.
+        data : Comparisons with users. Of those that `scan_comparisons` made, hyperparameters are
+            learned from the first 500,000 distinct answers; what users share, from all. The model
+            then knows the users of those first answers; `knowing` brings in others.
         relations : {"name": graph} between the items.
         user_features : (n_users, k) in the order of `data.users`, or None.
         user_relations : {"name": graph} between the users, such as who knows whom.
         """
         self._check()
+        self.__dict__.pop("_elsewhere", None)  # of an earlier fit
+        if isinstance(data, ShardedComparisons):
+            given = {"user_features": user_features, "user_relations": user_relations}
+            return self._fit_shards(X, data, relations, given)
         data = as_comparisons(data)
         votes = Votes.as_shown(data, by_rater=self.raters is not None)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
@@ -212,7 +234,79 @@ class MultiUserGP(UtilityModel):
         problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
         return self._keep(self._learned(problem, data), columns, user_columns)
 
+    def _fit_shards(
+        self,
+        X: Any,
+        data: ShardedComparisons,
+        relations: Mapping[str, Any] | None,
+        given: Mapping[str, Any],
+    ) -> Self:
+        """From users in shards, who share one thing: what people like on average."""
+        given = {**given, "user_kernel": self.user_kernel}
+        given |= {"sparse": self.sparse, "raters": self.raters}
+        if told := [name for name, value in given.items() if value is not None]:
+            raise DataError(
+                f"scanned comparisons do not go together with {', '.join(told)} yet: leave it out, "
+                "or read the comparisons of some users with read_comparisons"
+            )
+        everybody = data.everybody
+        columns, items = fitted_items(X, everybody, relations, scale=self.kernel is None)
+        settings, some = Settings(self.inference), first_users(data)
+        users = Inputs(index=np.arange(some.n_users))
+        problem = UserProblem.of(items, users, Votes.of(some), settings)
+        with threads_for(len(items)):
+            solution = self._learned_solution(problem, some)
+            with progress_bar("sweeping all users", self.progress) as watch:
+                shards = Shards(data, self.engine, self.address)
+                learned, elsewhere = learn_shards(shards, problem, some, solution, watch)
+        if not learned.report.converged:
+            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=3)
+        self._keep(learned, columns, FeatureColumns(0, None))
+        self._elsewhere = elsewhere
+        return self
+
+    def knowing(self, users: Any) -> Self:
+        """A copy of this model that knows these users of the scanned comparisons, by name.
+
+        What it says of them is what a fit in memory would say. The folder of the scanned data must
+        still be there.
+        """
+        fitted = self._fitted()
+        return self._with(self._known_elsewhere().learned(fitted.learned, users))
+
+    def write_predictions(self, folder: str | PathLike[str]) -> None:
+        """Write mean and standard deviation of every utility of every user of the scanned
+        comparisons: Parquet files of the columns user, item, mean and sd, each by a shard.
+
+        folder : made if it is not there; files of an earlier call are replaced.
+        """
+        elsewhere = self._known_elsewhere()
+        elsewhere.write(self.posterior_, Path(folder), self.engine, self.address)
+
+    def _known_elsewhere(self) -> Elsewhere:
+        found: Elsewhere | None = vars(self).get("_elsewhere")
+        if found is None:
+            raise DataError(
+                "this model was not fitted to scanned comparisons in this session: fit it to what "
+                "pc.scan_comparisons returns; users whom it knows are asked for by predict(users=)"
+            )
+        return found
+
+    def _all_here(self, fitted: Fitted) -> None:
+        """Raise where most of what was learned is not here, so that it cannot be learned again."""
+        if fitted.learned.n_elsewhere:
+            raise DataError(
+                f"{fitted.learned.n_elsewhere:,} comparisons of other users are not in this model, "
+                "so that it cannot settle new answers: fold_in new users, or fit again"
+            )
+
     def _learned(self, problem: UserProblem, data: Comparisons) -> Learned[UserProblem]:
+        users = problem.users
+        n_shared = 1 if users.X is None else 1 + users.X.shape[1]
+        with threads_for(len(problem.items) * n_shared):
+            return self._settled(data, problem, self._learned_solution(problem, data))
+
+    def _learned_solution(self, problem: UserProblem, data: Comparisons) -> UserSolution:
         likelihood = get(self.likelihood)
         if self.raters is not None:
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
@@ -225,13 +319,11 @@ class MultiUserGP(UtilityModel):
             self.sharing,
             likelihood,
         )
-        n_shared = 1 if users.X is None else 1 + users.X.shape[1]
-        with threads_for(len(items) * n_shared):
-            solution = self._solve(problem, start)
-            if self.raters is not None:
-                learn = None if self.optimize is None else partial(self._solve, problem)
-                solution = learn_raters(problem, solution, True, learn)
-            return self._settled(data, problem, solution)
+        solution = self._solve(problem, start)
+        if self.raters is None:
+            return solution
+        learn = None if self.optimize is None else partial(self._solve, problem)
+        return learn_raters(problem, solution, True, learn)
 
     def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
         if self.optimize is None:
@@ -450,6 +542,7 @@ class MultiUserGP(UtilityModel):
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
     ) -> Learned[UserProblem]:
+        self._all_here(fitted)
         learned: Learned[UserProblem] = fitted.learned
         data = learned.data.extend(answers)
         problem = self._problem(fitted, data)
@@ -462,6 +555,7 @@ class MultiUserGP(UtilityModel):
         return self._resettled(learned, data, problem)
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[UserProblem]:
+        self._all_here(fitted)
         return self._resettled(fitted.learned, data, self._problem(fitted, data))
 
     def _resettled(
@@ -471,6 +565,7 @@ class MultiUserGP(UtilityModel):
         return self._settled(data, problem, solution)
 
     def _relearned(self, fitted: Fitted) -> Learned[UserProblem]:
+        self._all_here(fitted)
         return self._learned(fitted.learned.problem, fitted.learned.data)
 
     def _problem(self, fitted: Fitted, data: Comparisons) -> UserProblem:

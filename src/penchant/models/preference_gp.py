@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penchant.data import Comparisons, as_comparisons
+from penchant.data import Comparisons, ShardedComparisons, as_comparisons
 from penchant.errors import ConvergenceWarning, DataError
 from penchant.gp import (
     RULES,
@@ -193,16 +193,22 @@ class PreferenceGP(UtilityModel):
         self.n_restarts = n_restarts
         self.random_state = random_state
 
-    def fit(self, X: Any, data: Comparisons, relations: Mapping[str, Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        data: Comparisons | ShardedComparisons,
+        relations: Mapping[str, Any] | None = None,
+    ) -> Self:
         """Learn the utilities.
 
         X : (n_items, d) features in the order of `data.items`, or None.
-        data : Comparisons.
+        data : Comparisons; of those that `scan_comparisons` made, all users' together, as if
+            nobody had said who made them.
         relations : {"name": graph} between the items: a symmetric (n_items, n_items) matrix,
             dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
         """
         self._check()
-        data = as_comparisons(data)
+        data = data.everybody if isinstance(data, ShardedComparisons) else as_comparisons(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
         learned = self._learned(items.on(device_called(self.device)), data)
         return self._keep(learned, columns, FeatureColumns(0, None))

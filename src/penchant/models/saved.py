@@ -49,6 +49,7 @@ class SavedLearned:
     n_unsettled: int
     rule: str
     max_rank: int | None
+    n_elsewhere: int = 0
 
     @classmethod
     def of(cls, learned: Learned[Any]) -> "SavedLearned":
@@ -64,6 +65,7 @@ class SavedLearned:
             learned.n_unsettled,
             problem.settings.rule,
             getattr(problem, bound, None),  # paths have none
+            learned.n_elsewhere,
         )
 
     def restored(self) -> Learned[Any]:
@@ -85,7 +87,7 @@ class SavedLearned:
             hyper = UserHyper(known.kernel, known.user_kernel, known.sharing, known.likelihood)
             if sites is None and len(known.sites.user) == len(votes):
                 sites = known.sites.per_copy(votes, known.effects)
-        rest = (self.log_evidence, self.report, self.n_unsettled)
+        rest = (self.log_evidence, self.report, self.n_unsettled, self.n_elsewhere)
         return Learned(self.data, problem, hyper, known, sites, *rest)
 
 

@@ -199,6 +199,7 @@ KINDS: dict[str, Kind] = {
             "n_unsettled",
             "rule",
             "max_rank",
+            "n_elsewhere",
         ),
     ),
     "communities": Kind(

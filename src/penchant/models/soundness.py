@@ -353,6 +353,8 @@ def _learned(fields: Fields) -> None:
     fields.made("log_evidence", float, int)  # NaN where an early version did not say
     fields.made("report", Report)
     fields.whole("n_unsettled")
+    if fields.has("n_elsewhere"):
+        fields.whole("n_elsewhere")
     fields.need("rule", fields.made("rule", str) in RULES, f"must be one of {', '.join(RULES)}")
     if fields.has("max_rank"):
         fields.whole("max_rank", 1)

@@ -34,6 +34,7 @@ DEVICES = r"cpu|cuda(:\d{1,3})?|torch:cpu"
 
 NONE = Constraint("None", lambda value: value is None)
 YES_OR_NO = Constraint("True or False", lambda value: isinstance(value, bool | np.bool_))
+TEXT = Constraint("a text", lambda value: isinstance(value, str))
 KERNEL = Constraint("a kernel such as RBF()", lambda value: isinstance(value, Kernel))
 SEED = Constraint(
     "None, a whole number of at least 0, or a numpy Generator",

@@ -308,9 +308,13 @@ class ArrowState:
 
     @cached_property
     def _edges(self) -> tuple[FloatArray, FloatArray]:
-        mean, var = np.empty((2, sum(len(block.edges) for block in self.prior.blocks)))
         forced = tuple(part.forced(self.shifts[number]) for number, _, part in self.each())
-        everybodys = self._everybodys(self.shared.respond(self.collect(forced)))
+        return self.edges_given(self.shared.respond(self.collect(forced)))
+
+    def edges_given(self, shared: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(m,) means and variances of the differences, where W has the posterior mean `shared`."""
+        mean, var = np.empty((2, sum(len(block.edges) for block in self.prior.blocks)))
+        everybodys = self._everybodys(shared)
         for number, block, part in self.each():
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
             utility += part.deviation(self.shifts[number])

@@ -1,0 +1,218 @@
+"""MultiUserGP on scanned comparisons: all users teach what is shared, some are known here."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+
+from penchant.data import BucketFiles, Comparisons, ShardedComparisons, bucket_of
+from penchant.data.shards import picked_users, side_by_side
+from penchant.data.writing import write_parquet
+from penchant.engines import Engine, Parts, State, Work, open_engine, tree
+from penchant.errors import DataError
+from penchant.gp import Learned, Sites, UserProblem
+from penchant.gp.learn import Watch
+from penchant.gp.users.blocks import tied_items
+from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.problem import LEARNING_VOTES, UserSolution, of_utilities
+from penchant.gp.users.sweeps import Known, Seen, Sweeps, UserPart, add_known, add_seen, sites_of
+from penchant.gp.users.votes import Votes, VoteSites
+from penchant.kernels import Inputs
+from penchant.numerics.types import IntArray
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Scanned comparisons, and who works on them."""
+
+    data: ShardedComparisons
+    engine: str
+    address: str | None
+
+
+def first_users(data: ShardedComparisons) -> Comparisons:
+    """The comparisons of the users of the first buckets: hyperparameters are learned from them,
+    and the model knows them."""
+    return data.buckets(data.first_buckets(LEARNING_VOTES))
+
+
+def learn_shards(
+    shards: Shards,
+    problem: UserProblem,
+    some: Comparisons,
+    solution: UserSolution,
+    watch: Watch | None,
+) -> tuple[Learned[UserProblem], "Elsewhere"]:
+    """Sweep all users under the hyperparameters of a solution for some; what is known then of
+    those, and where the others are."""
+    data, hyper = shards.data, solution.hyper
+    prior, _ = of_utilities(solution)
+    arrow = replace(prior.arrow, user_factor=prior.arrow.user_factor[:1], blocks=(), parts=None)
+    load = partial(_part, data.files, tied_items(arrow.item_covariance))
+    folder = data.files.folder / f"sites-{token_hex(8)}"
+    folder.mkdir()
+    parts = Parts(load, data.groups, data.files.folder, data.max_memory)
+    with open_engine(shards.engine, parts, shards.address) as engine:
+        sweep, look = _summed(engine)
+        swept = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look).run(watch)
+        engine.look(_save_sites, folder)
+    elsewhere = Elsewhere(data.files, folder, data.groups, data.max_memory)
+    sites = elsewhere.sites(data.first_buckets(LEARNING_VOTES))
+    before = solution.inference.report
+    report = replace(
+        swept.report,
+        **{name: getattr(before, name) for name in ("rank", "residual", "space", "optimizer")},
+        n_evaluations=before.n_evaluations,
+    )
+    posterior = replace(
+        problem.posterior(solution),
+        shared_mean=swept.mean,
+        shared_lower=swept.shared.lower,
+        sites=VoteSites.of(problem.edges, sites),
+    )
+    known = (some, problem, hyper, posterior, sites, swept.log_evidence, report)
+    n_elsewhere = data.n_comparisons - some.n_comparisons
+    return Learned(*known, n_elsewhere=n_elsewhere), elsewhere
+
+
+def _summed(engine: Engine) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """An engine's sweep and look, with results added up in the tree of the parts."""
+
+    def sweep(work: Work, told: Any) -> tuple[Seen, Known]:
+        seen, known = zip(*engine.sweep(work, told), strict=True)
+        return tree(seen, add_seen), tree(known, add_known)
+
+    def look(work: Work, told: Any) -> Known:
+        known: Known = tree(engine.look(work, told), add_known)
+        return known
+
+    return sweep, look
+
+
+def _part(files: BucketFiles, tied: IntArray, number: int) -> UserPart:
+    return UserPart.of(number, files.load(number), tied)
+
+
+def _save_sites(part: UserPart, state: State, folder: Path) -> tuple[State, None]:
+    sites = sites_of(part, state, 0.0)
+    np.savez(folder / f"{part.number:05d}.npz", tau=sites.tau, nu=sites.nu)
+    return state, None
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Where the users of scanned comparisons are, and the sites that a fit found for them."""
+
+    files: BucketFiles
+    folder: Path
+    groups: tuple[tuple[int, ...], ...]
+    max_memory: int
+
+    @property
+    def n_buckets(self) -> int:
+        """How many buckets users are in."""
+        return self.groups[-1][-1] + 1
+
+    def sites(self, numbers: Sequence[int]) -> Sites:
+        """The sites of some buckets' answers, one bucket after the other."""
+        found = [self._sites(number) for number in numbers]
+        tau, nu = (np.concatenate([getattr(s, name) for s in found]) for name in ("tau", "nu"))
+        return Sites(tau, nu)
+
+    def _sites(self, number: int) -> Sites:
+        path = self.folder / f"{number:05d}.npz"
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                return Sites(file["tau"], file["nu"])
+        except (OSError, KeyError, ValueError) as error:
+            raise DataError(
+                f"{path} is gone or damaged ({error}): the folder of scanned comparisons must stay "
+                "as long as the model is asked about their users; fit again"
+            ) from None
+
+    def learned(self, learned: Learned[UserProblem], users: Any) -> Learned[UserProblem]:
+        """What is known of these users."""
+        asked = [users] if isinstance(users, str | int | float) else list(users)
+        parts, sites = [], []
+        for number in sorted({bucket_of(name, self.n_buckets) for name in asked}):
+            data, every = self.files.load(number), self._sites(number)
+            known = set(data.users).intersection(asked)
+            part, rows = picked_users(data, [name for name in data.users if name in known])
+            parts.append(part)
+            sites.append(Sites(every.tau[rows], every.nu[rows]))
+        some = side_by_side(parts, self.files.items)
+        if lost := set(asked).difference(some.users):
+            raise DataError(
+                f"{min(lost, key=str)!r} made none of the scanned comparisons: check the name"
+            )
+        tau, nu = (np.concatenate([getattr(s, name) for s in sites]) for name in ("tau", "nu"))
+        posterior = _of_users(learned.posterior, some, Sites(tau, nu))
+        problem = learned.problem.over(posterior.users, Votes.of(some))
+        total = learned.data.n_comparisons + learned.n_elsewhere
+        return replace(
+            learned,
+            data=some,
+            problem=problem,
+            posterior=posterior,
+            sites=Sites(tau, nu),
+            n_elsewhere=total - some.n_comparisons,
+        )
+
+    def write(
+        self, posterior: UserPosteriors, folder: Path, engine: str, address: str | None
+    ) -> None:
+        """Write everybody's utilities, a file a bucket."""
+        folder.mkdir(parents=True, exist_ok=True)
+        parts = Parts(self.settled, self.groups, self.files.folder, 0)
+        nobodys = replace(posterior, sites=posterior.sites.take(np.zeros(0, dtype=np.intp)))
+        with open_engine(engine, parts, address) as opened:
+            opened.look(_write_utilities, (nobodys, folder))
+
+    def settled(self, number: int) -> "SettledUsers":
+        """The users of one bucket with their sites."""
+        return SettledUsers(number, self.files.load(number), self._sites(number))
+
+
+@dataclass(frozen=True)
+class SettledUsers:
+    """Users with the sites that a fit found for their answers; number: of the bucket."""
+
+    number: int
+    data: Comparisons
+    sites: Sites
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory."""
+        return 8 * 6 * len(self.data)
+
+
+def _of_users(posterior: UserPosteriors, data: Comparisons, sites: Sites) -> UserPosteriors:
+    """The posterior of other users, whom what is shared knows of too."""
+    users = Inputs(index=np.arange(data.n_users))
+    voted = VoteSites.of(Votes.of(data), sites)
+    return replace(posterior, users=users, sites=voted, n_fitted=data.n_users)
+
+
+def _write_utilities(
+    part: SettledUsers, state: State, told: tuple[UserPosteriors, Path]
+) -> tuple[State, None]:
+    posterior, folder = told
+    data = part.data
+    mean, var = _of_users(posterior, data, part.sites).utilities(np.arange(data.n_users))
+    columns = {
+        "user": np.repeat(np.arange(data.n_users), data.n_items),
+        "item": np.tile(np.arange(data.n_items), data.n_users),
+        "mean": mean.ravel(),
+        "sd": np.sqrt(var).ravel(),
+    }
+    names = {"user": data.users, "item": data.items}
+    path = folder / f"part-{part.number:05d}.parquet"
+    path.unlink(missing_ok=True)
+    if data.n_users:
+        write_parquet(path, columns, names)
+    return state, None
