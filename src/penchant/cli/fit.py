@@ -1,12 +1,19 @@
 """`penchant fit`: learn a model and save it."""
 
 from time import perf_counter
+from typing import Any
 
 import click
 
-from penchant.cli.model_file import SUFFIX, save
-from penchant.cli.options import SourceOptions, source_argument, target_option
+import penchant as pc
+from penchant.cli.model_file import SUFFIX, FittedModel, save
+from penchant.cli.options import FILE, SourceOptions, source_argument, target_option
 from penchant.cli.output import Output, output_options
+from penchant.engines import ENGINES
+from penchant.workflow.models import build
+
+SCANNED = ("gp", "multi-user")
+"""Models that learn from comparisons in shards."""
 
 
 @click.command(
@@ -14,12 +21,33 @@ from penchant.cli.output import Output, output_options
     Examples:
       penchant fit votes.csv -o model.penchant
       penchant fit votes.csv --items items.csv --relation similar=links.csv
+      penchant fit 'votes/*.parquet' --engine local --predictions tastes
     """
 )
 @source_argument
 @target_option(f"model{SUFFIX}", "model")
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    help="SOURCE is a file or a pattern of names, and need not fit in memory: users are worked on "
+    "in shards, here or by Ray.",
+)
+@click.option("--address", help="Of a running Ray cluster.")
+@click.option("--shards", type=click.IntRange(min=1), default=64, show_default=True)
+@click.option("--scratch", type=FILE, help="Folder for shards; workers elsewhere must see it.")
+@click.option(
+    "--predictions",
+    type=FILE,
+    metavar="FOLDER",
+    help="With --engine: write the utilities of all users there, as Parquet.",
+)
 @output_options(csv=False)
-def command(source: SourceOptions, target: str, output: Output) -> None:
+def command(
+    source: SourceOptions,
+    target: str,
+    output: Output,
+    **sharding: Any,
+) -> None:
     """Learn a model from the comparisons in SOURCE and save it.
 
     SOURCE is a CSV, Parquet, JSON-lines or PrefLib file, or - for standard input. Its rows name a
@@ -27,12 +55,17 @@ def command(source: SourceOptions, target: str, output: Output) -> None:
     """
     if not target.endswith(SUFFIX):
         raise click.UsageError(f"-o {target}: the name of a model file ends in {SUFFIX}")
-    material = source.material(output)
-    data = material.data
-    begin = perf_counter()
-    fitted = source.fit(material, output)
-    seconds = perf_counter() - begin
-    save(fitted, target)
+    if sharding["engine"] is None:
+        if sharding["address"] or sharding["scratch"] or sharding["predictions"]:
+            raise click.UsageError("--address, --scratch and --predictions belong to --engine")
+        material = source.material(output)
+        data: Any = material.data
+        begin = perf_counter()
+        fitted = source.fit(material, output)
+        seconds = perf_counter() - begin
+        save(fitted, target)
+    else:
+        data, fitted, seconds = _fit_shards(source, target, output, sharding)
     output.note(f"wrote {target}")
     output.record(
         {
@@ -47,3 +80,39 @@ def command(source: SourceOptions, target: str, output: Output) -> None:
         }
     )
     output.suggest(f"penchant rank {target}")
+
+
+def _fit_shards(
+    source: SourceOptions, target: str, output: Output, sharding: dict[str, Any]
+) -> tuple[Any, FittedModel, float]:
+    """Scan the files, fit, and save while the shards are there."""
+    name = "multi-user" if source.model == "auto" else source.model
+    if name not in SCANNED:
+        raise click.UsageError(f"--engine: --model must be one of {', '.join(SCANNED)}")
+    if source.items or source.users or source.relations or source.covariates:
+        raise click.UsageError(
+            "--engine: features, relations and covariates are given in Python only, or fit without "
+            "--engine"
+        )
+    how = {key: value for key, value in source.how.items() if key != "covariates"}
+    with output.progress("scanning"):
+        votes = pc.scan_comparisons(
+            source.comparisons, shards=sharding["shards"], scratch=sharding["scratch"], **how
+        )
+    with votes:
+        output.note(f"{votes.n_comparisons:,} comparisons by {votes.n_users:,} users")
+        begin = perf_counter()
+        settings = dict(source.all_settings)
+        if name == "multi-user":
+            given = {"engine": sharding["engine"], "address": sharding["address"]}
+            settings = {"progress": not output.quiet, **given, **settings}
+        model = build(name, votes.everybody, settings).fit(None, votes)
+        seconds = perf_counter() - begin
+        output.note(f"fitted in {seconds:.1f} s")
+        save(fitted := FittedModel(model, None, "as you asked"), target)
+        if sharding["predictions"] is not None:
+            if name != "multi-user":
+                raise click.UsageError("--predictions: --model gp takes everybody together")
+            model.write_predictions(sharding["predictions"])
+            output.note(f"wrote {sharding['predictions']}")
+        return votes, fitted, seconds

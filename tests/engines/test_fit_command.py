@@ -1,0 +1,41 @@
+"""`penchant fit --engine`."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import penchant as pc
+from penchant.cli import main
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["fit", *map(str, arguments)])
+
+
+def test_a_pattern_of_files(vote_files, whole, tmp_path):
+    target, tastes = tmp_path / "m.penchant", tmp_path / "tastes"
+    pattern = vote_files / "part-*.csv"
+    options = ("--engine", "local", "--set", "optimize=null", "--predictions", tastes, "--json")
+    result = run(pattern, *options, "-o", target)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    told = told.get("result", told)
+    assert told["users"] == whole.n_users
+    assert told["comparisons"] == whole.n_comparisons
+    assert pc.load(target).predict(users="u3").shape == (1, 7)
+    assert list(tastes.glob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--engine", "local", "--model", "community"), "--model must be one of"),
+        (("--engine", "local", "--items", "x.csv"), "given in Python only"),
+        (("--predictions", "x"), "belong to --engine"),
+    ],
+)
+def test_what_does_not_go_together(vote_files, tmp_path, options, message):
+    result = run(vote_files / "whole.csv", *options, "-o", tmp_path / "m.penchant")
+    assert result.exit_code == 2
+    assert message in result.stderr
