@@ -21,7 +21,7 @@ from contest import table
 import penchant as pc
 from penchant.engines.local import LocalEngine
 from penchant.engines.sums import tree
-from penchant.gp.users.sweeps import add_known, add_seen
+from penchant.gp.users.sweeps import add_seen, add_taught
 
 BANDWIDTH = 1e9
 """Bytes a second into the driver that the projection assumes."""
@@ -67,7 +67,7 @@ class Recorded:
             up = [len(pickle.dumps(result)) for result in results]
             begin = time.perf_counter()
             seen, known = zip(*results, strict=True)
-            tree(seen, add_seen), tree(known, add_known)
+            tree(seen, add_seen), tree(known, add_taught)
             adding = (time.perf_counter() - begin) / len(results)
             record.sweeps.append((seconds, len(pickle.dumps(told)), max(up), adding))
             return results

@@ -16,7 +16,7 @@ Work = Callable[[Any, State, Any], tuple[State, Any]]
 """(part, state, broadcast) → the next state, and a small result."""
 
 
-class Part(Protocol):
+class DataPart(Protocol):
     """Some of the data, ready to be worked on."""
 
     @property
@@ -33,7 +33,7 @@ class Parts:
     keeps.
     """
 
-    load: Callable[[int], Part]
+    load: Callable[[int], DataPart]
     groups: tuple[tuple[int, ...], ...]
     folder: Path
     max_memory: int
@@ -49,7 +49,7 @@ class Keeper:
 
     def __init__(
         self,
-        load: Callable[[int], Part],
+        load: Callable[[int], DataPart],
         numbers: Sequence[int],
         folder: Path,
         max_memory: int,
@@ -57,7 +57,7 @@ class Keeper:
     ) -> None:
         self._load, self._numbers, self._folder = load, tuple(numbers), folder
         self._left, self._durable = max_memory, durable
-        self._parts: dict[int, Part] = {}
+        self._parts: dict[int, DataPart] = {}
         self._states: dict[int, tuple[int, State]] = {}
 
     def sweep(self, turn: int, work: Work, broadcast: Any) -> list[Any]:
@@ -77,7 +77,7 @@ class Keeper:
             for number in self._numbers
         ]
 
-    def _part(self, number: int) -> Part:
+    def _part(self, number: int) -> DataPart:
         if number in self._parts:
             return self._parts[number]
         part = self._load(number)

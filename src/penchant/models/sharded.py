@@ -19,7 +19,7 @@ from penchant.gp.learn import Watch
 from penchant.gp.users.blocks import tied_items
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import LEARNING_VOTES, UserSolution, of_utilities
-from penchant.gp.users.sweeps import Known, Seen, Sweeps, UserPart, add_known, add_seen, sites_of
+from penchant.gp.users.sweeps import Seen, Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import Inputs
 from penchant.numerics.types import IntArray
@@ -82,12 +82,12 @@ def learn_shards(
 def _summed(engine: Engine) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An engine's sweep and look, with results added up in the tree of the parts."""
 
-    def sweep(work: Work, told: Any) -> tuple[Seen, Known]:
+    def sweep(work: Work, told: Any) -> tuple[Seen, Taught]:
         seen, known = zip(*engine.sweep(work, told), strict=True)
-        return tree(seen, add_seen), tree(known, add_known)
+        return tree(seen, add_seen), tree(known, add_taught)
 
-    def look(work: Work, told: Any) -> Known:
-        known: Known = tree(engine.look(work, told), add_known)
+    def look(work: Work, told: Any) -> Taught:
+        known: Taught = tree(engine.look(work, told), add_taught)
         return known
 
     return sweep, look

@@ -81,7 +81,7 @@ class Broadcast:
         return prior
 
 
-class Known(NamedTuple):
+class Taught(NamedTuple):
     """What users know of W: information, shift (r_u, n) and the log-determinant of their own
     deviations; sound: whether their precisions are positive definite."""
 
@@ -106,9 +106,9 @@ class Seen(NamedTuple):
     quadratic: float
 
 
-def add_known(one: Known, two: Known) -> Known:
+def add_taught(one: Taught, two: Taught) -> Taught:
     """Of the users of both."""
-    return Known(
+    return Taught(
         one.information + two.information,
         one.collected + two.collected,
         one.log_det + two.log_det,
@@ -129,7 +129,7 @@ def sites_of(part: UserPart, state: State, taken: float) -> Sites:
     return Sites(state["tau"], state["nu"]).towards(state["to_tau"], state["to_nu"], taken)
 
 
-def advance(part: UserPart, state: State, told: Broadcast) -> tuple[State, tuple[Seen, Known]]:
+def advance(part: UserPart, state: State, told: Broadcast) -> tuple[State, tuple[Seen, Taught]]:
     """Propose sites by the posterior of W, go a step of the way, say what is known of W there."""
     votes, sites = part.votes, sites_of(part, state, told.taken)
     before = told.prior_of(part)
@@ -153,12 +153,12 @@ def advance(part: UserPart, state: State, told: Broadcast) -> tuple[State, tuple
     return state, (seen, _known(part, state, told))
 
 
-def again(part: UserPart, state: State, told: Broadcast) -> tuple[State, Known]:
+def again(part: UserPart, state: State, told: Broadcast) -> tuple[State, Taught]:
     """What is known of W after another step the same way."""
     return state, _known(part, state, told)
 
 
-def _known(part: UserPart, state: State, told: Broadcast) -> Known:
+def _known(part: UserPart, state: State, told: Broadcast) -> Taught:
     prior, sites = told.prior_of(part), sites_of(part, state, told.step)
     weight, shift = part.votes.count * sites.tau, part.votes.count * sites.nu
     information, log_det = prior.shared.nothing(), 0.0
@@ -170,8 +170,8 @@ def _known(part: UserPart, state: State, told: Broadcast) -> Known:
             log_det += own.log_det
             collected += block.collect(prior.phi(block), own.forced(block.adjoint(shift)))
     except NumericalError:
-        return Known(information, collected, log_det, sound=False)
-    return Known(information, collected, log_det)
+        return Taught(information, collected, log_det, sound=False)
+    return Taught(information, collected, log_det)
 
 
 def _dot(x: FloatArray, y: FloatArray) -> float:
@@ -194,13 +194,13 @@ class Sweeps:
     prior: ArrowPrior
     likelihood: Likelihood
     settings: Settings
-    sweep: Callable[..., tuple[Seen, Known]]
-    look: Callable[..., Known]
+    sweep: Callable[..., tuple[Seen, Taught]]
+    look: Callable[..., Taught]
 
     @cached_property
-    def _nothing(self) -> Known:
+    def _nothing(self) -> Taught:
         n = len(self.prior.item_factor)
-        return Known(self.prior.shared.nothing(), np.zeros((1, n)), 0.0)
+        return Taught(self.prior.shared.nothing(), np.zeros((1, n)), 0.0)
 
     def run(self, watch: Watch | None = None) -> Swept:
         """To the loop's fixed point, by the loop's own steps: see `gp.loop.infer`."""
@@ -241,7 +241,9 @@ class Sweeps:
         likelihood, rule = self.likelihood, self.settings.rule
         return Broadcast(self.prior, likelihood, rule, shared, mean, taken, step)
 
-    def _move(self, told: Broadcast, ahead: Known, step: float) -> tuple[Known, SharedState, float]:
+    def _move(
+        self, told: Broadcast, ahead: Taught, step: float
+    ) -> tuple[Taught, SharedState, float]:
         """Take the step, shortening it while a precision is not positive definite."""
         tried = told.step
         while True:
