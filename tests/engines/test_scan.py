@@ -81,7 +81,7 @@ def test_typed_files(folder, tmp_path, ending):
 
 def test_bad_rows_are_told_as_a_reader_tells_them(tmp_path):
     path = tmp_path / "votes.csv"
-    path.write_text("winner,loser,user\na,b,ann\na,a,bob\n,b,cem\na,b,\nb,a,dee\n")
+    path.write_text("winner,loser,user\na,b,NaN\na,a,bob\n,b,cem\na,b,\nb,a,dee\n")
     with pytest.raises(pc.DataError) as read:
         pc.read_comparisons(path)
     with pytest.raises(pc.DataError) as scanned:
@@ -123,6 +123,10 @@ def test_files_that_cannot_be_scanned(tmp_path, text, message):
 def test_what_is_asked_must_be_there(tmp_path):
     with pytest.raises(pc.DataError, match="no file is called"):
         pc.scan_comparisons(str(tmp_path / "*.parquet"))
+    with pytest.raises(pc.DataError, match="there is no folder"):
+        pc.scan_comparisons(str(tmp_path / "*.parquet"), scratch=tmp_path / "nowhere")
+    with pytest.raises(pc.DataError, match="max_memory is -1"):
+        pc.scan_comparisons(str(tmp_path / "*.parquet"), max_memory=-1)
     with pytest.raises(pc.DataError, match="shards is 0"):
         pc.scan_comparisons(str(tmp_path / "*.parquet"), shards=0)
 

@@ -66,6 +66,10 @@ def scan_comparisons(
     """
     if not (isinstance(shards, int) and 1 <= shards <= MOST_SHARDS):
         raise DataError(f"shards is {shards!r}: it must be a whole number from 1 to {MOST_SHARDS}")
+    if not (isinstance(max_memory, int) and max_memory >= 0):
+        raise DataError(f"max_memory is {max_memory!r}: it must be a whole number of bytes")
+    if scratch is not None and not Path(scratch).is_dir():
+        raise DataError(f"scratch: there is no folder {scratch}; make it first")
     check_shape(shape)
     columns = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
     wish = Wish(columns, shape, Further(), skip_bad, parse_where(where))
@@ -165,10 +169,11 @@ def _write(con: Any, rows: RowsByCode, folder: Path, n: int) -> tuple[int, int, 
     """Write the good rows by bucket; return the comparisons in them, how many rows are bad, and
     whether all users are called by whole numbers."""
     text = "name ->> '$'" if rows.kind == "json" else "name::VARCHAR"
+    is_number = "NOT isnan(name)" if rows.kind == "DOUBLE" else "true"
     con.execute(
         f"""CREATE TEMP TABLE people AS SELECT code, name::VARCHAR AS name,
                 ('0x' || substr(md5({text}), 1, 16))::UBIGINT % {n} AS bucket
-            FROM users WHERE trim({text}) <> '' AND lower({text}) <> 'nan'"""
+            FROM users WHERE NOT regexp_full_match({text}, '\\s*') AND {is_number}"""
     )
     right = (
         "winner >= 0 AND loser >= 0 AND winner <> loser AND tie >= 0 AND bucket IS NOT NULL "

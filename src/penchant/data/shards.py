@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penchant.data.comparisons import Comparisons
 from penchant.data.names import Names
@@ -66,15 +67,21 @@ class BucketFiles:
         """Write the comparisons of one bucket's users."""
         if data.user is None:
             raise DataError("a bucket holds comparisons of users: these do not say who made them")
-        np.savez(
-            self.folder / f"bucket-{number:05d}.npz",
-            winner=data.winner.astype(np.int32),
-            loser=data.loser.astype(np.int32),
-            user=data.user.astype(np.int32),
-            count=data.count.astype(np.int64),
-            tie=data.tie,
-            names=np.frombuffer(json.dumps(data.users).encode(), dtype=np.uint8),
-        )
+        columns: dict[str, NDArray[Any]] = {
+            "winner": data.winner.astype(np.int32),
+            "loser": data.loser.astype(np.int32),
+            "user": data.user.astype(np.int32),
+            "count": data.count.astype(np.int64),
+            "tie": data.tie,
+            "names": np.frombuffer(json.dumps(data.users).encode(), dtype=np.uint8),
+        }
+        try:
+            np.savez(self.folder / f"bucket-{number:05d}.npz", allow_pickle=False, **columns)
+        except OSError as error:
+            raise DataError(
+                f"{self.folder} cannot be written to ({error.strerror}): free some space there, or "
+                "give another folder as scratch="
+            ) from error
 
 
 def side_by_side(parts: Sequence[Comparisons], items: Names) -> Comparisons:
