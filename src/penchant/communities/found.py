@@ -40,6 +40,8 @@ class Found:
     explain.
     chains, draws: what was sampled, where chains were. support: whether communities are real, once
     somebody asked.
+    n_elsewhere, all_sizes: of scanned comparisons, how many are of users not in `data`, and the
+    communities' sizes with them.
     """
 
     data: Comparisons
@@ -56,6 +58,8 @@ class Found:
     personal: Learned[UserProblem] | None = None
     communal_share: float = 1.0
     support: Support | None = None
+    n_elsewhere: int = 0
+    all_sizes: FloatArray | None = None
 
     @property
     def n_unsettled(self) -> int:
@@ -80,6 +84,8 @@ class Found:
     @property
     def sizes(self) -> FloatArray:
         """(C,) expected users of each community."""
+        if self.all_sizes is not None:
+            return self.all_sizes
         total: FloatArray = self.membership.sum(axis=0)
         return total
 

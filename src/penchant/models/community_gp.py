@@ -4,6 +4,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +20,8 @@ from penchant.communities.found import Found
 from penchant.communities.samplers import SAMPLERS
 from penchant.communities.update import LEARNING_SWEEPS
 from penchant.communities.verdict import Support
-from penchant.data import Comparisons, as_comparisons
+from penchant.data import Comparisons, ShardedComparisons, as_comparisons
+from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError
 from penchant.gp import ItemHyper, Normal, Posterior
 from penchant.gp.effects import told
@@ -41,12 +44,15 @@ from penchant.models.defaults import taste_kernel, utility_kernel
 from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import sweep_progress
+from penchant.models.sharded import Shards, first_users
+from penchant.models.sharded_communities import CommunityShards, learn_communities
 from penchant.models.tastes import learn_tastes
 from penchant.models.validation import (
     KERNEL,
     LIKELIHOOD,
     NONE,
     SEED,
+    TEXT,
     YES_OR_NO,
     Constraint,
     Constraints,
@@ -112,6 +118,11 @@ class CommunityGP(UtilityModel):
         Learn hyperparameters while warming up, or keep them as given.
     max_rank : int or None
         Bound on the rank of the prior's factor, for very many items.
+    engine : {"local", "ray"}
+        Who works on the shards of scanned comparisons: this process, or Ray's actors. Comparisons
+        in memory need none.
+    address : str or None
+        Of a running Ray cluster; None for RAY_ADDRESS, or Ray on this machine.
     progress : bool
         Show a progress bar, on a terminal only.
     random_state : None, int or Generator
@@ -163,6 +174,8 @@ class CommunityGP(UtilityModel):
         "hyperparameters": one_of(("shared", "community")),
         "optimize": NONE | one_of(("evidence",)),
         "max_rank": NONE | whole(1),
+        "engine": one_of(ENGINES),
+        "address": NONE | TEXT,
         "progress": YES_OR_NO,
         "random_state": SEED,
     }
@@ -182,6 +195,8 @@ class CommunityGP(UtilityModel):
         hyperparameters: str = "shared",
         optimize: str | None = "evidence",
         max_rank: int | None = None,
+        engine: str = "local",
+        address: str | None = None,
         progress: bool = True,
         random_state: RandomState = None,
     ) -> None:
@@ -197,13 +212,15 @@ class CommunityGP(UtilityModel):
         self.hyperparameters = hyperparameters
         self.optimize = optimize
         self.max_rank = max_rank
+        self.engine = engine
+        self.address = address
         self.progress = progress
         self.random_state = random_state
 
     def fit(
         self,
         X: Any,
-        data: Comparisons,
+        data: Comparisons | ShardedComparisons,
         relations: Mapping[str, Any] | None = None,
         *,
         user_features: Any = None,
@@ -212,6 +229,9 @@ class CommunityGP(UtilityModel):
 
         X : (n_items, d) features in the order of `data.items`, or None.
         data : Comparisons with users; rankings and choices are taken as the pairs they hold.
+            Of those that `scan_comparisons` made, communities are searched among the users of the
+            first 500,000 distinct answers, and then settled with everybody's, their number held;
+            nobody varies inside them (personal=False). The model knows those first users.
         relations : {"name": graph} between the items.
         user_features : (n_users, q) in the order of `data.users`, or None: not used to find
             communities, but to tell afterwards who their members are.
@@ -219,6 +239,9 @@ class CommunityGP(UtilityModel):
         An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
         """
         self._check()
+        self.__dict__.pop("_elsewhere", None)  # of an earlier fit
+        if isinstance(data, ShardedComparisons):
+            return self._fit_shards(X, data, relations, user_features)
         data = self._taken(as_comparisons(data))
         answers = Answers.of(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
@@ -237,6 +260,53 @@ class CommunityGP(UtilityModel):
                 chains = finding.started(grouping, seed, self.n_chains)
                 found = self._sampled(finding, chains, self.n_sweeps, finding.varies(grouping))
         return self._keep(replace(found, user_features=about_users), columns, user_columns)
+
+    def _fit_shards(
+        self,
+        X: Any,
+        data: ShardedComparisons,
+        relations: Mapping[str, Any] | None,
+        user_features: Any,
+    ) -> Self:
+        if self.inference != "variational" or self.personal or user_features is not None:
+            raise DataError(
+                "communities of scanned comparisons are found by a search, without personal taste "
+                "and features of users: give inference='variational', personal=False and no "
+                "user_features, or read the comparisons of some users with read_comparisons"
+            )
+        some, likelihood = first_users(data), get(self.likelihood)
+        columns, items = fitted_items(X, data.everybody, relations, scale=self.kernel is None)
+        likelihood.check(Answers.of(some).outcomes)
+        start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
+        with threads_for(len(items)):
+            finding = self._finding(some, Answers.of(some), items, start)
+            shards = Shards(data, self.engine, self.address)
+            found, elsewhere = learn_communities(shards, finding)
+        self._keep(found, columns, FeatureColumns(0, None))
+        self._elsewhere = elsewhere
+        return self
+
+    def write_memberships(self, folder: str | PathLike[str]) -> None:
+        """Write how much every user of the scanned comparisons belongs to each community: Parquet
+        files of the columns user, community and membership, each by a shard.
+
+        folder : made if it is not there; files of an earlier call are replaced.
+        """
+        elsewhere: CommunityShards | None = vars(self).get("_elsewhere")
+        if elsewhere is None:
+            raise DataError(
+                "this model was not fitted to scanned comparisons in this session: fit it to what "
+                "pc.scan_comparisons returns; others have membership_"
+            )
+        elsewhere.write(Path(folder), self.engine, self.address)
+
+    def _all_here(self, found: Found) -> None:
+        """Raise where most of what was learned is not here, so that it cannot be learned again."""
+        if found.n_elsewhere:
+            raise DataError(
+                f"{found.n_elsewhere:,} comparisons of other users are not in this model, so that "
+                "it cannot look at them again: fold_in new users, or fit again"
+            )
 
     def _sampled(
         self, finding: Finding, chains: Sequence[Chain], n_sweeps: int, personal: bool
@@ -280,12 +350,14 @@ class CommunityGP(UtilityModel):
 
     def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Found:
         found: Found = fitted.learned
+        self._all_here(found)
         data = found.data.extend(answers)
         told = np.atleast_1d(data.user_index(answers.users))
         return found.with_answers(data, told, polish)
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Found:
         found: Found = fitted.learned
+        self._all_here(found)
         left = replace(found, data=data)
         if found.draws is None and len(data) <= SEARCHED_AGAIN:
             return replace(self._again(left).searched(), user_features=found.user_features)
@@ -326,6 +398,7 @@ class CommunityGP(UtilityModel):
 
     def _again(self, found: Found) -> Finding:
         """On the answers that there are now."""
+        self._all_here(found)
         return self._finding(found.data, found.answers, found.items, found.start)
 
     def _believed(self, fitted: Fitted, user: int | None) -> Belief:

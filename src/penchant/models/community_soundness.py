@@ -42,6 +42,11 @@ def _communities(fields: Fields) -> None:
         bool((membership >= 0).all()) and sums < 1e-6,
         "must have rows that sum to one",
     )
+    if fields.has("n_elsewhere"):
+        fields.whole("n_elsewhere")
+    if fields.has("all_sizes"):
+        sizes = fields.array("all_sizes", (len(posteriors),), "f")
+        fields.need("all_sizes", bool((sizes >= 0).all() and sizes.sum() > 0), "must be sizes")
     for chain in fields.made("chains", tuple):
         utilities = fields.is_a("chains", chain, Chain).state.utilities
         fields.need("chains", utilities.shape[1] == data.n_items, "must be of the items")

@@ -109,6 +109,8 @@ class SavedCommunities:
     user_features: FloatArray | None
     personal: Any
     communal_share: float
+    n_elsewhere: int = 0
+    all_sizes: FloatArray | None = None
 
     @classmethod
     def of(cls, found: Found) -> "SavedCommunities":
@@ -128,6 +130,8 @@ class SavedCommunities:
             found.user_features,
             found.personal,
             found.communal_share,
+            found.n_elsewhere,
+            found.all_sizes,
         )
 
     def restored(self) -> Found:
@@ -147,6 +151,8 @@ class SavedCommunities:
             self.user_features,
             self.personal,
             self.communal_share,
+            n_elsewhere=self.n_elsewhere,
+            all_sizes=self.all_sizes,
         )
 
 

@@ -219,6 +219,8 @@ KINDS: dict[str, Kind] = {
             "user_features",
             "personal",
             "communal_share",
+            "n_elsewhere",
+            "all_sizes",
         ),
     ),
     "chain": Kind(

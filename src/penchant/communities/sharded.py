@@ -1,0 +1,158 @@
+"""Communities of users in parts: one table down, counts of answers up, a sweep.
+
+The sweep of `division`, part by part, with as many communities as there are: who belongs where
+follows from the table and the sizes, so that parts keep nothing between sweeps.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import entr, gammaln, psi
+
+from penchant.communities.assignment import Answers
+from penchant.communities.division import (
+    SMALLEST,
+    Division,
+    log_likelihoods,
+    refit,
+    shares,
+    soft_counts,
+)
+from penchant.communities.mixture import SETTLE_SWEEPS, SETTLE_TOLERANCE
+from penchant.communities.taste import Taste, TasteModel
+from penchant.data import Comparisons
+from penchant.gp import Posterior
+from penchant.numerics.types import FloatArray, IntArray
+
+
+def answers_of_all(everybody: Comparisons) -> Answers:
+    """The distinct answers of pooled comparisons, as if one user had given them."""
+    nobody = np.zeros(len(everybody), dtype=np.intp)
+    return Answers.of(replace(everybody, user=nobody, users=("everybody",)))
+
+
+def keys_of(answers: Answers, n_items: int) -> IntArray:
+    """(m,) numbers that tell answers apart, ascending."""
+    tie = answers.outcomes.tie
+    keys: IntArray = answers.winner * n_items + answers.loser
+    return keys if tie is None else keys + tie * n_items**2
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdPart:
+    """Some users' answers; place: where their distinct answers stand among all, of m."""
+
+    number: int
+    data: Comparisons
+    answers: Answers
+    place: IntArray
+    m: int
+
+    @classmethod
+    def of(cls, number: int, data: Comparisons, keys: IntArray) -> "CrowdPart":
+        """keys: of all distinct answers."""
+        answers = Answers.of(data)
+        place = np.searchsorted(keys, keys_of(answers, data.n_items))
+        return cls(number, data, answers, place, len(keys))
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory."""
+        counts = self.answers.counts
+        return int(counts.data.nbytes + counts.indices.nbytes + 6 * 8 * len(self.data))
+
+
+class Views(NamedTuple):
+    """What every answer says for every community, (m, K), and their log weights (K,)."""
+
+    table: FloatArray
+    log_weights: FloatArray
+
+    @classmethod
+    def by(cls, posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) -> "Views":
+        """By what communities prefer, uncertainty included."""
+        tables = []
+        for posterior in posteriors:
+            mean, var = posterior.difference(answers.winner, answers.loser)
+            tables.append(posterior.likelihood.tilted(mean, var, answers.outcomes).log_z)
+        return cls(np.column_stack(tables), np.log(np.maximum(sizes, SMALLEST)))
+
+
+class Members(NamedTuple):
+    """Answers of each community's members (K, m), how many they are (K,), Σ −r log r."""
+
+    counts: FloatArray
+    sizes: FloatArray
+    entropy: float
+
+
+def add_members(one: Members, two: Members) -> Members:
+    """Of the users of both."""
+    return Members(one.counts + two.counts, one.sizes + two.sizes, one.entropy + two.entropy)
+
+
+def memberships(part: CrowdPart, told: Views) -> FloatArray:
+    """(users, K), rows sum to one."""
+    if not len(part.data):
+        return np.zeros((part.data.n_users, len(told.log_weights)))
+    return shares(log_likelihoods(part.answers, told.table[part.place]) + told.log_weights)
+
+
+def choose_communities(
+    part: CrowdPart, state: dict[str, Any], told: Views
+) -> tuple[dict[str, Any], Members]:
+    """Let every user choose, and add up their answers."""
+    r = memberships(part, told)
+    counts = np.zeros((r.shape[1], part.m))
+    if len(r):
+        counts[:, part.place] = soft_counts(part.answers, r)
+    return state, Members(counts, r.sum(axis=0), float(entr(r).sum()))
+
+
+class SettledCrowd(NamedTuple):
+    """Where sweeps ended; told: what memberships follow from."""
+
+    members: Members
+    told: Views
+    objective: float
+    n_sweeps: int
+
+
+def settle_parts(
+    model: TasteModel, told: Views, n_users: int, ask: Callable[[Views], Members]
+) -> SettledCrowd:
+    """Sweep until the objective gains less than the tolerance; never to a lower one.
+
+    model: over the distinct answers of all; ask: what all parts say to a table, added up.
+    """
+    tastes: list[Taste | None] = [None] * len(told.log_weights)
+    best = SettledCrowd(Members(np.zeros((0, 0)), np.zeros(0), 0.0), told, -np.inf, 0)
+    for sweep in range(SETTLE_SWEEPS):
+        members = ask(told)
+        fitted = [refit(model, *each) for each in zip(members.counts, tastes, strict=True)]
+        objective = _objective(model, fitted, members, n_users)
+        gain = objective - best.objective
+        if gain > 0.0:
+            best = SettledCrowd(members, told, objective, sweep + 1)
+        if gain < SETTLE_TOLERANCE or len(fitted) == 1:
+            break
+        table = np.column_stack([model.slope(taste) for taste in fitted])
+        told = Views(table, psi(np.maximum(members.sizes, SMALLEST)))
+        tastes = list(fitted)
+    return best
+
+
+def _objective(model: TasteModel, tastes: Sequence[Taste], members: Members, n_users: int) -> float:
+    """As `Division.objective`, by sums over users."""
+    everybody = np.broadcast_to(0.0, (n_users, len(tastes)))
+    division = Division(model, everybody, tuple(tastes))
+    parameters, _ = model.hyper.log_prior(model.crowd.hyper)
+    return float(
+        sum(taste.log_z for taste in tastes)
+        + division.value_of_concentration(model.crowd.concentration)
+        + gammaln(np.maximum(members.sizes, 1.0)).sum()
+        + members.entropy
+        + parameters
+    )
