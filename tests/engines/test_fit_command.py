@@ -30,7 +30,8 @@ def test_a_pattern_of_files(vote_files, whole, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--engine", "local", "--model", "community"), "--model must be one of"),
+        (("--engine", "local", "--model", "rank-rls"), "--model must be one of"),
+        (("--engine", "local", "--model", "gp", "--predictions", "x"), "takes everybody together"),
         (("--engine", "local", "--items", "x.csv"), "given in Python only"),
         (("--predictions", "x"), "belong to --engine"),
     ],
@@ -39,3 +40,12 @@ def test_what_does_not_go_together(vote_files, tmp_path, options, message):
     result = run(vote_files / "whole.csv", *options, "-o", tmp_path / "m.penchant")
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_communities(vote_files, tmp_path):
+    target, shares = tmp_path / "m.penchant", tmp_path / "shares"
+    options = ("--engine", "local", "--model", "community", "--predictions", shares)
+    result = run(vote_files / "part-*.csv", *options, "--set", "optimize=null", "-o", target)
+    assert result.exit_code == 0, result.output
+    assert pc.load(target).n_communities_ >= 1
+    assert list(shares.glob("*.parquet"))

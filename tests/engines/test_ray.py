@@ -29,6 +29,14 @@ def test_the_results_of_the_local_engine(vote_files, tmp_path):
         assert len(list((tmp_path / "all").iterdir())) > 30
 
 
+def test_the_communities_of_the_local_engine(vote_files):
+    settings = {"personal": False, "optimize": None, "n_communities": 2}
+    with pc.scan_comparisons(str(vote_files / "part-*.csv"), shards=7) as votes:
+        local = pc.CommunityGP(**settings).fit(None, votes)
+        there = pc.CommunityGP(engine="ray", **settings).fit(None, votes)
+        np.testing.assert_allclose(there.membership_, local.membership_, atol=1e-8)
+
+
 class Numbers:
     """A part that is its own number."""
 

@@ -12,7 +12,7 @@ from penchant.cli.output import Output, output_options
 from penchant.engines import ENGINES
 from penchant.workflow.models import build
 
-SCANNED = ("gp", "multi-user")
+SCANNED = ("gp", "multi-user", "community")
 """Models that learn from comparisons in shards."""
 
 
@@ -39,7 +39,7 @@ SCANNED = ("gp", "multi-user")
     "--predictions",
     type=FILE,
     metavar="FOLDER",
-    help="With --engine: write the utilities of all users there, as Parquet.",
+    help="With --engine: write the utilities (or memberships) of all users there, as Parquet.",
 )
 @output_options(csv=False)
 def command(
@@ -89,6 +89,8 @@ def _fit_shards(
     name = "multi-user" if source.model == "auto" else source.model
     if name not in SCANNED:
         raise click.UsageError(f"--engine: --model must be one of {', '.join(SCANNED)}")
+    if name == "gp" and sharding["predictions"]:
+        raise click.UsageError("--predictions: --model gp takes everybody together")
     if source.items or source.users or source.relations or source.covariates:
         raise click.UsageError(
             "--engine: features, relations and covariates are given in Python only, or fit without "
@@ -103,16 +105,17 @@ def _fit_shards(
         output.note(f"{votes.n_comparisons:,} comparisons by {votes.n_users:,} users")
         begin = perf_counter()
         settings = dict(source.all_settings)
-        if name == "multi-user":
+        if name != "gp":
             given = {"engine": sharding["engine"], "address": sharding["address"]}
             settings = {"progress": not output.quiet, **given, **settings}
+        if name == "community":
+            settings = {"personal": False, **settings}
         model = build(name, votes.everybody, settings).fit(None, votes)
         seconds = perf_counter() - begin
         output.note(f"fitted in {seconds:.1f} s")
         save(fitted := FittedModel(model, None, "as you asked"), target)
         if sharding["predictions"] is not None:
-            if name != "multi-user":
-                raise click.UsageError("--predictions: --model gp takes everybody together")
-            model.write_predictions(sharding["predictions"])
+            write = model.write_memberships if name == "community" else model.write_predictions
+            write(sharding["predictions"])
             output.note(f"wrote {sharding['predictions']}")
         return votes, fitted, seconds
