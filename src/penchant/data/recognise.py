@@ -81,7 +81,7 @@ def recognise(source: Source, asked: Mapping[str, str | None], shape: str | None
             raise DataError(
                 f"{source.name} can be read in two ways: {sides[0]!r} was preferred to "
                 f"{sides[1]!r} in every row (shape='pairs'), which leaves {third[0]!r} out, or a "
-                "row names choices from the best down (shape='top'; choice 1, choice 2, …): say which"
+                "row names choices from the best down (shape='top'): say which"
             )
         return _pairs(source, names, asked, shape)
     return None
