@@ -170,7 +170,8 @@ def fit_personal(
     population = maximize(problem, start) if model.learns else solve(problem, start)
     if membership.shape[1] == 1:
         return Personal(Learned.of(data, problem, population), 0.0, membership)
-    kept, held_out = data.split(HELD_OUT, random_state=rng)
+    # pairs: whoever gave one ranking would have nothing left to be placed by
+    kept, held_out = data.as_pairs().split(HELD_OUT, random_state=rng)
     partial = model.problem(kept, model.members(Answers.of(kept)))
     losses = [_losses(partial, _shared(population.hyper, s), held_out) for s in COMMUNAL_SHARES]
     best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]

@@ -144,7 +144,6 @@ class CommunityGP(UtilityModel):
     True
     """
 
-    takes_choices: ClassVar[bool] = False
     constraints: ClassVar[Constraints] = {
         "concentration": Constraint(
             "a positive number, or (shape, rate) of a Gamma prior, both positive",
@@ -209,7 +208,9 @@ class CommunityGP(UtilityModel):
         """Find the communities.
 
         X : (n_items, d) features in the order of `data.items`, or None.
-        data : Comparisons with users; rankings and choices are taken as the pairs they hold.
+        data : Comparisons with users. The search takes choices and rankings whole; chains, and
+            effects of the order shown or of covariates, take the pairs that they hold, as does
+            the verdict on whether communities are real.
         relations : {"name": graph} between the items.
         user_features : (n_users, q) in the order of `data.users`, or None: not used to find
             communities, but to tell afterwards who their members are.
@@ -235,6 +236,11 @@ class CommunityGP(UtilityModel):
                 chains = finding.started(grouping, seed, self.n_chains)
                 found = self._sampled(finding, chains, self.n_sweeps, finding.varies(grouping))
         return self._keep(replace(found, user_features=about_users), columns, user_columns)
+
+    @property
+    def takes_choices(self) -> bool:
+        """Whether choices and rankings are whole answers: chains break them into pairs."""
+        return self.inference == "variational"
 
     def _sampled(
         self, finding: Finding, chains: Sequence[Chain], n_sweeps: int, personal: bool

@@ -99,8 +99,6 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     """A model of what is preferred: utilities with uncertainty, of everybody or of each user."""
 
     constraints: ClassVar[Constraints]
-    takes_choices: ClassVar[bool] = True
-    """Whether rankings and choices are taken whole; else as the pairs that they hold."""
     random_state: RandomState
     state_: Fitted
 
@@ -439,6 +437,11 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         model = type(self)(**self.get_params(deep=False))
         model.state_ = replace(self._fitted(), learned=learned, told=())
         return model
+
+    @property
+    def takes_choices(self) -> bool:
+        """Whether rankings and choices are taken whole; else as the pairs that they hold."""
+        return True
 
     def _taken(self, data: Comparisons) -> Comparisons:
         """Comparisons as this model takes them."""
