@@ -39,6 +39,7 @@ from penchant.models.effects import Effects, Estimates, as_z
 from penchant.models.features import FeatureColumns
 from penchant.models.ranking import Ranking, Tally, ranking_of
 from penchant.models.rater_table import RaterTable, check_named, rater_table
+from penchant.models.scale import told_by_example, told_of_a_person
 from penchant.models.storage import save
 from penchant.models.validation import (
     Constraints,
@@ -171,15 +172,9 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
     @property
     def scale_(self) -> str:
-        """What utilities mean, in a sentence: how often the better of two items wins."""
-        wins = 100.0 * float(self.likelihood_.prob(np.ones(1), np.zeros(1))[0])
-        if not self._fitted().learned.data.users:
-            return f"at a difference of 1 the better item wins {wins:.0f} of 100 comparisons"
-        return (
-            f"at a difference of 1 in their own utilities a person prefers the better item "
-            f"{wins:.0f} times of 100; utilities of people at large are averages of tastes that "
-            f"differ, where the better item mostly wins less often"
-        )
+        """What utilities mean, in words: how often the better of two items wins, for example."""
+        said = told_by_example(self)
+        return f"{said} {told_of_a_person(self)}" if self.comparisons_.users else said
 
     @property
     def report_(self) -> Any:
