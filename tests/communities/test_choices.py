@@ -1,11 +1,14 @@
 """Communities from choices and rankings that are taken whole."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 import penchant as pc
 from penchant.communities.assignment import Answers
 from penchant.communities.mixture import foreseen
+from penchant.communities.separate import separate_pairs
 from penchant.communities.taste import Crowd
 from penchant.communities.update import compact
 from penchant.gp import ItemHyper
@@ -131,8 +134,8 @@ def camps():
 
 
 def test_two_camps_of_rankers_are_found():
-    data, truth = two_camps(40)
-    model = pc.CommunityGP(random_state=0, personal=False).fit(None, data)
+    data, truth = two_camps(80)
+    model = pc.CommunityGP(random_state=0).fit(None, data)
     assert model.comparisons_.rankings is not None
     assert model.n_communities_ == 2
     first = model.membership_.argmax(axis=1) == model.membership_[0].argmax()
@@ -140,6 +143,55 @@ def test_two_camps_of_rankers_are_found():
     pooled = pc.PreferenceGP(clustered=False).fit(None, data.pooled())
     assert model.score(data) > pooled.score(data.pooled()) + 0.1
     assert model.verdict_ == "supported"
+
+
+def test_rankings_of_one_taste_are_no_sign_of_personal_taste():
+    rng = np.random.default_rng(0)
+    f = rng.standard_normal(8)
+    data = ranked(rng, f, 240, 6, [f"u{k // 4}" for k in range(240)])
+    model = pc.CommunityGP(random_state=0).fit(None, data)
+    assert model.n_communities_ == 1
+    assert model.personal_ is None
+    assert model.support_.personal < 0.0
+    # their pairs, taken for separate answers, agree with themselves
+    assert pc.CommunityGP(random_state=0).fit(None, data.as_pairs()).support_.personal > 20.0
+
+
+def check_shares(pairs, f):
+    """Every pair was won as often as utilities say, within four standard errors."""
+    wins = np.zeros((4, 4))
+    np.add.at(wins, (pairs.winner, pairs.loser), pairs.count)
+    for i, j in combinations(range(4), 2):
+        n = wins[i, j] + wins[j, i]
+        p = 1.0 / (1.0 + np.exp(f[j] - f[i]))
+        assert abs(wins[i, j] - n * p) < 4.0 * np.sqrt(n * p * (1.0 - p))
+
+
+def test_a_pair_of_every_choice_is_a_pair_s_answer():
+    rng = np.random.default_rng(0)
+    f = np.array([1.0, 0.0, -0.5, 0.3])
+    orders = np.argsort(-(f + rng.gumbel(size=(10_000, 4))), axis=1)
+    users = np.arange(10_000) % 7
+    data = pc.Comparisons.from_rankings(orders.tolist(), users=users, items=range(4))
+    data += pc.Comparisons.from_pairs([3], [0], user=[0], items=range(4))
+    pairs = separate_pairs(data)
+    assert pairs.rankings is None
+    assert pairs.n_comparisons == 3 * 10_000 + 1
+    check_shares(pairs, f)
+
+
+def test_a_pair_of_a_choice_of_several_at_once():
+    rng = np.random.default_rng(1)
+    f = np.array([1.0, 0.0, -0.5, 0.3])
+    subsets = list(combinations(range(4), 2))
+    weight = np.exp([f[list(s)].sum() for s in subsets])
+    drawn = rng.choice(len(subsets), 10_000, p=weight / weight.sum())
+    chosen = [list(subsets[k]) for k in drawn]
+    sets = [range(4)] * len(chosen)
+    data = pc.Comparisons.from_choices(chosen, sets, user=np.zeros(10_000, int), items=range(4))
+    pairs = separate_pairs(data)
+    assert pairs.n_comparisons == 10_000
+    check_shares(pairs, f)
 
 
 def test_a_camp_believes_what_its_own_rankings_say(camps):

@@ -20,6 +20,7 @@ from penchant.communities.mixture import (
     for_everybody,
 )
 from penchant.communities.personal import PersonalModel, Varied, fit_personal, variation_of
+from penchant.communities.separate import separate_pairs
 from penchant.communities.taste import Crowd
 from penchant.communities.update import carry_over
 from penchant.communities.utility import Mixture, fit_reported
@@ -119,13 +120,12 @@ class Finding:
         return varied._replace(evidence=grouping.objective + varied.evidence - on_pairs.objective)
 
     def _on_pairs(self, grouping: Grouping) -> Grouping:
-        """The same communities, judged by the pairs that choices hold.
-
-        Personal deviations and simulated crowds are of single answers.
-        """
+        """The same communities, judged by one pair of every choice: personal deviations and
+        simulated crowds are of single answers."""
         if self.answers.outcomes.cliques is None:
             return grouping
-        answers, members = Answers.of(self.data.as_pairs()), grouping.allocation.responsibilities
+        answers = Answers.of(separate_pairs(self.data))
+        members = grouping.allocation.responsibilities
         crowd = replace(grouping.allocation.crowd, answers=answers.take(answers.voters))
         allocation = allocate(crowd.model(grouping.hyper.theta), members)
         return Grouping(allocation, grouping.membership, grouping.trace)

@@ -209,8 +209,8 @@ class CommunityGP(UtilityModel):
 
         X : (n_items, d) features in the order of `data.items`, or None.
         data : Comparisons with users. The search takes choices and rankings whole; chains, and
-            effects of the order shown or of covariates, take the pairs that they hold, as does
-            the verdict on whether communities are real.
+            effects of the order shown or of covariates, take the pairs that they hold. Personal
+            taste and the verdict are judged by one pair of every choice.
         relations : {"name": graph} between the items.
         user_features : (n_users, q) in the order of `data.users`, or None: not used to find
             communities, but to tell afterwards who their members are.
