@@ -26,19 +26,21 @@ from penchant.communities.update import carry_over
 from penchant.communities.utility import Mixture, fit_reported
 from penchant.communities.verdict import Support, judge
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Settings
+from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem
 from penchant.gp.effects import told
+from penchant.gp.users.problem import UserSolution
 from penchant.kernels import Inputs, Kernel
 
 
 class PersonalTaste(NamedTuple):
     """Personal taste inside communities: its item kernel, made where it is needed.
 
-    required: wanted in any case; else the evidence chooses.
+    required: wanted in any case; else the evidence chooses. learn: how hyperparameters are found.
     """
 
     kernel: Callable[[], Kernel]
     required: bool
+    learn: Callable[[UserProblem, UserHyper], UserSolution]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +201,7 @@ class Finding:
             self.start.likelihood,
             found.members,
             Settings(),
-            learns=self.plan.learn,
+            learn=self.personal.learn if self.plan.learn else None,
             unites=found.draws is None and self.n_communities is None,
         )
         rng = np.random.default_rng(found.seed)

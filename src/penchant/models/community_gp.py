@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -40,6 +41,7 @@ from penchant.models.defaults import taste_kernel, utility_kernel
 from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import sweep_progress
+from penchant.models.tastes import learn_tastes
 from penchant.models.validation import (
     KERNEL,
     LIKELIHOOD,
@@ -322,7 +324,8 @@ class CommunityGP(UtilityModel):
         personal = None
         if self.personal:
             kernel, required = self.kernel, not isinstance(self.personal, str)
-            personal = PersonalTaste(lambda: kernel or taste_kernel(items), required)
+            learn = partial(learn_tastes, kernel=kernel)
+            personal = PersonalTaste(lambda: kernel or taste_kernel(items), required, learn)
         return Finding(
             data, answers, items, start, self._plan(), personal, self.n_communities, self.max_rank
         )

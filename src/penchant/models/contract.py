@@ -29,7 +29,7 @@ from penchant.ask import (
     without_last,
 )
 from penchant.data import Comparisons, as_comparisons
-from penchant.errors import DataError
+from penchant.errors import DataError, UntoldError
 from penchant.gp import Edges, Normal
 from penchant.gp.effects import z_of
 from penchant.gp.raters import Answered
@@ -136,9 +136,9 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         """Of answers to pairs (k, 2); users: (k,), or None for everybody's; z: (q, k) of the
         effects, or None at equal sides and covariates."""
 
-    @abstractmethod
     def _effects(self, fitted: Fitted) -> Estimates | None:
         """Of the order shown and of covariates, where they are known."""
+        return None
 
     @abstractmethod
     def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Any:
@@ -481,7 +481,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
     def _answered(self, fitted: Fitted) -> Answered:
         """Every answer with its giver, and what the other answers say of it."""
-        raise DataError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
+        raise UntoldError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
 
     def _seen(self, fitted: Fitted) -> Comparisons:
         """The comparisons as the model takes them."""

@@ -144,8 +144,12 @@ class StudyLearner:
         """The table of the model, items by id, and whether they are still asked about."""
         if self.model is None:
             return []
-        rows = self.model.rank().to_dicts()
-        return [{**row, "active": self.record.items[row["item"]]} for row in rows]
+        rows: list[dict[str, Any]] = self.model.rank().to_dicts()
+        for row in rows:
+            if not row["comparisons"]:
+                row["win_rate"] = None  # JSON knows no NaN
+            row["active"] = self.record.items[row["item"]]
+        return rows
 
     def verdict(self) -> Verdict | None:
         """Whether enough is known, by the study's stop rule."""
