@@ -170,9 +170,9 @@ def find_communities(
     >>> from penchant.data import Comparisons
     >>> from penchant.kernels import Independent, Inputs
     >>> from penchant.likelihoods import Probit
-    >>> tea = ["tea", "milk", "water"]
+    >>> tea = ["tea", "milk", "juice", "water"]
     >>> data = Comparisons.from_rankings([tea] * 7 + [tea[::-1]] * 5, users=range(12))
-    >>> items = Inputs(index=np.arange(3))
+    >>> items = Inputs(index=np.arange(4))
     >>> crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(), Probit()))
     >>> find_communities(crowd).labels
     array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1])

@@ -136,7 +136,7 @@ class CommunityGP(UtilityModel):
     Examples
     --------
     >>> from penchant.data import Comparisons, as_comparisons
-    >>> tea = ["tea", "milk", "water"]
+    >>> tea = ["tea", "milk", "juice", "water"]
     >>> users = range(12)
     >>> data = Comparisons.from_rankings([tea] * 6 + [tea[::-1]] * 6, users=users)
     >>> model = CommunityGP(random_state=0).fit(None, data)
