@@ -106,7 +106,8 @@ def command(
                 f"--raters: {fitted.name} does not judge people: --model gp does"
             )
         table = fitted.model.raters_[:top]
-        output.rows(table.to_dicts(), RATER_FORMATS, model=fitted.name, level=table.level)
+        about = {"model": fitted.name, "level": table.level, "user": None}
+        output.rows(table.to_dicts(), RATER_FORMATS, **about)
         output.suggest(f"penchant rank {source.spelled}")
         return
     who = find_user(fitted.data.users, user)

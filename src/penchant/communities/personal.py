@@ -22,6 +22,7 @@ from penchant.communities.division import allocate
 from penchant.communities.mixture import Grouping
 from penchant.communities.moves import MEMBER, disagreement
 from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, ballots_of, one_taste
+from penchant.communities.separate import separate_pairs
 from penchant.communities.variation import Modes, prune
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Learned, Settings, UserHyper, UserProblem, solve
@@ -171,7 +172,8 @@ def fit_personal(
     population = (model.learn or solve)(problem, start)
     if membership.shape[1] == 1:
         return Personal(Learned.of(data, problem, population), 0.0, membership)
-    kept, held_out = data.split(HELD_OUT, random_state=rng)
+    # whoever gave one ranking would have nothing left to be placed by, were it held out whole
+    kept, held_out = separate_pairs(data).split(HELD_OUT, random_state=rng)
     partial = model.problem(kept, model.members(Answers.of(kept)))
     losses = [_losses(partial, _shared(population.hyper, s), held_out) for s in COMMUNAL_SHARES]
     best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]

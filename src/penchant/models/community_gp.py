@@ -147,7 +147,7 @@ class CommunityGP(UtilityModel):
     Examples
     --------
     >>> from penchant.data import Comparisons, as_comparisons
-    >>> tea = ["tea", "milk", "water"]
+    >>> tea = ["tea", "milk", "juice", "water"]
     >>> users = range(12)
     >>> data = Comparisons.from_rankings([tea] * 6 + [tea[::-1]] * 6, users=users)
     >>> model = CommunityGP(random_state=0).fit(None, data)
@@ -157,7 +157,6 @@ class CommunityGP(UtilityModel):
     True
     """
 
-    takes_choices: ClassVar[bool] = False
     constraints: ClassVar[Constraints] = {
         "concentration": Constraint(
             "a positive number, or (shape, rate) of a Gamma prior, both positive",
@@ -228,7 +227,9 @@ class CommunityGP(UtilityModel):
         """Find the communities.
 
         X : (n_items, d) features in the order of `data.items`, or None.
-        data : Comparisons with users; rankings and choices are taken as the pairs they hold.
+        data : Comparisons with users. The search takes choices and rankings whole; chains, and
+            effects of the order shown or of covariates, take the pairs that they hold. Personal
+            taste and the verdict are judged by one pair of every choice.
             Of those that `scan_comparisons` made, communities are searched among the users of the
             first 500,000 distinct answers, and then settled with everybody's, their number held;
             nobody varies inside them (personal=False). The model knows those first users.
@@ -307,6 +308,11 @@ class CommunityGP(UtilityModel):
                 f"{found.n_elsewhere:,} comparisons of other users are not in this model, so that "
                 "it cannot look at them again: fold_in new users, or fit again"
             )
+
+    @property
+    def takes_choices(self) -> bool:
+        """Whether choices and rankings are whole answers: chains break them into pairs."""
+        return self.inference == "variational"
 
     def _sampled(
         self, finding: Finding, chains: Sequence[Chain], n_sweeps: int, personal: bool

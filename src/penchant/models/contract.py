@@ -39,6 +39,7 @@ from penchant.models.effects import Effects, Estimates, as_z
 from penchant.models.features import FeatureColumns
 from penchant.models.ranking import Ranking, Tally, ranking_of
 from penchant.models.rater_table import RaterTable, check_named, rater_table
+from penchant.models.scale import told_by_example, told_of_a_person
 from penchant.models.storage import save
 from penchant.models.validation import (
     Constraints,
@@ -99,8 +100,6 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     """A model of what is preferred: utilities with uncertainty, of everybody or of each user."""
 
     constraints: ClassVar[Constraints]
-    takes_choices: ClassVar[bool] = True
-    """Whether rankings and choices are taken whole; else as the pairs that they hold."""
     random_state: RandomState
     state_: Fitted
 
@@ -173,15 +172,9 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
     @property
     def scale_(self) -> str:
-        """What utilities mean, in a sentence: how often the better of two items wins."""
-        wins = 100.0 * float(self.likelihood_.prob(np.ones(1), np.zeros(1))[0])
-        if not self._fitted().learned.data.users:
-            return f"at a difference of 1 the better item wins {wins:.0f} of 100 comparisons"
-        return (
-            f"at a difference of 1 in their own utilities a person prefers the better item "
-            f"{wins:.0f} times of 100; utilities of people at large are averages of tastes that "
-            f"differ, where the better item mostly wins less often"
-        )
+        """What utilities mean, in words: how often the better of two items wins, for example."""
+        said = told_by_example(self)
+        return f"{said} {told_of_a_person(self)}" if self.comparisons_.users else said
 
     @property
     def report_(self) -> Any:
@@ -439,6 +432,11 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         model = type(self)(**self.get_params(deep=False))
         model.state_ = replace(self._fitted(), learned=learned, told=())
         return model
+
+    @property
+    def takes_choices(self) -> bool:
+        """Whether rankings and choices are taken whole; else as the pairs that they hold."""
+        return True
 
     def _taken(self, data: Comparisons) -> Comparisons:
         """Comparisons as this model takes them."""
