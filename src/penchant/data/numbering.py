@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from penchant.numerics.threads import in_blocks
 from penchant.numerics.types import IntArray
 
 _BITS = 62  # of a number
 _EXACT = 2.0**53
+_FOUND_AGAIN = 2**18  # different values that a search finds faster than a sort with its order
+_BLOCK = 2**15  # rows
 _TABLE = 4  # times as many numbers as rows may be counted in a table; more are sorted
 
 
@@ -79,7 +82,16 @@ def _digit(column: NDArray[Any]) -> Digit:
     if narrow and (column.dtype.kind == "i" or bool((column == np.rint(column)).all())):
         values = low + np.arange(int(high - low) + 1, dtype=column.dtype)
         return Digit((column - low).astype(np.intp), values, int(high - low).bit_length())
-    values, code = np.unique(column, return_inverse=True)
+    values = np.unique(column)
+    if len(values) > _FOUND_AGAIN:
+        values, code = np.unique(column, return_inverse=True)
+    else:
+        code = np.empty(len(column), dtype=np.intp)
+
+        def find(rows: slice) -> None:
+            code[rows] = np.searchsorted(values, column[rows])
+
+        in_blocks(find, len(column), _BLOCK)
     return Digit(code, values, (len(values) - 1).bit_length())
 
 

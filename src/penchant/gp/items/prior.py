@@ -1,10 +1,12 @@
 """The Gaussian part of the model: prior factor, posterior given sites. No likelihood here.
 
 With points' prior K = Φ Φᵀ and L = Aᵀ diag(cτ) A:  B = I + Φᵀ L Φ,  Σ = Φ B⁻¹ Φᵀ.
-Neither K nor L is ever inverted.
+Neither K nor L is ever inverted. Independent items have Φ = σI, which no product has to meet:
+B = I + σ²L and Σ = σ²B⁻¹, a fifth of the work.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +14,8 @@ from penchant.data.graph import Differences
 from penchant.errors import NumericalError
 from penchant.gp.items.edges import Design, EdgePoints, Edges
 from penchant.gp.posterior import Basis
-from penchant.kernels import Inputs, Kernel
-from penchant.numerics.device import check_room
+from penchant.kernels import Independent, Inputs, Kernel
+from penchant.numerics.device import HOST, check_room
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
@@ -21,6 +23,7 @@ from penchant.numerics.linalg import (
     cholesky,
     diagonal,
     identity_like,
+    inverse_of_lower,
     leading_columns,
     log_det_lower,
     multiply,
@@ -49,13 +52,14 @@ class ItemPrior:
     """Factored prior of the points, and the operator that turns points into differences.
 
     Points stand in pivot order: `chosen.order` gives each one's position among the compared
-    items (or among the edges, in comparison space).
+    items (or among the edges, in comparison space). variance: σ² where Φ = σI.
     """
 
     chosen: PivotedCholesky
     basis: Basis
     design: Design
     is_bounded: bool = False
+    variance: float | None = None
 
     @property
     def factor(self) -> FloatArray:
@@ -94,8 +98,7 @@ class ItemPrior:
         """Condition on sites: O(p r² + r³), p points and rank r."""
         if not weight.any() and not shift.any():
             return self._unconditioned()
-        laplacian_factor = multiply_symmetric(self.design.laplacian(weight), self.factor)
-        B = trapezoid_product(self.factor, laplacian_factor)
+        laplacian_factor, B = self._met(self.design.laplacian(weight))
         add_to_diagonal(B, 1.0)
         _check_width(float(diagonal(B).max()))
         # B ⪰ I unless sites have negative precision, and then a jitter would hide it
@@ -103,18 +106,34 @@ class ItemPrior:
         del B  # a matrix less while the next ones are made
         projected = multiply(self.factor.T, self.design.adjoint(shift))
         coefficients = solve_lower(lower, solve_lower(lower, projected), transposed=True)
-        half = solve_lower(lower, self.factor.T)
+        inverse, var = self._variances(lower)
         return LowRankState(
             prior=self,
             mean=self.design.forward(multiply(self.factor, coefficients)),
-            var=np.maximum(self.design.variances(half), self._floor),
+            var=np.maximum(var, self._floor),
             log_det=log_det_lower(lower),
             quadratic=float(projected @ coefficients),
             coefficients=coefficients,
             lower=lower,
             laplacian_factor=laplacian_factor,
             jitter=jitter,
+            inverse=inverse,
         )
+
+    def _met(self, L: Any) -> tuple[FloatArray, FloatArray]:
+        """L Φ, and the lower triangle of Φᵀ L Φ."""
+        if self.variance is None:
+            laplacian_factor = multiply_symmetric(L, self.factor)
+            return laplacian_factor, trapezoid_product(self.factor, laplacian_factor)
+        dense = L if isinstance(L, np.ndarray) else L.toarray()
+        return np.sqrt(self.variance) * dense, (self.variance * dense).T
+
+    def _variances(self, lower: FloatArray) -> tuple[FloatArray | None, FloatArray]:
+        """B⁻¹ where that is worth knowing, and diag(A Σ Aᵀ)."""
+        if self.variance is None:
+            return None, self.design.variances(solve_lower(lower, self.factor.T))
+        inverse = inverse_of_lower(lower)
+        return inverse, self.variance * self.design.variances_under(inverse)
 
     @property
     def _floor(self) -> float:
@@ -142,7 +161,7 @@ class LowRankState:
     """Posterior of the weights w: mean `coefficients`, covariance (lower lowerᵀ)⁻¹.
 
     mean, var: (m,) marginals of the edges' differences. log_det = log|I + K L|,
-    quadratic = bᵀ Σ b.
+    quadratic = bᵀ Σ b. inverse: the lower triangle of B⁻¹, where items are independent.
     """
 
     prior: ItemPrior
@@ -154,6 +173,7 @@ class LowRankState:
     lower: FloatArray
     laplacian_factor: FloatArray
     jitter: float
+    inverse: FloatArray | None = None
 
     def respond(self, pull: FloatArray) -> FloatArray:
         """A Σ Aᵀ pull, (m,)."""
@@ -193,6 +213,8 @@ def factor_prior(
     if max_rank is not None and max_rank < min(p, m):
         return _bounded_prior(kernel, compared, edges, max_rank, tolerance)
     check_room(universe.device, min(p, m))
+    if m >= p and isinstance(kernel, Independent) and universe.device is HOST:
+        return _independent_prior(kernel.variance, edges)
     K = kernel(compared)
     if m < p:
         K = K[edges.winner] - K[edges.loser]
@@ -202,6 +224,14 @@ def factor_prior(
         basis = Basis(winners[chosen.pivots], losers[chosen.pivots], chosen.lower)
         return ItemPrior(chosen, basis, EdgePoints(chosen.order))
     return _item_prior(edges, pivoted_cholesky(K, tolerance, overwrite=True))
+
+
+def _independent_prior(variance: float, edges: Edges) -> ItemPrior:
+    """Φ = σI: there is nothing to factor."""
+    n = len(edges.items)
+    rows = np.diag(np.full(n, np.sqrt(variance)))
+    prior = _item_prior(edges, PivotedCholesky(rows, np.arange(n), 0.0))
+    return replace(prior, variance=variance)
 
 
 def _item_prior(edges: Edges, chosen: PivotedCholesky, is_bounded: bool = False) -> ItemPrior:

@@ -160,8 +160,12 @@ class ItemProblem:
         """∂ log Z by the kernel's parameters: G = ½ (ααᵀ − R) met with ∂K."""
         hyper, prior = solution.hyper, _of_utilities(solution.prior)
         state = _state_of_utilities(solution)
-        half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = L Σ L
         outer = self._outer(solution, drift)
+        if prior.variance is not None and state.inverse is not None:
+            # R = (I − B⁻¹)/σ² and ∂K/∂ log σ² = σ²I: the diagonal of σ²G is all that counts
+            inner_R = len(state.lower) - float(diagonal(state.inverse).sum())
+            return np.array([0.5 * (prior.variance * sum(a @ b for a, b in outer) - inner_R)])
+        half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = L Σ L
         if prior.is_bounded:
             return self._bounded_pullback(solution, half, outer)
         G = gram(half)
