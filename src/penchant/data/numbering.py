@@ -43,14 +43,14 @@ class Numbered:
 
     def columns(self) -> list[NDArray[Any]]:
         """Return what the numbers say, column by column."""
-        number, found = self.number, []
+        number, found = self.number.copy(), []
         before = dict(self.packed)
         for place in range(len(self.digits) - 1, -1, -1):
             number = before[place][number] if place in before else number
             digit = self.digits[place]
             code = number & ((1 << digit.bits) - 1)
             found.append(code if digit.values is None else digit.values[code])
-            number = number >> digit.bits
+            number >>= digit.bits
         return found[::-1]
 
 
@@ -62,13 +62,15 @@ def number_rows(columns: Sequence[NDArray[Any]]) -> Numbered:
     ([2, 1, 2], [[1, 0, 1], [0.5, 7.0, 0.5]])
     """
     digits = tuple(map(_digit, columns))
-    number, bits, packed = digits[0].code, digits[0].bits, []
+    number, bits, packed = digits[0].code.copy(), digits[0].bits, []
     for place, digit in enumerate(digits[1:]):
         if bits + digit.bits > _BITS:
             distinct, number = np.unique(number, return_inverse=True)
             bits = len(distinct).bit_length()
             packed.append((place, distinct))
-        number, bits = (number << digit.bits) | digit.code, bits + digit.bits
+        number <<= digit.bits
+        number |= digit.code
+        bits += digit.bits
     return Numbered(number, bits, digits, tuple(packed))
 
 
