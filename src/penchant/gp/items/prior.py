@@ -6,6 +6,7 @@ B = I + σ²L and Σ = σ²B⁻¹, a fifth of the work.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -106,18 +107,15 @@ class ItemPrior:
         del B  # a matrix less while the next ones are made
         projected = multiply(self.factor.T, self.design.adjoint(shift))
         coefficients = solve_lower(lower, solve_lower(lower, projected), transposed=True)
-        inverse, var = self._variances(lower)
         return LowRankState(
             prior=self,
             mean=self.design.forward(multiply(self.factor, coefficients)),
-            var=np.maximum(var, self._floor),
             log_det=log_det_lower(lower),
             quadratic=float(projected @ coefficients),
             coefficients=coefficients,
             lower=lower,
             laplacian_factor=laplacian_factor,
             jitter=jitter,
-            inverse=inverse,
         )
 
     def _met(self, L: Any) -> tuple[FloatArray, FloatArray]:
@@ -128,31 +126,23 @@ class ItemPrior:
         dense = L if isinstance(L, np.ndarray) else L.toarray()
         return np.sqrt(self.variance) * dense, (self.variance * dense).T
 
-    def _variances(self, lower: FloatArray) -> tuple[FloatArray | None, FloatArray]:
-        """B⁻¹ where that is worth knowing, and diag(A Σ Aᵀ)."""
-        if self.variance is None:
-            return None, self.design.variances(solve_lower(lower, self.factor.T))
-        inverse = inverse_of_lower(lower)
-        return inverse, self.variance * self.design.variances_under(inverse)
-
     @property
-    def _floor(self) -> float:
+    def floor(self) -> float:
         """Items that the prior holds identical differ by nothing but rounding."""
         return SMALLEST_VARIANCE * min(float(self.factor[0, 0]) ** 2, 1.0)
 
     def _unconditioned(self) -> "LowRankState":
         """The prior itself, which needs no factor of B."""
-        var = np.maximum(self.design.variances(self.factor.T), self._floor)
         return LowRankState(
             prior=self,
-            mean=np.zeros(len(var)),
-            var=var,
+            mean=self.design.forward(np.zeros(len(self.factor))),
             log_det=0.0,
             quadratic=0.0,
             coefficients=np.zeros(self.rank),
             lower=identity_like(self.factor, self.rank),
             laplacian_factor=zeros_like(self.factor),
             jitter=0.0,
+            is_prior=True,
         )
 
 
@@ -160,20 +150,41 @@ class ItemPrior:
 class LowRankState:
     """Posterior of the weights w: mean `coefficients`, covariance (lower lowerᵀ)⁻¹.
 
-    mean, var: (m,) marginals of the edges' differences. log_det = log|I + K L|,
-    quadratic = bᵀ Σ b. inverse: the lower triangle of B⁻¹, where items are independent.
+    mean: (m,) of the edges' differences. log_det = log|I + K L|, quadratic = bᵀ Σ b. Variances
+    cost more than all the rest, and steps of Newton's method need none but the last.
     """
 
     prior: ItemPrior
     mean: FloatArray
-    var: FloatArray
     log_det: float
     quadratic: float
     coefficients: FloatArray
     lower: FloatArray
     laplacian_factor: FloatArray
     jitter: float
-    inverse: FloatArray | None = None
+    is_prior: bool = False
+
+    @cached_property
+    def var(self) -> FloatArray:
+        """(m,) variances of the edges' differences."""
+        prior, design = self.prior, self.prior.design
+        if self.is_prior:
+            var = design.variances(prior.factor.T)
+        elif prior.variance is not None:
+            var = prior.variance * design.variances_under(self.inverse)
+        else:
+            var = design.variances(solve_lower(self.lower, prior.factor.T))
+        return np.maximum(var, prior.floor)
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """The lower triangle of B⁻¹."""
+        return inverse_of_lower(self.lower)
+
+    @property
+    def n_settled(self) -> float:
+        """r − tr B⁻¹ = tr K R: how many weights the answers have settled."""
+        return self.prior.rank - float(diagonal(self.inverse).sum())
 
     def respond(self, pull: FloatArray) -> FloatArray:
         """A Σ Aᵀ pull, (m,)."""

@@ -161,10 +161,10 @@ class ItemProblem:
         hyper, prior = solution.hyper, _of_utilities(solution.prior)
         state = _state_of_utilities(solution)
         outer = self._outer(solution, drift)
-        if prior.variance is not None and state.inverse is not None:
-            # R = (I − B⁻¹)/σ² and ∂K/∂ log σ² = σ²I: the diagonal of σ²G is all that counts
-            inner_R = len(state.lower) - float(diagonal(state.inverse).sum())
-            return np.array([0.5 * (prior.variance * sum(a @ b for a, b in outer) - inner_R)])
+        if prior.variance is not None:
+            # ∂K/∂ log σ² = K = σ²I: the trace of KG is all that counts
+            pull = prior.variance * sum(float(a @ b) for a, b in outer)
+            return np.array([0.5 * (pull - state.n_settled)])
         half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = L Σ L
         if prior.is_bounded:
             return self._bounded_pullback(solution, half, outer)
