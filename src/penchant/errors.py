@@ -12,6 +12,10 @@ class DataError(PenchantError, ValueError):
     """The input is not usable as it stands; the message tells the fix."""
 
 
+class UntoldError(DataError, AttributeError):
+    """An attribute that these data or this model do not have, so that `hasattr` says no."""
+
+
 class NumericalError(PenchantError, ArithmeticError):
     """A computation lost its footing (not positive definite, not finite)."""
 

@@ -21,6 +21,8 @@ CALLS = [
     "fit votes.csv --model rank-rls --items items.csv -o json.penchant",
     "rank model.penchant",
     "rank votes.csv --model kpc-rank --items items.csv",
+    "rank votes.csv --model gp --raters",
+    "rank votes.csv --model multi-user --raters",
     "predict model.penchant pairs.csv",
     "predict model.penchant pairs.csv --ties",
     "predict votes.csv --model gp --items items.csv --new-items items.csv",

@@ -38,6 +38,8 @@ def test_the_page_has_every_section_and_needs_nothing_else(page, outline_of):
     expected = ["Ranking", "Who beats whom", "Can it be trusted?", "The data", "What to ask next"]
     if kind == "community":
         expected.insert(3, "Communities of taste")
+    else:
+        expected.insert(3, "Raters")
     assert headings == expected
     assert outline.find("script") == [{}]  # inline, nothing is loaded
     assert outline.find("link") == []

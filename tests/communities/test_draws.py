@@ -31,7 +31,9 @@ def make_draw(order, chain=0, extra=0):
 @pytest.fixture
 def answers():
     orders = [[0, 1, 2]] * 3 + [[2, 1, 0]] * 2 + [[1, 0, 2]]
-    return Answers.of(Comparisons.from_rankings(orders * 2, users=range(12), items=range(3)))
+    return Answers.of(
+        Comparisons.from_rankings(orders * 2, users=range(12), items=range(3)).as_pairs()
+    )
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def make_target(orders):
     data = Comparisons.from_rankings(orders, users=range(len(orders)), items=range(4))
     hyper = ItemHyper(Independent(4.0), Probit())
     items = Inputs(index=np.arange(4))
-    mixture = Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-4))
+    mixture = Mixture(Answers.of(data.as_pairs()), items, hyper, Settings(tolerance=1e-4))
     return Target(mixture, hyper.theta, 1.0)
 
 

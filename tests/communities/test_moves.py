@@ -66,7 +66,7 @@ def test_the_spectrum_is_that_of_the_dense_scores():
     spectrum = disagreement(together, 0, np.arange(120), n_directions=3)
     taste, prior = together.tastes[0], together.model.prior
     D = prior.design.matrix().toarray()
-    scores = crowd.answers.counts.toarray() * taste.local.d1 @ D @ prior.factor
+    scores = crowd.answers.counts.toarray() * taste.local.pairs.d1 @ D @ prior.factor
     white = np.linalg.solve(taste.state.lower, (scores - scores.mean(axis=0)).T)
     values = np.linalg.eigvalsh(white @ white.T)[::-1]
     effective = N_ITEMS - np.sum(np.diagonal(taste.state.lower) ** -2.0)

@@ -502,3 +502,19 @@ def test_a_column_of_strengths_beside_the_winner_is_the_margin(read):
 
 def _margins(data):
     return zip(data.winner, data.loser, data.margin, strict=True)
+
+
+@pytest.mark.parametrize("names", ["first,second,third", "a,b,c"])
+def test_a_third_choice_is_not_left_out_in_silence(tmp_path, names):
+    file = tmp_path / "votes.csv"
+    file.write_text(f"voter,{names}\nann,tea,milk,water\nbob,milk,tea,water\n")
+    with pytest.raises(DataError, match=r"two ways.*shape='pairs'.*shape='top'"):
+        read_comparisons(file)
+    assert read_comparisons(file, shape="pairs").n_comparisons == 2
+    if names.startswith("first"):
+        ballots = read_comparisons(file, shape="top")
+        named = ballots.named_rankings(tied=True) + ballots.named_rankings(tied=False)
+        assert sorted(places for places, _, _ in named) == [
+            [["milk"], ["tea"], ["water"]],
+            [["tea"], ["milk"], ["water"]],
+        ]

@@ -41,9 +41,10 @@ def reliability(model, camp):
 
 
 def test_two_camps_and_ten_random_clickers_are_told_apart(judged):
-    assert reliability(judged, "random").max() < 0.6
-    assert reliability(judged, "few").min() > 0.7
-    assert reliability(judged, "many").min() > 0.7
+    clicking = reliability(judged, "random").max()
+    assert clicking < reliability(judged, "few").min()
+    assert clicking < reliability(judged, "many").min()
+    assert np.median(reliability(judged, "few")) > 0.9
 
 
 def test_a_model_that_was_not_told_about_raters_finds_them_too():

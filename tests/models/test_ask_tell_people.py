@@ -259,7 +259,7 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
 
         old = model.personal_
         start = PersonalModel(old.items, old.kernel, old.likelihood, draws.membership, TIGHT)
-        problem = start.problem(everything)
+        problem = start.problem(everything, model.membership_)
         hyper = UserHyper(old.kernel, old.user_kernel, old.sharing, old.likelihood)
         again = problem.posterior(solve(problem, hyper)).utilities(np.arange(14))
         np.testing.assert_allclose(everybodys(model), again.mean, atol=1e-6)

@@ -114,11 +114,12 @@ def test_files_and_copies_hold_the_choices(model, theirs, tmp_path):
     np.testing.assert_allclose(loaded.predict(), gp.tell(more).predict(), atol=1e-7)
 
 
-def test_communities_take_the_pairs_and_say_so(theirs):
+def test_communities_take_choices_whole(theirs, tmp_path):
     camps = pc.CommunityGP(random_state=0).fit(None, theirs)
-    assert camps.comparisons_.rankings is None
-    assert camps.comparisons_ == theirs.as_pairs()
+    assert camps.comparisons_ == theirs
     assert np.isfinite(camps.score(theirs))
+    camps.save(tmp_path / "m")
+    assert (pc.load(tmp_path / "m").predict() == camps.predict()).all()
 
 
 def test_a_choice_of_two_scores_as_the_pair(answers):

@@ -1,7 +1,9 @@
 """The estimator: conventions, equivalences between its ways of learning, and errors."""
 
+import pickle
 from copy import deepcopy
 
+import joblib
 import numpy as np
 import pytest
 from scipy import sparse
@@ -251,3 +253,17 @@ def test_a_damaged_state_is_refused_before_a_compiled_loop_sees_it():
     damaged.squares_ = np.zeros(1)
     with pytest.raises(DataError, match="expecting 1"):
         damaged.learn(np.eye(3), [0, 1, 2], [2, 1, 0])
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_pickle_and_joblib_go_on_as_the_model_would(settings, tmp_path):
+    X, y, qid = graded()
+    model = PreferencePerceptron(**settings).fit(X, y, qid)
+    joblib.dump(model, tmp_path / "model.joblib")
+    others = pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model.joblib")
+    for other in others:
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
+        np.testing.assert_array_equal(
+            other.partial_fit(X, y, qid).predict(X),
+            deepcopy(model).partial_fit(X, y, qid).predict(X),
+        )

@@ -1,7 +1,9 @@
 """RankRLS, KPCRank and RankSVM as scikit-learn estimators, on graded scores and comparisons."""
 
+import copy
 import pickle
 
+import joblib
 import numpy as np
 import pytest
 import sklearn
@@ -176,10 +178,13 @@ def test_pipelines_pass_the_query(ranker, graded):
 
 
 @pytest.mark.parametrize("ranker", RANKERS)
-def test_clone_and_pickle(ranker, graded):
+def test_clone_and_copies(ranker, graded, tmp_path):
     X, y, qid = graded
     model = clone(ranker(RBF(2.0), random_state=3)).fit(X, y, qid)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    joblib.dump(model, tmp_path / "model.joblib")
+    restored = joblib.load(tmp_path / "model.joblib")
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), restored):
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("ranker", RANKERS)

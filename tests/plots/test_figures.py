@@ -193,3 +193,28 @@ def test_the_matrix_of_a_model_shows_its_best_items_first(communities):
     assert ax.images[0].get_array()[0, 2] == pytest.approx(expected)
     some = plots.plot_win_matrix(communities, ["water", "tea"])
     assert some.images[0].get_array().shape == (2, 2)
+
+
+def test_calibration_and_utilities_of_a_model(rng):
+    x = np.arange(6.0)
+    data = pc.datasets.simulate_pairs(x / 2.0, 300, random_state=0)
+    train, test = data.split(0.4, random_state=0)
+    model = pc.PreferenceGP(optimize=None).fit(x[:, None], train)
+    pairs = np.column_stack([test.winner, test.loser])
+    found = calibration(model.predict_proba(pairs), counts=test.count)
+    drawn, want = (
+        plots.plot_calibration(*a, **k)
+        for a, k in (
+            ((model,), {"data": test}),
+            ((found,), {}),
+        )
+    )
+    for one, other in zip(drawn.collections, want.collections, strict=True):
+        np.testing.assert_array_equal(one.get_offsets(), other.get_offsets())
+    with pytest.raises(pc.DataError, match="not learned from"):
+        plots.plot_calibration(model)
+    grid = np.linspace(0, 5, 9)
+    line = plots.plot_utilities(grid, model).lines[0]
+    np.testing.assert_array_equal(line.get_ydata(), model.predict(grid[:, None]))
+    with pytest.raises(pc.DataError, match="std"):
+        plots.plot_utilities(grid, grid)

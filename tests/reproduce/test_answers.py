@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from penchant.errors import DataError
+from penchant.reproduce import answers
 from penchant.reproduce.answers_raters import coverage_rows, rater_rows
 from penchant.reproduce.answers_time import simulated_league, simulated_rows
 from penchant.reproduce.leagues import Elo, Glicko, fit_link, log_prob, odds, weeks
+from penchant.reproduce.page import Page
 
 
 def test_coverage_before_and_after():
@@ -69,3 +71,21 @@ def test_football_is_read_whole():
     assert len(league.teams) == 43
     assert np.bincount(np.sign(league.goals) + 1).tolist() == [2310, 1997, 3673]
     assert (np.diff(league.day) >= 0).all()
+
+
+def test_the_page_tells_coverage_and_calibration_before_and_after(tmp_path):
+    page = Page("t", "a", quick=True, out=tmp_path)
+    rows = [
+        answers.BeforeAfter("order", 0.95, 0.75, 0.94, 0.03, 0.01),
+        answers.BeforeAfter("choices", 0.90, 0.80, 0.85),
+    ]
+    answers._before_and_after(page, rows)
+    text = page.text()
+    assert "| order | 0.95 | 0.750 | 0.940 | 0.0300 | 0.0100 |" in text
+    assert "| choices | 0.90 | 0.800 | 0.850 | – | – |" in text
+    held = {claim.paper: claim.holds for claim in page.claims}
+    assert held == {
+        "90% intervals cover about as much": False,
+        "95% intervals cover about as much": True,
+    }
+    assert (tmp_path / "answers_coverage.png").stat().st_size < 150_000

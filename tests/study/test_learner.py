@@ -9,7 +9,12 @@ from penchant.study.asking import Chooser
 from penchant.study.config import Check, Config
 from penchant.study.events import Answer, replay
 from penchant.study.groups import groups
-from penchant.study.learner import StudyLearner, learned_from_file, learning_point
+from penchant.study.learner import (
+    StudyLearner,
+    comparisons,
+    learned_from_file,
+    learning_point,
+)
 from penchant.study.questions import pair_key
 from penchant.study.store import learning, people, reports, studies, turns
 from penchant.study.store.studies import NewItem
@@ -342,3 +347,32 @@ def test_the_owner_is_told_of_groups_by_the_names_of_items(database, running):
     told = database.read(lambda c: reports.overview(c, running, 2000.0))["communities"]
     assert told["verdict"] in ("personal", "too few")
     assert told["sentence"]
+
+
+def test_larger_answers_are_whole_choices_and_rankings():
+    items = list(ITEMS[:5])
+    said = [
+        Answer(1, "ann", tuple(items[:4]), ((2,), (0, 1, 3)), form="best"),
+        Answer(2, "bob", tuple(items[1:5]), ((3,), (0,), (1,), (2,)), form="rank"),
+        Answer(3, "ann", (items[0], items[1]), ((0, 1),)),
+        Answer(4, None, (items[3], items[1]), ((0,), (1,)), count=3),
+        Answer(5, "bob", (items[3], items[2]), ((1,), (0,)), form="best"),
+    ]
+    data = comparisons(said, items, personal=True)
+    assert list(data.items) == items
+    assert set(data.users) == {"ann", "bob", "imported"}
+    assert data.single_pairs().n_comparisons == 5
+    orders = [*data.named_rankings(tied=False), *data.named_rankings(tied=True)]
+    whole = {who: places for places, who, _ in orders}
+    assert whole["bob"] == [[items[4]], [items[1]], [items[2]], [items[3]]]
+    assert whole["ann"][0] == [items[2]]
+    assert set(whole["ann"][1]) == {items[0], items[1], items[3]}
+    assert data.tie.sum() == 1  # what "best" left over is not tied
+    pooled = comparisons(said, items, personal=False)
+    assert pooled == data.pooled()
+    # the same pairs as an export holds
+    listed = [(p.winner, p.loser, p.tie) for answer in said for p in answer.pairs()]
+    held = zip(data.winner, data.loser, data.tie, strict=True)
+    assert {(items[w], items[b]) for w, b, t in held if not t} == {
+        (w, b) for w, b, t in listed if not t
+    }

@@ -1,5 +1,6 @@
 """What a report says: true of each model, and only what there is."""
 
+import html
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -37,7 +38,8 @@ def fitted(kind, study):
 def test_the_sentence_about_the_scale_is_the_model_s_own(kind, study):
     model = fitted(kind, study)
     ranking = model.rank()
-    sentence = sections.scale_sentence(model, ranking)
+    sentence = model.scale_
+    assert html.escape(sentence, quote=False) in sections.leaderboard(model, ranking)
     best, other = re.findall("“(.*?)”", sentence)
     number = int(re.search(r"win (\d+) of 100", sentence)[1])
     assert number == round(100 * model.predict_proba([(best, other)])[0])
@@ -98,3 +100,39 @@ def test_letters_of_any_script_stay_letters(study, tmp_path, recwarn):
 def test_one_item_is_a_page_too():
     row = RankedItem(1, "tea", 0.8, 0.1, 1.5, 0.9, 1, 1)
     assert "tea" in sections.leaderboard(None, Ranking((row,), 0.95))
+
+
+def test_paths_are_drawn_where_utilities_drift(tmp_path):
+    rng = np.random.default_rng(0)
+    day = np.sort(rng.integers(19_000, 19_300, 400)).astype(float)
+    a = rng.integers(4, size=400)
+    b = (a + 1 + rng.integers(3, size=400)) % 4
+    rising = np.where(a == 0, 1.0, 0.0) - np.where(b == 0, 1.0, 0.0)
+    won = rising * (day - 19_150) / 60 + rng.standard_normal(400) > 0
+    data = pc.Comparisons.from_pairs(
+        np.where(won, a, b), np.where(won, b, a), time=day, items=range(4)
+    )
+    model = pc.PreferenceGP(drift="ou", random_state=0).fit(None, data)
+    ((heading, text),) = sections.drift(model, model.rank(), model.comparisons_)
+    assert heading == "Over time"
+    assert text.count("<img") == 1
+    for day in (data.time.min(), data.time.max()):
+        assert str(np.datetime64(int(day), "D")) in text
+    change = re.findall(r">([+-][\d.]+)</td></tr>", text)
+    mean, _ = model.paths([data.time.min(), data.time.max()])
+    order = [row.item for row in model.rank()]
+    assert change == [f"{mean[1, k] - mean[0, k]:+.2f}" for k in order]
+    still = pc.PreferenceGP(optimize=None).fit(None, data)
+    assert list(sections.drift(still, still.rank(), data)) == []
+    page = pc.report(model, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Over time" in page
+
+
+def test_people_widen_intervals_and_are_judged_unless_too_many(study):
+    model = pc.PreferenceGP(optimize=None).fit(None, study.comparisons)
+    text = sections.leaderboard(model, model.rank())
+    about = " ".join(model.report_.about_people().split())
+    assert about
+    assert about in text
+    assert next(sections.raters(model, study.comparisons.n_users))[0] == "Raters"
+    assert list(sections.raters(model, sections.JUDGED_RATERS + 1)) == []

@@ -105,10 +105,11 @@ class SourceOptions(Files):
             begin = perf_counter()
             material = self.material(output)
             data = material.data
-            name, _ = self.chosen(material)
-            find_user(data.users if tells_people_apart(name) else (), user)
+            find_user(data.users, user)
             data.item_index(as_names(items, data.items))
-            fitted = self.fit(material, output)
+            choice = self.chosen(material)
+            find_user(data.users if tells_people_apart(choice[0]) else (), user)
+            fitted = fit_and_tell(material, choice, output, self.all_settings)
             if perf_counter() - begin > PATIENCE:
                 output.note(f"tip: penchant fit {self.spelled} keeps the model for the next time")
             return fitted

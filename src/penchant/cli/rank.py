@@ -101,12 +101,14 @@ def command(
         return
     fitted = source.fitted(output, user=user)
     if raters:
-        if not hasattr(type(fitted.model), "raters_"):
+        if not hasattr(fitted.model, "raters_"):
             raise click.UsageError(
                 f"--raters: {fitted.name} does not judge people: --model gp does"
             )
         table = fitted.model.raters_[:top]
-        output.rows(table.to_dicts(), RATER_FORMATS, model=fitted.name, level=table.level)
+        about = {"model": fitted.name, "level": table.level, "user": None}
+        output.rows(table.to_dicts(), RATER_FORMATS, **about)
+        output.suggest(f"penchant rank {source.spelled}")
         return
     who = find_user(fitted.data.users, user)
     ranking = fitted.model.rank(who, level=level)

@@ -1,9 +1,9 @@
 """Who gave which answers, and which community explains them: one sparse product for all users.
 
 All users of a community share one utility function, so all that a user says is how often they
-gave each *distinct answer* (winner, loser, tie or not). Users × answers is a sparse matrix P of
-counts. With a table of log P_c(answer), the log-likelihoods of all users under all communities
-are P @ table, and the answers of each community are sums of rows of P.
+gave each *distinct answer*: winner, loser, tie or not; or what was taken out of which set. Users ×
+answers is a sparse matrix P of counts. With a table of log P_c(answer), the log-likelihoods of all
+users under all communities are P @ table, and the answers of each community are sums of rows of P.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,11 @@ from scipy import sparse
 
 from penchant.data import Comparisons
 from penchant.data.graph import Differences
+from penchant.data.rankings import ChoiceStages, Rankings
 from penchant.errors import DataError
+from penchant.gp import Edges
+from penchant.gp.cliques import edges_of_stages, feasible
+from penchant.gp.effects import told
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -32,8 +36,9 @@ LabelArray = NDArray[np.int32]
 class Answers:
     """Users × distinct answers.
 
-    counts: (U, m) sparse, in four-byte values and indices; winner, loser: (m,) items;
-    outcomes: ties and margins of the answers.
+    counts: (U, m) sparse, in four-byte values and indices; winner, loser: (E,) items of the
+    edges; outcomes: ties and margins of the answers. A single pair is one edge; after the pairs
+    stand choices, whose edges are those of `outcomes.cliques`, its groups in the order of answers.
 
     >>> data = Comparisons.from_pairs([0, 0, 1], [1, 1, 0], user=["ann", "bob", "bob"])
     >>> Answers.of(data).counts.toarray()
@@ -47,13 +52,27 @@ class Answers:
 
     @classmethod
     def of(cls, data: Comparisons) -> "Answers":
-        """Index the distinct answers of all users."""
+        """Index the distinct answers of all users.
+
+        Choices are taken whole, but as their pairs beside effects of how things were shown, which
+        belong to pairs.
+        """
+        if told(data):
+            data = data.as_pairs()
         data = data.bare()
         if data.user is None:
             raise DataError(
                 "these comparisons do not say who made them: communities are groups of users; "
                 "give a user for each comparison, or use PreferenceGP for everybody together"
             )
+        pairs = cls._of_pairs(data.single_pairs(), data)
+        if data.rankings is None or data.rankings.user is None:
+            return pairs
+        return pairs._and_choices(data.rankings, data.n_items)
+
+    @classmethod
+    def _of_pairs(cls, data: Comparisons, whole: Comparisons) -> "Answers":
+        user = np.zeros(0, dtype=np.intp) if data.user is None else data.user
         key = data.winner * data.n_items + data.loser
         key += data.tie * data.n_items**2
         if data.margin is not None:
@@ -61,13 +80,32 @@ class Answers:
             key = key * len(margins) + code
         _, first, answer = np.unique(key, return_index=True, return_inverse=True)
         # rows are sorted by user, so the compressed rows need no further sorting
-        starts = np.searchsorted(data.user, np.arange(data.n_users + 1))
+        starts = np.searchsorted(user, np.arange(whole.n_users + 1))
         counts = sparse.csr_array(
             (data.count.astype(np.float32), answer.astype(np.int32), starts.astype(np.int32)),
-            shape=(data.n_users, len(first)),
+            shape=(whole.n_users, len(first)),
         )
         outcomes = Outcomes(data.tie if data.tie.any() else None, data.margin).part(first)
         return cls(counts, data.winner[first], data.loser[first], outcomes)
+
+    def _and_choices(self, rankings: Rankings, n_items: int) -> "Answers":
+        """These, and after them the distinct choices that all rankings consist of."""
+        distinct, blocks = [], [self.counts]
+        for stage in (part for whole in rankings.stages() for part in feasible(whole)):
+            said = np.column_stack([stage.item, stage.chosen])
+            _, first, same = np.unique(said, axis=0, return_index=True, return_inverse=True)
+            entries = stage.count.astype(np.float32), (stage.user, same.ravel())
+            counts = sparse.csr_array(entries, shape=(self.n_users, len(first)))
+            total = np.asarray(counts.sum(axis=0))
+            distinct.append(ChoiceStages(stage.item[first], stage.chosen[first], total, None))
+            blocks.append(counts)
+        _, winner, loser, cliques = edges_of_stages(distinct, n_items)
+        return Answers(
+            _compressed(sparse.hstack(blocks, format="csr")),
+            np.append(self.winner, winner),
+            np.append(self.loser, loser),
+            self.outcomes._replace(cliques=cliques),
+        )
 
     @property
     def n_users(self) -> int:
@@ -77,12 +115,31 @@ class Answers:
     @property
     def n_answers(self) -> int:
         """m, the number of distinct answers."""
-        return len(self.winner)
+        return int(self.counts.shape[1])
+
+    @property
+    def n_pairs(self) -> int:
+        """How many of the answers are single pairs; the others are choices."""
+        cliques = self.outcomes.cliques
+        return len(self.winner) - (0 if cliques is None else cliques.n_edges)
 
     @property
     def voters(self) -> IntArray:
         """Positions of the users who answered anything."""
         return np.flatnonzero(np.diff(self.counts.indptr))
+
+    def edges(self, weights: FloatArray) -> Edges:
+        """The answers that count for something, each so often (m,)."""
+        n, cliques = self.n_pairs, self.outcomes.cliques
+        pairs = np.flatnonzero(weights[:n])
+        winner, loser, count = self.winner[pairs], self.loser[pairs], weights[pairs]
+        outcomes = self.outcomes.part(pairs)
+        if cliques is not None and weights[n:].any():
+            winner, loser = np.append(winner, self.winner[n:]), np.append(loser, self.loser[n:])
+            # counts of choices are inside their sites
+            count = np.append(count, np.ones(cliques.n_edges))
+            outcomes = outcomes._replace(cliques=cliques.counted(weights[n:]))
+        return Edges.between(winner, loser, count, outcomes)
 
     def differences(self, n_items: int) -> Differences:
         """The operator that turns n utilities into the answers' differences."""
@@ -118,6 +175,19 @@ class Answers:
         for start in range(0, self.n_users, size):
             part = slice(start, min(start + size, self.n_users))
             yield part, _rows(self.counts, part)
+
+
+def _compressed(counts: sparse.csr_array) -> sparse.csr_array:
+    """In four-byte values and indices, every cell once."""
+    counts.sum_duplicates()
+    return sparse.csr_array(
+        (
+            counts.data.astype(np.float32),
+            counts.indices.astype(np.int32),
+            counts.indptr.astype(np.int32),
+        ),
+        shape=counts.shape,
+    )
 
 
 def _rows(counts: sparse.csr_array, part: slice) -> sparse.csr_array:

@@ -20,24 +20,27 @@ from penchant.communities.mixture import (
     for_everybody,
 )
 from penchant.communities.personal import PersonalModel, Varied, fit_personal, variation_of
+from penchant.communities.separate import separate_pairs
 from penchant.communities.taste import Crowd
 from penchant.communities.update import carry_over
 from penchant.communities.utility import Mixture, fit_reported
 from penchant.communities.verdict import Support, judge
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Settings
+from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem
 from penchant.gp.effects import told
+from penchant.gp.users.problem import UserSolution
 from penchant.kernels import Inputs, Kernel
 
 
 class PersonalTaste(NamedTuple):
     """Personal taste inside communities: its item kernel, made where it is needed.
 
-    required: wanted in any case; else the evidence chooses.
+    required: wanted in any case; else the evidence chooses. learn: how hyperparameters are found.
     """
 
     kernel: Callable[[], Kernel]
     required: bool
+    learn: Callable[[UserProblem, UserHyper], UserSolution]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +115,22 @@ class Finding:
         fixed, required = self.n_communities is not None, self.personal.required
         if told(self.data) and not required:  # effects of how things were shown stay beside f_c
             return None
-        return variation_of(grouping, required=required, fixed=fixed)
+        on_pairs = self._on_pairs(grouping)
+        varied = variation_of(on_pairs, required=required, fixed=fixed)
+        if varied is None or on_pairs is grouping:
+            return varied
+        return varied._replace(evidence=grouping.objective + varied.evidence - on_pairs.objective)
+
+    def _on_pairs(self, grouping: Grouping) -> Grouping:
+        """The same communities, judged by one pair of every choice: personal deviations and
+        simulated crowds are of single answers."""
+        if self.answers.outcomes.cliques is None:
+            return grouping
+        answers = Answers.of(separate_pairs(self.data))
+        members = grouping.allocation.responsibilities
+        crowd = replace(grouping.allocation.crowd, answers=answers.take(answers.voters))
+        allocation = allocate(crowd.model(grouping.hyper.theta), members)
+        return Grouping(allocation, grouping.membership, grouping.trace)
 
     def varies(self, grouping: Grouping) -> bool:
         """Whether personal taste belongs inside the communities that chains start from."""
@@ -126,7 +144,7 @@ class Finding:
         members = found.membership[voters]
         model = replace(crowd, answers=crowd.answers.take(voters)).model(found.hyper.theta)
         allocation = learn_concentration(allocate(model, members))
-        grouping = Grouping(allocation, found.membership, ())
+        grouping = self._on_pairs(Grouping(allocation, found.membership, ()))
         return judge(grouping, np.random.default_rng(found.seed))
 
     def started(self, grouping: Grouping, seed: int, n_chains: int) -> list[Chain]:
@@ -183,7 +201,7 @@ class Finding:
             self.start.likelihood,
             found.members,
             Settings(),
-            learns=self.plan.learn,
+            learn=self.personal.learn if self.plan.learn else None,
             unites=found.draws is None and self.n_communities is None,
         )
         rng = np.random.default_rng(found.seed)

@@ -20,7 +20,16 @@ from penchant.communities.update import compact
 from penchant.communities.utility import Mixture, fit_community
 from penchant.communities.verdict import Support
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Learned, Normal, Posterior, UserProblem
+from penchant.gp import (
+    ItemHyper,
+    ItemProblem,
+    Learned,
+    Normal,
+    Posterior,
+    Settings,
+    UserProblem,
+    solve,
+)
 from penchant.gp.effects import told
 from penchant.gp.users.absorb import absorb
 from penchant.gp.users.fold_in import with_newcomers
@@ -110,7 +119,8 @@ class Found:
     def changed_since(self, before: Comparisons) -> IntArray:
         """The users who gave more or fewer answers than before."""
         now, then = (
-            np.bincount(v.user, v.count, before.n_users) for v in map(Votes.of, (self.data, before))
+            np.bincount(v.user, v.count, before.n_users)
+            for v in (Votes.of(data.as_pairs()) for data in (self.data, before))
         )
         return np.flatnonzero(now != then)
 
@@ -146,14 +156,26 @@ class Found:
         """Each community's utilities, given who belongs to it; by default with its parameters."""
         like = known_effects(self.posteriors)
         if told(self.data) or like is not None:
-            votes = Votes.as_shown(self.data, like)
+            votes = Votes.as_shown(self.data.as_pairs(), like)
             return infer_beside_effects(self.posteriors, self.membership, votes, self.max_rank)
+        if self.answers.outcomes.cliques is not None:
+            return self._inferred_from_choices(hyper)
         mixture = Mixture(self.answers, self.items, self.hyper, max_rank=self.max_rank).precise()
         own = [hyper or ItemHyper(known.kernel, known.likelihood) for known in self.posteriors]
         return tuple(
             fit_community(mixture, counts, its.theta).posterior
             for its, counts in zip(own, self.pair_counts, strict=True)
         )
+
+    def _inferred_from_choices(self, hyper: ItemHyper | None) -> tuple[Posterior, ...]:
+        """The same where some answers are choices out of sets, taken whole."""
+        inferred = []
+        for known, counts in zip(self.posteriors, self.pair_counts, strict=True):
+            edges = self.answers.edges(counts)
+            problem = ItemProblem(self.items, edges, Settings(), self.max_rank)
+            own = hyper or ItemHyper(known.kernel, known.likelihood)
+            inferred.append(problem.posterior(solve(problem, own)) if len(edges) else known)
+        return tuple(inferred)
 
     @property
     def pair_counts(self) -> FloatArray:

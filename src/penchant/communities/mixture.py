@@ -134,11 +134,26 @@ def place(posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) 
 
     Somebody without answers belongs anywhere, in proportion to the communities' sizes.
     """
-    tables = []
-    for posterior in posteriors:
-        mean, var = posterior.difference(answers.winner, answers.loser)
-        tables.append(posterior.likelihood.tilted(mean, var, answers.outcomes).log_z)
+    tables = [foreseen(posterior, answers) for posterior in posteriors]
     return shares(log_likelihoods(answers, np.column_stack(tables)) + np.log(sizes))
+
+
+def foreseen(posterior: Posterior, answers: Answers) -> FloatArray:
+    """(m,) log probability of each answer, what is not known of the utilities averaged over.
+
+    A choice follows from the odds of its pairs, as in `models.choice_odds`.
+    """
+    difference = posterior.difference(answers.winner, answers.loser)
+    n, cliques = answers.n_pairs, answers.outcomes.cliques
+    pairs, likelihood = answers.outcomes._replace(cliques=None), posterior.likelihood
+    values = [likelihood.tilted(difference.mean[:n], difference.var[:n], pairs).log_z]
+    if cliques is not None:
+        mean, var = difference.mean[n:], difference.var[n:]
+        smallest = np.finfo(float).tiny
+        win, loss = (np.maximum(likelihood.prob(m, var), smallest) for m in (mean, -mean))
+        log_odds = np.log(win) - np.log(loss)
+        values += [group.log_foreseen(log_odds) for group in cliques.groups]
+    return np.concatenate(values)
 
 
 def find_communities(
@@ -155,9 +170,9 @@ def find_communities(
     >>> from penchant.data import Comparisons
     >>> from penchant.kernels import Independent, Inputs
     >>> from penchant.likelihoods import Probit
-    >>> tea = ["tea", "milk", "water"]
+    >>> tea = ["tea", "milk", "juice", "water"]
     >>> data = Comparisons.from_rankings([tea] * 7 + [tea[::-1]] * 5, users=range(12))
-    >>> items = Inputs(index=np.arange(3))
+    >>> items = Inputs(index=np.arange(4))
     >>> crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(), Probit()))
     >>> find_communities(crowd).labels
     array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1])

@@ -119,10 +119,12 @@ def _differences(design: Design) -> sparse.csr_array:
 
 
 def _pulls(answers: Answers, taste: Taste) -> sparse.csr_array:
-    """P diag(h): how each answer of each user pulls at its difference."""
-    counts = answers.counts
+    """P diag(h): how each answer of each user pulls at its difference, or differences."""
+    counts, local = answers.counts, taste.local
+    if local.choices:
+        return counts @ local.pulls
     return sparse.csr_array(
-        (counts.data * taste.local.d1[counts.indices], counts.indices, counts.indptr),
+        (counts.data * local.pairs.d1[counts.indices], counts.indices, counts.indptr),
         shape=counts.shape,
     )
 

@@ -22,9 +22,11 @@ from penchant.communities.division import allocate
 from penchant.communities.mixture import Grouping
 from penchant.communities.moves import MEMBER, disagreement
 from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, ballots_of, one_taste
+from penchant.communities.separate import separate_pairs
 from penchant.communities.variation import Modes, prune
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Learned, Settings, UserHyper, UserProblem, maximize, solve
+from penchant.gp import ItemHyper, Learned, Settings, UserHyper, UserProblem, solve
+from penchant.gp.users.problem import UserSolution
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Constant, Inputs, Kernel, Linear
 from penchant.likelihoods import Likelihood
@@ -145,8 +147,8 @@ def as_features(membership: FloatArray) -> Inputs:
 class PersonalModel(NamedTuple):
     """What to start from: items, item kernel, likelihood, and who belongs where by answers.
 
-    learns: hyperparameters by evidence, or they stay as given; unites: communities that explain
-    nothing of the answers held out become one.
+    learn: how hyperparameters are found from a start, or None where they stay as given; unites:
+    communities that explain nothing of the answers held out become one.
     """
 
     items: Inputs
@@ -154,7 +156,7 @@ class PersonalModel(NamedTuple):
     likelihood: Likelihood
     members: Callable[[Answers], FloatArray]
     settings: Settings
-    learns: bool = True
+    learn: Callable[[UserProblem, UserHyper], UserSolution] | None = None
     unites: bool = False
 
     def problem(self, data: Comparisons, membership: FloatArray) -> UserProblem:
@@ -168,10 +170,11 @@ def fit_personal(
     """Learn the population, choose the communal share, infer all users' utilities."""
     problem = model.problem(data, membership)
     start = UserHyper(model.kernel, Constant(1.0), 0.5, model.likelihood)
-    population = maximize(problem, start) if model.learns else solve(problem, start)
+    population = (model.learn or solve)(problem, start)
     if membership.shape[1] == 1:
         return Personal(Learned.of(data, problem, population), 0.0, membership)
-    kept, held_out = data.split(HELD_OUT, random_state=rng)
+    # whoever gave one ranking would have nothing left to be placed by, were it held out whole
+    kept, held_out = separate_pairs(data).split(HELD_OUT, random_state=rng)
     partial = model.problem(kept, model.members(Answers.of(kept)))
     losses = [_losses(partial, _shared(population.hyper, s), held_out) for s in COMMUNAL_SHARES]
     best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]

@@ -1,7 +1,8 @@
 """One community's utilities given weighted answers, by Laplace: fast, and smooth in everything.
 
 All members of a community share f = Φ z with z ~ N(0, I), so that its answers are weights w, one
-a distinct answer. With g = D f, and h and k the first and the negative second derivative of the
+a distinct answer: a pair, or a choice out of a set, whose edges are the pairs of the set (see
+`local`). With g = D f, and h and k the first and the negative second derivative of the
 log-likelihood ℓ at the mode:
 
     log Z = w·ℓ(g) − ½ |z|² − ½ log |H|,   H = I + Φᵀ A Φ,   A = Dᵀ diag(w k) D,   V = Φ H⁻¹ Φᵀ.
@@ -17,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.communities.assignment import Answers
+from penchant.communities.local import Local
 from penchant.data.graph import Differences
 from penchant.gp import Edges, ItemHyper, Posterior
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
 from penchant.kernels import Inputs
-from penchant.likelihoods import LogProb
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray
 
@@ -54,7 +55,7 @@ class Crowd:
     def edges(self) -> Edges:
         """The distinct answers between the items that occur in them."""
         answers = self.answers
-        count = np.ones(answers.n_answers)
+        count = np.ones(len(answers.winner))
         return Edges.between(answers.winner, answers.loser, count, answers.outcomes)
 
     def model(self, theta: FloatArray) -> "TasteModel":
@@ -67,13 +68,13 @@ class Crowd:
 class Taste(NamedTuple):
     """A community's utilities: the Gaussian at the mode, and the likelihood there.
 
-    weights: (m,) of the answers; local: log-likelihood and derivatives (m,) at the mode.
+    weights: (m,) of the answers; local: what they say at the mode.
     """
 
     prior: ItemPrior
     weights: FloatArray
     state: LowRankState
-    local: LogProb
+    local: Local
     log_z: float
 
 
@@ -89,8 +90,8 @@ class TasteModel:
         """The mode by Newton's method, from that of another taste (of another prior even)."""
         z, value = None, -np.inf
         if start is None:
-            z, g = np.zeros(self.prior.factor.shape[1]), np.zeros(len(weights))
-            local = self._log_prob(g)
+            z, g = np.zeros(self.prior.factor.shape[1]), np.zeros(len(self.crowd.edges))
+            local = self._local(g)
         else:
             g, local = start.state.mean, start.local
             if start.prior is self.prior:
@@ -98,10 +99,10 @@ class TasteModel:
         if z is not None:
             value = _log_joint(weights, local, z)
         for _ in range(MAX_STEPS):
-            k = local_precision(local)
-            newton = self.prior.refresh(weights * k, weights * (local.d1 + k * g))
+            wk = local.curvature(weights)
+            newton = self.prior.refresh(wk, local.force(weights) + wk * g)
             move = newton.mean - g
-            size = float(weights @ (k * move * move))
+            size = float(wk @ (move * move))
             state, local, value = self._damped(weights, newton, (z, g, value))
             is_full = state is newton
             z, g = state.coefficients, state.mean
@@ -114,12 +115,12 @@ class TasteModel:
         weights: FloatArray,
         newton: LowRankState,
         start: tuple[FloatArray | None, FloatArray, float],
-    ) -> tuple[LowRankState, LogProb, float]:
+    ) -> tuple[LowRankState, Local, float]:
         """The Newton step, halved while the log joint falls."""
         z, g, value = start
         state, share = newton, 1.0
         while True:
-            local = self._log_prob(state.mean)
+            local = self._local(state.mean)
             reached = _log_joint(weights, local, state.coefficients)
             slack = 1e-9 * abs(value) if np.isfinite(value) else 0.0
             if z is None or reached >= value - slack or share <= SHORTEST_STEP:
@@ -131,26 +132,22 @@ class TasteModel:
                 coefficients=z + share * (newton.coefficients - z),
             )
 
-    def _log_prob(self, g: FloatArray) -> LogProb:
-        return self.hyper.likelihood.log_prob(g, self.crowd.answers.outcomes)
+    def _local(self, g: FloatArray) -> Local:
+        return Local.at(g, self.hyper.likelihood, self.crowd.answers.outcomes)
 
     def slope(self, taste: Taste) -> FloatArray:
         """(m,) ∂ log Z / ∂w = ℓ − ½ V_g k + h D V q: what an answer says for the community."""
-        local, state = taste.local, taste.state
         drift = self.prior.design.forward(
             multiply(self.prior.factor, self._weights_of_drift(taste))
         )
-        slope: FloatArray = local.value - 0.5 * state.var * local_precision(local)
-        return slope + local.d1 * drift
+        return taste.local.slope(taste.state.var, drift)
 
     def _weights_of_drift(self, taste: Taste) -> FloatArray:
         """H⁻¹ Φᵀ q with q = ½ Dᵀ(w d3 V_g): how the mode's move changes −½ log |H|."""
         return self._solve(taste, multiply(self.prior.factor.T, self._drift(taste)))
 
     def _drift(self, taste: Taste) -> FloatArray:
-        local = taste.local
-        third = np.where(local.d2 < 0.0, local.d3, 0.0)  # k is cut off at zero, and flat there
-        return self.prior.design.adjoint(0.5 * taste.weights * third * taste.state.var)
+        return self.prior.design.adjoint(taste.local.drift(taste.weights, taste.state.var))
 
     def _solve(self, taste: Taste, b: FloatArray) -> FloatArray:
         lower = taste.state.lower
@@ -187,7 +184,7 @@ class TasteModel:
     def _pull(self, taste: Taste, through: FloatArray | None) -> FloatArray:
         """A community's G (n, n), or G T (n, r) with T = Φ lower⁻¹ where the rank is bounded."""
         state, design = taste.state, self.prior.design
-        a = design.adjoint(taste.weights * taste.local.d1)
+        a = design.adjoint(taste.local.force(taste.weights))
         u = self._drift(taste) - multiply(state.laplacian_factor, self._weights_of_drift(taste))
         half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = A V A
         if through is not None:
@@ -196,7 +193,7 @@ class TasteModel:
             for left, right in ((a, a), (a, u), (u, a)):
                 M += np.outer(left, multiply(through, right))
             return 0.5 * M
-        A = design.laplacian(taste.weights * local_precision(taste.local))
+        A = design.laplacian(taste.local.curvature(taste.weights))
         G = gram(half) - (A if isinstance(A, np.ndarray) else A.toarray())
         G += np.outer(a + u, a) + np.outer(a, u)
         return 0.5 * G
@@ -209,8 +206,12 @@ class TasteModel:
         return 0.5 * (variance * float(a @ a + 2.0 * (a @ u)) - state.n_settled)
 
     def _likelihood_gradient(self, tastes: tuple[Taste, ...]) -> FloatArray:
-        """Σ w (∂ℓ − ½ V_g ∂k + (D V q) ∂h) by central differences of the likelihood alone."""
-        likelihood, outcomes = self.hyper.likelihood, self.crowd.answers.outcomes
+        """Σ w (∂ℓ − ½ V_g ∂k + (D V q) ∂h) by central differences of the likelihood alone.
+
+        Choices depend on none of its parameters.
+        """
+        likelihood, n = self.hyper.likelihood, self.crowd.answers.n_pairs
+        outcomes = self.crowd.answers.outcomes._replace(cliques=None)
         slopes = np.zeros(len(likelihood.theta))
         for i in range(len(slopes)):
             shift = DIFFERENCE * np.eye(len(slopes))[i]
@@ -218,14 +219,14 @@ class TasteModel:
                 likelihood.with_theta(likelihood.theta + sign * shift) for sign in (1.0, -1.0)
             )
             for taste in tastes:
-                g, var = taste.state.mean, taste.state.var
+                g, var = taste.state.mean[:n], taste.state.var[:n]
                 high, low = above.log_prob(g, outcomes), below.log_prob(g, outcomes)
                 weights = self._weights_of_drift(taste)
-                drift = self.prior.design.forward(multiply(self.prior.factor, weights))
+                drift = self.prior.design.forward(multiply(self.prior.factor, weights))[:n]
                 change = high.value - low.value
-                change -= 0.5 * var * (local_precision(high) - local_precision(low))
+                change -= 0.5 * var * (np.maximum(-high.d2, 0.0) - np.maximum(-low.d2, 0.0))
                 change += drift * (high.d1 - low.d1)
-                slopes[i] += float(taste.weights @ change) / (2.0 * DIFFERENCE)
+                slopes[i] += float(taste.weights[:n] @ change) / (2.0 * DIFFERENCE)
         return slopes
 
     def posterior(self, taste: Taste) -> Posterior:
@@ -241,11 +242,6 @@ class TasteModel:
         )
 
 
-def local_precision(local: LogProb) -> FloatArray:
-    """k, cut off at zero where a likelihood is not log-concave: H stays positive definite."""
-    return np.maximum(-local.d2, 0.0)
-
-
-def _log_joint(weights: FloatArray, local: LogProb, z: FloatArray) -> float:
+def _log_joint(weights: FloatArray, local: Local, z: FloatArray) -> float:
     """w·ℓ − ½ |z|²."""
     return float(weights @ local.value) - 0.5 * float(z @ z)

@@ -20,13 +20,13 @@ LEARNING_SWEEPS = 2
 
 def compact(answers: Answers) -> Answers:
     """Without the answers that none of the users gave: a draw's table is then as small."""
-    given = np.unique(answers.counts.indices)
-    return Answers(
-        answers.counts[:, given],
-        answers.winner[given],
-        answers.loser[given],
-        answers.outcomes.part(given),
-    )
+    given, n, cliques = np.unique(answers.counts.indices), answers.n_pairs, answers.outcomes.cliques
+    pairs = given[given < n]
+    edges, outcomes = pairs, answers.outcomes.part(pairs)
+    if cliques is not None:
+        edges = np.append(pairs, np.arange(n, len(answers.winner)))
+        outcomes = outcomes._replace(cliques=cliques.chosen(given[given >= n] - n))
+    return Answers(answers.counts[:, given], answers.winner[edges], answers.loser[edges], outcomes)
 
 
 def carry_over(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.communities.assignment import Answers, SingleArray
+from penchant.errors import DataError
 from penchant.gp import Edges, ItemHyper, ItemProblem, Posterior, Settings, Sites, gradient, solve
 from penchant.gp.items.problem import ItemSolution
 from penchant.gp.learn import climb
@@ -44,6 +45,14 @@ class Mixture:
     settings: Settings = CHAIN_SETTINGS
     factor_tolerance: float = CHAIN_FACTOR_TOLERANCE
     max_rank: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.answers.outcomes.cliques is not None:
+            raise DataError(
+                "chains sample from answers about pairs, and these hold choices out of several "
+                "items: break them into pairs with data.as_pairs(), or search for communities "
+                "with inference='variational'"
+            )
 
     def precise(self) -> "Mixture":
         """The same, with the tolerances of what is reported instead of those of a chain."""

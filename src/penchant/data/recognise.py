@@ -75,9 +75,20 @@ def recognise(source: Source, asked: Mapping[str, str | None], shape: str | None
             f"{source.name} cannot be read as shape={shape!r} ({SHAPES[shape]}): its columns are "
             f"{listed(names)}"
         )
-    if shape is None and sides and sides[0].casefold() in ("a", "first"):
+    if shape is None and sides and sides[0].casefold() in _THIRD:
+        third = [name for name in names if name.casefold() == _THIRD[sides[0].casefold()]]
+        if third:
+            raise DataError(
+                f"{source.name} can be read in two ways: {sides[0]!r} was preferred to "
+                f"{sides[1]!r} in every row (shape='pairs'), which leaves {third[0]!r} out, or a "
+                "row names choices from the best down (shape='top'): say which"
+            )
         return _pairs(source, names, asked, shape)
     return None
+
+
+_THIRD = {"a": "c", "first": "third"}
+"""Columns that make a pair only as long as no third one follows."""
 
 
 def _item_columns(

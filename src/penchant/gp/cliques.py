@@ -30,6 +30,11 @@ class CliqueEdges(NamedTuple):
 def clique_edges(rankings: Rankings, n_items: int) -> CliqueEdges:
     """The edges of all choices, first < second, sorted, and where each choice has its own."""
     stages = [part for stage in rankings.stages() for part in feasible(stage)]
+    return edges_of_stages(stages, n_items)
+
+
+def edges_of_stages(stages: list[ChoiceStages], n_items: int) -> CliqueEdges:
+    """The same of choices; groups stand in the order of the stages and of their rows."""
     keys = [_keys(stage, n_items) for stage in stages]
     distinct, place = np.unique(np.concatenate([key.ravel() for key in keys]), return_inverse=True)
     ends = np.cumsum([key.size for key in keys])[:-1]

@@ -23,7 +23,7 @@ from penchant.gp.posterior import EffectPosterior
 from penchant.gp.rules import BLOCK
 from penchant.numerics.linalg import cholesky, gram, log_det_lower, multiply, solve_lower
 from penchant.numerics.threads import in_blocks
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 ORDER = "shown first"
 PRIOR_SD = 1.0
@@ -232,3 +232,15 @@ class EffectsState(Generic[State]):
         names, sd = self.shown.names, self.shown.sd
         effects = EffectPosterior(names, sd, self.effect, first, coupling)
         return mean - multiply(U, self.effect), own_lower, effects
+
+
+def as_shown(model: Any, data: Comparisons, rows: BoolArray) -> dict[str, Any]:
+    """How some comparisons were made, of what a model has effects of: for its `predict_proba`."""
+    known = {effect.name for effect in getattr(model, "effects_", ())}
+    shown: dict[str, Any] = {}
+    if ORDER in known and data.first is not None:
+        shown["first"] = data.first[rows]
+    if data.covariates is not None and known.issuperset(data.covariate_names):
+        columns = zip(data.covariate_names, data.covariates[rows].T, strict=True)
+        shown["covariates"] = dict(columns)
+    return shown

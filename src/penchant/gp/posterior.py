@@ -27,6 +27,7 @@ from penchant.numerics.linalg import (
     row_squares,
     row_sums,
     solve_lower,
+    stack_rows,
     take_columns,
 )
 from penchant.numerics.types import FloatArray, IntArray
@@ -156,7 +157,7 @@ class Posterior:
         own = solve_lower(self.lower, self.features.T)
         if self.widening is None:
             return own
-        return np.concatenate([own, multiply(self.widening.T, own)])
+        return stack_rows(own, multiply(self.widening.T, own))
 
     @property
     def widened(self) -> float:
@@ -246,7 +247,7 @@ class Posterior:
         u = solve_lower(effects.lower, effects.sd[:, None] * z)
         C = effects.coupled(self.lower)
         if self.widening is not None:  # as in `half`
-            C = np.concatenate([C, multiply(self.widening.T, C)])
+            C = stack_rows(C, multiply(self.widening.T, C))
         meeting = multiply(C.T, self.half)
         together = np.einsum("qk,qk->k", u, meeting[:, first] - meeting[:, second])
         inflated = u + multiply(gram(C), u)
@@ -271,7 +272,7 @@ class Posterior:
         noise = rng.standard_normal((len(self.coefficients), n_samples))
         if self.widening is not None:
             further = rng.standard_normal((self.widening.shape[1], n_samples))
-            noise += multiply(self.widening, further)
+            noise += host(multiply(self.widening, further))
         weights = solve_lower(self.lower, np.asfortranarray(noise), transposed=True)
         draws = host(multiply(self.features, weights)) + self.mean[:, None]
         unexplained = np.flatnonzero(self._rest)

@@ -8,7 +8,7 @@ X − π and its negative Hessian is Cov(X): the Laplacian of the complete graph
 edges whose sites follow jointly from the means. κ is the likelihood's `choice_scale`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 
@@ -57,6 +57,18 @@ class ChoiceGroup:
         value: FloatArray = np.einsum("gk,gk->g", self.chosen, x) - total[:, 0]
         return value, np.exp(score - total)
 
+    def log_foreseen(self, log_odds: FloatArray) -> FloatArray:
+        """(G,) log-probability of what was taken, from all edges' log odds of the earlier item.
+
+        Under a softmax P(c out of S) = 1/(1 + Σ_j odds(j over c)), and the odds of a pair may hold
+        what is not known of its difference.
+        """
+        n, k = self.chosen.shape
+        i, j = np.triu_indices(k, 1)
+        against = np.zeros((n, k, k))  # [c, j]: log odds of j over c
+        against[:, i, j], against[:, j, i] = -log_odds[self.edge], log_odds[self.edge]
+        return self.log_ways(-np.logaddexp.reduce(against, axis=2))[0]
+
     def curvature(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Log-probabilities (G,), their gradient in x (G, k), and τ of each pair (G, k(k−1)/2)."""
         value, p = self.log_ways(x)
@@ -98,6 +110,23 @@ class Cliques:
         """How many choices were made."""
         return int(sum(group.count.sum() for group in self.groups))
 
+    def counted(self, count: FloatArray) -> "Cliques":
+        """The same choices, each made as often as told, in the order of the groups."""
+        ends = np.cumsum([len(group.count) for group in self.groups])[:-1]
+        counts = np.split(count, ends)
+        groups = (replace(g, count=c) for g, c in zip(self.groups, counts, strict=True))
+        return Cliques(self.n_edges, tuple(groups))
+
+    def chosen(self, choices: IntArray) -> "Cliques":
+        """Some of the choices, by ascending number in the order of the groups; edges stay."""
+        kept, start = [], 0
+        for group in self.groups:
+            rows = choices[(choices >= start) & (choices < start + len(group.count))] - start
+            start += len(group.count)
+            if len(rows):
+                kept.append(ChoiceGroup(group.edge[rows], group.chosen[rows], group.count[rows]))
+        return Cliques(self.n_edges, tuple(kept))
+
     def part(self, edges: IntArray) -> "Cliques":
         """Of some of the edges, the choices that lie in them as a whole."""
         place = np.full(self.n_edges, -1)
@@ -116,7 +145,7 @@ class Cliques:
         for group in self.groups:
             log_p, slope, weight = group.curvature(scale * group.utilities(g))
             tau += self._summed(group, scale**2 * weight)
-            pull += self._summed(group, _on_pairs(scale * slope))
+            pull += self._summed(group, on_pairs(scale * slope))
             value += np.bincount(group.edge[:, 0], group.count * log_p, self.n_edges)
         return tau, tau * g + pull, value
 
@@ -125,7 +154,7 @@ class Cliques:
         total = np.zeros(self.n_edges)
         for group in self.groups:
             by_item = scale**3 * group.drift(scale * group.utilities(g), var[group.edge])
-            total += self._summed(group, _on_pairs(by_item))
+            total += self._summed(group, on_pairs(by_item))
         return total
 
     def _summed(self, group: ChoiceGroup, on_pairs: FloatArray) -> FloatArray:
@@ -133,7 +162,7 @@ class Cliques:
         return np.asarray(np.bincount(group.edge.ravel(), weights, self.n_edges))
 
 
-def _on_pairs(h: FloatArray) -> FloatArray:
+def on_pairs(h: FloatArray) -> FloatArray:
     """Forces h (G, k) on items that add up to zero, as forces (h_i − h_j)/k along the pairs."""
     k = h.shape[1]
     i, j = np.triu_indices(k, 1)

@@ -31,10 +31,7 @@ def _log_probs(stage: ChoiceStages, foresee: Foreseen) -> FloatArray:
     pairs = np.stack([stage.item[:, i].ravel(), stage.item[:, j].ravel()], axis=1)
     users = None if stage.user is None else np.repeat(stage.user, len(i))
     tiny = np.finfo(float).tiny
-    first, second = (np.log(np.maximum(p, tiny)).reshape(n, -1) for p in foresee(pairs, users))
-    against = np.zeros((n, k, k))  # [c, j]: log odds of j over c
-    against[:, i, j], against[:, j, i] = second - first, first - second
-    x = -np.logaddexp.reduce(against, axis=2)
-    return ChoiceGroup(
-        np.zeros((n, 0), dtype=np.intp), stage.chosen.astype(float), stage.count.astype(float)
-    ).log_ways(x)[0]
+    first, second = (np.log(np.maximum(p, tiny)) for p in foresee(pairs, users))
+    edge = np.arange(len(pairs)).reshape(n, -1)
+    group = ChoiceGroup(edge, stage.chosen.astype(float), stage.count.astype(float))
+    return group.log_foreseen(first - second)

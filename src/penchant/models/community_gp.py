@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -40,6 +41,7 @@ from penchant.models.defaults import taste_kernel, utility_kernel
 from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import sweep_progress
+from penchant.models.tastes import learn_tastes
 from penchant.models.validation import (
     KERNEL,
     LIKELIHOOD,
@@ -134,7 +136,7 @@ class CommunityGP(UtilityModel):
     Examples
     --------
     >>> from penchant.data import Comparisons, as_comparisons
-    >>> tea = ["tea", "milk", "water"]
+    >>> tea = ["tea", "milk", "juice", "water"]
     >>> users = range(12)
     >>> data = Comparisons.from_rankings([tea] * 6 + [tea[::-1]] * 6, users=users)
     >>> model = CommunityGP(random_state=0).fit(None, data)
@@ -144,7 +146,6 @@ class CommunityGP(UtilityModel):
     True
     """
 
-    takes_choices: ClassVar[bool] = False
     constraints: ClassVar[Constraints] = {
         "concentration": Constraint(
             "a positive number, or (shape, rate) of a Gamma prior, both positive",
@@ -209,7 +210,9 @@ class CommunityGP(UtilityModel):
         """Find the communities.
 
         X : (n_items, d) features in the order of `data.items`, or None.
-        data : Comparisons with users; rankings and choices are taken as the pairs they hold.
+        data : Comparisons with users. The search takes choices and rankings whole; chains, and
+            effects of the order shown or of covariates, take the pairs that they hold. Personal
+            taste and the verdict are judged by one pair of every choice.
         relations : {"name": graph} between the items.
         user_features : (n_users, q) in the order of `data.users`, or None: not used to find
             communities, but to tell afterwards who their members are.
@@ -235,6 +238,11 @@ class CommunityGP(UtilityModel):
                 chains = finding.started(grouping, seed, self.n_chains)
                 found = self._sampled(finding, chains, self.n_sweeps, finding.varies(grouping))
         return self._keep(replace(found, user_features=about_users), columns, user_columns)
+
+    @property
+    def takes_choices(self) -> bool:
+        """Whether choices and rankings are whole answers: chains break them into pairs."""
+        return self.inference == "variational"
 
     def _sampled(
         self, finding: Finding, chains: Sequence[Chain], n_sweeps: int, personal: bool
@@ -316,7 +324,8 @@ class CommunityGP(UtilityModel):
         personal = None
         if self.personal:
             kernel, required = self.kernel, not isinstance(self.personal, str)
-            personal = PersonalTaste(lambda: kernel or taste_kernel(items), required)
+            learn = partial(learn_tastes, kernel=kernel)
+            personal = PersonalTaste(lambda: kernel or taste_kernel(items), required, learn)
         return Finding(
             data, answers, items, start, self._plan(), personal, self.n_communities, self.max_rank
         )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from penchant.communities.assignment import Answers
 from penchant.communities.found import Found
 from penchant.communities.insight import (
     attribute_slopes,
@@ -141,9 +142,10 @@ def disagreements(found: Found, k: int) -> list[Disagreement]:
 
 def _tallies(found: Found) -> list[Tally]:
     """What each community compared, members counting softly."""
-    answers = found.answers
+    answers = Answers.of(found.data.as_pairs())
     given = SimpleNamespace(winner=answers.winner, loser=answers.loser, tie=answers.outcomes.tie)
-    return [Tally.counted(given, counts, found.data.n_items) for counts in found.pair_counts]
+    pair_counts = (answers.counts.T @ found.membership).T
+    return [Tally.counted(given, counts, found.data.n_items) for counts in pair_counts]
 
 
 def summarize(

@@ -29,7 +29,7 @@ from penchant.ask import (
     without_last,
 )
 from penchant.data import Comparisons, as_comparisons
-from penchant.errors import DataError
+from penchant.errors import DataError, UntoldError
 from penchant.gp import Edges, Normal
 from penchant.gp.effects import z_of
 from penchant.gp.raters import Answered
@@ -39,6 +39,7 @@ from penchant.models.effects import Effects, Estimates, as_z
 from penchant.models.features import FeatureColumns
 from penchant.models.ranking import Ranking, Tally, ranking_of
 from penchant.models.rater_table import RaterTable, check_named, rater_table
+from penchant.models.scale import told_by_example, told_of_a_person
 from penchant.models.storage import save
 from penchant.models.validation import (
     Constraints,
@@ -99,8 +100,6 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     """A model of what is preferred: utilities with uncertainty, of everybody or of each user."""
 
     constraints: ClassVar[Constraints]
-    takes_choices: ClassVar[bool] = True
-    """Whether rankings and choices are taken whole; else as the pairs that they hold."""
     random_state: RandomState
     state_: Fitted
 
@@ -137,9 +136,9 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         """Of answers to pairs (k, 2); users: (k,), or None for everybody's; z: (q, k) of the
         effects, or None at equal sides and covariates."""
 
-    @abstractmethod
     def _effects(self, fitted: Fitted) -> Estimates | None:
         """Of the order shown and of covariates, where they are known."""
+        return None
 
     @abstractmethod
     def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Any:
@@ -173,15 +172,9 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
     @property
     def scale_(self) -> str:
-        """What utilities mean, in a sentence: how often the better of two items wins."""
-        wins = 100.0 * float(self.likelihood_.prob(np.ones(1), np.zeros(1))[0])
-        if not self._fitted().learned.data.users:
-            return f"at a difference of 1 the better item wins {wins:.0f} of 100 comparisons"
-        return (
-            f"at a difference of 1 in their own utilities a person prefers the better item "
-            f"{wins:.0f} times of 100; utilities of people at large are averages of tastes that "
-            f"differ, where the better item mostly wins less often"
-        )
+        """What utilities mean, in words: how often the better of two items wins, for example."""
+        said = told_by_example(self)
+        return f"{said} {told_of_a_person(self)}" if self.comparisons_.users else said
 
     @property
     def report_(self) -> Any:
@@ -440,6 +433,11 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         model.state_ = replace(self._fitted(), learned=learned, told=())
         return model
 
+    @property
+    def takes_choices(self) -> bool:
+        """Whether rankings and choices are taken whole; else as the pairs that they hold."""
+        return True
+
     def _taken(self, data: Comparisons) -> Comparisons:
         """Comparisons as this model takes them."""
         return data if self.takes_choices else data.as_pairs()
@@ -483,7 +481,7 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
     def _answered(self, fitted: Fitted) -> Answered:
         """Every answer with its giver, and what the other answers say of it."""
-        raise DataError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
+        raise UntoldError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
 
     def _seen(self, fitted: Fitted) -> Comparisons:
         """The comparisons as the model takes them."""

@@ -20,31 +20,28 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
     expectation_maximize,
-    maximize,
     solve,
 )
-from penchant.gp.learn import Watch
 from penchant.gp.raters import Answered, foreseen, learn_raters, of_usual_strength
 from penchant.gp.users.absorb import absorb
 from penchant.gp.users.bound import largest_left, rank_error
-from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
+from penchant.gp.users.choice import with_word
 from penchant.gp.users.fold_in import check_newcomers, with_newcomers
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserSolution, of_utilities
 from penchant.gp.users.sparse import restrict, select
 from penchant.gp.users.votes import Kept, Votes
-from penchant.kernels import Independent, Inputs, Kernel
+from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.defaults import (
-    free_start,
-    learned_covariances,
     sharing_kernel,
     taste_kernel,
 )
 from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import progress_bar
+from penchant.models.tastes import learn_tastes
 from penchant.models.validation import (
     KERNEL,
     LIKELIHOOD,
@@ -59,7 +56,7 @@ from penchant.models.validation import (
     one_user_a_pair,
     whole,
 )
-from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.random import RandomState
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -237,28 +234,10 @@ class MultiUserGP(UtilityModel):
         if self.optimize is None:
             return solve(problem, start)
         with progress_bar("learning from users", self.progress) as watch:
-            begin, word = None, ""
-            if not isinstance(self.kernel, Kernel) and self.optimize == "evidence":
-                choice = self._choose(problem, start, watch)
-                start, begin, word = choice.start, choice.theta, choice.word
             if self.optimize == "em":
                 return expectation_maximize(problem, start, watch)
-            rng = as_rng(self.random_state)
-            solution = maximize(problem, start, self.n_restarts, rng, begin, watch)
-            return with_word(solution, word)
-
-    def _choose(
-        self, problem: UserProblem, start: UserHyper, watch: Watch | None
-    ) -> CovarianceChoice:
-        """The item covariance: free as asked for, else the candidate that predicts best."""
-        items, simplest = problem.items, start._replace(kernel=Independent())
-        n, is_known = len(items), items.X is not None or bool(items.relations)
-        if self.kernel == "free":
-            return scaled_start(problem, simplest, lambda known: free_start(known, n), watch)
-        featured: dict[str, Start] = {"features": lambda _: start} if is_known else {}
-        fallback = "features" if is_known else "independent"
-        others = {**featured, **learned_covariances(n)}
-        return choose(problem, simplest, others, fallback, watch)
+            how = (self.kernel, self.n_restarts, self.random_state, watch)
+            return learn_tastes(problem, start, *how)
 
     def _settled(
         self, data: Comparisons, problem: UserProblem, solution: UserSolution

@@ -56,7 +56,7 @@ from penchant.models.validation import (
     size_of_relations,
     whole,
 )
-from penchant.numerics.device import device_called
+from penchant.numerics.device import HOST, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -215,6 +215,8 @@ class PreferenceGP(UtilityModel):
             check_named(data, f"raters={self.raters!r}")
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         edges = self._edges(data, likelihood)
+        if edges.shown is not None:
+            self._check_on_host("the order shown and covariates are")
         problem = ItemProblem(items, edges, Settings(self.inference), self.max_rank)
         problem = replace(problem, people=self._people(data, edges))
         likelihood.check(problem.edges.outcomes)
@@ -233,6 +235,7 @@ class PreferenceGP(UtilityModel):
         return self._warned(learned)
 
     def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
+        self._check_on_host("drift is")
         others = ("raters", "half_life", "max_rank")
         if given := [name for name in others if getattr(self, name) is not None]:
             raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
@@ -244,6 +247,13 @@ class PreferenceGP(UtilityModel):
         with threads_for(len(items)):
             solution: PathSolution = self._solve(problem, start)
             return self._warned(Learned.of(data, problem, solution))
+
+    def _check_on_host(self, what: str) -> None:
+        if device_called(self.device) is not HOST:
+            raise DataError(
+                f"{what} worked on by the CPU alone, got device={self.device!r}: leave it at None, "
+                "or drop them with data.bare()"
+            )
 
     def _warned(self, learned: Learned[Any]) -> Learned[Any]:
         if not learned.report.converged:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from penchant.data import Comparisons
-from penchant.errors import DataError
+from penchant.errors import UntoldError
 from penchant.gp.raters import Answered, judge
 from penchant.likelihoods import Likelihood, Raters
 
@@ -134,7 +134,7 @@ def rater_table(
 def check_named(data: Comparisons, what: str) -> None:
     """Raters must be told apart to be judged."""
     if data.user is None:
-        raise DataError(
+        raise UntoldError(
             f"{what} needs to know who gave each answer, and these comparisons do not say: give "
             "user=… for each, or leave it out"
         )

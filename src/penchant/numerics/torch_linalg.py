@@ -131,6 +131,11 @@ def pivoted_cholesky(
             "finite; check the kernel's parameters and the features"
         )
     least, most = tolerance * largest, n if max_rank is None else min(n, max_rank)
+    if most == n < LARGE_RANK:
+        # no order of pivots is better than another where all are needed, and none costs least
+        lower, failed = torch.linalg.cholesky_ex(K)
+        if not failed and float(torch.diagonal(lower).min()) ** 2 > least:
+            return lower, np.arange(n), 0.0
     # ties are broken by chance: neighbours in the given order are often alike
     spread = _up(np.random.default_rng(0).permutation(n), K.device)
     factor, pivots, rank = K.new_empty((n, most)), [], 0
@@ -173,7 +178,7 @@ def rank_at(rows: Tensor, tolerance: float) -> int:
     """As the host's, but for small factors: a card is through with them before the host has
     updated its sites, so that fewer columns save nothing and cost a round more."""
     rank = int(rows.shape[1])
-    if rows.is_cuda and rank < LARGE_RANK:
+    if rank < LARGE_RANK:
         return rank
     left = diagonal(rows) ** 2
     return int(np.count_nonzero(left > tolerance * left[0]))

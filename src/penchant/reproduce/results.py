@@ -12,7 +12,16 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from penchant.reproduce.page import CLAIM_COLUMNS, Clock, markdown
 
-EXPERIMENTS = ("xpgp", "active", "kpcrank", "perceptron", "sparse-ep", "communities", "defaults")
+EXPERIMENTS = (
+    "xpgp",
+    "active",
+    "kpcrank",
+    "perceptron",
+    "sparse-ep",
+    "communities",
+    "defaults",
+    "answers",
+)
 """In the order of the papers; `-` stands for the `_` of the module."""
 INDEX = "README.md"
 

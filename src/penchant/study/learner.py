@@ -10,6 +10,7 @@ import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -143,8 +144,12 @@ class StudyLearner:
         """The table of the model, items by id, and whether they are still asked about."""
         if self.model is None:
             return []
-        rows = self.model.rank().to_dicts()
-        return [{**row, "active": self.record.items[row["item"]]} for row in rows]
+        rows: list[dict[str, Any]] = self.model.rank().to_dicts()
+        for row in rows:
+            if not row["comparisons"]:
+                row["win_rate"] = None  # JSON knows no NaN
+            row["active"] = self.record.items[row["item"]]
+        return rows
 
     def verdict(self) -> Verdict | None:
         """Whether enough is known, by the study's stop rule."""
@@ -198,17 +203,44 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 
 def comparisons(answers: Sequence[Answer], items: Sequence[str], personal: bool) -> pc.Comparisons:
-    """The answers as data of a model over these items."""
-    rows = [(pair, answer) for answer in answers for pair in answer.pairs()]
-    tie = [pair.tie for pair, _ in rows]
+    """The answers as data of a model over these items; the best of several, and rankings, whole."""
+    by_form: dict[str, list[Answer]] = {}
+    for answer in answers:
+        by_form.setdefault("pair" if len(answer.items) == 2 else answer.form, []).append(answer)
+    parts = [
+        _AS_DATA[form](said, items, [answer.participant or "imported" for answer in said])
+        for form, said in by_form.items()
+    ]
+    data = reduce(pc.Comparisons.extend, parts)
+    return data if personal else data.pooled()
+
+
+def _pairs(said: list[Answer], items: Sequence[str], user: list[str]) -> pc.Comparisons:
+    pairs = [pair for answer in said for pair in answer.pairs()]
+    tie = [pair.tie for pair in pairs]
     return pc.Comparisons.from_pairs(
-        [pair.winner for pair, _ in rows],
-        [pair.loser for pair, _ in rows],
+        [pair.winner for pair in pairs],
+        [pair.loser for pair in pairs],
         tie=tie if any(tie) else None,
-        count=[answer.count for _, answer in rows],
-        user=[answer.participant or "imported" for _, answer in rows] if personal else None,
+        count=[answer.count for answer in said],
+        user=user,
         items=items,
     )
+
+
+def _best(said: list[Answer], items: Sequence[str], user: list[str]) -> pc.Comparisons:
+    chosen = [answer.items[answer.order[0][0]] for answer in said]
+    sets = [answer.items for answer in said]
+    return pc.Comparisons.from_choices(chosen, sets, user=user, items=items)
+
+
+def _rankings(said: list[Answer], items: Sequence[str], user: list[str]) -> pc.Comparisons:
+    orders = [[[answer.items[at] for at in group] for group in answer.order] for answer in said]
+    return pc.Comparisons.from_rankings(orders, users=user, items=items)
+
+
+_AS_DATA = {"pair": _pairs, "best": _best, "rank": _rankings}
+"""By the form of an answer. Only pairs are imported, so that only they have a count."""
 
 
 def _n_taught(events: Sequence[Event]) -> int:

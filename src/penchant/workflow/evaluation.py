@@ -17,11 +17,11 @@ from sklearn.linear_model import LogisticRegression
 
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import ConvergenceWarning, DataError
-from penchant.gp.effects import ORDER
+from penchant.gp.effects import as_shown
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models.choice_odds import foreseen_choices
 from penchant.models.validation import check_argument, whole
-from penchant.numerics.types import BoolArray, FloatArray, IntArray
+from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow import html
 from penchant.workflow.choosing import choose
 from penchant.workflow.models import (
@@ -235,7 +235,7 @@ def hold_out(model: Any, material: Material, test: Comparisons) -> HeldOut:
         scores = fitted.predict()
         prob = 0.5 + 0.5 * np.sign(scores[test.winner[decided]] - scores[test.loser[decided]])
     else:
-        prob = fitted.predict_proba(pairs, who, **_shown(fitted, test, decided))
+        prob = fitted.predict_proba(pairs, who, **as_shown(fitted, test, decided))
     count = test.count[decided].astype(np.float64)
     gives_odds = not isinstance(fitted, Scorer)
     whole_loss = None
@@ -261,25 +261,13 @@ def _whole_loss(fitted: Any, test: Comparisons) -> float:
     if decided.any():
         pairs = np.column_stack([single.winner, single.loser])[decided]
         who = None if single.user is None else single.user[decided]
-        prob = foresee(pairs, who, **_shown(fitted, single, decided))[0]
+        prob = foresee(pairs, who, **as_shown(fitted, single, decided))[0]
         log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
         count = single.count[decided].astype(np.float64)
     if test.rankings is not None:
         choices = foreseen_choices(test.rankings, foresee)
         log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
     return -float(np.average(log_prob, weights=count))
-
-
-def _shown(fitted: Any, test: Comparisons, decided: BoolArray) -> dict[str, Any]:
-    """How the comparisons were made, of what the model has learned effects of."""
-    known = {effect.name for effect in getattr(fitted, "effects_", ())}
-    shown: dict[str, Any] = {}
-    if ORDER in known and test.first is not None:
-        shown["first"] = test.first[decided]
-    if test.covariates is not None and known.issuperset(test.covariate_names):
-        columns = zip(test.covariate_names, test.covariates[decided].T, strict=True)
-        shown["covariates"] = dict(columns)
-    return shown
 
 
 def only_scored(name: str, data: Comparisons, settings: Mapping[str, Any]) -> Any:

@@ -91,7 +91,7 @@ def build(name: str, data: Comparisons, settings: Mapping[str, Any] | None = Non
         )
     estimator = estimator_called(name)
     # ties inside a ranking that is taken whole are no answers of their own
-    whole = getattr(estimator, "takes_choices", False)
+    whole = getattr(estimator(**given), "takes_choices", False)
     ties = (data.single_pairs() if whole else data).tie.any()
     suited = {"likelihood": "ties" if ties else "probit", "progress": False}
     chosen = {key: value for key, value in suited.items() if key in known}

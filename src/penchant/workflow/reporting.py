@@ -141,9 +141,10 @@ def build_page(findings: Findings, title: str) -> str:
         ("Ranking", sections.leaderboard(model, ranking)),
         *sections.wins(model, ranking),
         ("Can it be trusted?", _trust(findings)),
+        *sections.drift(model, ranking, data),
         *sections.communities(model),
         *sections.effects(model),
-        *sections.raters(model),
+        *sections.raters(model, data.n_users),
         ("The data", sections.state_of(data)),
         *sections.questions_next(model),
     ]

@@ -11,6 +11,7 @@ from penchant.errors import DataError
 from penchant.models.ranking import RankedItem, Ranking
 from penchant.plots.communities import plot_membership_map
 from penchant.plots.evidence import plot_evidence
+from penchant.plots.paths import plot_paths
 from penchant.plots.win_matrix import plot_win_matrix, win_matrix
 from penchant.workflow import health, html
 from penchant.workflow.rows import groups, questions
@@ -18,11 +19,17 @@ from penchant.workflow.scorer import Scorer
 
 SHOWN_WINS = 20
 SHOWN_RATERS = 200
+JUDGED_RATERS = 20_000
+"""Of more people nobody reads a table, and judging them all takes long."""
+SHOWN_PATHS = 6
+N_TIMES = 60
+"""Of a path as it is drawn."""
 SHOWN_COMMUNITIES = 6
 N_QUESTIONS = 5
 MAPPED = 2_000
 """About so many people are on the map; the utilities of all would fill the memory."""
 LEVEL = 0.95
+SECONDS_A_DAY = 86_400
 
 Section = tuple[str, str]
 
@@ -39,25 +46,6 @@ def lead(ranking: Ranking, data: Comparisons) -> str:
     )
 
 
-def scale_sentence(model: Any, ranking: Ranking) -> str:
-    """What a difference of utilities means, by an example that the model itself computes.
-
-    A fixed sentence would be wrong for most: ties, lapses, other links and differences between
-    people all change how often the better item wins.
-    """
-    best = ranking[0]
-    other = min(ranking[1:], key=lambda row: abs(best.utility - row.utility - 1.0))
-    win, tie, loss = model.predict_proba([(best.item, other.item)], ties=True)[0]
-    text = (
-        "Utilities say how much more an item is liked than the average item. For example, "
-        f"“{best.item}” lies {best.utility - other.utility:.2f} above “{other.item}”: it is "
-        f"expected to win {100 * win / (win + loss):.0f} of 100 "
-    )
-    if tie > 0.0:
-        return text + f"comparisons that are decided, and {100 * tie:.0f} of 100 end in a tie."
-    return text + "comparisons between the two."
-
-
 def leaderboard(model: Any, ranking: Ranking) -> str:
     """All items with intervals on one scale."""
     if not _knows_how_sure(ranking):
@@ -65,12 +53,14 @@ def leaderboard(model: Any, ranking: Ranking) -> str:
         scores = [(str(r.item), str(r.rank), f"{r.utility:+.2f}", *_tallied(r)) for r in ranking]
         columns = ("item", "rank", "score", "comparisons", "win rate")
         return html.paragraph(note) + html.table("Items from best to worst", scores, columns, True)
-    text = html.paragraph(scale_sentence(model, ranking)) if len(ranking) > 1 else ""
+    text = html.paragraph(model.scale_) if len(ranking) > 1 else ""
     text += html.paragraph(
         f"Intervals hold an item’s utility with {LEVEL:.0%} probability. Items of one group cannot "
         "be told from the first of it; the next group begins with the first item that is surely "
         "lower."
     )
+    if people := _about_people(model):
+        text += html.paragraph(people)
     span = (float(ranking["low"].min()), float(ranking["high"].max()))
     rows = [
         (
@@ -87,6 +77,12 @@ def leaderboard(model: Any, ranking: Ranking) -> str:
     place = ("item", "rank", "utility", "chance of best", "rank interval", "group")
     header = (*place, "comparisons", "win rate")
     return text + html.table("Items from best to worst", rows, header, sortable=True)
+
+
+def _about_people(model: Any) -> str:
+    """Why intervals are wider than the number of answers suggests, where they are."""
+    about = getattr(getattr(model, "report_", None), "about_people", None)
+    return "" if about is None else " ".join(about().split())
 
 
 def _tallied(row: RankedItem) -> tuple[str, str]:
@@ -195,8 +191,10 @@ def effects(model: Any) -> Iterator[Section]:
         yield "Order shown and other effects", html.paragraph(note) + _plain_table("Effects", rows)
 
 
-def raters(model: Any) -> Iterator[Section]:
-    """How reliably everybody answers, where the model tells."""
+def raters(model: Any, n_people: int = 0) -> Iterator[Section]:
+    """How reliably everybody answers, where the model tells and people are not too many."""
+    if n_people > JUDGED_RATERS:
+        return
     if rows := _told_by(model, "raters_"):
         note = (
             "How reliably people answer: measured against what the model expects of them, so that "
@@ -206,6 +204,41 @@ def raters(model: Any) -> Iterator[Section]:
             note += f" The first {SHOWN_RATERS} of {len(rows):,} people are shown."
         listed = _plain_table("People who answered", rows[:SHOWN_RATERS])
         yield "Raters", html.paragraph(note) + listed
+
+
+def drift(model: Any, ranking: Ranking, data: Comparisons) -> Iterator[Section]:
+    """How utilities went over time, where they drift: the first items as lines, all as numbers."""
+    if getattr(model, "drift", None) is None or data.time is None:
+        return
+    days = np.linspace(float(data.time.min()), float(data.time.max()), N_TIMES)
+    mean, std = model.paths(days)
+    place = {item: k for k, item in enumerate(model.comparisons_.items)}
+    order = [place[row.item] for row in ranking]
+    drawn = order[:SHOWN_PATHS]
+    names = [model.comparisons_.items[k] for k in drawn]
+    dates = (days * SECONDS_A_DAY).astype("datetime64[s]")
+    rise = mean[-1] - mean[0]
+    alt = f"Utilities of {len(names)} items over time: {names[0]} moved by {rise[drawn[0]]:+.2f}."
+    caption = (
+        f"Utilities above the average item at each time, of the first {len(names)} items; bands "
+        "are two standard deviations."
+    )
+    moments = [0, (N_TIMES - 1) // 2, N_TIMES - 1]
+    rows = [
+        (
+            str(model.comparisons_.items[k]),
+            *(f"{mean[at, k]:+.2f} ± {2.0 * std[at, k]:.2f}" for at in moments),
+            f"{rise[k]:+.2f}",
+        )
+        for k in order
+    ]
+    header = ("item", *(str(dates[at].astype("datetime64[D]")) for at in moments), "change")
+    note = "± is two standard deviations. The ranking is as of the last comparison."
+    figure = html.figure(
+        plot_paths(dates, mean[:, drawn], std[:, drawn], names), alt, caption, "40rem"
+    )
+    table = html.table("Utilities over time", rows, header, sortable=True)
+    yield "Over time", figure + html.paragraph(note) + table
 
 
 def _told_by(model: Any, attribute: str) -> list[dict[str, Any]]:

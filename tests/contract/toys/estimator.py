@@ -49,7 +49,7 @@ class WinShare(UtilityModel):
         shape = mean.shape if users is None else (len(users), len(mean))
         return Normal(np.broadcast_to(mean, shape), np.broadcast_to(var, shape))
 
-    def _odds(self, fitted, pairs, users, X):
+    def _odds(self, fitted, pairs, users, X, z=None):
         return Odds.of(Probit(), fitted.learned.belief.difference(pairs[:, 0], pairs[:, 1]))
 
     def _told(self, fitted, answers, polish):

@@ -16,7 +16,7 @@ QUESTION = re.compile(
 CHOICE = re.compile(
     r"\b(?:choice|rank|top|pick|preference|place)[\s_#]*([0-9]{1,3})\b|"
     r"\b([0-9]{1,3})\s*(?:st|nd|rd|th)?[\s_]*(?:choice|pick|preference|place)\b|"
-    r"\b(first|second|third|fourth|fifth)[\s_]+(?:choice|pick|preference|place)\b",
+    r"\b(first|second|third|fourth|fifth)(?:[\s_]+(?:choice|pick|preference|place)\b|$)",
     re.IGNORECASE,
 )
 APPROVAL = re.compile(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import eigsh
 
 from penchant.data import Comparisons
 from penchant.gp.cliques import CliqueEdges, clique_edges
@@ -24,7 +25,7 @@ from penchant.gp.items.edges import Edges
 from penchant.gp.model import columns, place_among
 from penchant.gp.posterior import Posterior
 from penchant.likelihoods import Outcomes
-from penchant.numerics.linalg import gram, solve_lower
+from penchant.numerics.linalg import gram, host, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 UNNAMED = "(not named)"
@@ -34,6 +35,8 @@ FEWEST = 5
 """Fewer people say too little about how people differ."""
 MOST = 5_000
 """Of more people so many are looked at: one number, and a few directions, are settled by then."""
+SMALL, DIRECTIONS = 1_500, 300
+"""Up to so many dimensions all directions are looked at, else so many of the widest."""
 NEGLIGIBLE = 1e-3
 """Share of a variance below which widening it is not worth a direction."""
 
@@ -91,15 +94,17 @@ class People:
 
         pull: (m,) ν − τ g of the edges.
         """
-        inverse = solve_lower(posterior.lower, np.eye(len(posterior.lower)))
-        scores = self._scores(posterior, edges, pull)
-        excess = _excess(scores, self.n_people / self.n_seen, inverse)
-        values, vectors = np.linalg.eigh(excess)
+        lower = host(posterior.lower)
+        inverse = solve_lower(lower, np.eye(len(lower)))
+        scores = solve_lower(lower, self._scores(posterior, edges, pull).T).T
+        values, vectors = _widest(_excess(scores, self.n_people / self.n_seen, inverse))
         wide = values > NEGLIGIBLE
-        return vectors[:, wide] * np.sqrt(values[wide]) if wide.any() else None
+        if not wide.any():
+            return None
+        return posterior.universe.device.matrix(vectors[:, wide] * np.sqrt(values[wide]))
 
     def _scores(self, posterior: Posterior, edges: Edges, pull: FloatArray) -> FloatArray:
-        """(n_seen, r) t_u."""
+        """(n_seen, r) C t_u."""
         y = self.weight * pull[self.edge]
         first, second = (ends[self.edge] for ends in edges.ends)
         person, pulled = self.person, y
@@ -113,7 +118,7 @@ class People:
         place = (np.append(person, person), np.append(first, second))
         size = (self.n_seen, len(posterior))
         by_item = sparse.coo_array((np.append(pulled, -pulled), place), size).tocsr()
-        scores: FloatArray = by_item @ posterior.features
+        scores: FloatArray = by_item @ host(posterior.features)
         if posterior.effects is not None and edges.shown is not None:
             # what effects explain of a score is not the utilities': s − H M⁻¹ s_b
             by_effect = [
@@ -123,7 +128,7 @@ class People:
                 posterior.effects.coupling
                 @ solve_lower(posterior.effects.lower, np.array(by_effect))
             ).T
-        return solve_lower(posterior.lower, scores.T).T
+        return scores
 
 
 def edges_of(data: Comparisons, rows: IntArray, edges: Edges) -> IntArray:
@@ -137,6 +142,16 @@ def edges_of(data: Comparisons, rows: IntArray, edges: Edges) -> IntArray:
         z = z_of(data, edges.shown.names)[:, rows]
         apart = replace(apart, shown=replace(edges.shown, z=z))
     return place_among(columns(edges), columns(apart))
+
+
+def _widest(excess: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues and vectors; of a large matrix the largest alone, which are what widens."""
+    if len(excess) <= SMALL:
+        values, vectors = np.linalg.eigh(excess)
+    else:
+        start = np.ones(len(excess))  # the same numbers every time
+        values, vectors = eigsh(excess, DIRECTIONS, which="LA", v0=start, tol=1e-6)
+    return values, vectors
 
 
 def _excess(scores: FloatArray, scale: float, inverse: FloatArray) -> FloatArray:

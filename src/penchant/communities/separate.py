@@ -1,0 +1,46 @@
+"""Pairs out of choices that are answers of their own, where only pairs will do.
+
+The pairs that a ranking holds follow from each other: taken for separate answers they agree with
+themselves, which looks like a taste of one's own. But of "T out of S", let one item of T and one
+of the others be drawn. Under a softmax i was drawn as taken and j as left with probability
+e^(x_i − x_j) times that of the reverse, so that this is a pair's answer, exactly; and the choices
+of a ranking are independent given utilities. What the other items tell is left out.
+"""
+
+import numpy as np
+
+from penchant.data import Comparisons
+from penchant.data.rankings import ChoiceStages
+from penchant.data.table import Table
+from penchant.numerics.types import BoolArray, IntArray
+
+
+def separate_pairs(data: Comparisons) -> Comparisons:
+    """The single pairs, and one pair of every choice, drawn always alike.
+
+    >>> data = Comparisons.from_rankings([["tea", "milk", "water"]], users=["ann"])
+    >>> len(data.as_pairs()), len(separate_pairs(data))
+    (3, 2)
+    """
+    if data.rankings is None or data.rankings.user is None:
+        return data.as_pairs()
+    rng = np.random.default_rng(0)
+    drawn = [_drawn(stage, rng) for stage in data.rankings.stages()]
+    winner, loser, user = (np.concatenate(column) for column in zip(*drawn, strict=True))
+    one, no_tie = np.ones_like(winner), np.zeros(len(winner), dtype=bool)
+    table = Table(winner, loser, one, user, no_tie, None).merge()
+    return data.bare().single_pairs().extend(Comparisons.from_table(table, data.items, data.users))
+
+
+def _drawn(stage: ChoiceStages, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
+    """Winner, loser and user of a pair for every time that a choice was made."""
+    rows = np.repeat(np.arange(len(stage.count)), stage.count)
+    item, chosen = stage.item[rows], stage.chosen[rows]
+    at = np.arange(len(rows))
+    user = np.zeros(len(rows), dtype=np.intp) if stage.user is None else stage.user[rows]
+    return item[at, _one_of(chosen, rng)], item[at, _one_of(~chosen, rng)], user
+
+
+def _one_of(marked: BoolArray, rng: np.random.Generator) -> IntArray:
+    """(G,) a marked column of each row, all alike likely."""
+    return np.asarray((rng.random(marked.shape) * marked).argmax(axis=1), dtype=np.intp)

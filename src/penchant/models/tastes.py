@@ -1,0 +1,46 @@
+"""How tastes for items go together, learned from many users: one way for every model of people."""
+
+import numpy as np
+
+from penchant.gp import UserHyper, UserProblem, maximize
+from penchant.gp.learn import Watch
+from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
+from penchant.gp.users.problem import UserSolution
+from penchant.kernels import Independent, Kernel
+from penchant.models.defaults import free_start, learned_covariances
+from penchant.numerics.random import RandomState, as_rng
+
+
+def learn_tastes(
+    problem: UserProblem,
+    start: UserHyper,
+    kernel: Kernel | str | None,
+    n_restarts: int = 0,
+    random_state: RandomState = None,
+    watch: Watch | None = None,
+) -> UserSolution:
+    """The climb of the evidence, after the choice of an item covariance where none is given.
+
+    start: with the kernel that is given, or with that of the features.
+    """
+    begin: np.ndarray | None = None
+    word = ""
+    if not isinstance(kernel, Kernel):
+        choice = _chosen(problem, start, kernel, watch)
+        start, begin, word = choice.start, choice.theta, choice.word
+    rng = as_rng(random_state)
+    return with_word(maximize(problem, start, n_restarts, rng, begin, watch), word)
+
+
+def _chosen(
+    problem: UserProblem, start: UserHyper, kernel: str | None, watch: Watch | None
+) -> CovarianceChoice:
+    """The item covariance: free as asked for, else the candidate that predicts best."""
+    items, simplest = problem.items, start._replace(kernel=Independent())
+    n, is_known = len(items), items.X is not None or bool(items.relations)
+    if kernel == "free":
+        return scaled_start(problem, simplest, lambda known: free_start(known, n), watch)
+    featured: dict[str, Start] = {"features": lambda _: start} if is_known else {}
+    fallback = "features" if is_known else "independent"
+    others = {**featured, **learned_covariances(n)}
+    return choose(problem, simplest, others, fallback, watch)
