@@ -201,7 +201,7 @@ class TasteModel:
     def _trace_of_pull(self, taste: Taste) -> float:
         """tr K G of a community whose items are independent."""
         state, variance = taste.state, self.prior.variance or 0.0
-        a = self.prior.design.adjoint(taste.weights * taste.local.d1)
+        a = self.prior.design.adjoint(taste.local.force(taste.weights))
         u = self._drift(taste) - multiply(state.laplacian_factor, self._weights_of_drift(taste))
         return 0.5 * (variance * float(a @ a + 2.0 * (a @ u)) - state.n_settled)
 
