@@ -199,5 +199,10 @@ def learn(allocation: Division) -> Division:
         last = replace(last, model=model, tastes=tastes)
         return sum(taste.log_z for taste in tastes) + penalty, slope + drag, last
 
-    summit = climb(evaluate, theta, crowd.hyper.bounds, LEARNING_STEPS)
+    curvature = None
+    if allocation.model.prior.variance is not None and len(theta) == 1:
+        # −log Z bends by ½ in log σ² for every utility that is settled, of any community
+        curvature = 0.5 * sum(taste.state.n_settled for taste in allocation.tastes)
+    bounds = crowd.hyper.bounds
+    summit = climb(evaluate, theta, bounds, LEARNING_STEPS, curvature=curvature)
     return allocation if summit.kept is None else summit.kept

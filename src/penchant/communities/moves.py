@@ -84,9 +84,9 @@ def disagreement(
     share = weight[sample]
     n_sample = float(share.sum())
     whitened -= share @ whitened / n_sample
-    covariance = gram(np.sqrt(share)[:, None] * whitened) * (float(weight.sum()) / n_sample)
-    rank = len(covariance)
-    values, vectors = eigh(covariance, subset_by_index=[max(rank - n_directions, 0), rank - 1])
+    whitened *= np.sqrt(share * (float(weight.sum()) / n_sample))[:, None]
+    rank = whitened.shape[1]
+    values, vectors = _main_directions(whitened, n_directions)
     effective = rank - float((np.diagonal(taste.state.lower) ** -2).sum())
     edge = (1.0 + np.sqrt(max(effective, 0.0) / n_sample)) ** 2
     vectors = np.asfortranarray(vectors[:, ::-1])
@@ -95,6 +95,19 @@ def disagreement(
     spread = np.sqrt(np.average(along**2, axis=0, weights=weight))
     weights = solve_lower(taste.state.lower, vectors, transposed=True)
     return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12), weights)
+
+
+def _main_directions(rows: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """The k largest eigenvalues of rowsᵀ rows, ascending, and their vectors (r, k): by way of
+    rows rowsᵀ where people are fewer than weights."""
+    is_wide = len(rows) < rows.shape[1]
+    square = gram(rows.T) if is_wide else gram(rows)
+    n = len(square)
+    values, vectors = eigh(square, subset_by_index=[max(n - k, 0), n - 1])
+    if is_wide:
+        vectors = multiply(rows.T, vectors)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=0), 1e-12)
+    return values, vectors
 
 
 def _differences(design: Design) -> sparse.csr_array:

@@ -56,17 +56,20 @@ class OneTaste(NamedTuple):
         return best, best.objective - single
 
 
-def one_taste(grouping: Grouping) -> OneTaste:
-    """Fit one taste with personal deviations along the main directions of disagreement."""
+def one_taste(grouping: Grouping, hope: float = -np.inf) -> OneTaste:
+    """Fit one taste with personal deviations along the main directions of disagreement.
+
+    hope: an evidence that makes it worth while; the fit stays coarse where it is out of reach.
+    """
     crowd = grouping.allocation.crowd
     one = learn(everybody_together(crowd, crowd.hyper.theta))
     taste, loading = one.tastes[0], _directions(one, grouping)
     ballots = ballots_of(one, loading, crowd.answers)
-    cloud, modes = fit_one(ballots, FIRST_SPREAD, crowd.concentration)
     # the votes are in both; what the common taste itself costs is not in the cloud
     own_cost = taste.log_z - float(taste.weights @ taste.local.value)
-    parameters = one.objective - taste.log_z
-    evidence = modes.objective + own_cost + parameters
+    beside = own_cost + one.objective - taste.log_z
+    cloud, modes = fit_one(ballots, FIRST_SPREAD, crowd.concentration, hope - beside)
+    evidence = modes.objective + beside
     return OneTaste(one, loading, ballots, cloud, modes, evidence)
 
 

@@ -69,7 +69,8 @@ def variation_of(grouping: Grouping, *, required: bool, fixed: bool) -> Varied |
     if K == 1 and not seen:
         return None
     some = _sample(grouping)
-    around = one_taste(some)
+    # where nobody sticks out, only an evidence above that of the communities would matter
+    around = one_taste(some, -np.inf if seen else some.objective)
     best = Varied(np.ones((answers.n_users, 1)), around.one.model.hyper, around.evidence)
     # communities inside which nobody sticks out, and which beat one taste, leave nothing to explain
     if K > 1 and (seen or best.evidence > some.objective):

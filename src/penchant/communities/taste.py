@@ -161,6 +161,8 @@ class TasteModel:
         """G = ½ (aaᵀ − R) + sym(u aᵀ), summed over communities and pulled back once."""
         kernel, prior, items = self.hyper.kernel, self.prior, self.crowd.items
         edges, order = self.crowd.edges, prior.chosen.order
+        if prior.variance is not None:  # K = σ²I: the trace of KG is all that counts
+            return np.array([sum(self._trace_of_pull(taste) for taste in tastes)])
         if prior.is_bounded:
             through = solve_lower(prior.basis.lower, prior.factor.T, transposed=True)
             M = self._sum_of_pulls(tastes, through)
@@ -195,6 +197,13 @@ class TasteModel:
         G = gram(half) - (A if isinstance(A, np.ndarray) else A.toarray())
         G += np.outer(a + u, a) + np.outer(a, u)
         return 0.5 * G
+
+    def _trace_of_pull(self, taste: Taste) -> float:
+        """tr K G of a community whose items are independent."""
+        state, variance = taste.state, self.prior.variance or 0.0
+        a = self.prior.design.adjoint(taste.local.force(taste.weights))
+        u = self._drift(taste) - multiply(state.laplacian_factor, self._weights_of_drift(taste))
+        return 0.5 * (variance * float(a @ a + 2.0 * (a @ u)) - state.n_settled)
 
     def _likelihood_gradient(self, tastes: tuple[Taste, ...]) -> FloatArray:
         """Σ w (∂ℓ − ½ V_g ∂k + (D V q) ∂h) by central differences of the likelihood alone.

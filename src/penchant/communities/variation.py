@@ -217,13 +217,18 @@ class Cloud:
         nothing = Sites.zeros(len(self.ballots.count))
         return Modes(membership, np.zeros((K, q)), np.zeros((K, q, q)), spread, nothing)
 
-    def fit(self, modes: Modes, rounds: int = ROUNDS) -> Modes:
-        """Climb: sites, means, memberships and spread in turn; steps of the spread lengthen."""
+    def fit(self, modes: Modes, hope: float = -np.inf) -> Modes:
+        """Climb: sites, means, memberships and spread in turn; steps of the spread lengthen.
+
+        hope: an objective that makes it worth while; the climb ends where it is out of reach.
+        """
         length, before = 1.0, -np.inf
-        for _ in range(rounds):
+        for rounds_left in reversed(range(ROUNDS)):
             here, modes = self._round(modes, length)
             gain, before = here.objective - before, here.objective
             if abs(gain) < TOLERANCE:
+                break
+            if gain > 0.0 and here.objective + rounds_left * gain < hope:
                 break
             length = min(HASTE * length, LONGEST_STEP) if gain > 0.0 else 1.0
         return here
@@ -298,17 +303,21 @@ def _stretched(S: FloatArray, wanted: FloatArray, length: float) -> FloatArray:
     return 0.5 * (moved + moved.T)
 
 
-def fit_one(ballots: PersonalVotes, scale: float, concentration: float) -> tuple[Cloud, Modes]:
+def fit_one(
+    ballots: PersonalVotes, scale: float, concentration: float, hope: float = -np.inf
+) -> tuple[Cloud, Modes]:
     """Everybody around one taste; what is learned of the spread is the prior of all others.
 
-    scale: variance of personal deviations a priori, along each direction.
+    scale: variance of personal deviations a priori, along each direction; hope: see `Cloud.fit`.
     """
-    weak = scale * np.eye(ballots.n_directions)
+    q = ballots.n_directions
+    weak = scale * np.eye(q)
     cloud = Cloud(ballots, SpreadPrior(weak, weak), concentration)
     # EM widens a spread that is too small far more slowly than it narrows one that is too large
-    first = cloud.fit(cloud.start(np.ones((ballots.n_users, 1)), WIDE * weak))
+    start = cloud.start(np.ones((ballots.n_users, 1)), WIDE * weak)
+    first = cloud.fit(start, hope - q * q)  # a prior that fits gains about a nat an entry more
     fixed = replace(cloud, prior=SpreadPrior(first.spread, first.spread))
-    return fixed, fixed.fit(first)
+    return fixed, fixed.fit(first, hope)
 
 
 def fit_modes(cloud: Cloud, one: Modes, membership: FloatArray) -> Modes:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from penchant.numerics.linalg import edge_variances
+from penchant.numerics.linalg import difference_variances, edge_variances
 from penchant.numerics.types import FloatArray, IntArray
 
 DENSE_SHARE = 10
@@ -85,6 +85,10 @@ class Differences:
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = half.T @ half, half of shape (r, n_points)."""
         return edge_variances(half, self.winner, self.loser)
+
+    def variances_under(self, covariance: FloatArray) -> FloatArray:
+        """diag(A Σ Aᵀ) from the lower triangle of Σ."""
+        return difference_variances(covariance, self.winner, self.loser)
 
 
 def laplacian(winner: IntArray, loser: IntArray, count: IntArray, n: int) -> sparse.csr_matrix:

@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from penchant.numerics.threads import in_blocks
 from penchant.numerics.types import IntArray
 
 _BITS = 62  # of a number
 _EXACT = 2.0**53
+_FOUND_AGAIN = 2**18  # different values that a search finds faster than a sort with its order
+_BLOCK = 2**15  # rows
 _TABLE = 4  # times as many numbers as rows may be counted in a table; more are sorted
 
 
@@ -40,14 +43,14 @@ class Numbered:
 
     def columns(self) -> list[NDArray[Any]]:
         """Return what the numbers say, column by column."""
-        number, found = self.number, []
+        number, found = self.number.copy(), []
         before = dict(self.packed)
         for place in range(len(self.digits) - 1, -1, -1):
             number = before[place][number] if place in before else number
             digit = self.digits[place]
             code = number & ((1 << digit.bits) - 1)
             found.append(code if digit.values is None else digit.values[code])
-            number = number >> digit.bits
+            number >>= digit.bits
         return found[::-1]
 
 
@@ -59,13 +62,15 @@ def number_rows(columns: Sequence[NDArray[Any]]) -> Numbered:
     ([2, 1, 2], [[1, 0, 1], [0.5, 7.0, 0.5]])
     """
     digits = tuple(map(_digit, columns))
-    number, bits, packed = digits[0].code, digits[0].bits, []
+    number, bits, packed = digits[0].code.copy(), digits[0].bits, []
     for place, digit in enumerate(digits[1:]):
         if bits + digit.bits > _BITS:
             distinct, number = np.unique(number, return_inverse=True)
             bits = len(distinct).bit_length()
             packed.append((place, distinct))
-        number, bits = (number << digit.bits) | digit.code, bits + digit.bits
+        number <<= digit.bits
+        number |= digit.code
+        bits += digit.bits
     return Numbered(number, bits, digits, tuple(packed))
 
 
@@ -79,7 +84,16 @@ def _digit(column: NDArray[Any]) -> Digit:
     if narrow and (column.dtype.kind == "i" or bool((column == np.rint(column)).all())):
         values = low + np.arange(int(high - low) + 1, dtype=column.dtype)
         return Digit((column - low).astype(np.intp), values, int(high - low).bit_length())
-    values, code = np.unique(column, return_inverse=True)
+    values = np.unique(column)
+    if len(values) > _FOUND_AGAIN:
+        values, code = np.unique(column, return_inverse=True)
+    else:
+        code = np.empty(len(column), dtype=np.intp)
+
+        def find(rows: slice) -> None:
+            code[rows] = np.searchsorted(values, column[rows])
+
+        in_blocks(find, len(column), _BLOCK)
     return Digit(code, values, (len(values) - 1).bit_length())
 
 

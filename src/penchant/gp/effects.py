@@ -22,6 +22,7 @@ from penchant.gp.loop import State
 from penchant.gp.posterior import EffectPosterior
 from penchant.gp.rules import BLOCK
 from penchant.numerics.linalg import cholesky, gram, log_det_lower, multiply, solve_lower
+from penchant.numerics.threads import in_blocks
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 ORDER = "shown first"
@@ -153,11 +154,14 @@ class WithEffects(Generic[State]):
         lower = cholesky(0.5 * (precision + precision.T)).lower
         effect = solve_lower(lower, solve_lower(lower, pull), transposed=True)
         half, mean, var = solve_lower(lower, np.eye(len(z))), state.mean.copy(), state.var.copy()
-        for rows in _blocks(len(weight)):
+
+        def add(rows: slice) -> None:
             mean[rows] += multiply(through[:, rows].T, effect)
             spread = multiply(half, through[:, rows])
             var[rows] += np.einsum("ij,ij->j", spread, spread)
             through[:, rows] = spread
+
+        in_blocks(add, len(weight), BLOCK)
         return EffectsState(
             inner=state,
             shown=self.shown,

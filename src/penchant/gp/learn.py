@@ -44,8 +44,9 @@ def climb(
     bounds: FloatArray,
     max_steps: int,
     watch: Watch | None = None,
+    curvature: float | None = None,
 ) -> Summit:
-    """A few steps upwards from `start` inside the box, by L-BFGS.
+    """A few steps upwards from `start` inside the box, by L-BFGS; curvature: see `optimize`.
 
     Where the numbers break down is a wall that the line search backs away from.
     """
@@ -64,7 +65,7 @@ def climb(
             watch(n_evaluations, best_value)
         return -value, -slope
 
-    message = minimize_in_box(descend, start, bounds, max_steps).message
+    message = minimize_in_box(descend, start, bounds, max_steps, curvature).message
     return Summit(best_value, best_theta, kept, n_evaluations, message)
 
 

@@ -12,9 +12,10 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from penchant.errors import NumericalError
-from penchant.gp.rules import RULES, Proposal, propose
+from penchant.gp.rules import BLOCK, RULES, Proposal, propose
 from penchant.gp.sites import Report, Sites
 from penchant.likelihoods import Likelihood, Outcomes
+from penchant.numerics.threads import in_blocks
 from penchant.numerics.types import FloatArray
 
 SMALLEST_STEP = 1.0 / 64.0
@@ -189,12 +190,15 @@ def scaled_moves(
     proposal: Proposal, sites: Sites, count: FloatArray, var: FloatArray
 ) -> FloatArray:
     """(2m,) site moves, in units of each edge's posterior precision and standard deviation."""
-    moves = np.concatenate(
-        [
-            count * (proposal.tau - sites.tau) * var,
-            count * (proposal.nu - sites.nu) * np.sqrt(var),
-        ]
-    )
+    m = len(count)
+    moves = np.empty(2 * m)
+
+    def work(rows: slice) -> None:
+        c, v, further = count[rows], var[rows], slice(m + rows.start, m + min(rows.stop, m))
+        moves[:m][rows] = c * (proposal.tau[rows] - sites.tau[rows]) * v
+        moves[further] = c * (proposal.nu[rows] - sites.nu[rows]) * np.sqrt(v)
+
+    in_blocks(work, m, BLOCK)
     if not np.isfinite(moves).all():
         raise NumericalError(
             "inference produced a site that is not finite; scale the features, lower the "

@@ -14,6 +14,7 @@ import numpy as np
 from penchant.errors import DataError
 from penchant.gp.sites import Sites
 from penchant.likelihoods import Gaussian, Likelihood, Outcomes
+from penchant.numerics.threads import in_blocks
 from penchant.numerics.types import BoolArray, FloatArray
 
 
@@ -156,7 +157,7 @@ def no_slopes(
     return np.zeros((len(likelihood.theta), len(mean)))
 
 
-def in_blocks(propose: Propose) -> Propose:
+def blockwise(propose: Propose) -> Propose:
     """The same rule, on very many edges a block at a time, whose temporaries stay in cache."""
 
     def blocked(
@@ -167,13 +168,15 @@ def in_blocks(propose: Propose) -> Propose:
             return propose(mean, var, sites, likelihood, outcomes)
         tau, nu, log_scale = np.empty((3, m))
         valid = np.ones(m, dtype=bool)
-        for start in range(0, m, BLOCK):
-            rows = slice(start, start + BLOCK)
+
+        def work(rows: slice) -> None:
             own, outcome = Sites(sites.tau[rows], sites.nu[rows]), outcomes.part(rows)
             part = propose(mean[rows], var[rows], own, likelihood, outcome)
             tau[rows], nu[rows], log_scale[rows] = part[:3]
             if part.valid is not None:
                 valid[rows] = part.valid
+
+        in_blocks(work, m, BLOCK)
         return Proposal(tau, nu, log_scale, None if valid.all() else valid)
 
     return blocked
@@ -248,8 +251,8 @@ def _of_pairs(outcomes: Outcomes) -> Outcomes:
 
 
 RULES: dict[str, Rule] = {
-    "ep": Rule(in_blocks(ep), None, tilted_slopes),
-    "laplace": Rule(in_blocks(laplace), mode_drift, no_slopes),
-    "variational": Rule(in_blocks(variational), None, no_slopes),
+    "ep": Rule(blockwise(ep), None, tilted_slopes),
+    "laplace": Rule(blockwise(laplace), mode_drift, no_slopes),
+    "variational": Rule(blockwise(variational), None, no_slopes),
     "exact": Rule(exact, None, tilted_slopes),
 }

@@ -18,6 +18,7 @@ from penchant.gp.model import Hyper, Prior, Problem, Solution
 from penchant.gp.rules import BLOCK, RULES, drift, slopes
 from penchant.gp.sites import Sites
 from penchant.numerics.device import memory_errors
+from penchant.numerics.threads import in_blocks
 from penchant.numerics.types import FloatArray
 
 COARSE_TOLERANCE = 3e-4
@@ -71,12 +72,15 @@ def _foreseen(problem: Problem[Hyper, State], hyper: Hyper, known: Any) -> Sites
     """The sites that all comparisons would have by what some of them taught, block by block."""
     edges, propose = problem.edges, RULES[problem.settings.rule].propose
     sites = Sites.zeros(len(edges))
-    for start in range(0, len(edges), BLOCK):
-        rows = np.arange(start, min(start + BLOCK, len(edges)))
+
+    def work(block: slice) -> None:
+        rows = np.arange(block.start, min(block.stop, len(edges)))
         rows, marginals = problem.expect(known, rows)
         outcomes, nothing = edges.outcomes.part(rows), Sites.zeros(len(rows))
         proposal = propose(*marginals, nothing, hyper.likelihood, outcomes)
         sites.tau[rows], sites.nu[rows] = proposal.tau, proposal.nu
+
+    in_blocks(work, len(edges), BLOCK)
     return sites
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from penchant.likelihoods.base import WINS, Likelihood, LogProb, Outcomes, Tilted
-from penchant.numerics.special import log_ndtr_derivatives
+from penchant.numerics.special import log_ndtr_derivatives, log_ndtr_slopes
 from penchant.numerics.types import FloatArray
 
 
@@ -31,7 +31,7 @@ class Probit(Likelihood):
 
     def tilted(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Tilted:
         scale = np.sqrt(1.0 + var)
-        log_z, d1, d2, _ = log_ndtr_derivatives(mean / scale)  # 000, Eq. 11
+        log_z, d1, d2 = log_ndtr_slopes(mean / scale)  # 000, Eq. 11
         return Tilted(log_z, d1 / scale, -d2 / (1.0 + var))
 
     def prob(self, mean: FloatArray, var: FloatArray) -> FloatArray:

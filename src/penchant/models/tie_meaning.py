@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 
 from penchant.errors import DataWarning
-from penchant.gp import ItemHyper, ItemProblem
+from penchant.gp import ItemHyper, ItemProblem, solve
 from penchant.gp.items.problem import ItemSolution
 from penchant.likelihoods import Abstain, Probit
 
@@ -29,10 +29,15 @@ def with_ties_understood(
     if not 0.0 < rate < 1.0:
         return start, close
     other = start._replace(likelihood=Abstain(Probit(), rate))
-    unrelated = learn(problem, other)
-    gain = unrelated.log_evidence - close.log_evidence
+    few = problem.while_learning()  # where comparisons are very many, some of them tell
+    is_sample = few.edges is not problem.edges
+    unrelated = learn(few if is_sample else problem, other)
+    known = solve(few, close.hyper) if is_sample else close
+    gain = unrelated.log_evidence - known.log_evidence
     if gain <= WORTHWHILE:
         return start, close
+    if is_sample:
+        unrelated = learn(problem, other)
     warnings.warn(
         f"ties come at any difference here (log evidence {gain:.1f} higher): they are taken for "
         "abstentions, which say nothing about closeness; likelihood=Ties() insists on closeness",

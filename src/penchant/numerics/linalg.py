@@ -189,6 +189,15 @@ def solve_lower(
     return solution
 
 
+def inverse_of_lower(lower: FloatArray) -> FloatArray:
+    """The lower triangle of (L Lᵀ)⁻¹, from L."""
+    inverse, info = lapack.dpotri(lower, lower=1)
+    if info:
+        raise NumericalError(f"a triangular factor has a zero on its diagonal, in row {info}")
+    triangle: FloatArray = inverse
+    return triangle
+
+
 @seam()
 def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
     """A @ B for matrices, or a matrix and a vector, in SciPy's BLAS; no copies for either order."""
@@ -257,18 +266,22 @@ def edge_variances(half: FloatArray, winner: IntArray, loser: IntArray) -> Float
     """(m,) variances |half_w − half_l|² of differences under Σ = halfᵀ half, half (r, n)."""
     m, n = len(winner), half.shape[1]
     if n * n <= GRAM_SHARE * m:
-        cov = lower_gram(half)
-        d = np.diagonal(cov)
-        high, low = np.maximum(winner, loser), np.minimum(winner, loser)
-        var: FloatArray = d[high] + d[low] - 2.0 * cov[high, low]
-        return var
+        return difference_variances(lower_gram(half), winner, loser)
     rows = np.ascontiguousarray(half.T)
-    var = np.empty(m)
+    var: FloatArray = np.empty(m)
     block = max(1, 2**18 // max(rows.shape[1], 1))
     for start in range(0, m, block):
         part = slice(start, start + block)
         difference = rows[winner[part]] - rows[loser[part]]
         var[part] = np.einsum("ij,ij->i", difference, difference)
+    return var
+
+
+def difference_variances(cov: FloatArray, winner: IntArray, loser: IntArray) -> FloatArray:
+    """(m,) variances of differences, from the lower triangle of a covariance (n, n)."""
+    d = np.diagonal(cov)
+    high, low = np.maximum(winner, loser), np.minimum(winner, loser)
+    var: FloatArray = d[high] + d[low] - 2.0 * cov[high, low]
     return var
 
 

@@ -21,6 +21,8 @@ PRIOR_SPREAD = 1.7
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 Move = tuple[FloatArray, FloatArray]
 """A step and the change of slope along it."""
+Place = tuple[FloatArray, float, FloatArray]
+"""A point, and the value and slope there."""
 
 
 class Minimum(NamedTuple):
@@ -32,9 +34,16 @@ class Minimum(NamedTuple):
 
 
 def minimize_in_box(
-    objective: Objective, start: FloatArray, bounds: FloatArray, max_steps: int
+    objective: Objective,
+    start: FloatArray,
+    bounds: FloatArray,
+    max_steps: int,
+    curvature: float | None = None,
 ) -> Minimum:
     """Projected L-BFGS from value and slope (p,), with backtracking.
+
+    curvature: of the objective, where something is known of it: the first step is then Newton's,
+    and what promises less than the value's tolerance is not tried.
 
     Steps are limited because an evidence is cheap where it is high and dear where it is absurd:
     one trial with lengthscales of nothing can cost more than the rest of the climb.
@@ -47,6 +56,7 @@ def minimize_in_box(
     x = np.clip(start, low, high)
     value, slope = objective(x)
     scale = max(1.0, float(np.linalg.norm(slope)))
+    least = 0.0 if curvature is None else VALUE_TOLERANCE * abs(value)
     moves: deque[Move] = deque(maxlen=MEMORY)
     n_steps = 0
     while True:
@@ -55,10 +65,12 @@ def minimize_in_box(
             return Minimum(x, value, f"converged after {n_steps} steps: the slope vanished")
         if n_steps == max_steps:
             return Minimum(x, value, f"stopped after {n_steps} steps, the most allowed")
-        found = _descend(objective, x, value, slope, _direction(slope, moves, free), bounds)
+        direction = _direction(slope, moves, free, curvature)
+        found = _descend(objective, (x, value, slope), direction, bounds, least)
         if found is None and moves:
             moves.clear()  # they mislead; try straight down
-            found = _descend(objective, x, value, slope, _direction(slope, moves, free), bounds)
+            direction = _direction(slope, moves, free, curvature)
+            found = _descend(objective, (x, value, slope), direction, bounds, least)
         if found is None:
             return Minimum(x, value, f"converged after {n_steps} steps: no descent is left")
         (new_x, new_value, new_slope), gain = found, value - found[1]
@@ -69,7 +81,9 @@ def minimize_in_box(
             return Minimum(x, value, f"converged after {n_steps} steps: the gain vanished")
 
 
-def _direction(slope: FloatArray, moves: deque[Move], free: BoolArray) -> FloatArray:
+def _direction(
+    slope: FloatArray, moves: deque[Move], free: BoolArray, curvature: float | None
+) -> FloatArray:
     """−H slope over the free coordinates (the two-loop recursion), within the longest step."""
     direction = np.where(free, -slope, 0.0)
     useful = [(s, y, s[free] @ y[free]) for s, y in moves]
@@ -82,7 +96,7 @@ def _direction(slope: FloatArray, moves: deque[Move], free: BoolArray) -> FloatA
         _, y, sy = useful[-1]
         direction *= sy / (y[free] @ y[free])
     else:
-        direction /= max(1.0, float(np.linalg.norm(direction)))
+        direction /= curvature or max(1.0, float(np.linalg.norm(direction)))
     for (s, y, sy), weight in zip(useful, reversed(weights), strict=True):
         direction[free] += (weight - y[free] @ direction[free] / sy) * s[free]
     direction *= min(1.0, LONGEST / float(np.abs(direction).max()))
@@ -91,18 +105,20 @@ def _direction(slope: FloatArray, moves: deque[Move], free: BoolArray) -> FloatA
 
 def _descend(
     objective: Objective,
-    x: FloatArray,
-    value: float,
-    slope: FloatArray,
+    here: Place,
     direction: FloatArray,
     bounds: FloatArray,
-) -> tuple[FloatArray, float, FloatArray] | None:
-    """The first point along the direction that is lower by what the slope promises there."""
-    share = 1.0
+    least: float,
+) -> Place | None:
+    """The first point along the direction that is lower by what the slope promises there.
+
+    least: a shorter step is not tried where it promises less.
+    """
+    (x, value, slope), share = here, 1.0
     while share > LEAST_SHARE:
         candidate = np.clip(x + share * direction, bounds[:, 0], bounds[:, 1])
         promised = float(slope @ (candidate - x))
-        if promised >= 0.0:
+        if promised >= 0.0 or (share < 1.0 and -promised < least):
             return None
         new_value, new_slope = objective(candidate)
         if new_value <= value + 1e-4 * promised:

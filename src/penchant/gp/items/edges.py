@@ -17,7 +17,7 @@ from penchant.data.graph import Differences
 from penchant.gp.cliques import clique_edges
 from penchant.gp.effects import Shown, told
 from penchant.likelihoods import Outcomes
-from penchant.numerics.linalg import column_squares
+from penchant.numerics.linalg import column_squares, diagonal
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -145,6 +145,10 @@ class EdgePoints:
         """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
         return self.forward(column_squares(half))
 
+    def variances_under(self, covariance: FloatArray) -> FloatArray:
+        """diag(A Σ Aᵀ) from the lower triangle of Σ."""
+        return self.forward(diagonal(covariance))
+
 
 class RunPoints:
     """A repeats the rows of another operator, one for each run of edges with the same pair."""
@@ -167,6 +171,10 @@ class RunPoints:
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
         return np.repeat(self.pairs.variances(half), self.runs.sizes)
+
+    def variances_under(self, covariance: FloatArray) -> FloatArray:
+        """diag(A Σ Aᵀ) from the lower triangle of Σ."""
+        return np.repeat(self.pairs.variances_under(covariance), self.runs.sizes)
 
 
 Design = Differences | EdgePoints

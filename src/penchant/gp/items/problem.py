@@ -160,8 +160,12 @@ class ItemProblem:
         """∂ log Z by the kernel's parameters: G = ½ (ααᵀ − R) met with ∂K."""
         hyper, prior = solution.hyper, _of_utilities(solution.prior)
         state = _state_of_utilities(solution)
-        half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = L Σ L
         outer = self._outer(solution, drift)
+        if prior.variance is not None:
+            # ∂K/∂ log σ² = K = σ²I: the trace of KG is all that counts
+            pull = prior.variance * sum(float(a @ b) for a, b in outer)
+            return np.array([0.5 * (pull - state.n_settled)])
+        half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = L Σ L
         if prior.is_bounded:
             return self._bounded_pullback(solution, half, outer)
         G = gram(half)
