@@ -136,7 +136,7 @@ def test_who_knows_whom_helps_where_friends_agree(monkeypatch):
     monkeypatch.setattr(Settings.__init__, "__defaults__", ("ep", 1e-7, 200))
     gains = []
     for seed in range(3):
-        data, items, users = linked_study(seed, n_items=12, n_users=60, n_each=6)
+        data, items, users = linked_study(seed, n_items=8, n_users=30, n_each=6)
         train, test = data.split(0.3, random_state=seed)
         model = pc.MultiUserGP(progress=False)
         knows = model.fit(None, train, {"items": items}, user_relations={"knows": users})

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from penchant.gp.users.blocks import BLOCK_SIZE, Block
 from penchant.numerics.linalg import (
@@ -120,11 +119,13 @@ class SharedPrior:
         for some, G in self._rows(block):
             items = block.items[some]
             weights = multiply_stack(R[some], G).reshape(-1, r)
-            place = (np.arange(items.size), items.ravel())
-            for number, weight in enumerate(outer[some].T):
-                every = np.repeat(weight, items.shape[1])
-                wide = sparse.csr_array((every, place), (items.size, n))
-                total[number] += (wide.T @ weights).T
+            # one product an item: there are fewer items than products of features, and no 0 in it
+            by_item = np.argsort(items.ravel(), kind="stable")
+            ends = np.searchsorted(items.ravel()[by_item], np.arange(n + 1))
+            for item in np.flatnonzero(np.diff(ends)):
+                rows = by_item[ends[item] : ends[item + 1]]
+                users = outer[some][rows // items.shape[1]]
+                total[:, :, item] += multiply(users.T, weights[rows])
         return total
 
     def given(self, information: FloatArray) -> "SharedState":
