@@ -136,3 +136,10 @@ def test_a_bucket_that_is_gone_is_named(folder):
         (votes.files.folder / "bucket-00003.npz").unlink()
         with pytest.raises(pc.DataError, match="bucket-00003"):
             list(votes.shards())
+
+
+def test_what_is_not_kept_is_said(tmp_path):
+    file = tmp_path / "battles.csv"
+    file.write_text("model_a,model_b,winner,user\nx,y,model_a,ann\ny,x,tie,bob\n")
+    with pytest.warns(pc.DataWarning, match="leave out who was shown first"):
+        pc.scan_comparisons(file).close()

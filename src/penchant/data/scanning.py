@@ -1,5 +1,6 @@
 """Files of comparisons into buckets of users, out of core: DuckDB reads, codes and sorts."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -25,7 +26,7 @@ from penchant.data.recognise import ROW_BY_ROW, check_shape, recognise
 from penchant.data.shards import BucketFiles, ShardedComparisons, n_buckets
 from penchant.data.sql import Further, RowsByCode, rows_by_code
 from penchant.data.table import Table
-from penchant.errors import DataError
+from penchant.errors import DataError, DataWarning
 from penchant.numerics.types import IntArray
 
 MAX_MEMORY = 4 << 30
@@ -156,6 +157,16 @@ def _deal(path: Path, wish: Wish, folder: Path, n: int) -> _Dealt:
             raise DataError(
                 f"{path} does not say who made each comparison: name the column, as in "
                 "user='voter'; read_comparisons reads votes of nobody in particular"
+            )
+        lost = [role for role in ("margin", "time") if role in reading.columns]
+        if reading.shape != "pairs":
+            lost.append("who was shown first")
+        if lost:
+            warnings.warn(
+                f"{path}: scanned comparisons keep who won, ties and counts, and leave out "
+                f"{', '.join(lost)}; read_comparisons keeps all, in memory",
+                DataWarning,
+                stacklevel=4,
             )
         rows = rows_by_code(duck.con, source, reading)
         n_good, n_bad, is_whole = _write(duck.con, rows, folder, n)
