@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import click
+import duckdb
 import numpy as np
 import pytest
 
@@ -55,6 +56,9 @@ def test_every_example_in_a_help_text_runs(run, folder, line, tmp_path, monkeypa
     for file in folder.glob("*.*"):
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
+    if "votes/*.parquet" in line:
+        (tmp_path / "votes").mkdir()
+        duckdb.sql("FROM 'votes.csv'").write_parquet("votes/all.parquet")
     result = run(*shlex.split(line)[1:])
     assert result.stderr.splitlines()[-1].startswith("next: ")
 
