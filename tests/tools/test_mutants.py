@@ -39,9 +39,10 @@ def test_every_kind_of_change_is_found():
 
 
 def test_the_same_seed_draws_the_same_changes_of_the_core():
-    one, two = (mutants.draw(mutants.ROOT, 25, seed) for seed in (4, 4))
+    parts = ("ask",)
+    one, two = (mutants.draw(mutants.ROOT, 25, seed, parts) for seed in (4, 4))
     assert one == two
-    assert one != mutants.draw(mutants.ROOT, 25, 5)
+    assert one != mutants.draw(mutants.ROOT, 25, 5, parts)
     for mutant in one:
         text = (mutants.ROOT / mutant.path).read_text(encoding="utf-8")
         ast.parse(mutant.applied(text))
