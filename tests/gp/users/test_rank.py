@@ -50,6 +50,7 @@ def kronecker(hyper, t):
     return np.kron(K_user, hyper.kernel(t.items))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "item_kernel", [RBF(1.5, 2.0) + Independent(0.3), Linear(0.5)], ids=["full", "low"]
 )
