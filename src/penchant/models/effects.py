@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy.special import ndtri
 from penchant.errors import DataError
 from penchant.gp.effects import ORDER
 from penchant.likelihoods import Likelihood
+from penchant.models.exports import to_html, to_text
 from penchant.numerics.types import FloatArray
 
 LEVEL = 0.95
@@ -106,25 +106,12 @@ class Effects(Sequence[Effect]):
         ]
 
     def _repr_html_(self) -> str:
-        header, *rows = self._cells()
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return to_html(self._cells())
 
     def __str__(self) -> str:
         if not self.rows:
             return "no order shown and no covariates are known"
-        cells = self._cells()
-        widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
-        return "\n".join(
-            "  ".join(
-                cell.rjust(width) if i in (1, 3) else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in cells
-        )
+        return to_text(self._cells(), left=(0, 2))
 
     __repr__ = __str__
 

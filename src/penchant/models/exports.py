@@ -1,7 +1,7 @@
 """A table of texts in the formats that people paste: Markdown, LaTeX, HTML, spreadsheets."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 from os import PathLike
 from typing import Any
@@ -19,6 +19,23 @@ _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "–": "--",
 }
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # what no spreadsheet can hold
+
+
+def to_text(cells: Cells, left: Collection[int]) -> str:
+    """Aligned columns; `left`: the numbers of those that begin at the left.
+
+    >>> print(to_text([["rank", "item"], ["1", "tea"]], left=(1,)))
+    rank  item
+       1  tea
+    """
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    )
 
 
 def to_markdown(cells: Cells) -> str:

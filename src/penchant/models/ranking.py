@@ -191,16 +191,7 @@ class Ranking(Sequence[RankedItem]):
         return [[*header, "comparisons", "wins", "win rate", "group"], *rows]
 
     def __str__(self) -> str:
-        cells = self._cells()
-        widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
-        lines = (
-            "  ".join(
-                cell.ljust(width) if i in (1, 3) else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in cells
-        )
-        return "\n".join(lines)
+        return exports.to_text(self._cells(), left=(1, 3))
 
     __repr__ = __str__
 

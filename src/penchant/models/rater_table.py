@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -11,6 +10,7 @@ from penchant.data import Comparisons
 from penchant.errors import UntoldError
 from penchant.gp.raters import Answered, judge
 from penchant.likelihoods import Likelihood, Raters
+from penchant.models.exports import to_html, to_text
 
 LEVEL = 0.95
 
@@ -85,23 +85,10 @@ class RaterTable(Sequence[Rater]):
         ]
 
     def _repr_html_(self) -> str:
-        header, *rows = self._cells()
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return to_html(self._cells())
 
     def __str__(self) -> str:
-        cells = self._cells()
-        widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if i in (0, 3) else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in cells
-        )
+        return to_text(self._cells(), left=(0, 3))
 
     __repr__ = __str__
 
