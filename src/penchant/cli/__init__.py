@@ -17,6 +17,7 @@ from typing import Any, TextIO
 import click
 
 import penchant as pc
+from penchant.cli.interrupts import interruptible
 from penchant.cli.visible import visible
 
 COMMANDS = {
@@ -70,7 +71,7 @@ class LazyCommands(click.Group):
             ctx.color = False
         _mend_streams()
         try:
-            with _plain_warnings():
+            with _plain_warnings(), interruptible():
                 return super().invoke(ctx)
         except (pc.DataError, pc.NumericalError) as error:  # numbers that no computer can hold
             _fail(ctx, str(error), BAD_DATA)

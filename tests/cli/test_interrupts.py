@@ -1,0 +1,51 @@
+"""Ctrl-C at the moments that Python itself handles badly."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from penchant.cli.interrupts import Interrupt, interruptible
+
+CTRL_C = "import signal; signal.raise_signal(signal.SIGINT)"
+
+
+def test_an_interrupt_inside_text_that_is_executed_keeps_the_exit_code(tmp_path):
+    (tmp_path / "command.py").write_text(
+        "import sys\n"
+        "from penchant.cli.interrupts import interruptible\n"
+        "try:\n"
+        "    with interruptible():\n"
+        f"        exec({CTRL_C!r})\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(130)\n"
+    )
+    run = subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, check=False)
+    assert run.returncode == 130
+
+
+def test_an_interrupt_that_a_library_hides_is_still_one():
+    def load():
+        try:
+            exec(CTRL_C)
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed") from None
+
+    with pytest.raises(Interrupt), interruptible():
+        load()
+
+
+def test_errors_without_an_interrupt_are_themselves():
+    with pytest.raises(ImportError, match="absent"), interruptible():
+        raise ImportError("absent")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_ignored_interrupt_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interruptible():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
