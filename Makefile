@@ -9,7 +9,7 @@ SEED   := 0
 OLD_PYTHON := python3.6
 TORCH  := 2.13.0
 
-.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser torch cluster bench scaling pictures lowest release-check clean
+.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser torch cluster bench scaling pictures docs lowest release-check check-all clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,8 +25,8 @@ demo: $(STAMP)
 test: lint types layers pytest
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -93,9 +93,16 @@ bench: $(STAMP)
 scaling: $(STAMP)
 	$(BIN)/python benchmarks/scaling.py
 
-# the pictures of the README, drawn by the examples
+# the pictures of README and docs, drawn by the examples
 pictures: $(STAMP)
 	$(BIN)/python examples/pictures.py
+
+# the site in docs/_build/html: a warning is an error, then links, snippets and pages are tested
+docs:
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet -e '.[test,docs]'
+	.venv-docs/bin/python -m sphinx -W --keep-going -q docs docs/_build/html
+	.venv-docs/bin/python -m pytest -m 'slow or not slow' tests/docs
 
 # all tests with the oldest versions that pyproject.toml allows
 lowest: $(STAMP)
@@ -108,5 +115,9 @@ lowest: $(STAMP)
 release-check: $(STAMP)
 	$(BIN)/python tests/release.py
 
+# every target above that tests something, one after the other, and a table of what held
+check-all: $(STAMP)
+	$(BIN)/python tests/check_all.py $(PARTS)
+
 clean:
-	rm -rf .venv-lowest dist $(VENV) .venv-bench .venv-torch .venv-cluster .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv-lowest dist $(VENV) .venv-bench docs/_build docs/api docs/gallery docs/project .venv-docs .venv-torch .venv-cluster .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -2,19 +2,19 @@
 Asking the right questions
 ==========================
 
-Twenty-five films lie on a map; how much a viewer likes one changes smoothly over it. We may ask the
-viewer to compare two films at a time. Which two? A session asks, is told, and asks again; every
-answer updates the posterior without a refit.
+Twenty-five films lie on a map; how much a viewer likes one changes smoothly over it. We may ask
+the viewer to compare two films at a time. Which two? A session asks, is told, and asks again;
+every answer updates the posterior without a refit.
 
 What to see: on the left, questions chosen by information gain order the films with about half of
-the answers that random questions need; bands are 95 % intervals of the mean over six viewers. On
+the answers that random questions need; bands are 95 % intervals of the mean over five viewers. On
 the right, the same budget spent on finding the favourite: `expected_best` and `thompson` look for
 it where they expect it, and soon recommend a film that is nearly as good.
 
-Where the method is weak: it trusts its model. With a wrong kernel, or a viewer whose taste drifts,
-chosen questions can teach less than random ones, and data that were chosen are no fair test of
-predictions: keep a share of random questions, `Rules(random_share=0.1)`, to check on. And a
-criterion for the favourite is a poor one for the whole order, and the other way round.
+Where the method is weak: it trusts its model. With a wrong kernel, or a viewer whose taste
+drifts, chosen questions can teach less than random ones, and data that were chosen are no fair
+test of predictions: keep a share of random questions, `Rules(random_share=0.1)`, to check on. And
+a criterion for the favourite is a poor one for the whole order, and the other way round.
 """
 
 import matplotlib.pyplot as plt
@@ -23,9 +23,9 @@ import numpy as np
 import penchant as pc
 from penchant.ask import Session, Setup
 from penchant.kernels import RBF
-from penchant.plots.learning import plot_learning
 
-n_films, n_answers, n_viewers = 25, 40, 6
+pc.plots.use_style()
+n_films, n_answers, n_viewers = 25, 36, 5
 kernel = RBF(0.5, variance=4.0)
 
 
@@ -51,13 +51,13 @@ def study(viewer, criterion):
 
 criteria = ("random", "variance_ratio", "information_gain", "thompson", "expected_best")
 runs = {c: np.array([study(viewer, c) for viewer in range(n_viewers)]) for c in criteria}
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0))
 for ax, which, shown, measure in (
     (left, 0, criteria[:3], "pairs in the wrong order"),
     (right, 1, (criteria[0], *criteria[3:]), "regret of the recommendation"),
 ):
     curves = {criterion: runs[criterion][:, which] for criterion in shown}
-    plot_learning(curves, ax, measure)
+    pc.plots.plot_learning(curves, ax, measure)
     target = curves["random"].mean(axis=0)[-1]
     for criterion, curve in curves.items():
         reached = int(np.argmax(curve.mean(axis=0) <= target)) + 1

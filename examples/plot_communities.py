@@ -6,25 +6,22 @@ Ninety people compare drinks. Some like them strong, some sweet, some plain; nob
 nobody says how many such groups there are. A Dirichlet-process mixture finds both from the
 comparisons alone, and says how sure it is.
 
-What to see: three communities are the most probable number, and four is kept in play; on the map,
-people are near each other when they would choose alike; side by side, the three communities order
-the same drinks differently. A newcomer is placed after three answers.
+What to see: side by side, the three communities order the same drinks differently. On the map,
+people are near each other when they like the same (everybody's own utilities, by `MultiUserGP`),
+and shape and colour say in which community they were put. A newcomer is placed after three
+answers.
 
 Where the method is weak: it looks for groups. Where tastes shade into each other, it needs many
-communities to cover them, chains disagree about the borders, and `report_` says so; the
-per-user deviations of `personal=True` predict better then.
+communities to cover them, chains disagree about the borders, and `report_` says so; the per-user
+deviations of `personal=True` predict better then.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from penchant.data import Comparisons
-from penchant.models.community_gp import CommunityGP
-from penchant.plots.communities import (
-    plot_community_counts,
-    plot_community_utilities,
-    plot_membership_map,
-)
+import penchant as pc
+
+pc.plots.use_style()
 
 drinks = ("espresso", "coffee", "black tea", "green tea", "juice", "cola", "milk", "water")
 #                    strong, sweet
@@ -41,28 +38,28 @@ first = rng.integers(len(drinks), size=len(user))
 second = (first + rng.integers(1, len(drinks), size=len(user))) % len(drinks)
 noise = 0.5 * rng.standard_normal(len(user))
 wins = utilities[user, first] - utilities[user, second] + noise > 0
-data = Comparisons.from_pairs(
+data = pc.Comparisons.from_pairs(
     np.take(drinks, np.where(wins, first, second)),
     np.take(drinks, np.where(wins, second, first)),
     user=user,
     items=drinks,
 )
 
-model = CommunityGP(inference="mcmc", n_sweeps=40, random_state=0).fit(features, data)
+model = pc.CommunityGP(inference="mcmc", n_sweeps=40, random_state=0).fit(features, data)
 print(model.describe())
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
-plot_community_counts(model, left)
-plot_membership_map(model, ax=right)
+_, (panels,) = plt.subplots(1, model.n_communities_, squeeze=False, sharex=True, figsize=(7.2, 2.5))
+_ = pc.plots.plot_community_utilities(model, panels)
 
-_, (panels,) = plt.subplots(
-    1, model.n_communities_, squeeze=False, figsize=(8, 2.8), layout="constrained"
-)
-plot_community_utilities(model, panels)
+# %%
+# The same people on a map of what each of them likes.
+people = pc.MultiUserGP(random_state=0).fit(features, data)
+_, ax = plt.subplots(figsize=(4.8, 2.8))
+_ = pc.plots.plot_membership_map(people.predict(users=range(90)), model.membership_, ax)
 
 # %%
 # A newcomer answers three questions and is placed without fitting again.
-newcomer = Comparisons.from_pairs(
+newcomer = pc.Comparisons.from_pairs(
     ["cola", "juice", "milk"], ["espresso", "coffee", "black tea"], user=["newcomer"] * 3
 )
 model = model.fold_in(newcomer)

@@ -17,8 +17,10 @@ variance it needs many components, and RankRLS is then the better choice.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from penchant.models.kpc_rank import KPCRank
-from penchant.models.rank_rls import RankRLS
+import penchant as pc
+from penchant.plots.style import BLUE, GREY, ORANGE, SMALL, tidy
+
+pc.plots.use_style()
 
 
 def draw_queries(n_queries, rng):
@@ -34,8 +36,8 @@ X, y, qid = draw_queries(30, rng)
 noisy = y + rng.standard_normal(len(y))
 X_new, y_new, qid_new = draw_queries(60, rng)
 
-by_components = KPCRank().fit(X, noisy, qid)
-by_ridge = RankRLS().fit(X, noisy, qid)
+by_components = pc.KPCRank().fit(X, noisy, qid)
+by_ridge = pc.RankRLS().fit(X, noisy, qid)
 
 
 def fresh_error(model):
@@ -44,19 +46,32 @@ def fresh_error(model):
 
 
 numbers = np.unique(np.geomspace(1, len(by_components.cv_error_), 20).astype(int))
-fresh_by_components = [fresh_error(KPCRank(n_components=int(p))) for p in numbers]
-fresh_by_ridge = [fresh_error(RankRLS(alpha=float(a))) for a in by_ridge.alphas_]
+fresh_by_components = [fresh_error(pc.KPCRank(n_components=int(p))) for p in numbers]
+fresh_by_ridge = [fresh_error(pc.RankRLS(alpha=float(a))) for a in by_ridge.alphas_]
 
-_, (left, right) = plt.subplots(1, 2, sharey=True, figsize=(8, 3.5), layout="constrained")
-left.semilogx(np.arange(1, len(by_components.cv_error_) + 1), by_components.cv_error_)
-left.semilogx(numbers, fresh_by_components, "--")
-left.axvline(by_components.n_components_, color="grey", linewidth=0.8)
-left.set(xlabel="components", ylabel="disagreement error", title="KPCRank")
-right.semilogx(by_ridge.alphas_, by_ridge.cv_error_, label="left out, noisy labels")
-right.semilogx(by_ridge.alphas_, fresh_by_ridge, "--", label="fresh queries, true labels")
-right.axvline(by_ridge.alpha_, color="grey", linewidth=0.8, label="chosen")
-right.set(xlabel="ridge", title="RankRLS")
-right.legend(fontsize="small")
+_, (left, right) = plt.subplots(1, 2, sharey=True, figsize=(7.2, 3.0))
+counted = np.arange(1, len(by_components.cv_error_) + 1)
+for ax, x, left_out, some, fresh, chosen, xlabel, title in (
+    (left, counted, by_components.cv_error_, numbers, fresh_by_components,
+     by_components.n_components_, "components", "KPCRank"),
+    (right, by_ridge.alphas_, by_ridge.cv_error_, by_ridge.alphas_, fresh_by_ridge,
+     by_ridge.alpha_, "ridge", "RankRLS"),
+):  # fmt: skip
+    ax.semilogx(x, left_out, color=BLUE)
+    ax.semilogx(some, fresh, "--", color=ORANGE)
+    ax.axvline(chosen, color=GREY, linewidth=0.8)
+    ax.set(xlabel=xlabel, title=title)
+    tidy(ax)
+left.set_ylabel("disagreement error")
+for height, text, colour in (
+    (0.80, "left out, noisy labels", BLUE),
+    (0.40, "fresh queries, true labels", ORANGE),
+):
+    left.text(0.02, height, text, color=colour, fontsize=SMALL, transform=left.transAxes)
+chosen = by_components.n_components_
+left.annotate(
+    "chosen", (chosen, 0.5), (3, 0), textcoords="offset points", color=GREY, fontsize=SMALL
+)
 
 print(f"{by_components.n_components_} components, ridge {by_ridge.alpha_:.3g}")
 plt.show()

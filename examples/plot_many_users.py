@@ -9,8 +9,8 @@ never saw.
 What to see: with five answers a person, pooling everybody misses that people differ, and fitting
 everybody alone has next to nothing to go by; learning together is ahead of both, and stays ahead
 when there are more answers. On the right, the user who differs most from the population: items
-above the diagonal are liked better by this user than by people at large, and the bars say how sure
-that is.
+above the diagonal are liked better by this user than by people at large, and the bars say how
+sure that is.
 
 Where the method is weak: a deviation is Gaussian, so that a population which falls into a few
 sharply different camps is described by a wide cloud between them (see `CommunityGP` for camps).
@@ -23,10 +23,9 @@ import numpy as np
 
 import penchant as pc
 from penchant.metrics import pair_error
-from penchant.models.multi_user_gp import MultiUserGP
-from penchant.plots.style import COLOURS, MARKERS
-from penchant.plots.users import plot_user_against_population
+from penchant.plots.style import COLOURS, MARKERS, name_lines, tidy
 
+pc.plots.use_style()
 rng = np.random.default_rng(0)
 items = ("espresso", "latte", "mocha", "green tea", "black tea", "chai", "cola", "lemonade",
          "orange juice", "beer", "wine", "water")  # fmt: skip
@@ -51,26 +50,28 @@ test_user, test_winner, test_loser = answers(60)
 test_pairs = np.column_stack([test_winner, test_loser])
 errors = {"everybody pooled": [], "each alone": [], "together": []}
 amounts = (3, 5, 10, 20)
+all_user, all_winner, all_loser = answers(amounts[-1])
 for n_each in amounts:
-    user, winner, loser = answers(n_each)
+    some = np.arange(len(all_user)) % amounts[-1] < n_each
+    user, winner, loser = all_user[some], all_winner[some], all_loser[some]
     data = pc.Comparisons.from_pairs(
         np.take(items, winner), np.take(items, loser), user=user, items=items, users=range(n_users)
     )
     pooled = pc.PreferenceGP().fit(None, data)
-    alone = MultiUserGP(pc.kernels.Independent(), sharing=1e-3, optimize=None).fit(None, data)
-    together = MultiUserGP().fit(None, data)
+    alone = pc.MultiUserGP(pc.kernels.Independent(), sharing=1e-3, optimize=None).fit(None, data)
+    together = pc.MultiUserGP().fit(None, data)
     errors["everybody pooled"].append(pair_error(pooled.predict_proba(test_pairs)))
     errors["each alone"].append(pair_error(alone.predict_proba(test_pairs, test_user)))
     errors["together"].append(pair_error(together.predict_proba(test_pairs, test_user)))
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.2), width_ratios=(1, 1.2))
 for (label, values), colour, marker in zip(errors.items(), COLOURS, MARKERS, strict=False):
-    left.plot(amounts, values, marker=marker, color=colour, label=label)
+    left.plot(amounts, values, marker=marker, markersize=4, color=colour, label=label)
     print(f"{label}: error {', '.join(f'{value:.3f}' for value in values)} at {amounts} answers")
 left.set(xlabel="answers a user", ylabel="error on unseen pairs", xscale="log", ylim=(0.1, 0.4))
 left.set_xticks(amounts, amounts)
 left.minorticks_off()
-left.legend()
+name_lines(tidy(left))
 differs = np.abs(together.predict(users=range(n_users)) - together.predict()).sum(axis=1)
-plot_user_against_population(together, int(np.argmax(differs)), right)
+pc.plots.plot_user_against_population(together, int(np.argmax(differs)), right)
 plt.show()

@@ -5,9 +5,10 @@ Learning from rankings that users improve
 A search engine presents a ranking, the user returns a better one, and the preference perceptron
 moves its weights by the difference. It never sees a utility, only which of two orders was better.
 
-What to see: the average regret falls at least as fast as the 1/√T of Theorem 1, and far under it; a
-user who gives the best ranking (α = 1) teaches faster than one who gives a tenth of the possible
-gain (α = 0.1), but far from ten times as fast; and the adaptive step beats the constant one.
+What to see: the average regret falls at least as fast as the 1/√T of Theorem 1, and far under it;
+a user who gives the best ranking (α = 1) teaches faster than one who gives a tenth of the
+possible gain (α = 0.1), but far from ten times as fast; and the adaptive step beats the constant
+one.
 
 Where the method is weak: features that move together. The right panel is the same problem seen
 through features with strong correlations: the same user, the same rankings, but the regret falls
@@ -18,10 +19,12 @@ to the left panel.
 import matplotlib.pyplot as plt
 import numpy as np
 
+import penchant as pc
 from penchant.models.preference_perceptron import PreferencePerceptron
 from penchant.online import AlphaUser, Round, simulate
-from penchant.plots.regret import plot_regret
+from penchant.plots.style import GREY, SMALL
 
+pc.plots.use_style()
 rng = np.random.default_rng(0)
 d, n_rounds = 20, 400
 documents = rng.standard_normal((n_rounds, 15, d))
@@ -35,7 +38,7 @@ views = {
     "correlated features": (documents @ mix, np.linalg.solve(mix, taste)),
 }
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.0), sharey=True)
 for axis, (title, (docs, weights)) in zip(axes, views.items(), strict=True):
     rounds = [Round(block) for block in docs]
     regrets = {
@@ -56,11 +59,12 @@ for axis, (title, (docs, weights)) in zip(axes, views.items(), strict=True):
     for label, regret in regrets.items():
         reached = regret.running()[0][-1]
         print(f"{title}, {label}: average regret {reached:.2f} after {n_rounds} rounds")
-    plot_regret(regrets, axis)
     bound = regrets["α = 1"].bound(alpha=1.0)
-    axis.plot(np.arange(1, n_rounds + 1), bound, "k--", linewidth=0.8, label="Theorem 1, α = 1")
+    axis.plot(np.arange(1, n_rounds + 1), bound, "--", color=GREY, linewidth=0.9)
+    axis.set(xscale="log", yscale="log", ylim=(0.1, 2e5))
+    note = {"textcoords": "offset points", "color": GREY, "fontsize": SMALL}
+    axis.annotate("Theorem 1, α = 1", (6, bound[5]), (0, 5), **note)
+    pc.plots.plot_regret(regrets, axis)
     axis.set_title(title)
     axis.label_outer()
-axes[0].legend(frameon=False)
-axes[1].get_legend().remove()
 plt.show()

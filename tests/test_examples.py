@@ -27,11 +27,13 @@ def test_example_runs_and_draws(path, monkeypatch):
     assert "Where the method is weak" in header
 
 
-def test_the_readme_shows_pictures_of_examples_that_are_small_and_there():
-    pictures = runpy.run_path(str(ROOT / "examples" / "pictures.py"))["PICTURES"]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = re.findall(r"!\[[^]]+\]\(docs/images/(\w+)\.png\)", readme)
-    assert shown == list(pictures)
-    for name in shown:
+def test_pages_show_pictures_of_examples_that_are_small_and_there():
+    pictures = runpy.run_path(str(ROOT / "examples" / "pictures.py"))
+    drawn = {*pictures["PICTURES"], *(f"{name}_dark" for name in pictures["DARK"])}
+    for name in pictures["PICTURES"]:
         assert (ROOT / "examples" / f"{name}.py").is_file()
-        assert (ROOT / "docs" / "images" / f"{name}.png").stat().st_size <= 150_000
+    for name in (*drawn, "which_model"):
+        assert (ROOT / "docs" / "images" / f"{name}.svg").stat().st_size <= 200_000
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r'"docs/images/(\w+)\.svg"', readme))
+    assert shown == {*pictures["DARK"], *(f"{name}_dark" for name in pictures["DARK"])}

@@ -450,7 +450,7 @@ class CommunityGP(UtilityModel):
 
     @property
     def membership_(self) -> FloatArray:
-        """(n_users, n_communities_): rows sum to one."""
+        """A row a user, a column a community: rows sum to one."""
         membership: FloatArray = self._fitted().learned.membership
         return membership
 

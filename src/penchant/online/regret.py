@@ -58,7 +58,7 @@ def exponentiated_bound(
 
     For w* with wᵢ ≥ 0 and Σ wᵢ = 1, and |φᵢ(x, y)| ≤ `largest`: the relative entropy between
     w* and w_t starts at most at log d, and a round lowers it by η w*ᵀΔ less at most
-    η² max|Δᵢ|²/2 ≤ 2 η² `largest`².
+    η² max|Δᵢ|²/2, and that at most 2 η² times the square of `largest`.
 
     >>> exponentiated_bound(100, largest=1.0, n_features=10, rate=0.1).round(3).item()
     0.43

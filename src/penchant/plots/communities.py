@@ -6,7 +6,18 @@ from typing import Any
 import numpy as np
 
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.plots.style import BLUE, COLOURS, COLUMN_WIDTH, GREY, MARKERS, axes, name_ticks, tidy
+from penchant.plots.style import (
+    BLUE,
+    COLOURS,
+    COLUMN_WIDTH,
+    GREY,
+    MARKERS,
+    SMALL,
+    axes,
+    name_points,
+    name_ticks,
+    tidy,
+)
 
 MAP_USERS = 5_000
 """Users drawn on a map: more would only cover each other."""
@@ -46,14 +57,14 @@ def plot_membership_map(
         mine = number == c
         ax.scatter(
             *place[mine].T,
-            s=8,
+            s=10,
             color=COLOURS[c % len(COLOURS)],
             alpha=np.clip(membership[mine, c], 0.1, 1.0),
             linewidths=0,
             marker=MARKERS[c % len(MARKERS)],
             label=f"community {c} ({mine.sum()})",
         )
-    ax.legend(fontsize=6, frameon=False)
+    ax.legend(fontsize=SMALL, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)
     names = [f"direction {k + 1} ({share[k]:.0%})" for k in range(n_axes)]
     ax.set_xlabel(names[0] if names else "")
@@ -91,10 +102,12 @@ def plot_disagreement(
     longest = np.argsort(-np.linalg.norm(arrow, axis=1), kind="stable")[:top]
     # arrows as long as people are spread: only their directions and ratios mean anything
     reach = float(np.abs(place).max()) / max(float(np.abs(arrow).max()), np.finfo(float).tiny)
-    for i in longest:
-        end = reach * arrow[i]
-        line = {"arrowstyle": "<-", "color": BLUE, "shrinkA": 0, "shrinkB": 0}
-        ax.annotate(str(items[i]), (0.0, 0.0), end, fontsize=6, arrowprops=line)
+    ends = 0.8 * reach * arrow[longest]
+    for end in ends:
+        line = {"arrowstyle": "->", "color": BLUE, "shrinkA": 0, "shrinkB": 0}
+        ax.annotate("", end, (0.0, 0.0), arrowprops=line)
+    ax.update_datalim(1.3 * ends)
+    name_points(ax, 1.06 * ends, [items[i] for i in longest])
     share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)
     ax.set_xlabel(f"direction 1 ({share[0]:.0%})" if n_axes else "")
     ax.set_ylabel(f"direction 2 ({share[1]:.0%})" if n_axes > 1 else "")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.plots.style import COLOURS, axes, tidy
+from penchant.plots.style import COLOURS, axes, name_lines, tidy
 
 
 def plot_evidence(traces: Any, ax: Any | None = None, xlabel: str = "step") -> Any:
@@ -37,5 +37,5 @@ def plot_evidence(traces: Any, ax: Any | None = None, xlabel: str = "step") -> A
     ax.set_ylim(late.min() - margin, late.max() + margin)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     if len(named) > 1:
-        ax.legend(fontsize=6, frameon=False)
+        name_lines(ax)
     return tidy(ax)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from penchant.numerics.types import FloatArray
-from penchant.plots.style import COLOURS, axes, tidy
+from penchant.plots.style import COLOURS, axes, name_lines, tidy
 
 
 def plot_learning(
@@ -32,5 +32,5 @@ def plot_learning(
                 answers, mean - reach, mean + reach, color=colour, alpha=0.15, linewidth=0
             )
     ax.set(xlabel="answers", ylabel=what)
-    ax.legend(fontsize=6, frameon=False)
+    name_lines(ax)
     return tidy(ax)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.plots.style import COLOURS, axes, short, tidy
+from penchant.plots.style import COLOURS, GREY, axes, name_lines, short, tidy
 
 
 def plot_paths(
@@ -34,10 +34,10 @@ def plot_paths(
         low, high = mean[:, k] - 2.0 * std[:, k], mean[:, k] + 2.0 * std[:, k]
         ax.fill_between(when, low, high, color=colour, alpha=0.12, linewidth=0)
         (line,) = ax.plot(when, mean[:, k], style, color=colour, linewidth=1.2)
-        line.set_label(short(name).replace("$", r"\$"))
+        line.set_label(short(name))
     if last is not None:
-        ax.axvline(last, color="black", linewidth=0.6, linestyle=":")
+        ax.axvline(last, color=GREY, linewidth=0.8, linestyle=":")
     ax.set(xlabel="time", ylabel="utility")
     if len(names) > 1:
-        ax.legend(fontsize=6, frameon=False, ncols=2)
+        name_lines(ax)
     return tidy(ax)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from penchant.plots.style import BLUE, GREY, axes, name_ticks, tidy
+from penchant.plots.style import BLUE, GREY, SMALL, axes, name_ticks, tidy
 
 
 def plot_ranking(ranking: Sequence[Any] | Any, ax: Any | None = None, top: int = 30) -> Any:
@@ -30,7 +30,7 @@ def plot_ranking(ranking: Sequence[Any] | Any, ax: Any | None = None, top: int =
                 xytext=(3, 0),
                 textcoords="offset points",
                 va="center",
-                fontsize=6,
+                fontsize=SMALL,
                 color=GREY,
             )
     name_ticks(ax.yaxis, [r.item for r in rows])

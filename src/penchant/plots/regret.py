@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from penchant.online import Regret
-from penchant.plots.style import COLOURS, axes, tidy
+from penchant.plots.style import COLOURS, axes, name_lines, tidy
 
 
 def plot_regret(
@@ -41,7 +41,7 @@ def plot_regret(
             ax.plot(rounds, run.bound(alpha), "--", color=colour, linewidth=0.8, label=bound)
     what = "utility" if of == "utility" else "DCG*"
     ax.set(xscale="log", yscale="log", xlabel="rounds", ylabel=f"average {what} regret")
-    ax.legend(fontsize=6, frameon=False)
+    name_lines(ax)
     return tidy(ax)
 
 

@@ -1,16 +1,94 @@
-"""What the figures share: colours that colour-blind readers tell apart, and fresh axes."""
+"""One look for all figures: colours, sizes, fonts, names beside their lines.
 
-from collections.abc import Iterable
+Figures say which line is which beside the lines, never in a box over the data. Colours are Okabe
+and Ito's, which readers without colour vision of one kind or another tell apart; markers and line
+styles differ, too.
+"""
+
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#666666"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000")
 MARKERS = "os^Dv<>"
 """As many as there are colours: who sees no colours still tells points apart."""
-COLUMN_WIDTH = 3.5
-"""Inches: one column of a journal page."""
+COLUMN_WIDTH, PAGE_WIDTH = 3.5, 7.2
+"""Inches: one column of a journal page, and both."""
 NAME_LENGTH = 28
 """Letters of a name that a figure shows."""
+FONTS = (
+    "DejaVu Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK KR",
+    "Source Han Sans SC",
+    "WenQuanYi Zen Hei",
+    "PingFang SC",
+    "Hiragino Sans",
+    "Microsoft YaHei",
+    "Yu Gothic",
+    "Malgun Gothic",
+    "Noto Sans Arabic",
+    "Noto Sans Devanagari",
+    "Noto Emoji",
+    "Symbola",
+    "Segoe UI Emoji",
+)
+"""Where a letter is looked for, one after the other: names come in any script."""
+SMALL, NORMAL, LARGE = 7.5, 8.5, 9.5
+"""Points: ticks and notes, labels, titles."""
+
+
+def use_style() -> None:
+    """Draw everything that follows as the figures of this package are drawn.
+
+    Sizes for print at the width of a page, 300 dots an inch, SVG with its letters drawn, fonts
+    for as many scripts as are installed. `matplotlib.rcdefaults()` takes it back.
+
+    >>> import matplotlib
+    >>> with matplotlib.rc_context():
+    ...     use_style()
+    ...     matplotlib.rcParams["savefig.dpi"]
+    300.0
+    """
+    from matplotlib import cycler, rcParams
+
+    rcParams.update(
+        {
+            "figure.figsize": (PAGE_WIDTH, 3.0),
+            "figure.constrained_layout.use": True,
+            "figure.dpi": 110,
+            "savefig.dpi": 300,
+            "svg.fonttype": "path",
+            "svg.hashsalt": "penchant",
+            "font.family": installed_fonts(),
+            "font.size": NORMAL,
+            "axes.titlesize": LARGE,
+            "axes.labelsize": NORMAL,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.prop_cycle": cycler(color=COLOURS),
+            "xtick.labelsize": SMALL,
+            "ytick.labelsize": SMALL,
+            "legend.fontsize": SMALL,
+            "legend.frameon": False,
+            "lines.linewidth": 1.2,
+        }
+    )
+
+
+def installed_fonts() -> list[str]:
+    """Those of `FONTS` that are here; what is drawn with a missing one is a warning a letter.
+
+    >>> installed_fonts()[0]
+    'DejaVu Sans'
+    """
+    from matplotlib.font_manager import fontManager
+
+    here = {font.name for font in fontManager.ttflist}
+    return [name for name in FONTS if name in here]
 
 
 def axes(ax: Any | None, width: float = COLUMN_WIDTH, height: float = 2.6) -> Any:
@@ -24,13 +102,122 @@ def axes(ax: Any | None, width: float = COLUMN_WIDTH, height: float = 2.6) -> An
 
 
 def tidy(ax: Any) -> Any:
-    """Fewer lines: no box, light grid."""
+    """No box, one set of sizes, letters of any script."""
     ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=7)
-    ax.xaxis.label.set_size(8)
-    ax.yaxis.label.set_size(8)
-    ax.title.set_size(9)
+    ax.tick_params(labelsize=SMALL)
+    for text, size in ((ax.xaxis.label, NORMAL), (ax.yaxis.label, NORMAL), (ax.title, LARGE)):
+        text.set_size(size)
+    fonts = installed_fonts()
+    for text in (ax.title, *ax.texts, *ax.get_xticklabels(), *ax.get_yticklabels()):
+        text.set_family(fonts)
     return ax
+
+
+def name_lines(ax: Any) -> None:
+    """Write the names of labelled lines at their right ends, none upon another, and no legend.
+
+    To be called last: what changes the limits later moves lines, and not their names.
+
+    >>> ax = axes(None)
+    >>> _ = ax.plot([0, 1], [0, 1], label="up"), ax.plot([0, 1], [1, 1.01], label="level")
+    >>> name_lines(ax)
+    >>> [text.get_text() for text in ax.texts]
+    ['up', 'level']
+    """
+    named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
+    if not named:
+        return
+    ax.get_ylim(), ax.get_xlim()  # settles what is still to be scaled
+    ends = [_end(ax, line) for line in named]
+    height = 0.9 * ax.get_position().height * ax.figure.get_figheight()
+    places = spread(ends, 1.15 * SMALL / 72.0 / height)
+    for line, place in zip(named, places, strict=True):
+        ax.annotate(
+            str(line.get_label()),
+            (1.0, place),
+            xytext=(4, 0),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL,
+            color=line.get_color(),
+            annotation_clip=False,
+            parse_math=False,
+        )
+
+
+def _end(ax: Any, line: Any) -> float:
+    """How high a line ends, as a share of the axes' height."""
+    where = line.get_transform().transform(line.get_xydata())
+    where = where[np.isfinite(where).all(axis=1)]
+    height = ax.transAxes.inverted().transform(where[-1])[1] if len(where) else 0.5
+    return float(np.clip(height, 0.0, 1.0))
+
+
+def spread(places: Sequence[float], apart: float) -> list[float]:
+    """The places, moved as little as needed to lie so far apart, in the same order.
+
+    >>> spread([0.5, 0.5, 0.0], 0.2)
+    [0.4, 0.6, 0.0]
+    """
+    order = np.argsort(places, kind="stable")
+    groups = [[float(places[k])] for k in order]
+    merged: list[list[float]] = []
+    for group in groups:
+        merged.append(group)
+        # neighbours that touch share one stack, centred where its members wanted to be
+        while len(merged) > 1 and _bottom(merged[-1], apart) - _top(merged[-2], apart) < apart:
+            upper = merged.pop()
+            merged[-1] = merged[-1] + upper
+    result = [0.0] * len(order)
+    flat = [_bottom(group, apart) + k * apart for group in merged for k in range(len(group))]
+    for k, place in zip(order, flat, strict=True):
+        result[k] = round(place, 6)
+    return result
+
+
+def _bottom(group: list[float], apart: float) -> float:
+    return sum(group) / len(group) - 0.5 * apart * (len(group) - 1)
+
+
+def _top(group: list[float], apart: float) -> float:
+    return _bottom(group, apart) + apart * (len(group) - 1)
+
+
+def name_points(ax: Any, places: Any, names: Iterable[object]) -> None:
+    """Write a name beside each point, on the side where it covers least of the others.
+
+    >>> ax = axes(None)
+    >>> name_points(ax, [(0.0, 0.0), (1.0, 1.0)], ["tea", "milk"])
+    >>> [text.get_text() for text in ax.texts]
+    ['tea', 'milk']
+    """
+    ax.get_ylim(), ax.get_xlim()  # settles what is still to be scaled
+    points = ax.transData.transform(np.asarray(places, dtype=np.float64))
+    points = points * 72.0 / ax.figure.dpi
+    taken: list[tuple[float, float, float, float]] = [
+        (x - 2, y - 2, x + 2, y + 2) for x, y in points
+    ]
+    for (x, y), place, name in zip(points, places, map(short, names), strict=True):
+        wide, high = 0.55 * SMALL * len(name), SMALL
+        spots = [(3, 2), (3, -2 - high), (-3 - wide, 2), (-3 - wide, -2 - high)]
+        boxes = [(x + dx, y + dy, x + dx + wide, y + dy + high) for dx, dy in spots]
+        best = min(range(4), key=lambda k: sum(_overlap(boxes[k], other) for other in taken))
+        taken.append(boxes[best])
+        ax.annotate(
+            name,
+            tuple(place),
+            xytext=spots[best],
+            textcoords="offset points",
+            fontsize=SMALL,
+            parse_math=False,
+        )
+
+
+def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    """The area that two boxes (left, low, right, high) share."""
+    wide, high = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    return max(wide, 0.0) * max(high, 0.0)
 
 
 def short(name: object) -> str:

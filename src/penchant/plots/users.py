@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from penchant.numerics.types import FloatArray
-from penchant.plots.style import BLUE, GREY, axes, name_ticks, short, tidy
+from penchant.plots.style import BLUE, GREY, axes, name_points, name_ticks, tidy
 
 
 def plot_user(model: Any, user: Any, ax: Any | None = None, level: float = 0.95) -> Any:
@@ -60,15 +60,7 @@ def plot_user_against_population(
         elinewidth=0.6,
         markersize=3,
     )
-    for item, x, y in zip(model.comparisons_.items, shared, own, strict=True):
-        ax.annotate(
-            short(item),
-            (x, y),
-            xytext=(3, 3),
-            textcoords="offset points",
-            fontsize=6,
-            parse_math=False,
-        )
+    name_points(ax, np.column_stack([shared, own]), model.comparisons_.items)
     ax.set(xlabel="utility to the population", ylabel="utility to the user")
     return tidy(ax)
 

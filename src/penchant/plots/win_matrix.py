@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from penchant.numerics.types import FloatArray
-from penchant.plots.style import axes, name_ticks, tidy
+from penchant.plots.style import NORMAL, SMALL, axes, name_ticks, tidy
 
 NUMBERED = 12
 """Up to this many items each cell holds its number."""
@@ -65,12 +65,12 @@ def plot_win_matrix(
                 f"{100 * p:.0f}",
                 ha="center",
                 va="center",
-                fontsize=6,
+                fontsize=7,
                 color="white" if abs(p - 0.5) > 0.35 else "black",
             )
     name_ticks(ax.xaxis, items, rotation=90)
     name_ticks(ax.yaxis, items)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
-    bar.set_label("P(row preferred to column)", size=7)
-    bar.ax.tick_params(labelsize=6)
+    bar.set_label("P(row preferred to column)", size=NORMAL)
+    bar.ax.tick_params(labelsize=SMALL)
     return tidy(ax)

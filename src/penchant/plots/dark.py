@@ -1,0 +1,81 @@
+"""The dark variant of any figure."""
+
+from typing import Any
+
+import numpy as np
+
+from penchant.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE
+
+DARK = {
+    BLUE: "#56B4E9",
+    ORANGE: "#F58B4C",
+    GREEN: "#3CC8A0",
+    PURPLE: "#E39CC3",
+    GREY: "#A8A8A8",
+    "#E69F00": "#F0B93C",
+    "#56B4E9": "#9AD6F7",
+    "#000000": "#F2F2F2",
+}
+"""What each colour becomes on a dark ground, at least as far from it as before from white."""
+GROUND = "#14181E"
+"""The dark ground."""
+
+
+def to_dark(figure: Any) -> Any:
+    """The same figure on a dark ground: colours lighter, ink white. Changes it, and returns it.
+
+    >>> from penchant.plots.style import axes
+    >>> ax = axes(None)
+    >>> (line,) = ax.plot([0, 1], [0, 1], color=BLUE)
+    >>> _ = to_dark(ax.figure)
+    >>> line.get_color(), figure_ground(ax.figure)
+    ('#56b4e9', '#14181e')
+    """
+    kinds = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
+    for artist in figure.findobj():
+        for kind in kinds:
+            get, put = getattr(artist, f"get_{kind}", None), getattr(artist, f"set_{kind}", None)
+            if get is not None and put is not None:
+                _recolour(get, put)
+    return figure
+
+
+def figure_ground(figure: Any) -> str:
+    """The colour that a figure is drawn on."""
+    from matplotlib.colors import to_hex
+
+    return str(to_hex(figure.get_facecolor()))
+
+
+def _recolour(get: Any, put: Any) -> None:
+    from matplotlib.colors import to_rgba_array
+
+    try:
+        old = to_rgba_array(get())
+    except (TypeError, ValueError):  # "auto", "inherit": it follows something that is recoloured
+        return
+    if len(old) == 0:
+        return
+    new = np.array([_dark(rgba) for rgba in old])
+    put(new if len(new) > 1 else _plain(new[0]))
+
+
+def _plain(rgba: Any) -> Any:
+    from matplotlib.colors import to_hex
+
+    return to_hex(rgba) if rgba[3] == 1.0 else tuple(rgba)
+
+
+def _dark(rgba: Any) -> Any:
+    """The colour on a dark ground: ours by the table, grey ones turned around."""
+    from matplotlib.colors import to_hex, to_rgba
+
+    known = {colour.lower(): dark for colour, dark in DARK.items()}
+    name = to_hex(rgba)
+    if name in known:
+        return to_rgba(known[name], rgba[3])
+    if np.ptp(rgba[:3]) > 0.02:
+        return tuple(rgba)
+    ground = np.array(to_rgba(GROUND)[:3])
+    level = float(rgba[0])
+    return (*(ground + (0.95 - ground) * (1.0 - level)), rgba[3])
