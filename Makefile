@@ -102,7 +102,7 @@ docs:
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install --quiet -e '.[test,docs]'
 	.venv-docs/bin/python -m sphinx -W --keep-going -q docs docs/_build/html
-	.venv-docs/bin/python -m pytest -m 'slow or not slow' tests/docs
+	PENCHANT_SITE=docs/_build/html .venv-docs/bin/python -m pytest -m 'slow or not slow' tests/docs
 
 # all tests with the oldest versions that pyproject.toml allows
 lowest: $(STAMP)

@@ -9,9 +9,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
-from _site import api, cli, docstrings, papers, root_files  # noqa: E402
+from _site import api, cli, docstrings, papers, root_files
 
-import penchant  # noqa: E402
+import penchant
 
 project = "penchant"
 author = "the penchant developers"

@@ -5,11 +5,25 @@ A message says what is wrong, what it got, what it must be and what to try.
 
 
 class PenchantError(Exception):
-    """Base class of every error that penchant raises on purpose."""
+    """Base class of every error that penchant raises on purpose.
+
+    >>> issubclass(DataError, PenchantError) and issubclass(NumericalError, PenchantError)
+    True
+    """
 
 
 class DataError(PenchantError, ValueError):
-    """The input is not usable as it stands; the message tells the fix."""
+    """The input is not usable as it stands; the message tells the fix.
+
+    It is a ValueError too, so that code which knows nothing of this package may catch it.
+
+    >>> import penchant as pc
+    >>> try:
+    ...     pc.Comparisons.from_pairs(["tea"], ["tea"])
+    ... except DataError as error:
+    ...     print(str(error).split(":")[0])
+    row 0 compares 'tea' with itself
+    """
 
 
 class UntoldError(DataError, AttributeError):
@@ -17,12 +31,37 @@ class UntoldError(DataError, AttributeError):
 
 
 class NumericalError(PenchantError, ArithmeticError):
-    """A computation lost its footing (not positive definite, not finite)."""
+    """A computation lost its footing (not positive definite, not finite).
+
+    >>> import numpy as np
+    >>> from penchant.numerics.linalg import cholesky
+    >>> try:
+    ...     cholesky(-np.eye(2))
+    ... except NumericalError as error:
+    ...     print("refused")
+    refused
+    """
 
 
 class ConvergenceWarning(UserWarning):
-    """Inference or optimisation stopped before it settled; the message says what to do."""
+    """Inference or optimisation stopped before it settled; the message says what to do.
+
+    Make it an error where nobody reads warnings:
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", ConvergenceWarning)
+    """
 
 
 class DataWarning(UserWarning):
-    """The data are usable, but what they can tell is limited; the message says how."""
+    """The data are usable, but what they can tell is limited; the message says how.
+
+    >>> import warnings, penchant as pc
+    >>> apart = pc.Comparisons.from_pairs(["tea", "red"], ["milk", "blue"])
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     _ = pc.PreferenceGP(optimize=None).fit(None, apart)
+    >>> told[0].category.__name__, "2 groups" in str(told[0].message)
+    ('DataWarning', True)
+    """

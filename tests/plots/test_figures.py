@@ -111,7 +111,7 @@ def test_people_lie_where_the_arrows_of_what_they_like_point(rng):
     side = np.where(np.arange(20) % 2, 1.0, -1.0)
     utilities = np.outer(side, [2.0, -2.0, 0.0]) + 0.01 * rng.standard_normal((20, 3))
     ax = plots.plot_disagreement(utilities, ["tea", "milk", "water"], top=2)
-    arrows = {text.get_text(): text.get_position() for text in ax.texts}
+    arrows = {text.get_text(): text.xy for text in ax.texts}
     assert set(arrows) == {"tea", "milk"}
     places = ax.collections[0].get_offsets()
     assert np.all(np.sign(places[:, 0]) == np.sign(arrows["tea"][0]) * side)

@@ -130,7 +130,12 @@ def rng_for(random_state: RandomState, data: Comparisons) -> np.random.Generator
 
 
 def without_last(rules: Rules | None, data: Comparisons, told: IntArray) -> Rules:
-    """The rules, with the pairs (k, 2) told last to be avoided too."""
+    """The rules, with the pairs (k, 2) told last to be avoided too.
+
+    >>> data = Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
+    >>> len(without_last(None, data, np.array([[0, 1]])).avoid)
+    1
+    """
     rules = rules or Rules()
     last = tuple((data.items[a], data.items[b]) for a, b in told)
     return replace(rules, avoid=rules.avoid + last)

@@ -14,6 +14,12 @@ class Belief(Protocol):
     """A joint Gaussian over n utilities, and how answers depend on them.
 
     `Posterior` is one, and so is one user's posterior of a model of many users.
+
+    >>> import penchant as pc
+    >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
+    >>> belief = pc.PreferenceGP(optimize=None).fit(None, data).belief()
+    >>> belief.mean.shape, belief.var.shape
+    ((3,), (3,))
     """
 
     @property
@@ -47,7 +53,14 @@ class Belief(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A belief about some of its items only, by their positions in `items` (k,)."""
+    """A belief about some of its items only, by their positions in `items` (k,).
+
+    >>> import numpy as np, penchant as pc
+    >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
+    >>> belief = pc.PreferenceGP(optimize=None).fit(None, data).belief()
+    >>> Part(belief, np.array([0, 2])).mean.shape
+    (2,)
+    """
 
     whole: Belief
     items: IntArray

@@ -76,6 +76,14 @@ def choose(
 
     After each pick the belief becomes what it is expected to be once that question is answered:
     a second question about the same thing then scores as little as it will teach.
+
+    >>> import penchant as pc
+    >>> from penchant.ask import Pool, all_pairs
+    >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
+    >>> belief = pc.PreferenceGP(optimize=None).fit(None, data).belief()
+    >>> pool = Pool(all_pairs(3), np.zeros(3))
+    >>> choose(belief, pool, 2, "information_gain", 0.0, np.random.default_rng(0)).shape
+    (2, 2)
     """
     wanted = get(criterion)
     if wanted.reads_variances:

@@ -32,7 +32,11 @@ _NARROW = 0.3
 
 @dataclass(frozen=True)
 class Criterion:
-    """A score, and whether it reads variances (then a batch looks ahead at how they shrink)."""
+    """A score, and whether it reads variances (then a batch looks ahead at how they shrink).
+
+    >>> CRITERIA["information_gain"].reads_variances, CRITERIA["random"].reads_variances
+    (True, False)
+    """
 
     score: Score
     reads_variances: bool
@@ -43,7 +47,14 @@ CRITERIA: dict[str, Criterion] = {}
 
 
 def criterion(reads_variances: bool) -> Callable[[Score], Score]:
-    """Decorator: register a score under its function's name."""
+    """Decorator: register a score under its function's name.
+
+    >>> @criterion(reads_variances=False)
+    ... def closest(joint, pairs, rng):
+    ...     return -abs(joint.mean[pairs[:, 0]] - joint.mean[pairs[:, 1]])
+    >>> CRITERIA.pop("closest").reads_variances
+    False
+    """
 
     def register(score: Score) -> Score:
         CRITERIA[score.__name__] = Criterion(score, reads_variances)

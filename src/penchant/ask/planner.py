@@ -19,7 +19,11 @@ QUANTILES = (0.1, 0.5, 0.9)
 
 
 class Range(NamedTuple):
-    """A number of answers in simulated futures: 10 %, median and 90 %; None: beyond the horizon."""
+    """A number of answers in simulated futures: 10 %, median and 90 %; None: beyond the horizon.
+
+    >>> Range(low=10, median=14, high=None).median
+    14
+    """
 
     low: int | None
     median: int | None
@@ -112,7 +116,13 @@ class StudyDesign:
 
 
 class Plan(NamedTuple):
-    """How many comparisons reach the target, if any do; the mean reliability after each one."""
+    """How many comparisons reach the target, if any do; the mean reliability after each one.
+
+    >>> design = StudyDesign(n_items=5, n_raters=2, spread=1.5)
+    >>> needed = plan(design, reliability=0.7, n_simulations=4, random_state=0)
+    >>> needed.comparisons <= len(needed.reliability)
+    True
+    """
 
     comparisons: int | None
     per_rater: int | None

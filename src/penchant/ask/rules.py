@@ -89,7 +89,13 @@ def exposures(data: Comparisons) -> FloatArray:
 
 
 class Pool:
-    """Candidate pairs during one `ask`: which are still open, and what the floor demands."""
+    """Candidate pairs during one `ask`: which are still open, and what the floor demands.
+
+    >>> pool = Pool(all_pairs(3), np.zeros(3))
+    >>> pool.avoid(np.array([[1, 0]]))
+    >>> pool.pairs[pool.open].tolist()
+    [[0, 2], [1, 2]]
+    """
 
     def __init__(self, pairs: IntArray, exposed: FloatArray, floor: int = 0) -> None:
         self.pairs, self.exposed, self.floor = pairs, exposed.copy(), floor

@@ -16,7 +16,11 @@ DRAWS = 1_000
 
 
 class Verdict(NamedTuple):
-    """Whether to stop, the number that decided, and the one that it is held against."""
+    """Whether to stop, the number that decided, and the one that it is held against.
+
+    >>> Verdict(stop=True, value=30, target=30, reason="answers given").stop
+    True
+    """
 
     stop: bool
     value: float
@@ -51,6 +55,12 @@ class SmallGain:
     """Stop when no answer is expected to tell more than so many nats about the utilities.
 
     The most informative question is a coin toss about which nothing is known: log 2 ≈ 0.69.
+
+    >>> import penchant as pc
+    >>> data = pc.datasets.simulate_pairs([0.0, 3.0], 60, random_state=0)
+    >>> belief = pc.PreferenceGP(random_state=0).fit(None, data).belief()
+    >>> SmallGain(below=0.05).check(belief, 60, np.random.default_rng(0)).stop
+    True
     """
 
     below: float = 0.02

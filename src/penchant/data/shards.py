@@ -36,14 +36,27 @@ def n_buckets(shards: int) -> int:
 
 
 def bucket_of(name: Any, of: int) -> int:
-    """The bucket of a user: the first 64 bits of the MD5 of the name as text."""
+    """The bucket of a user: the first 64 bits of the MD5 of the name as text.
+
+    >>> 0 <= bucket_of("ann", 64) < 64, bucket_of("ann", 64) == bucket_of("ann", 64)
+    (True, True)
+    """
     digest = hashlib.md5(str(name).encode(), usedforsecurity=False).hexdigest()
     return int(digest[:16], 16) % of
 
 
 @dataclass(frozen=True)
 class BucketFiles:
-    """Where buckets are, and what their codes mean: all that a worker must know to read one."""
+    """Where buckets are, and what their codes mean: all that a worker must know to read one.
+
+    >>> import tempfile, penchant as pc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "votes.csv")
+    ...     _ = path.write_text("user,winner,loser\\nann,tea,milk\\nbob,milk,tea\\n")
+    ...     with pc.scan_comparisons(path) as votes:
+    ...         votes.files.load(bucket_of("ann", len(votes.sizes))).users
+    ('ann',)
+    """
 
     folder: Path
     items: Names
@@ -110,6 +123,15 @@ class ShardedComparisons:
     whether the folder stays, so that an interrupted fit goes on.
 
     It is a context manager: `close` removes what was written, unless it was to be kept.
+
+    >>> import tempfile, penchant as pc
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "votes.csv")
+    ...     _ = path.write_text("user,winner,loser\\nann,tea,milk\\nbob,milk,tea\\n")
+    ...     with pc.scan_comparisons(path) as votes:
+    ...         votes.items, votes.everybody.n_comparisons
+    (('milk', 'tea'), 2)
     """
 
     files: BucketFiles

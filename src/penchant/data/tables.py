@@ -83,6 +83,13 @@ def read_table(path: str | PathLike[str]) -> CellTable:
     Cells of text files are text as it is written, without the spaces around it. Where semicolons
     separate the cells, as a spreadsheet writes them where the decimal mark is a comma, 1,5 is a
     number.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "items.csv")
+    ...     _ = path.write_text("item,price\\ntea,3\\nmilk,1\\n")
+    ...     read_table(path).columns["price"]
+    ['3', '1']
     """
     path = check_file(Path(path))
     with open_duck(str(path)) as duck:
@@ -133,7 +140,12 @@ def _by_text(names: Sequence[Any]) -> dict[str, Name]:
 
 @dataclass(frozen=True)
 class Links:
-    """Links between names, each with a positive weight."""
+    """Links between names, each with a positive weight.
+
+    >>> links = Links("by hand", ("tea",), ("milk",), np.array([2.0]))
+    >>> links.matrix(["milk", "tea"], "undirected").toarray().tolist()
+    [[0.0, 2.0], [2.0, 0.0]]
+    """
 
     source: str
     first: tuple[Name, ...]
@@ -187,6 +199,13 @@ def read_relation(path: str | PathLike[str], names: Sequence[Any] = ()) -> Links
     """Read links from a table: two columns of names and, where there is one, their weight.
 
     `names` are the items that are known already: a cell means the one of the same text.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "links.csv")
+    ...     _ = path.write_text("from,to,weight\\ntea,milk,2\\n")
+    ...     read_relation(path).items("undirected")
+    ('tea', 'milk')
     """
     table = read_table(path)
     if len(table.columns) < 2:

@@ -15,6 +15,8 @@ def data_folder() -> Path:
 
     The environment variable PENCHANT_DATA names it; without it `../shared/data` is tried,
     seen from the current folder and from the source checkout.
+
+    >>> data_folder().name  # doctest: +SKIP
     """
     named = os.environ.get(VARIABLE)
     if named:

@@ -32,6 +32,11 @@ class League:
 
     season: (m,) number of the season; day: (m,) since 1970; home, away: (m,) teams;
     goals: (m,) of the home team less those of the other.
+
+    >>> one = np.array([0])
+    >>> game = League(("Ash", "Elm"), one, one.astype(float), one, one + 1, one + 2)
+    >>> len(game)
+    1
     """
 
     teams: tuple[str, ...]
@@ -69,7 +74,10 @@ class League:
 
 
 def load_football() -> League:
-    """All 7,980 games."""
+    """All 7,980 games.
+
+    >>> load_football().teams[0]  # doctest: +SKIP
+    """
     rows: list[tuple[int, float, str, str, int]] = []
     for number, season in enumerate(SEASONS):
         what = f"the Premier League season {season}"

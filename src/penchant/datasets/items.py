@@ -85,7 +85,10 @@ class GradedParts:
 
 
 def load_ohsumed() -> GradedParts:
-    """LETOR 2.0 OHSUMED: 106 queries, 16,140 medical abstracts, 25 features, grades 0–2."""
+    """LETOR 2.0 OHSUMED: 106 queries, 16,140 medical abstracts, 25 features, grades 0–2.
+
+    >>> load_ohsumed()  # doctest: +SKIP
+    """
     files = ("trainingset.txt", "testset.txt", "validationset.txt")
     parts = _read_parts("ohsumed", files, "LETOR 2.0 OHSUMED, Fold1", 25)
     expect(len(parts.whole()), 16140, data_folder() / "ohsumed", "documents:")
@@ -93,7 +96,10 @@ def load_ohsumed() -> GradedParts:
 
 
 def load_mq2008() -> GradedParts:
-    """LETOR 4.0 MQ2008: 784 queries, 15,211 web pages, 46 features, grades 0–2."""
+    """LETOR 4.0 MQ2008: 784 queries, 15,211 web pages, 46 features, grades 0–2.
+
+    >>> load_mq2008()  # doctest: +SKIP
+    """
     files = ("train.txt", "test.txt", "vali.txt")
     parts = _read_parts("mq2008", files, "LETOR 4.0 MQ2008, Fold1", 46)
     expect(len(parts.whole()), 15211, data_folder() / "mq2008", "documents:")
@@ -106,7 +112,10 @@ def _read_parts(folder: str, files: tuple[str, str, str], what: str, width: int)
 
 
 def load_mslr_sample() -> GradedParts:
-    """A sample of MSLR-WEB: 136 features, grades 0–4, 53 + 18 + 18 queries."""
+    """A sample of MSLR-WEB: 136 features, grades 0–4, 53 + 18 + 18 queries.
+
+    >>> load_mslr_sample()  # doctest: +SKIP
+    """
     what = "a sample of MSLR-WEB Fold1 as npz (X, y, query_indptr, query_ids)"
     paths = [find(f"mslr_sample/{part}.npz", what, _MSLR) for part in ("train", "test", "vali")]
     return GradedParts(*map(_read_npz, paths))
@@ -120,7 +129,10 @@ def _read_npz(path: Path) -> GradedDocuments:
 
 
 def load_parse_sample() -> GradedParts:
-    """Parses of sentences scored by their F1: 100 to train and 100 to test, sparse features."""
+    """Parses of sentences scored by their F1: 100 to train and 100 to test, sparse features.
+
+    >>> load_parse_sample()  # doctest: +SKIP
+    """
     train, test = _read_parses("train"), _read_parses("test")
     width = max(train.X.shape[1], test.X.shape[1])
     return GradedParts(_widen(train, width), _widen(test, width), None)
@@ -161,6 +173,8 @@ def load_regression(name: str) -> Regression:
     """A table that preference learners are tested on: one of REGRESSION_ROWS.
 
     Nominal attributes are expanded as in `read_arff`.
+
+    >>> load_regression("housing")  # doctest: +SKIP
     """
     if name not in REGRESSION_ROWS:
         raise DataError(f"name is {name!r}: it must be one of {', '.join(REGRESSION_ROWS)}")
@@ -187,7 +201,10 @@ class Cora:
 
 
 def load_cora() -> Cora:
-    """Cora: 2,708 papers with 1,433 words, 5,429 directed citations and 7 topics."""
+    """Cora: 2,708 papers with 1,433 words, 5,429 directed citations and 7 topics.
+
+    >>> load_cora()  # doctest: +SKIP
+    """
     path = find("cora/cora.npz", "Cora as npz", "https://linqs.org/datasets/#cora")
     with np.load(path, allow_pickle=False) as file:
         cited_by, features = (
@@ -210,7 +227,10 @@ def load_cora() -> Cora:
 
 
 def load_preflib(name: str) -> Comparisons:
-    """The votes in a PrefLib file, such as "debian/00002-00000001.toc"."""
+    """The votes in a PrefLib file, such as "debian/00002-00000001.toc".
+
+    >>> load_preflib("debian/00002-00000001.toc")  # doctest: +SKIP
+    """
     if not name.endswith(SUFFIXES):
         raise DataError(f"name is {name!r}: it must end in one of {', '.join(SUFFIXES)}")
     return read_preflib(find(f"preflib/{name}", f"PrefLib's {name}", "https://preflib.org"))

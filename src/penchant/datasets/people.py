@@ -54,12 +54,18 @@ class Sushi:
 
 
 def load_sushi_a() -> Sushi:
-    """Set A: everyone ranks the same 10 kinds of sushi."""
+    """Set A: everyone ranks the same 10 kinds of sushi.
+
+    >>> load_sushi_a()  # doctest: +SKIP
+    """
     return _load_sushi("sushi3a.5000.10.order", np.array(_SUSHI_A_ROWS), None)
 
 
 def load_sushi_b() -> Sushi:
-    """Set B: everyone ranks and grades 10 of 100 kinds of sushi."""
+    """Set B: everyone ranks and grades 10 of 100 kinds of sushi.
+
+    >>> load_sushi_b()  # doctest: +SKIP
+    """
     grades = np.loadtxt(_sushi_file("sushi3b.5000.10.score"))
     scores = np.where(grades < 0, np.nan, grades)
     return _load_sushi("sushi3b.5000.10.order", np.arange(100), scores)
@@ -106,7 +112,10 @@ class Cars:
 
 
 def load_cars() -> Cars:
-    """Abbasnejad et al.'s car preferences, experiment 1: 2,675 choices and 298 controls."""
+    """Abbasnejad et al.'s car preferences, experiment 1: 2,675 choices and 298 controls.
+
+    >>> load_cars()  # doctest: +SKIP
+    """
     answers = np.loadtxt(_cars_file("prefs1.csv"), delimiter=",", skiprows=1, dtype=np.intp)
     items, item_feature_names = _cars_table("items1.csv")
     users, user_feature_names = _cars_table("users1.csv")
@@ -155,7 +164,10 @@ class MovieLens:
 
 
 def load_movielens() -> MovieLens:
-    """MovieLens 100K: 100,000 ratings of 1,682 films by 943 people."""
+    """MovieLens 100K: 100,000 ratings of 1,682 films by 943 people.
+
+    >>> load_movielens()  # doctest: +SKIP
+    """
     ratings = np.loadtxt(_movielens_file("u.data"), dtype=np.intp)
     expect(len(ratings), 100_000, _movielens_file("u.data"), "ratings:")
     films = _pipe_table("u.item")

@@ -49,6 +49,10 @@ class SimulatedStudy:
 
     item_features : (n_items, 4); links : symmetric adjacency between similar items;
     tastes : (n_users,) the community of each user; utilities : (n_tastes, n_items).
+
+    >>> study = simulate_study(n_users=4, n_items=6, n_answers=5)
+    >>> study.item_features.shape, study.utilities.shape
+    ((6, 4), (3, 6))
     """
 
     comparisons: Comparisons

@@ -27,6 +27,9 @@ class Outcomes(NamedTuple):
 
     Where there are `cliques` the last edges are those of choices, which no likelihood of single
     differences sees; tie and margin are those of the edges before.
+
+    >>> Outcomes(tie=np.array([True, False, False])).part(slice(1, 3)).tie.tolist()
+    [False, False]
     """
 
     tie: BoolArray | None = None  # None: no ties
@@ -57,7 +60,12 @@ WINS = Outcomes()
 
 
 class LogProb(NamedTuple):
-    """log p(y | g) and its first three derivatives in g, each of the shape of g."""
+    """log p(y | g) and its first three derivatives in g, each of the shape of g.
+
+    >>> from penchant.likelihoods import Probit
+    >>> Probit().log_prob(np.array([0.0]), Outcomes()).value.round(4).tolist()
+    [-0.6931]
+    """
 
     value: FloatArray
     d1: FloatArray
@@ -66,7 +74,12 @@ class LogProb(NamedTuple):
 
 
 class Tilted(NamedTuple):
-    """log Z = log ∫ p(y | g) N(g | mean, var) dg, d1 = ∂log Z/∂mean, d2 = −∂²log Z/∂mean²."""
+    """log Z = log ∫ p(y | g) N(g | mean, var) dg, d1 = ∂log Z/∂mean, d2 = −∂²log Z/∂mean².
+
+    >>> from penchant.likelihoods import Probit
+    >>> Probit().tilted(np.array([0.0]), np.array([1.0]), Outcomes()).log_z.round(4).tolist()
+    [-0.6931]
+    """
 
     log_z: FloatArray
     d1: FloatArray
@@ -74,7 +87,12 @@ class Tilted(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """E[log p(y | g)] under N(mean, var), and its derivatives in mean and in var."""
+    """E[log p(y | g)] under N(mean, var), and its derivatives in mean and in var.
+
+    >>> from penchant.likelihoods import Probit
+    >>> bool(Probit().expected(np.array([1.0]), np.array([0.5]), Outcomes()).d_mean[0] > 0)
+    True
+    """
 
     value: FloatArray
     d_mean: FloatArray
@@ -88,6 +106,10 @@ class Likelihood(ABC):
     accurate when log p varies on a scale near one, mostly around g = 0; closed forms override
     them. A leaf with parameters also gives ``theta``, ``bounds``, ``names``, ``with_theta`` and
     ``tilted_gradient``; parameters are unconstrained (the log or logit of the natural value).
+
+    >>> from penchant.likelihoods import Probit, Ties
+    >>> Probit().n_answers, Ties().n_answers
+    (2, 3)
     """
 
     log_concave: ClassVar[bool]

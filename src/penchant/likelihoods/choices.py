@@ -34,6 +34,12 @@ class ChoiceGroup:
 
     edge: (G, k(k−1)/2) the edge of every pair of a set, earlier less later item, in the order of
     `np.triu_indices`. chosen: (G, k) marks of what was taken. count: (G,).
+
+    The best of three: its pairs are edges 0, 1 and 2, and the first item was taken.
+
+    >>> group = ChoiceGroup(np.array([[0, 1, 2]]), np.array([[1.0, 0.0, 0.0]]), np.array([1.0]))
+    >>> group.utilities(np.array([0.5, 1.0, 0.5])).tolist()
+    [[0.0, -0.5, -1.0]]
     """
 
     edge: IntArray
@@ -100,7 +106,12 @@ class ChoiceGroup:
 @dataclass(frozen=True, eq=False)
 class Cliques:
     """All choices of a data set: the last `n_edges` edges are theirs, and `groups` counts among
-    those. Choices that share a pair of items share its edge, whose site is the sum."""
+    those. Choices that share a pair of items share its edge, whose site is the sum.
+
+    >>> group = ChoiceGroup(np.array([[0, 1, 2]]), np.array([[1.0, 0.0, 0.0]]), np.array([4.0]))
+    >>> Cliques(3, (group,)).n_choices
+    4
+    """
 
     n_edges: int
     groups: tuple[ChoiceGroup, ...]

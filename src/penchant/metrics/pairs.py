@@ -44,7 +44,11 @@ def log_loss(p: ArrayLike, counts: ArrayLike | None = None) -> float:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was predicted and what happened, bin by bin; NaN in the bins that are empty."""
+    """What was predicted and what happened, bin by bin; NaN in the bins that are empty.
+
+    >>> round(calibration([0.7, 0.7, 0.7, 0.3], n_bins=5).error, 3)
+    0.05
+    """
 
     centre: FloatArray  # (n_bins,) middle of each bin of predicted probability
     predicted: FloatArray  # mean prediction in the bin

@@ -49,6 +49,14 @@ def load(path: str | PathLike[str]) -> Any:
     """Read a model that `save` wrote, in this version or an earlier one.
 
     A damaged or foreign file is a DataError.
+
+    >>> import penchant as pc, tempfile
+    >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
+    >>> model = pc.PreferenceGP(optimize=None).fit(None, data)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = model.save(f"{folder}/drinks.penchant")
+    ...     load(f"{folder}/drinks.penchant").rank()[0].item
+    'tea'
     """
     name = os.fspath(path)
     try:

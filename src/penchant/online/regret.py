@@ -19,7 +19,13 @@ from penchant.online.rule import discounts
 
 
 class Learner(Protocol):
-    """What `simulate` and `learn_stream` ask of a model; k is the number of places that count."""
+    """What `simulate` and `learn_stream` ask of a model; k is the number of places that count.
+
+    >>> from penchant.models.preference_perceptron import PreferencePerceptron
+    >>> model: Learner = PreferencePerceptron(k=3)
+    >>> model.present(np.eye(3)).tolist()
+    [0, 1, 2]
+    """
 
     k: int
 
@@ -91,6 +97,14 @@ class Regret:
     dcg : (P, T) the best DCG minus the presented one ("DCG*"), or None without labels.
     seconds : (P, T) processor time spent inside the model, presenting and learning.
     feature_norm, weight_norm : R and ‖w*‖ of Theorem 1.
+
+    >>> from penchant.models.preference_perceptron import PreferencePerceptron
+    >>> from penchant.online import AlphaUser, Round
+    >>> taste = np.array([0.0, 1.0, 2.0])
+    >>> rounds = [Round(np.eye(3))] * 5
+    >>> regret = simulate(PreferencePerceptron(), rounds, AlphaUser(taste), weights=taste)
+    >>> bool(regret.running()[0][-1] < regret.running()[0][0])
+    True
     """
 
     utility: FloatArray

@@ -17,7 +17,11 @@ _CHUNK = 1000
 
 
 class Round(NamedTuple):
-    """The documents of one query, and their relevance labels where there are any."""
+    """The documents of one query, and their relevance labels where there are any.
+
+    >>> Round(np.eye(2), np.array([0.0, 1.0])).grades.tolist()
+    [0.0, 1.0]
+    """
 
     docs: Real
     """(n, d) features."""

@@ -103,9 +103,8 @@ def plot_disagreement(
     # arrows as long as people are spread: only their directions and ratios mean anything
     reach = float(np.abs(place).max()) / max(float(np.abs(arrow).max()), np.finfo(float).tiny)
     ends = 0.8 * reach * arrow[longest]
-    for end in ends:
-        line = {"arrowstyle": "->", "color": BLUE, "shrinkA": 0, "shrinkB": 0}
-        ax.annotate("", end, (0.0, 0.0), arrowprops=line)
+    zero = np.zeros(len(ends))
+    ax.quiver(zero, zero, *ends.T, angles="xy", scale_units="xy", scale=1, color=BLUE, width=0.005)
     ax.update_datalim(1.3 * ends)
     name_points(ax, 1.06 * ends, [items[i] for i in longest])
     share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)

@@ -19,6 +19,9 @@ class Client:
         The owner's key; not needed where the address carries it.
 
     Every method answers with plain values or raises a DataError that says what was wrong.
+
+    >>> Client("http://127.0.0.1:8000/s/drinks", token="key").study
+    'drinks'
     """
 
     def __init__(self, address: str, token: str | None = None, timeout: float = 30.0) -> None:

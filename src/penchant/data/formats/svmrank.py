@@ -24,6 +24,10 @@ class GradedDocuments:
     """Documents that were graded within queries.
 
     X : (n, d) features, dense or CSR; y : (n,) grades; qid : (n,) the query of each document.
+
+    >>> documents = GradedDocuments(np.eye(3), np.array([2.0, 0.0, 1.0]), np.array([1, 1, 2]))
+    >>> len(documents), documents.n_queries
+    (3, 2)
     """
 
     X: FloatArray | sp.csr_matrix
@@ -67,6 +71,13 @@ def iter_svmrank(
 
     A query is a run of consecutive lines with the same qid. Without `n_features` the first
     chunk decides how many there are.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "graded.txt")
+    ...     _ = path.write_text("2 qid:1 1:0.5\\n0 qid:1 1:0.1\\n1 qid:2 1:0.3\\n")
+    ...     [len(query) for query in iter_svmrank(path)]
+    [2, 1]
     """
     if chunk_queries < 1:
         raise DataError(f"chunk_queries is {chunk_queries}: it must be at least 1")
