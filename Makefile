@@ -9,7 +9,7 @@ SEED   := 0
 OLD_PYTHON := python3.6
 TORCH  := 2.13.0
 
-.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser torch cluster bench scaling pictures docs lowest release-check check-all clean
+.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser torch cluster bench bench-quick scaling pictures docs lowest release-check check-all clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -88,6 +88,10 @@ browser: $(STAMP)
 # PARTS="gp people" prints these parts alone; RLScore needs an OLD_PYTHON
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py $(PARTS) --old-python $(OLD_PYTHON)
+
+# the same in small, to see that every part still runs; writes nothing
+bench-quick: $(STAMP)
+	$(BIN)/python benchmarks/run.py $(PARTS) --quick --old-python $(OLD_PYTHON)
 
 # exponents of time in items, comparisons, users and votes; fails when one is exceeded
 scaling: $(STAMP)

@@ -36,7 +36,7 @@ exclude_patterns += ["**/sg_execution_times.rst", "sg_execution_times.rst"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 nitpicky = False
 
-myst_enable_extensions = ["dollarmath", "deflist", "smartquotes"]
+myst_enable_extensions = ["attrs_inline", "dollarmath", "deflist"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
 smartquotes = False
@@ -66,13 +66,14 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib", "_site.gallery.set_style"),
 }
 
-templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = "penchant"
 html_static_path = ["_static"]
 html_css_files = ["penchant.css"]
+html_js_files = ["penchant.js"]
 html_copy_source = False
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("index", "start", "which_model", "gallery/index")}
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
@@ -103,7 +104,8 @@ def _read(app, docname, content):
     """Links of pages to files of the root, as GitHub follows them, lead to pages of the site."""
     path = Path(app.env.doc2path(docname))
     if path.suffix == ".md" and root_files.FOLDER not in path.relative_to(HERE).parts:
-        content[0] = papers.by_name(root_files.links_bent(content[0], path, path))
+        text = root_files.in_both_lights(content[0], path.parent)
+        content[0] = papers.by_name(root_files.links_bent(text, path, path))
 
 
 def _signature(app, what, name, thing, options, signature, returns):

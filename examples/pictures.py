@@ -25,9 +25,7 @@ PICTURES = (
     "plot_ep",
     "plot_coverage",
 )
-"""Examples whose first figure is shown on a page."""
-DARK = ("plot_preference_gp", "plot_communities")
-"""Those that the README shows, on a dark page, too."""
+"""Examples whose first figure is shown on a page, on light and on dark ground."""
 TREE = (
     ("Are there answers?", "no", "penchant study", "people vote, the model asks"),
     ("Do they never end (clicks)?", "yes", "PreferencePerceptron", "a step a click"),
@@ -40,7 +38,7 @@ TREE = (
 
 
 def draw(name: str, folder: Path) -> Path:
-    """Run an example and save its first figure, on a dark ground where that is shown, too."""
+    """Run an example and save its first figure."""
     plt.close("all")
     runpy.run_path(str(EXAMPLES / f"{name}.py"))
     return save(plt.figure(1), name, folder)
@@ -49,8 +47,7 @@ def draw(name: str, folder: Path) -> Path:
 def save(figure: plt.Figure, name: str, folder: Path) -> Path:
     target = folder / f"{name}.svg"
     figure.savefig(target, metadata={"Date": None})
-    if name in DARK:
-        pc.plots.to_dark(figure).savefig(folder / f"{name}_dark.svg", metadata={"Date": None})
+    pc.plots.to_dark(figure).savefig(folder / f"{name}_dark.svg", metadata={"Date": None})
     return target
 
 

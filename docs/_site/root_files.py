@@ -19,6 +19,7 @@ PAGES = (
     "results/*.md",
 )
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]+)(#[^)\s]*)?\)")
+_PICTURE = re.compile(r"(!\[[^\]]*\]\()([^)\s]+\.svg)\)")
 
 
 def copy_root_files(docs: Path = DOCS) -> list[Path]:
@@ -57,6 +58,18 @@ def links_bent(text: str, source: Path, target: Path) -> str:
         return f"{start}{relpath(place, target.parent)}{anchor})"
 
     return _LINK.sub(bend, text)
+
+
+def in_both_lights(text: str, folder: Path) -> str:
+    """Pictures that are there for dark pages, too, are shown in either light."""
+
+    def both(found: re.Match[str]) -> str:
+        dark = found.group(2).removesuffix(".svg") + "_dark.svg"
+        if not (folder / dark).is_file():
+            return found.group(0)
+        return f"{found.group(0)}{{.only-light}}\n{found.group(1)}{dark}){{.only-dark}}"
+
+    return _PICTURE.sub(both, text)
 
 
 def _in_site(path: Path) -> Path:

@@ -1,0 +1,39 @@
+"""`make check-all` knows every target that tests something, and tells what failed."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import check_all
+
+MAKEFILE = (check_all.ROOT / "Makefile").read_text(encoding="utf-8")
+NO_TESTS = {"install", "demo", "study", "study-bench", "pictures", "clean", "check-all", "bench"}
+"""Targets that make or show something."""
+ASKED_FOR = {"soak", "mutants"}
+"""Targets that run as long as one lets them."""
+
+
+def test_every_target_that_tests_is_run():
+    targets = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, flags=re.MULTILINE))
+    assert set(check_all.TARGETS) | NO_TESTS | ASKED_FOR | {"test"} == targets
+    assert "test: lint types layers pytest" in MAKEFILE
+
+
+def test_a_failure_is_told_and_does_not_stop_the_rest(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(check_all, "ROOT", tmp_path)
+    calls = []
+
+    def make(words, **_):
+        calls.append(words[1])
+        return subprocess.CompletedProcess(words, 2 if words[1] == "types" else 0)
+
+    monkeypatch.setattr(check_all.subprocess, "run", make)
+    assert check_all.main([]) == 1
+    assert calls == list(check_all.TARGETS)
+    told = capsys.readouterr().out
+    assert "types failed" in told
+    assert re.search(r"^types +NO", told, flags=re.MULTILINE)
+    assert re.search(r"^lowest +yes", told, flags=re.MULTILINE)
+    assert check_all.main(["no-such"]) == 2
