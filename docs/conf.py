@@ -10,6 +10,8 @@ sys.path.insert(0, str(HERE))
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 from _site import api, cli, docstrings, papers, root_files
+from docutils import nodes
+from sphinx import addnodes
 
 import penchant
 
@@ -108,13 +110,24 @@ def _read(app, docname, content):
         content[0] = papers.by_name(root_files.links_bent(text, path, path))
 
 
-def _signature(app, what, name, thing, options, signature, returns):
-    """Arrays are called what the code calls them."""
+def _arrays_by_name(app, doctree):
+    """Arrays are called what the code calls them, wherever a signature names their type."""
+    for node in [
+        *doctree.findall(addnodes.desc_returns),
+        *doctree.findall(addnodes.desc_annotation),
+    ]:
+        _shorten(node)
+    for parameter in doctree.findall(addnodes.desc_parameter):
+        for part in parameter.children:
+            _shorten(part)
 
-    def short(text):
-        return text and _ARRAY.sub(lambda found: _ARRAYS.get(found[1], "ndarray"), text)
 
-    return short(signature), short(returns)
+def _shorten(node):
+    text = node.astext()
+    short = _ARRAY.sub(lambda found: _ARRAYS.get(found[1], "ndarray"), text)
+    if short != text:
+        node.children = []
+        node += nodes.Text(short)
 
 
 def _docstring(app, what, name, thing, options, lines):
@@ -130,5 +143,5 @@ def _skip(app, what, name, thing, skip, options):
 def setup(app):
     app.connect("source-read", _read)
     app.connect("autodoc-skip-member", _skip)
-    app.connect("autodoc-process-signature", _signature)
+    app.connect("doctree-read", _arrays_by_name)
     app.connect("autodoc-process-docstring", _docstring, priority=400)

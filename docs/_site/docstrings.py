@@ -14,7 +14,7 @@ def as_rst(lines: list[str]) -> list[str]:
     ['Learn.', '', '- **more** : answers, or', '  pairs.', '- **user** : who; coef\\\\_']
     """
     if any(line and set(line) == {"-"} for line in lines):  # sections, which numpydoc reads
-        return [_plain(line) for line in lines]
+        return [_plain(line) for line in _headed(lines)]
     shown: list[str] = []
     inside = False
     for line in lines:
@@ -29,6 +29,15 @@ def as_rst(lines: list[str]) -> list[str]:
             shown.append(line if line.startswith(">>>") else _plain(line))
         inside = bool(line.strip()) and (inside or bool(found))
     return shown
+
+
+def _headed(lines: list[str]) -> list[str]:
+    """Examples that follow the parameters without a heading get one."""
+    first = next((k for k, line in enumerate(lines) if line.startswith(">>>")), len(lines))
+    before = [line for line in lines[:first] if line.strip()]
+    if first == len(lines) or "Examples" in before:
+        return lines
+    return [*lines[:first], "Examples", "--------", *lines[first:]]
 
 
 def _plain(line: str) -> str:

@@ -67,15 +67,16 @@ def _plain(rgba: Any) -> Any:
 
 
 def _dark(rgba: Any) -> Any:
-    """The colour on a dark ground: ours by the table, grey ones turned around."""
+    """The colour on a dark ground: ours by the table, grey and pale ones turned around."""
     from matplotlib.colors import to_hex, to_rgba
 
     known = {colour.lower(): dark for colour, dark in DARK.items()}
     name = to_hex(rgba)
     if name in known:
         return to_rgba(known[name], rgba[3])
-    if np.ptp(rgba[:3]) > 0.02:
+    pale = np.min(rgba[:3]) > 0.8
+    if np.ptp(rgba[:3]) > 0.02 and not pale:
         return tuple(rgba)
     ground = np.array(to_rgba(GROUND)[:3])
-    level = float(rgba[0])
+    level = float(np.mean(rgba[:3]))
     return (*(ground + (0.95 - ground) * (1.0 - level)), rgba[3])
