@@ -47,6 +47,7 @@ default_role = "py:obj"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 python_maximum_signature_line_length = 88
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -64,7 +65,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "plot_gallery": "True",
     "abort_on_example_error": True,
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "_site.gallery.InOrder",
     "reset_modules": ("matplotlib", "_site.gallery.set_style"),
 }
 
@@ -123,7 +124,7 @@ def _arrays_by_name(app, doctree):
 
 
 def _shorten(node):
-    text = node.astext()
+    text = "".join(part.astext() for part in node.children)  # without the arrow that is drawn
     short = _ARRAY.sub(lambda found: _ARRAYS.get(found[1], "ndarray"), text)
     if short != text:
         node.children = []

@@ -4,6 +4,7 @@ import re
 
 _PARAMETER = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.*)$")
 _LEARNED = re.compile(r"(?<=[^`\w.])([A-Za-z]\w*)_(?![\w`])")
+_STAR = re.compile(r"(?<=[/\w])\*(?=[.\w])|(?<=/)\*")
 _BARS = re.compile(r"(?<!`)\|(\S[^|`]*)\|(?!`)")
 
 
@@ -43,4 +44,5 @@ def _headed(lines: list[str]) -> list[str]:
 def _plain(line: str) -> str:
     if line.lstrip().startswith((">>>", "...")):
         return line
+    line = _STAR.sub(r"\\*", line) if "`" not in line else line
     return _BARS.sub(r"\|\1\|", _LEARNED.sub(r"\1\\_", line))

@@ -38,3 +38,10 @@ def _anchors(page):
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
     return {heading.replace(" ", "-") for heading in plain}
+
+
+def test_the_gallery_has_a_place_for_every_example():
+    gallery = pytest.importorskip("_site.gallery")
+    examples = {path.stem.removeprefix("plot_") for path in ROOT.glob("examples/plot_*.py")}
+    assert set(gallery.ORDER) == examples
+    assert len(examples) >= 15

@@ -32,12 +32,20 @@ def to_dark(figure: Any) -> Any:
     ('#56b4e9', '#14181e')
     """
     kinds = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
-    for artist in figure.findobj():
+    for artist in _artists(figure):
         for kind in kinds:
             get, put = getattr(artist, f"get_{kind}", None), getattr(artist, f"set_{kind}", None)
             if get is not None and put is not None:
                 _recolour(get, put)
     return figure
+
+
+def _artists(figure: Any) -> list[Any]:
+    """All that is drawn; boxes around texts and their arrows are nobody's children."""
+    found = figure.findobj()
+    boxes = [artist.get_bbox_patch() for artist in found if hasattr(artist, "get_bbox_patch")]
+    arrows = [getattr(artist, "arrow_patch", None) for artist in found]
+    return [artist for artist in (*found, *boxes, *arrows) if artist is not None]
 
 
 def figure_ground(figure: Any) -> str:

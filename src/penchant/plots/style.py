@@ -53,7 +53,8 @@ def use_style() -> None:
     ...     matplotlib.rcParams["savefig.dpi"]
     300.0
     """
-    from matplotlib import cycler, rcParams
+    from cycler import cycler  # type: ignore[import-untyped]
+    from matplotlib import rcParams
 
     rcParams.update(
         {
