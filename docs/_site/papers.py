@@ -9,7 +9,7 @@ NAMES = {
     "003": "Abbasnejad, Bonilla & Sanner",
     "004": "Abbasnejad, Sanner, Bonilla & Poupart",
 }
-_NUMBER = re.compile(r"\b(?:of )?papers? (00[0-4])\b|(?<=[(;] )?\b(00[0-4]) (?=Eqs?\.|§|section)")
+_NUMBER = re.compile(r"\b(?:of )?papers? (00[0-4])\b|(?<![,.\d])\b(00[0-4]) (?=Eqs?\.|§|section)")
 
 
 def by_name(text: str) -> str:

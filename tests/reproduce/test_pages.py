@@ -103,4 +103,6 @@ def test_the_published_index_is_what_the_published_pages_say():
 
 def test_the_documentation_names_every_experiment():
     text = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
-    assert all(f"[{name}](../results/{name}.md)" in text for name in results.EXPERIMENTS)
+    for name in results.EXPERIMENTS:
+        has_page = (ROOT / "results" / f"{name}.md").is_file()
+        assert (f"[{name}](../results/{name}.md)" if has_page else f"| `{name}` |") in text
