@@ -12,8 +12,8 @@ from penchant.plots.style import (
     COLUMN_WIDTH,
     GREY,
     MARKERS,
-    SMALL,
     axes,
+    legend_beside,
     name_points,
     name_ticks,
     tidy,
@@ -64,7 +64,7 @@ def plot_membership_map(
             marker=MARKERS[c % len(MARKERS)],
             label=f"community {c} ({mine.sum()})",
         )
-    ax.legend(fontsize=SMALL, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    legend_beside(ax)
     share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)
     names = [f"direction {k + 1} ({share[k]:.0%})" for k in range(n_axes)]
     ax.set_xlabel(names[0] if names else "")

@@ -147,6 +147,11 @@ def name_lines(ax: Any) -> None:
         )
 
 
+def legend_beside(ax: Any) -> None:
+    """The legend of points to the right of the axes, where it covers nothing."""
+    ax.legend(fontsize=SMALL, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
 def _end(ax: Any, line: Any) -> float:
     """How high a line ends, as a share of the axes' height."""
     where = line.get_transform().transform(line.get_xydata())

@@ -16,7 +16,7 @@ from penchant.datasets.folder import data_at
 from penchant.datasets.items import load_cora, load_sushi_b
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.plots.learning import plot_learning
-from penchant.plots.style import BLUE, COLOURS, tidy
+from penchant.plots.style import BLUE, COLOURS, legend_beside, tidy
 from penchant.reproduce.active_tasks import (
     CoraQuery,
     Items,
@@ -188,7 +188,7 @@ def drawn_figure_4(chosen: Mapping[str, FloatArray], by_chance: FloatArray) -> A
             ax.plot(queries, chosen[name][:, column], mark, color=colour, markersize=4, label=name)
         ax.set(xlabel="query", ylabel=what, xticks=queries)
         tidy(ax)
-    ax.legend(fontsize=6, frameon=False)
+    legend_beside(ax)
     return figure
 
 

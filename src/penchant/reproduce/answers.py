@@ -12,7 +12,7 @@ import numpy as np
 
 from penchant.datasets.folder import data_at
 from penchant.datasets.football import load_football
-from penchant.plots.style import BLUE, GREY, axes, tidy
+from penchant.plots.style import BLUE, GREY, axes, legend_beside, tidy
 from penchant.reproduce.answers_choices import choices_beside_pairs
 from penchant.reproduce.answers_effects import effects_beside_none
 from penchant.reproduce.answers_raters import coverage_rows, rater_rows
@@ -197,7 +197,7 @@ def _drawn(rows: Sequence[BeforeAfter]) -> Any:
     ax.set_yticks(range(len(rows)), [row.task for row in rows], fontsize=6)
     ax.invert_yaxis()
     ax.set_xlabel("share of intervals that hold the truth; a bar is what they promise")
-    ax.legend(fontsize=6, frameon=False)
+    legend_beside(ax)
     tidy(ax)
     return ax.figure
 

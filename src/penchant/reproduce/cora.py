@@ -18,7 +18,7 @@ from penchant.kernels import RBF, CommonCause, directed, undirected
 from penchant.metrics import auc
 from penchant.models.preference_gp import PreferenceGP
 from penchant.numerics.types import BoolArray, FloatArray
-from penchant.plots.style import COLOURS, axes, tidy
+from penchant.plots.style import COLOURS, axes, name_lines, tidy
 from penchant.reproduce.page import standard_error
 
 Model = Callable[[Comparisons], PreferenceGP]
@@ -80,8 +80,9 @@ def draw(errors: dict[int, Errors], what: str) -> Any:
     for colour, name in zip(COLOURS, errors[sizes[0]], strict=False):
         means = [errors[size][name].mean() for size in sizes]
         bars = [standard_error(errors[size][name]) for size in sizes]
-        ax.errorbar(sizes, means, bars, color=colour, marker="o", markersize=3, label=name)
+        ax.errorbar(sizes, means, bars, color=colour, fmt="none")
+        ax.plot(sizes, means, color=colour, marker="o", markersize=3, label=name)
     ax.set(xlabel="known pairs", ylabel=f"pair error, {what}", xticks=sizes)
     ax.set_ylim(bottom=0)
-    ax.legend(fontsize=6, frameon=False)
-    return tidy(ax).figure
+    name_lines(tidy(ax))
+    return ax.figure

@@ -22,6 +22,7 @@ from penchant.likelihoods import Lapse, Probit
 from penchant.models.kpc_rank import KPCRank
 from penchant.models.preference_gp import PreferenceGP
 from penchant.numerics.types import FloatArray, IntArray
+from penchant.plots.style import BLUE, GREY, ORANGE, name_lines, tidy
 from penchant.reproduce.label_noise import (
     LANDMARKS,
     Errors,
@@ -139,22 +140,24 @@ def draw_figure_1(seed: int = 0) -> Any:
     figure = Figure(figsize=(8, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     mean, deviation = marginalised_width(draw, x)
-    left.plot(x, sinc, "k--", label="sinc")
-    left.plot(x, mean, label="GP posterior mean")
-    left.fill_between(x[:, 0], mean - 2 * deviation, mean + 2 * deviation, alpha=0.2)
+    left.plot(x, sinc, "--", color=GREY, label="sinc")
+    left.plot(x, mean, color=BLUE, label="GP posterior mean")
+    left.fill_between(
+        x[:, 0], mean - 2 * deviation, mean + 2 * deviation, color=BLUE, alpha=0.2, linewidth=0
+    )
     left.set_title("directions, 5 % flipped; kernel width marginalised")
     gaussian = PreferenceGP(RBF(), likelihood="gaussian", inference="exact")
-    right.plot(x, sinc, "k--", label="sinc")
-    for name, model, line in (
-        ("GP posterior mean (ML-II)", gaussian.fit(draw.train, draw.clean), "-"),
-        ("KPCRank", fit_kpcrank(draw, draw.clean), ":"),
+    right.plot(x, sinc, "--", color=GREY, label="sinc")
+    for name, model, line, colour in (
+        ("GP, ML-II", gaussian.fit(draw.train, draw.clean), "-", BLUE),
+        ("KPCRank", fit_kpcrank(draw, draw.clean), ":", ORANGE),
     ):
         f = np.asarray(model.predict(x))
         f += sinc.mean() - f.mean()  # the level is not identified
-        right.plot(x, f, line, linewidth=2.5, label=name)
+        right.plot(x, f, line, color=colour, linewidth=2.5, label=name)
     right.set_title("score differences")
     for axis in (left, right):
-        axis.legend(fontsize="small")
+        name_lines(tidy(axis))
     return figure
 
 

@@ -16,8 +16,8 @@ from penchant.errors import DataError, PenchantError
 T = TypeVar("T")
 LOG = logging.getLogger("penchant.reproduce")
 """Names every part as it begins: whoever listens can show how far a run has come."""
-RESOLUTION = 100
-"""Dots an inch: figures stay below 150 kB."""
+RESOLUTION = 300
+"""Dots an inch, for print."""
 CLAIM_COLUMNS = ("the paper claims", "found here", "verdict", "why")
 
 

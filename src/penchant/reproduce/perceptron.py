@@ -20,7 +20,7 @@ from penchant.models.preference_perceptron import PreferencePerceptron
 from penchant.numerics.types import FloatArray
 from penchant.online import AlphaUser, LabelUser, Learner, Regret, Round, rounds_of, simulate
 from penchant.online.regret import running_mean
-from penchant.plots.style import tidy
+from penchant.plots.style import COLOURS, name_lines, tidy
 from penchant.reproduce.page import LOG, Claim, Page, markdown, spread, standard_error
 from penchant.reproduce.retrained_svm import RetrainedSVM
 from penchant.reproduce.stand_ins import first_queries, graded_documents
@@ -140,31 +140,30 @@ def draw(lines: Sequence[Curve]) -> Any:
 
     names = list(dict.fromkeys(line.collection for line in lines))
     panels = [("2", "utility"), ("3", "utility"), ("3", "dcg")]
-    figure = Figure(figsize=(3.0 * len(names), 5.8), layout="constrained")
+    figure = Figure(figsize=(3.6 * len(names), 5.8), layout="constrained")
     axes = figure.subplots(len(panels), len(names), squeeze=False)
     for row, (number, of) in zip(axes, panels, strict=True):
         for axis, name in zip(row, names, strict=True):
-            for line in lines:
-                if (line.figure, line.collection) == (number, name):
-                    _draw_line(axis, line, of)
+            shown = [line for line in lines if (line.figure, line.collection) == (number, name)]
+            for line, colour in zip(shown, COLOURS, strict=False):
+                _draw_line(axis, line, of, colour)
             dashed = ", dashed: Theorem 1" if number == "2" else ""
             axis.set(xscale="log", title=f"Figure {number}: {name}{dashed}", xlabel="rounds")
-            axis.legend(fontsize=7, loc="lower left" if number == "2" else "best")
-            tidy(axis)
+            axis.set_yscale("log" if number == "2" else "linear")
+            name_lines(tidy(axis))
         row[0].set_ylabel("average utility regret" if of == "utility" else "average DCG* regret")
-    for axis in axes[0]:
-        axis.set_yscale("log")
     return figure
 
 
-def _draw_line(axis: Any, line: Curve, of: Any) -> None:
+def _draw_line(axis: Any, line: Curve, of: Any, colour: str) -> None:
     mean, deviation = line.regret.running(of)
     rounds = np.arange(1, mean.size + 1)
-    (drawn,) = axis.plot(rounds, mean, label=line.label)
-    axis.fill_between(rounds, mean - deviation, mean + deviation, alpha=0.2)
+    axis.plot(rounds, mean, color=colour, linewidth=1.2, label=line.label)
+    low, high = mean - deviation, mean + deviation
+    axis.fill_between(rounds, low, high, color=colour, alpha=0.2, linewidth=0)
     if line.alpha is not None:
         bound = line.regret.bound(line.alpha)
-        axis.plot(rounds, bound, "--", color=drawn.get_color(), linewidth=0.8)
+        axis.plot(rounds, bound, "--", color=colour, linewidth=0.8)
 
 
 def compiled_seconds(collection: Collection) -> float:
