@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import warnings
 from pathlib import Path
 
 import matplotlib
@@ -9,19 +10,26 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+QUICK = ("calibration", "choices", "ep", "league", "map", "preference_gp", "ranking")
+QUICK += ("style_control", "ties", "win_matrix")
+"""Examples that take less than a second; the others are for `make slow`, and `make docs`."""
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def marked(path):
+    marks = () if path.stem.removeprefix("plot_") in QUICK else (pytest.mark.slow,)
+    return pytest.param(path, marks=marks, id=path.stem)
+
+
+@pytest.mark.parametrize("path", [marked(path) for path in EXAMPLES])
 def test_example_runs_and_draws(path, monkeypatch):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     shown = []
     monkeypatch.setattr(plt, "show", lambda *_, **__: shown.extend(plt.get_fignums()))
-    try:
+    with matplotlib.rc_context(), warnings.catch_warnings():
         header = runpy.run_path(str(path))["__doc__"]
-    finally:
-        plt.close("all")
+    plt.close("all")
     assert shown, "the script must end in plt.show() with a figure"
     assert "What to see" in header
     assert "Where the method is weak" in header

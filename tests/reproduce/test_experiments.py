@@ -27,7 +27,7 @@ def check(name, folder):
         "not confirmed",
         "cannot be tested here",
     }
-    assert all(figure.stat().st_size < 400_000 for figure in folder.glob("*.png"))
+    assert all(figure.stat().st_size < 600_000 for figure in folder.glob("*.png"))
     assert list(folder.glob("*.png"))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE
+from penchant.plots.style import BLUE, GREEN, GREY, ON_COLOUR, ORANGE, PURPLE, readable
 
 DARK = {
     BLUE: "#56B4E9",
@@ -19,6 +19,7 @@ DARK = {
 """What each colour becomes on a dark ground, at least as far from it as before from white."""
 GROUND = "#14181E"
 """The dark ground."""
+KINDS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 
 
 def to_dark(figure: Any) -> Any:
@@ -31,21 +32,37 @@ def to_dark(figure: Any) -> Any:
     >>> line.get_color(), figure_ground(ax.figure)
     ('#56b4e9', '#14181e')
     """
-    kinds = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
     for artist in _artists(figure):
-        for kind in kinds:
-            get, put = getattr(artist, f"get_{kind}", None), getattr(artist, f"set_{kind}", None)
-            if get is not None and put is not None:
-                _recolour(get, put)
+        # all are read before one is written, since a marker may follow its line
+        known = {kind: _colours(artist, kind) for kind in KINDS}
+        for kind, old in known.items():
+            if old is not None:
+                new = np.array([_dark(rgba) for rgba in old])
+                getattr(artist, f"set_{kind}")(new if len(new) > 1 else _plain(new[0]))
     return figure
 
 
 def _artists(figure: Any) -> list[Any]:
-    """All that is drawn; boxes around texts and their arrows are nobody's children."""
-    found = figure.findobj()
+    """All that is drawn, once: figures and axes are their patches; boxes around texts and arrows
+    are nobody's children."""
+    found = [artist for artist in figure.findobj() if not hasattr(artist, "patch")]
     boxes = [artist.get_bbox_patch() for artist in found if hasattr(artist, "get_bbox_patch")]
     arrows = [getattr(artist, "arrow_patch", None) for artist in found]
-    return [artist for artist in (*found, *boxes, *arrows) if artist is not None]
+    drawn = (artist for artist in (*found, *boxes, *arrows) if artist is not None)
+    return [artist for artist in drawn if artist.get_gid() != ON_COLOUR]
+
+
+def _colours(artist: Any, kind: str) -> Any:
+    """(k, 4), or None where an artist has no such colour, or follows another one's."""
+    from matplotlib.colors import to_rgba_array
+
+    if not (hasattr(artist, f"get_{kind}") and hasattr(artist, f"set_{kind}")):
+        return None
+    try:
+        colours = to_rgba_array(getattr(artist, f"get_{kind}")())
+    except (TypeError, ValueError):  # "auto", "inherit"
+        return None
+    return colours if len(colours) else None
 
 
 def figure_ground(figure: Any) -> str:
@@ -55,19 +72,6 @@ def figure_ground(figure: Any) -> str:
     return str(to_hex(figure.get_facecolor()))
 
 
-def _recolour(get: Any, put: Any) -> None:
-    from matplotlib.colors import to_rgba_array
-
-    try:
-        old = to_rgba_array(get())
-    except (TypeError, ValueError):  # "auto", "inherit": it follows something that is recoloured
-        return
-    if len(old) == 0:
-        return
-    new = np.array([_dark(rgba) for rgba in old])
-    put(new if len(new) > 1 else _plain(new[0]))
-
-
 def _plain(rgba: Any) -> Any:
     from matplotlib.colors import to_hex
 
@@ -75,7 +79,8 @@ def _plain(rgba: Any) -> Any:
 
 
 def _dark(rgba: Any) -> Any:
-    """The colour on a dark ground: ours by the table, grey and pale ones turned around."""
+    """The colour on a dark ground: ours by the table, grey and pale ones turned around,
+    others as much lighter as it takes."""
     from matplotlib.colors import to_hex, to_rgba
 
     known = {colour.lower(): dark for colour, dark in DARK.items()}
@@ -84,7 +89,7 @@ def _dark(rgba: Any) -> Any:
         return to_rgba(known[name], rgba[3])
     pale = np.min(rgba[:3]) > 0.8
     if np.ptp(rgba[:3]) > 0.02 and not pale:
-        return tuple(rgba)
+        return to_rgba(readable(rgba[:3], GROUND), rgba[3])
     ground = np.array(to_rgba(GROUND)[:3])
     level = float(np.mean(rgba[:3]))
     return (*(ground + (0.95 - ground) * (1.0 - level)), rgba[3])

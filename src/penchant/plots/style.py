@@ -37,6 +37,8 @@ FONTS = (
     "Segoe UI Emoji",
 )
 """Where a letter is looked for, one after the other: names come in any script."""
+ON_COLOUR = "on colour"
+"""The gid of letters that stand on a coloured ground, and keep their colour on a dark page."""
 SMALL, NORMAL, LARGE = 7.5, 8.5, 9.5
 """Points: ticks and notes, labels, titles."""
 
@@ -141,10 +143,40 @@ def name_lines(ax: Any) -> None:
             textcoords="offset points",
             va="center",
             fontsize=SMALL,
-            color=line.get_color(),
+            color=readable(line.get_color()),
             annotation_clip=False,
             parse_math=False,
         )
+
+
+def contrast(a: Any, b: Any) -> float:
+    """How well two colours are told apart, 1 to 21, as the web's guidelines count it.
+
+    >>> round(contrast("black", "white"))
+    21
+    """
+    from matplotlib.colors import to_rgb
+
+    def light(colour: Any) -> float:
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+        return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+    low, high = sorted((light(to_rgb(a)), light(to_rgb(b))))
+    return (high + 0.05) / (low + 0.05)
+
+
+def readable(colour: Any, ground: str = "white") -> str:
+    """The colour, as much darker (on a dark ground lighter) as letters need to be read.
+
+    >>> readable("#0072B2"), readable("#E69F00")
+    ('#0072b2', '#966700')
+    """
+    from matplotlib.colors import to_hex, to_rgb
+
+    ink = "black" if contrast(ground, "black") > contrast(ground, "white") else "white"
+    own, far = np.array(to_rgb(colour)), np.array(to_rgb(ink))
+    mixed = (to_hex(own + (far - own) * step / 20) for step in range(21))
+    return next(shade for shade in mixed if contrast(shade, ground) >= 4.5 or shade == to_hex(far))
 
 
 def legend_beside(ax: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from penchant.numerics.types import FloatArray
-from penchant.plots.style import NORMAL, SMALL, axes, name_ticks, tidy
+from penchant.plots.style import NORMAL, ON_COLOUR, SMALL, axes, name_ticks, tidy
 
 NUMBERED = 12
 """Up to this many items each cell holds its number."""
@@ -67,6 +67,7 @@ def plot_win_matrix(
                 va="center",
                 fontsize=7,
                 color="white" if abs(p - 0.5) > 0.35 else "black",
+                gid=ON_COLOUR,
             )
     name_ticks(ax.xaxis, items, rotation=90)
     name_ticks(ax.yaxis, items)
