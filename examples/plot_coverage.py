@@ -9,7 +9,7 @@ two standard errors, by the number of answers. The blue ones have the prior that
 and keep their promise at every size. The orange ones learn the prior's width from the same
 answers, and fall a little short when answers are few: intervals take it as known.
 
-Where the method is weak: exactly there. With fewer than two answers an item, read 95 % as 90 %.
+Where the method is weak: exactly there. With one or two answers an item, 95 % was 92 % here.
 """
 
 import warnings

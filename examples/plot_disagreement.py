@@ -9,8 +9,8 @@ What to see: people as points along the two main directions in which they disagr
 arrows. Two clouds on the left, one on the right; and the model's verdict above each. A method
 that always returns groups would cut the right cloud in two as well.
 
-Where the method is weak: the verdict needs answers. With eight a person instead of thirty it
-would say "too few" of both towns.
+Where the method is weak: the verdict needs answers. With eight a person instead of thirty it says
+"too few" of the right town, and takes the two camps of the left one for personal taste.
 """
 
 import matplotlib.pyplot as plt
