@@ -23,11 +23,10 @@ import penchant as pc
 from penchant.likelihoods import Lapse, Probit
 
 pc.plots.use_style()
-rng = np.random.default_rng(0)
-utility = rng.standard_normal(40)
+utility = np.random.default_rng(0).standard_normal(40)
 
 
-def answers(n, lapse=0.0):
+def answers(n, lapse, rng):
     """Random pairs, a share of them answered without looking."""
     a, b = rng.integers(40, size=n), rng.integers(1, 40, size=n)
     b = (a + b) % 40
@@ -43,7 +42,8 @@ cases = {
 }
 figure, panels = plt.subplots(1, 3, figsize=(7.2, 2.7), sharex=True, sharey=True)
 for ax, (title, (model, times, lapse)) in zip(panels, cases.items(), strict=True):
-    once, test = answers(600, lapse), answers(4000, lapse)
+    rng = np.random.default_rng(1)  # the same answers in the first two panels
+    once, test = answers(600, lapse, rng), answers(4000, lapse, rng)
     model.fit(None, sum([once] * (times - 1), once))
     pc.plots.plot_calibration(model, ax, data=test)
     ax.set_title(title)

@@ -6,8 +6,7 @@ Before a study: simulate it. Ten items, four people, and what is not known: how 
 
 What to see: comparisons until utilities are known with a reliability of 0.8 (the squared
 correlation with the truth), by how far apart items are. The smaller the spread, the more it
-takes. Questions that the model chooses (squares) save some of it, most where there is something
-to find.
+takes. Questions that the model chooses (squares) save a sixth to a half of it.
 
 Where the method is weak: it plans for the spread that you say. After fifty answers look again; a
 study shows the plan for what it knows by then.
