@@ -91,7 +91,7 @@ def test_what_is_not_kept_is_worked_out_again(topics, rng, monkeypatch):
     phi, factor = rng.standard_normal((N_USERS, 2)), rng.standard_normal((N_ITEMS, 5))
     weight, shift = rng.random(len(topics)), rng.standard_normal(len(topics))
     kept = ArrowPrior(phi, factor, 0.4, blocks).refresh(weight, shift)
-    monkeypatch.setattr(arrow, "KEPT_SIZE", 0)
+    monkeypatch.setattr(arrow, "KEPT_STACKS", 0)
     again = ArrowPrior(phi, factor, 0.4, blocks).refresh(weight, shift)
     assert kept.eliminated
     assert not again.eliminated

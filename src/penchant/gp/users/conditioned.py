@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.gp.users.blocks import BLOCK_SIZE
-from penchant.numerics.linalg import apply_stack, multiply_stack
+from penchant.numerics.device import STACK_SIZE
+from penchant.numerics.stacks import apply_stack, multiply_stack
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -50,7 +50,7 @@ class Conditioned(NamedTuple):
         """Positions of rows (or of `of`, whose entries are rows) whose arrays fit at once."""
         n_rows = len(self.rows) if of is None else len(of)
         p = max(1, self.items.shape[1])
-        step = max(1, BLOCK_SIZE // (p * max(p, n_asked)))
+        step = max(1, STACK_SIZE // (p * max(p, n_asked)))
         return (np.arange(at, min(at + step, n_rows)) for at in range(0, n_rows, step))
 
     def moments(self, some: IntArray, asked: Asked) -> tuple[FloatArray, FloatArray]:

@@ -19,13 +19,10 @@ from penchant.gp.users.conditioned import Asked, Conditioned
 from penchant.gp.users.votes import Kept, VoteSites
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.linalg import (
+from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
+from penchant.numerics.stacks import (
     apply_stack,
-    cholesky,
-    gram,
-    multiply,
     multiply_stack,
-    solve_lower,
     square_root_stack,
     transpose_stack,
 )

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.gp.users.blocks import BLOCK_SIZE, Block
-from penchant.numerics.linalg import (
-    cholesky,
-    gram,
-    log_det_lower,
-    multiply,
+from penchant.gp.users.blocks import Block
+from penchant.numerics.device import HOST, Device
+from penchant.numerics.linalg import cholesky, gram, host, log_det_lower, multiply, solve_lower
+from penchant.numerics.stacks import (
+    join_stacks,
+    mix_stack,
     multiply_stack,
-    solve_lower,
+    sum_stack,
     transpose_stack,
 )
 from penchant.numerics.types import FloatArray, IntArray
@@ -36,18 +36,26 @@ class SharedPart(NamedTuple):
 
 @dataclass(frozen=True)
 class SharedPrior:
-    """W ~ N(0, I), (r_u, r), seen as G Wᵀ. factor: G, (n, r); rank: r_u."""
+    """W ~ N(0, I), (r_u, r), seen as G Wᵀ. factor: G, (n, r); rank: r_u; device: of users' stacks,
+    W itself being the host's."""
 
     factor: FloatArray
     rank: int
     parts: tuple[SharedPart, ...]
+    device: Device = HOST
 
     @classmethod
-    def of(cls, factor: FloatArray, rank: int, parts: tuple[IntArray, ...] | None) -> "SharedPrior":
+    def of(
+        cls,
+        factor: FloatArray,
+        rank: int,
+        parts: tuple[IntArray, ...] | None,
+        device: Device = HOST,
+    ) -> "SharedPrior":
         """With the items of each part; None: all in one."""
         n, r = factor.shape
         if parts is None or len(parts) == 1 or (rank > 1 and r < n):
-            return cls(factor, rank, (SharedPart(np.arange(n), np.arange(r), factor),))
+            return cls(factor, rank, (SharedPart(np.arange(n), np.arange(r), factor),), device)
         owner = np.empty(n, dtype=np.intp)
         for number, items in enumerate(parts):
             owner[items] = number
@@ -61,6 +69,7 @@ class SharedPrior:
                 for items, mine in zip(parts, columns, strict=True)
                 if len(mine)
             ),
+            device,
         )
 
     @property
@@ -86,39 +95,39 @@ class SharedPrior:
             return
         for some, G in self._rows(block):
             inner = multiply_stack(transpose_stack(G), multiply_stack(R[some], G))
-            information += multiply(outer[some].T, inner.reshape(len(inner), -1)).reshape(
-                information.shape
-            )
+            information += sum_stack(inner, outer[some]).reshape(information.shape)
+
+    @cached_property
+    def _factor_there(self) -> FloatArray:
+        return self.device.matrix(self.factor)
 
     def _rows(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
         """A block's users a few at a time, with G at their items, (k, p, r)."""
         k, p = block.items.shape
-        step = max(1, BLOCK_SIZE // (max(p, self.factor.shape[1]) * self.factor.shape[1]))
+        size, r = self.device.stack_size, self.factor.shape[1]
+        step = max(1, size // (max(p, r) * r))
         for start in range(0, k, step):
             some = slice(start, min(start + step, k))
-            yield some, self.factor[block.items[some]]
+            yield some, self._factor_there[block.items[some]]
 
     def pick(self, block: Block, outer: FloatArray, covariance: FloatArray) -> FloatArray:
         """(k, p, p): Σ_q outer[u, q] covariance[q] at each user's items, covariance as `nothing`'s
-        shape."""
+        shape, where stacks live."""
         if not self.is_contracted:
             return block.weighted_pick(outer, covariance)
-        k, p = block.items.shape
-        r = self.factor.shape[1]
-        picked = np.empty((k, p, p))
-        flat = covariance.reshape(len(covariance), -1)
+        picked = []
         for some, G in self._rows(block):
-            inner = multiply(outer[some], flat).reshape(-1, r, r)
-            picked[some] = multiply_stack(multiply_stack(G, inner), transpose_stack(G))
-        return picked
+            inner = mix_stack(covariance, outer[some])
+            picked.append(multiply_stack(multiply_stack(G, inner), transpose_stack(G)))
+        return join_stacks(*picked)
 
     def half_contracted(self, block: Block, outer: FloatArray, R: FloatArray) -> FloatArray:
         """(r_u², r, n): Σ_u outer[u] Gᵀ R_u of a block's users."""
         n, r = self.factor.shape
-        total = np.zeros((outer.shape[1], r, n))
+        total, outer = np.zeros((outer.shape[1], r, n)), host(outer)
         for some, G in self._rows(block):
             items = block.items[some]
-            weights = multiply_stack(R[some], G).reshape(-1, r)
+            weights = host(multiply_stack(R[some], G)).reshape(-1, r)
             # one product an item: there are fewer items than products of features, and no 0 in it
             by_item = np.argsort(items.ravel(), kind="stable")
             ends = np.searchsorted(items.ravel()[by_item], np.arange(n + 1))
@@ -207,6 +216,11 @@ class SharedState:
             total[:, part.items[:, None], part.items] = flat
         return total
 
+    @cached_property
+    def covariance_there(self) -> FloatArray:
+        """The same where stacks live."""
+        return self.prior.device.matrix(self.covariance)
+
     def at(self, block: Block, outer: FloatArray) -> FloatArray:
         """(k, p, p) covariance of the shared utilities of a block's users at their items."""
-        return self.prior.pick(block, outer, self.covariance)
+        return self.prior.pick(block, outer, self.covariance_there)
