@@ -269,6 +269,20 @@ class Ends:
 
 
 @seam()
+def multiply_laplacian(
+    rows: FloatArray,
+    ends: Ends,
+    weight: FloatArray,
+    laplacian: Callable[[FloatArray], sparse.csr_array | FloatArray],
+) -> FloatArray:
+    """L @ rows in C order, L = Aᵀ diag(weight) A of edges between n points, for rows (n, r).
+
+    laplacian: makes L on the host, where a device does not itself.
+    """
+    return multiply_symmetric(laplacian(weight), rows)
+
+
+@seam()
 def edge_variances(half: FloatArray, ends: Ends) -> FloatArray:
     """(m,) variances |half_w − half_l|² of differences under Σ = halfᵀ half, half (r, n)."""
     winner, loser = ends.winner, ends.loser

@@ -34,6 +34,10 @@ LEAST_BLOCK = 512
 """Rows of a blocked product: fewer would leave a card idle."""
 GRAM_SHARE = 500
 """Form covariances when n² ≤ this × m: a product's flop costs a card so much less than a read."""
+LAPLACIAN_SHARE = 150
+"""Form the Laplacian when n² ≤ this × m: a sparse product reads a row of the factor an edge."""
+DENSE_POINTS = 10_000
+"""Beyond so many it would take the room of a matrix that others need."""
 CHUNK = 2**27
 """Most numbers of a temporary: one gigabyte."""
 LARGE_RANK = 4_000
@@ -256,6 +260,46 @@ def multiply_sparse(S: Any, A: Tensor) -> Tensor:
         *(up(part, A.device) for part in parts), size=csr.shape, check_invariants=False
     )
     return on_device @ A.contiguous()
+
+
+def multiply_laplacian(
+    rows: Tensor, ends: Ends, weight: FloatArray, laplacian: Callable[[FloatArray], Any]
+) -> Tensor:
+    """L @ rows; of few points L is made here, from nothing but the weights."""
+    n, m = len(rows), len(weight)
+    if n > DENSE_POINTS or n * n > LAPLACIAN_SHARE * m:
+        return multiply_sparse(laplacian(weight), rows)
+    cells, there = kept(ends, rows.device, _cells, n), up(weight, rows.device)
+    return dense_laplacians(there, cells, (1, n, n))[0] @ rows
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Where each edge lies in a flattened stack of matrices: row of the winner, column of the
+    loser; and whether no two lie in the same place."""
+
+    place: Tensor
+    is_distinct: bool
+
+    @classmethod
+    def of(cls, place: Tensor) -> "Cells":
+        """From the places alone."""
+        return cls(place, len(torch.unique(place)) == len(place))
+
+
+def _cells(ends: Ends, device: Any, n: int) -> Cells:
+    return Cells.of(up(ends.winner * n + ends.loser, device))
+
+
+def dense_laplacians(weight: Tensor, cells: Cells, shape: tuple[int, int, int]) -> Tensor:
+    """Laplacians of a stack of graphs, from the weights of their edges."""
+    directed = weight.new_zeros(shape)
+    # with accumulate torch sorts on a card, which takes its time and keeps the order of sums
+    directed.reshape(-1).index_put_((cells.place,), weight, accumulate=not cells.is_distinct)
+    L = -directed
+    L -= directed.mT
+    L.diagonal(dim1=1, dim2=2).copy_(-L.sum(dim=2))
+    return L
 
 
 def multiply_symmetric(S: Any, rows: Tensor) -> Tensor:

@@ -11,7 +11,15 @@ import numpy as np
 import torch
 
 from penchant.numerics.stacks import EdgeMoments, StackPlaces, not_definite
-from penchant.numerics.torch_linalg import CHUNK, Tensor, host, kept, up
+from penchant.numerics.torch_linalg import (
+    CHUNK,
+    Cells,
+    Tensor,
+    dense_laplacians,
+    host,
+    kept,
+    up,
+)
 from penchant.numerics.types import FloatArray
 
 # Algebra
@@ -99,14 +107,12 @@ def mix_stack(matrices: Tensor, weights: Any) -> Tensor:
 
 
 class _Ends(NamedTuple):
-    """The comparisons of a stack: their cells in (k, p, p) and (k, p), and whether none shares
-    its directed cell with another."""
+    """The comparisons of a stack: where they stand among all, in (k, p, p), and in (k, p)."""
 
     edges: Tensor
-    cell: Tensor
+    cells: Cells
     winner: Tensor
     loser: Tensor
-    is_distinct: bool
 
 
 def _ends(places: StackPlaces, device: Any) -> _Ends:
@@ -114,7 +120,7 @@ def _ends(places: StackPlaces, device: Any) -> _Ends:
     winner, loser = places.row * p + places.winner, places.row * p + places.loser
     cell = winner * p + places.loser
     edges, there, first, second = (up(x, device) for x in (places.edges, cell, winner, loser))
-    return _Ends(edges, there, first, second, len(torch.unique(there)) == len(cell))
+    return _Ends(edges, Cells.of(there), first, second)
 
 
 class _Segments(NamedTuple):
@@ -152,14 +158,7 @@ def _sorted(place: Tensor, n: int) -> _Segments:
 def laplacian_stack(weight: Tensor, places: StackPlaces) -> Tensor:
     """(k, p, p)."""
     (k, p), ends = places.items.shape, kept(places, weight.device, _ends)
-    directed, mine = weight.new_zeros(k * p * p), weight[ends.edges]
-    # with accumulate torch sorts on a card, which takes its time and keeps the order of sums
-    directed.index_put_((ends.cell,), mine, accumulate=not ends.is_distinct)
-    directed = directed.reshape(k, p, p)
-    L = -directed
-    L -= directed.mT
-    L.diagonal(dim1=1, dim2=2).copy_(-L.sum(dim=2))
-    return L
+    return dense_laplacians(weight[ends.edges], ends.cells, (k, p, p))
 
 
 def adjoint_stack(y: Tensor, places: StackPlaces) -> Tensor:
@@ -181,7 +180,7 @@ def edge_moments(
     """Of differences."""
     ends = kept(places, covariance.device, _ends)
     own = torch.diagonal(covariance, dim1=1, dim2=2).reshape(-1)
-    var = own[ends.winner] + own[ends.loser] - 2.0 * covariance.reshape(-1)[ends.cell]
+    var = own[ends.winner] + own[ends.loser] - 2.0 * covariance.reshape(-1)[ends.cells.place]
     largest = max(0.0, float(own.max())) if len(own) else 0.0
     var.clamp_(min=least * min(largest, 1.0))
     return EdgeMoments(forward_stack(utility, places), var, largest)

@@ -326,7 +326,7 @@ class ArrowState:
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
             moved = block.forward(utility + part.deviation(shifts[number]))
             put_edges(answer, (moved,), block)
-        (differences,) = host(answer)
+        differences: FloatArray = host(answer)[0]
         return differences
 
     def _everybodys(self, shared: FloatArray) -> FloatArray:
