@@ -127,6 +127,7 @@ def torch_version() -> str | None:
     return None if torch is None else str(torch.__version__)
 
 
+@cache
 def twin(module: str = "linalg") -> ModuleType:
     """`numerics.linalg`, or `numerics.stacks`, for matrices of torch, function by function."""
     return import_module(f"penchant.numerics.torch_{module}")

@@ -120,6 +120,13 @@ def inner_stack(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 @stack_seam()
+def row_products_stack(A: FloatArray, B: FloatArray) -> FloatArray:
+    """(k, t): Σ_p A_tp B_tp of each pair of matrices (k, t, p)."""
+    products: FloatArray = np.einsum("stp,stp->st", A, B)
+    return products
+
+
+@stack_seam()
 def sum_stack(A: FloatArray, weights: FloatArray) -> FloatArray:
     """(q, p·r): Σ_u weights[u] · A_u, flattened, with (k, q) weights."""
     return multiply(weights.T, A.reshape(len(A), -1))
@@ -262,6 +269,12 @@ def meet_items(x: FloatArray, vectors: FloatArray, places: StackPlaces) -> Float
     """(k, q): of (k, p) vectors the products with each of (q, n) at the user's own items."""
     met: FloatArray = np.einsum("kp,qkp->kq", x, vectors[:, places.items])
     return met
+
+
+@stack_seam()
+def take_columns_stack(matrix: FloatArray, items: IntArray) -> FloatArray:
+    """(k, t, p): of a matrix (t, n) the columns of each user's items (k, p)."""
+    return np.moveaxis(matrix[:, items], 0, 1)
 
 
 @stack_seam()

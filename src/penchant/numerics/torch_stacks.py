@@ -20,7 +20,7 @@ from penchant.numerics.torch_linalg import (
     kept,
     up,
 )
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 # Algebra
 
@@ -55,7 +55,10 @@ def log_det_stack(lower: Tensor) -> float:
 
 
 def square_root_stack(K: Tensor) -> Tensor:
-    """F with F Fᵀ = K."""
+    """F with F Fᵀ = K: triangles where there are any, which cost a card far less."""
+    lower, failed = torch.linalg.cholesky_ex(K)
+    if not bool(failed.any()):
+        return lower
     values, vectors = torch.linalg.eigh(K)
     return vectors * values.clamp(min=0.0).sqrt()[:, None, :]
 
@@ -90,6 +93,11 @@ def join_stacks(first: Tensor, *others: Tensor) -> Tensor:
 def inner_stack(A: Tensor, B: Tensor) -> FloatArray:
     """(k,)."""
     return np.asarray(host((A * B).sum(dim=(1, 2))))
+
+
+def row_products_stack(A: Tensor, B: Tensor) -> FloatArray:
+    """(k, t), NumPy's."""
+    return np.asarray(host((A * B).sum(dim=2)))
 
 
 def sum_stack(A: Tensor, weights: Any) -> FloatArray:
@@ -230,6 +238,11 @@ def meet_items(x: Tensor, vectors: Any, places: StackPlaces) -> FloatArray:
     """(k, q), NumPy's."""
     items = kept(places, x.device, _items)
     return np.asarray(host(torch.einsum("kp,qkp->kq", x, up(vectors, x.device)[:, items])))
+
+
+def take_columns_stack(matrix: Tensor, items: IntArray) -> Tensor:
+    """(k, t, p)."""
+    return matrix[:, up(items, matrix.device)].movedim(0, 1)
 
 
 def collect_cells(stack: Tensor, weights: Any, places: StackPlaces) -> FloatArray:

@@ -105,7 +105,8 @@ def _answered(
 def _changed(posteriors: UserPosteriors, **changes: Any) -> UserPosteriors:
     """The posteriors with other numbers; what was worked out from the kernels is handed over."""
     changed = replace(posteriors, **changes)
-    kept = ("known_factor", "_features", "_prior", "_cross", "_target_var")
+    worked_out = ("known_factor", "_features", "_prior", "_cross", "_target_var")
+    kept = (*worked_out, "_prior_there", "_cross_there")
     vars(changed).update(
         {name: vars(posteriors)[name] for name in kept if name in vars(posteriors)}
     )

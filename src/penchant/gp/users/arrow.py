@@ -64,7 +64,11 @@ class Eliminated(NamedTuple):
     @property
     def J(self) -> FloatArray:
         """(k, p, p): I − C L."""
-        J = multiply_stack(-self.C, self.L)
+        return self.left_by(self.C)
+
+    def left_by(self, C: FloatArray) -> FloatArray:
+        """J, where C is there already."""
+        J = multiply_stack(-C, self.L)
         add_identity(J)
         return J
 
@@ -345,9 +349,10 @@ class ArrowState:
         for number, block, part in self.each():
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
             utility += part.deviation(self.shifts[number])
-            J = part.J
+            C = part.C
+            J = part.left_by(C)
             through = multiply_stack(multiply_stack(J, self.shared_at(block)), transpose_stack(J))
-            through += part.C
+            through += C
             put_edges(moments, block.differences(utility, through), block)
         mean, var = host(moments)
         return mean, var

@@ -21,6 +21,7 @@ from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserProblem
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import Inputs
+from penchant.numerics.linalg import host
 from penchant.numerics.stacks import apply_stack, square_root_stack
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -133,7 +134,7 @@ def fold_in(
     for block in blocks:
         phi = extended.user_features(block.users)
         personal = extended.personal(block.users, phi)
-        factors.append(square_root_stack(extended.prior_of(block.items, personal, phi)))
+        factors.append(host(square_root_stack(extended.prior_of(block.items, personal, phi))))
         means.append(extended.shared_mean_at(phi, block.items))
     effects = extended.effects
     prior = NewcomerPrior(blocks, tuple(factors), tuple(means), votes.offset(effects))
