@@ -12,7 +12,6 @@ from sklearn.base import clone
 import penchant as pc
 from penchant.errors import NumericalError
 from penchant.gp import Settings, UserHyper, UserProblem, gradient, solve
-from penchant.gp.users import arrow
 from penchant.gp.users.arrow import ArrowPrior
 from penchant.gp.users.blocks import Arrangement, arrange, tied_items
 from penchant.gp.users.votes import Votes
@@ -26,11 +25,11 @@ N, U, M = 9, 20, 260
 
 
 def ends(n_users=U, n=N, m=M, seed=0):
-    """User, winner and loser of random answers, some of them given twice."""
+    """User, winner and loser of random answers, some given twice; the last user says nothing."""
     rng = np.random.default_rng(seed)
     winner = rng.integers(n, size=m)
     loser = (winner + 1 + rng.integers(n - 1, size=m)) % n
-    user = np.sort(rng.integers(n_users, size=m))
+    user = np.sort(rng.integers(n_users - 1, size=m))
     return np.append(user, user[:2]), np.append(winner, winner[:2]), np.append(loser, loser[:2])
 
 
@@ -118,13 +117,10 @@ def check_arrow(device):
             blocks, parts = Arrangement.of(user, winner, loser, tied)
             how = (phi, factor, 0.4, blocks, missed, parts)
             here = ArrowPrior(*how).refresh(weight, shift)
-            for most in (arrow.KEPT_STACKS, 0):
-                kept, arrow.KEPT_STACKS = arrow.KEPT_STACKS, most
-                try:
-                    there = ArrowPrior(*how, device_called(device)).refresh(weight, shift)
-                    _check_state(there, here)
-                finally:
-                    arrow.KEPT_STACKS = kept
+            for is_kept in (True, False):
+                prior = ArrowPrior(*how, device_called(device))
+                vars(prior)["is_kept"] = is_kept
+                _check_state(prior.refresh(weight, shift), here)
 
 
 def _check_state(there, here):

@@ -120,7 +120,7 @@ class MultiUserGP(UtilityModel):
         Of a running Ray cluster; None for RAY_ADDRESS, or Ray on this machine.
     device : None, "cpu", "cuda" or "cuda:1"
         Where what there is of each user is worked on while fitting and answering; see
-        docs/gpu.md. A card needs `penchant[gpu]` and pays from about a thousand users on. Saved
+        docs/gpu.md. A card needs `penchant[gpu]` and pays with thousands of users. Saved
         models know no device.
     progress : bool
         Show a progress bar while learning, on a terminal only.

@@ -40,6 +40,10 @@ class Device(Protocol):
     def stack_size(self) -> int:
         """Most numbers in one array of users × p²."""
 
+    @property
+    def kept_size(self) -> int:
+        """Most numbers of users × p² that are kept between the steps of a sweep, thrice."""
+
     def matrix(self, array: FloatArray) -> FloatArray:
         """The array there; a host's array is passed through."""
 
@@ -56,6 +60,7 @@ class _Host:
     name = "cpu"
     most_items = 20_000
     stack_size = STACK_SIZE
+    kept_size = 32 * STACK_SIZE
 
     def matrix(self, array: FloatArray) -> FloatArray:
         return array

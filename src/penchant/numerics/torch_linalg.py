@@ -42,8 +42,8 @@ CHUNK = 2**27
 """Most numbers of a temporary: one gigabyte."""
 LARGE_RANK = 4_000
 """Of a factor that is worth a first guess from its leading columns."""
-STACKS = 512
-"""Arrays of one block of users that a card has room for."""
+STACKS, KEPT_STACKS = 2048, 16
+"""Arrays of one block of users that a card has room for, and of all blocks that are kept."""
 NARROW = 16
 """Up to so many features are differenced one by one, which is exact."""
 
@@ -61,20 +61,28 @@ class TorchDevice:
     device: Any
 
     @cached_property
+    def _memory(self) -> int | None:
+        """Bytes of a card."""
+        if self.device.type != "cuda":
+            return None
+        return int(torch.cuda.get_device_properties(self.device).total_memory)
+
+    @property
     def most_items(self) -> int:
         """As many as fit beside each other, `MATRICES` times."""
-        if self.device.type != "cuda":
+        if self._memory is None:
             return HOST.most_items
-        memory = torch.cuda.get_device_properties(self.device).total_memory
-        return int((memory / (8.0 * MATRICES)) ** 0.5)
+        return int((self._memory / (8.0 * MATRICES)) ** 0.5)
 
-    @cached_property
+    @property
     def stack_size(self) -> int:
-        """Of a card a small share: some twenty such arrays exist at once, and many are kept."""
-        if self.device.type != "cuda":
-            return HOST.stack_size
-        memory = torch.cuda.get_device_properties(self.device).total_memory
-        return int(memory // (8 * STACKS))
+        """A small share: large enough to be worth a launch, and some twenty exist at once."""
+        return HOST.stack_size if self._memory is None else self._memory // (8 * STACKS)
+
+    @property
+    def kept_size(self) -> int:
+        """Three of them take a fifth of a card."""
+        return HOST.kept_size if self._memory is None else self._memory // (8 * KEPT_STACKS)
 
     def matrix(self, array: FloatArray) -> FloatArray:
         """The array there."""

@@ -140,6 +140,8 @@ class _Segments(NamedTuple):
 
     def sums(self, values: Tensor) -> Tensor:
         """One sum a place."""
+        if not len(values):
+            return values.new_zeros(len(self.lengths))
         return torch.segment_reduce(values[self.order], "sum", lengths=self.lengths, unsafe=True)
 
 

@@ -42,9 +42,6 @@ from penchant.numerics.stacks import (
 )
 from penchant.numerics.types import FloatArray, IntArray
 
-KEPT_STACKS = 32
-"""Most numbers of users × p² that are kept between the steps of a sweep, in largest stacks."""
-
 
 class Eliminated(NamedTuple):
     """A block's users with their deviations integrated out: see the module's head.
@@ -155,7 +152,7 @@ class ArrowPrior:
     def is_kept(self) -> bool:
         """Whether what is worked out for each block fits."""
         size = sum(int(block.items.size) * block.items.shape[1] for block in self.blocks)
-        return bool(size <= KEPT_STACKS * self.device.stack_size)
+        return bool(size <= self.device.kept_size)
 
     def personal(self, block: Block) -> FloatArray:
         """(k,) the variance of each user's own deviation, in units of K_x; (1,) if all alike."""
