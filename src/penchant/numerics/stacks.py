@@ -1,8 +1,8 @@
 """Stacks: (k, p, q) arrays, one small matrix a user; every routine works on all of them at once.
 
 The second part of the seam between devices (see `numerics.linalg`): a stack may live elsewhere,
-and then `numerics.torch_stacks` has a function of the same name. What has an axis of users lives
-with the stack; sums over users, and one number a user, come back as NumPy's.
+and then `numerics.torch_stacks` has a function of the same name. Matrices that are made of a stack
+live with it; what is one number a user or item comes back as NumPy's.
 """
 
 from collections.abc import Sequence
@@ -124,6 +124,28 @@ def row_products_stack(A: FloatArray, B: FloatArray) -> FloatArray:
     """(k, t): Σ_p A_tp B_tp of each pair of matrices (k, t, p)."""
     products: FloatArray = np.einsum("stp,stp->st", A, B)
     return products
+
+
+@stack_seam()
+def join_blocks(blocks: FloatArray) -> FloatArray:
+    """(a·r, b·s) matrix of the blocks (a, b, r, s)."""
+    a, b, r, s = blocks.shape
+    return blocks.transpose(0, 2, 1, 3).reshape(a * r, b * s)
+
+
+@stack_seam()
+def split_blocks(A: FloatArray, n_blocks: int) -> FloatArray:
+    """(a², r, r) blocks of a matrix (a·r, a·r), row by row."""
+    size = len(A) // n_blocks
+    blocks = A.reshape(n_blocks, size, n_blocks, size)
+    return blocks.transpose(0, 2, 1, 3).reshape(n_blocks * n_blocks, size, size)
+
+
+@stack_seam()
+def trace_blocks(blocks: FloatArray) -> FloatArray:
+    """(n, n): the sum of the diagonal blocks of (a, a, n, n)."""
+    trace: FloatArray = np.trace(blocks, axis1=0, axis2=1)
+    return trace
 
 
 @stack_seam()
@@ -297,6 +319,22 @@ def collect_cells(stack: FloatArray, weights: FloatArray, places: StackPlaces) -
         np.put_along_axis(dense, places.cells, flat, axis=1)
         total = multiply(weights.T, dense)
     return total.reshape(-1, n, n)
+
+
+@stack_seam()
+def collect_rows(
+    stack: FloatArray, weights: FloatArray, items: IntArray, n_items: int
+) -> FloatArray:
+    """(q, r, n): Σ_u weights[u] · stack[u]ᵀ, with (k, q) weights and (k, p, r) rows about items."""
+    (p, r), q = stack.shape[1:], weights.shape[1]
+    total, flat = np.zeros((q, r, n_items)), stack.reshape(-1, r)
+    # one product an item: there are fewer items than products of features, and no 0 in it
+    by_item = np.argsort(items.ravel(), kind="stable")
+    ends = np.searchsorted(items.ravel()[by_item], np.arange(n_items + 1))
+    for item in np.flatnonzero(np.diff(ends)):
+        rows = by_item[ends[item] : ends[item + 1]]
+        total[:, :, item] = multiply(weights[rows // p].T, flat[rows])
+    return total
 
 
 @stack_seam()

@@ -4,7 +4,7 @@ Every sum has a fixed order: segments that were sorted once, or a product. Atomi
 order is chance, are not used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,9 +100,27 @@ def row_products_stack(A: Tensor, B: Tensor) -> FloatArray:
     return np.asarray(host((A * B).sum(dim=2)))
 
 
-def sum_stack(A: Tensor, weights: Any) -> FloatArray:
-    """(q, p·r), NumPy's."""
-    return np.asarray(host(up(weights, A.device).T @ A.reshape(len(A), -1)))
+def join_blocks(blocks: Tensor) -> Tensor:
+    """(a·r, b·s)."""
+    a, b, r, s = blocks.shape
+    return blocks.permute(0, 2, 1, 3).reshape(a * r, b * s)
+
+
+def split_blocks(A: Tensor, n_blocks: int) -> Tensor:
+    """(a², r, r)."""
+    size = len(A) // n_blocks
+    blocks = A.reshape(n_blocks, size, n_blocks, size)
+    return blocks.permute(0, 2, 1, 3).reshape(n_blocks * n_blocks, size, size)
+
+
+def trace_blocks(blocks: Tensor) -> Tensor:
+    """(n, n)."""
+    return torch.diagonal(blocks, dim1=0, dim2=1).sum(dim=-1)
+
+
+def sum_stack(A: Tensor, weights: Any) -> Tensor:
+    """(q, p·r)."""
+    return up(weights, A.device).T @ A.reshape(len(A), -1)
 
 
 def mix_stack(matrices: Tensor, weights: Any) -> Tensor:
@@ -247,25 +265,42 @@ def take_columns_stack(matrix: Tensor, items: IntArray) -> Tensor:
     return matrix[:, up(items, matrix.device)].movedim(0, 1)
 
 
-def collect_cells(stack: Tensor, weights: Any, places: StackPlaces) -> FloatArray:
-    """(q, n, n), NumPy's."""
+def collect_cells(stack: Tensor, weights: Any, places: StackPlaces) -> Tensor:
+    """(q, n, n)."""
     k, n = len(stack), places.n_items
     flat, weights = stack.reshape(k, -1), up(weights, stack.device)
-    total = np.zeros((weights.shape[1], n * n))
+    total = flat.new_zeros((weights.shape[1], n * n))
     if places.same_items:
-        total[:, places.first_cells] = host(weights.T @ flat)
+        total[:, up(places.first_cells, flat.device)] = weights.T @ flat
     elif 4 * flat.shape[1] < n * n:
-        by_cell = kept(places, stack.device, _by_cell)
+        by_cell = kept(places, flat.device, _by_cell)
         rows = [by_cell.sums((column[:, None] * flat).reshape(-1)) for column in weights.T]
-        total[:, host(by_cell.places)] = host(torch.stack(rows))
+        total[:, by_cell.places] = torch.stack(rows)
     else:
-        cells, step = _cells(places, stack.device), max(1, CHUNK // (n * n))
-        for start in range(0, k, step):
-            some = slice(start, start + step)
+        cells = _cells(places, flat.device)
+        for some in _chunks(k, n * n):
             wide = flat.new_zeros((len(flat[some]), n * n))
             wide.scatter_(1, cells[some], flat[some])
-            total += host(weights[some].T @ wide)
+            total += weights[some].T @ wide
     return total.reshape(-1, n, n)
+
+
+def _chunks(k: int, size: int) -> Iterator[slice]:
+    """Rows of so many numbers each, a few at a time."""
+    step = max(1, CHUNK // size)
+    return (slice(start, start + step) for start in range(0, k, step))
+
+
+def collect_rows(stack: Tensor, weights: Any, items: IntArray, n_items: int) -> Tensor:
+    """(q, r, n)."""
+    (k, _, r), there = stack.shape, up(items, stack.device)
+    weights = up(weights, stack.device)
+    total = stack.new_zeros((weights.shape[1], n_items * r))
+    for some in _chunks(k, n_items * r):
+        wide = stack.new_zeros((len(stack[some]), n_items, r))
+        wide.scatter_(1, there[some][:, :, None].expand(-1, -1, r), stack[some])
+        total += weights[some].T @ wide.reshape(len(wide), -1)
+    return total.reshape(-1, n_items, r).mT
 
 
 def pick_cells(matrices: Tensor, weights: Any, places: StackPlaces) -> Tensor:
@@ -278,8 +313,7 @@ def pick_cells(matrices: Tensor, weights: Any, places: StackPlaces) -> Tensor:
     elif len(flat) == 1:
         picked = weights * flat[0][_cells(places, flat.device)]
     elif 4 * p * p < places.n_items**2:
-        cells, step = _cells(places, flat.device), max(1, CHUNK // (p * p * len(flat)))
-        parts = (slice(start, start + step) for start in range(0, k, step))
+        cells, parts = _cells(places, flat.device), _chunks(k, p * p * len(flat))
         rows = [torch.einsum("kq,qkc->kc", weights[s], flat[:, cells[s]]) for s in parts]
         picked = torch.cat(rows)
     else:

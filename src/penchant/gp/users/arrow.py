@@ -125,8 +125,8 @@ class ArrowPrior:
 
     user_factor: (U, r_u) with rows φ_u; item_factor: (n, r) = Φ; sharing: ρ; missed: (U,) variance
     that φ_u leaves out, None for nothing; parts: items that neither comparisons nor the prior tie
-    to others, None for all in one; device: where what there is of each user lives, stacks and rows.
-    What is of items alone, and S, stays on the host: it is small.
+    to others, None for all in one; device: where what there is of each user lives, stacks and rows,
+    and S. What is of items alone is the host's.
     """
 
     user_factor: FloatArray
@@ -194,7 +194,7 @@ class ArrowPrior:
         """Of a sweep's dense algebra: some ten products of p × p matrices a user, and S."""
         sizes = [(len(block.users), block.items.shape[1]) for block in self.blocks]
         own = float(sum(10 * k * p**3 for k, p in sizes))
-        return relative_flops(self._items_there, own) + self.shared.flops
+        return relative_flops(self._items_there, own + self.shared.flops)
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "ArrowState":
         """Condition on sites: what the loop asks of a prior."""

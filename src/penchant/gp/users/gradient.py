@@ -11,8 +11,14 @@ import numpy as np
 
 from penchant.gp.effects import EffectsState
 from penchant.gp.users.arrow import ArrowState, outer_products
-from penchant.numerics.linalg import gram, multiply, row_squares, solve_lower
-from penchant.numerics.stacks import inner_stack, meet_items, multiply_stack
+from penchant.numerics.linalg import gram, host, multiply, row_squares, solve_lower
+from penchant.numerics.stacks import (
+    inner_stack,
+    join_blocks,
+    meet_items,
+    multiply_stack,
+    trace_blocks,
+)
 from penchant.numerics.types import FloatArray
 
 Signed = list[tuple[float, tuple[FloatArray, ...]]]
@@ -69,14 +75,14 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
         R, phi = part.R, prior.phi(block)
         if halves is not None:
             halves += prior.shared.half_contracted(block, outer_products(phi), R)
-            shared -= block.weighted_sum(row_squares(phi)[:, None], R)[0]
+            shared -= host(block.weighted_sum(row_squares(phi)[:, None], R))[0]
         # R of one user's own utilities, the shared part's uncertainty included
         own = multiply_stack(multiply_stack(R, state.shared_at(block)), R) - R
         for sign, vectors in outer:
             x = vectors[number]
             own += sign * x[:, :, None] * x[:, None, :]
         weight = np.broadcast_to(prior.personal(block), len(own))
-        personal += block.weighted_sum(weight[:, None], own)[0]
+        personal += host(block.weighted_sum(weight[:, None], own))[0]
         K = block.weighted_pick(np.ones((len(own), 1)), prior.covariance_there[None])
         np.add.at(by_user, block.users, inner_stack(own, K))
     shared += _known_of_W(state, halves)
@@ -102,12 +108,12 @@ def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
         cells = np.ix_(part.items, part.items)
         if halves is None:
             information = prior.inside(shared.information, part)
-            projected = multiply_stack(part.factor.T, information)  # (r_u, r_u, r, n)
-            total[cells] -= np.trace(information, axis1=0, axis2=1)
+            projected = multiply_stack(part.there.T, information)  # (r_u, r_u, r, n)
+            total[cells] -= host(trace_blocks(information))
         else:
             projected = halves.reshape(rank, rank, -1, n)
-        half = solve_lower(lower, projected.transpose(0, 2, 1, 3).reshape(len(lower), rank * size))
-        total[cells] += gram(half.reshape(-1, size))
+        half = solve_lower(lower, join_blocks(projected))
+        total[cells] += host(gram(half.reshape(-1, size)))
     return total
 
 
@@ -116,7 +122,7 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
     prior = state.prior
     rank, system = prior.user_factor.shape[1], state.prior.shared
     slopes = np.zeros_like(prior.user_factor)
-    covariance = state.shared.covariance_there
+    covariance = state.shared.covariance
     covariance = covariance.reshape(rank, rank, *covariance.shape[1:])
     K_shared = gram(system.factor.T)
     totals = [

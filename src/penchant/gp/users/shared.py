@@ -15,11 +15,23 @@ import numpy as np
 
 from penchant.gp.users.blocks import Block
 from penchant.numerics.device import HOST, Device
-from penchant.numerics.linalg import cholesky, gram, host, log_det_lower, multiply, solve_lower
+from penchant.numerics.linalg import (
+    add_to_diagonal,
+    cholesky,
+    gram,
+    host,
+    identity_like,
+    log_det_lower,
+    multiply,
+    solve_lower,
+)
 from penchant.numerics.stacks import (
+    collect_rows,
+    join_blocks,
     join_stacks,
     mix_stack,
     multiply_stack,
+    split_blocks,
     sum_stack,
     transpose_stack,
 )
@@ -27,17 +39,21 @@ from penchant.numerics.types import FloatArray, IntArray
 
 
 class SharedPart(NamedTuple):
-    """Items that hang together, the columns of the factor that are about them, and its block."""
+    """Items that hang together, the columns of the factor that are about them, and its block.
+
+    there: the block where W's matrices live.
+    """
 
     items: IntArray
     columns: IntArray
     factor: FloatArray
+    there: FloatArray
 
 
 @dataclass(frozen=True)
 class SharedPrior:
     """W ~ N(0, I), (r_u, r), seen as G Wᵀ. factor: G, (n, r); rank: r_u; device: of users' stacks,
-    W itself being the host's."""
+    of what they know of W, and of its covariance."""
 
     factor: FloatArray
     rank: int
@@ -55,22 +71,19 @@ class SharedPrior:
         """With the items of each part; None: all in one."""
         n, r = factor.shape
         if parts is None or len(parts) == 1 or (rank > 1 and r < n):
-            return cls(factor, rank, (SharedPart(np.arange(n), np.arange(r), factor),), device)
+            whole = SharedPart(np.arange(n), np.arange(r), factor, device.matrix(factor))
+            return cls(factor, rank, (whole,), device)
         owner = np.empty(n, dtype=np.intp)
         for number, items in enumerate(parts):
             owner[items] = number
         about = owner[np.abs(factor).argmax(axis=0)]
-        columns = [np.flatnonzero(about == number) for number in range(len(parts))]
-        return cls(
-            factor,
-            rank,
-            tuple(
-                SharedPart(items, mine, factor[np.ix_(items, mine)])
-                for items, mine in zip(parts, columns, strict=True)
-                if len(mine)
-            ),
-            device,
-        )
+        found = []
+        for number, items in enumerate(parts):
+            mine = np.flatnonzero(about == number)
+            own = factor[np.ix_(items, mine)]
+            if len(mine):
+                found.append(SharedPart(items, mine, own, device.matrix(own)))
+        return cls(factor, rank, tuple(found), device)
 
     @property
     def is_contracted(self) -> bool:
@@ -86,7 +99,7 @@ class SharedPrior:
     def nothing(self) -> FloatArray:
         """Information of nobody, (r_u², n, n) or (r_u², r, r)."""
         size = self.factor.shape[1 if self.is_contracted else 0]
-        return np.zeros((self.rank**2, size, size))
+        return self.device.matrix(np.zeros((self.rank**2, size, size)))
 
     def add(self, information: FloatArray, block: Block, outer: FloatArray, R: FloatArray) -> None:
         """Add Σ_u outer[u] R_u of a block's users, (k, r_u²) and (k, p, p), in place."""
@@ -123,18 +136,10 @@ class SharedPrior:
 
     def half_contracted(self, block: Block, outer: FloatArray, R: FloatArray) -> FloatArray:
         """(r_u², r, n): Σ_u outer[u] Gᵀ R_u of a block's users."""
-        n, r = self.factor.shape
-        total, outer = np.zeros((outer.shape[1], r, n)), host(outer)
+        total: FloatArray = np.zeros((outer.shape[1], *self.factor.shape[::-1]))
         for some, G in self._rows(block):
-            items = block.items[some]
-            weights = host(multiply_stack(R[some], G)).reshape(-1, r)
-            # one product an item: there are fewer items than products of features, and no 0 in it
-            by_item = np.argsort(items.ravel(), kind="stable")
-            ends = np.searchsorted(items.ravel()[by_item], np.arange(n + 1))
-            for item in np.flatnonzero(np.diff(ends)):
-                rows = by_item[ends[item] : ends[item + 1]]
-                users = outer[some][rows // items.shape[1]]
-                total[:, :, item] += multiply(users.T, weights[rows])
+            rows = multiply_stack(R[some], G)
+            total += host(collect_rows(rows, outer[some], block.items[some], block.n_items))
         return total
 
     def given(self, information: FloatArray) -> "SharedState":
@@ -157,11 +162,9 @@ class SharedPrior:
         """The block of S that is about one part, (r_u r, r_u r)."""
         projected = self.inside(information, part)
         if not self.is_contracted:
-            G = part.factor
-            projected = multiply_stack(multiply_stack(G.T, projected), G)
-        size = self.rank * len(part.columns)
-        S: FloatArray = projected.transpose(0, 2, 1, 3).reshape(size, size)
-        S[np.diag_indices(size)] += 1.0
+            projected = multiply_stack(multiply_stack(part.there.T, projected), part.there)
+        S = join_blocks(projected)
+        add_to_diagonal(S, 1.0)
         return S
 
 
@@ -183,12 +186,12 @@ class SharedState:
     def lower(self) -> FloatArray:
         """Cholesky factor of the whole S, (r_u r, r_u r)."""
         if len(self.lowers) == 1:
-            return self.lowers[0]
+            return host(self.lowers[0])
         rank, r = self.prior.rank, self.prior.factor.shape[1]
         whole = np.eye(rank * r)
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
             place = (np.arange(rank)[:, None] * r + part.columns).ravel()
-            whole[np.ix_(place, place)] = lower
+            whole[np.ix_(place, place)] = host(lower)
         return whole
 
     def respond(self, collected: FloatArray) -> FloatArray:
@@ -205,22 +208,15 @@ class SharedState:
         """Of G Wᵀ, (r_u², n, n), or of W, (r_u², r, r) where information is contracted."""
         total, rank = self.prior.nothing(), self.prior.rank
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
-            wide = solve_lower(lower, np.eye(len(lower)))
+            wide = solve_lower(lower, identity_like(lower, len(lower)))
             if not self.prior.is_contracted:
-                wide = multiply(wide.reshape(-1, len(part.columns)), part.factor.T)
-            size = wide.size // (len(lower) * rank)
-            blocks = gram(wide.reshape(len(lower), -1)).reshape(rank, size, rank, size)
-            flat = blocks.transpose(0, 2, 1, 3).reshape(rank * rank, size, size)
+                wide = multiply(wide.reshape(-1, len(part.columns)), part.there.T)
+            flat = split_blocks(gram(wide.reshape(len(lower), -1)), rank)
             if len(self.lowers) == 1:
                 return flat
             total[:, part.items[:, None], part.items] = flat
         return total
 
-    @cached_property
-    def covariance_there(self) -> FloatArray:
-        """The same where stacks live."""
-        return self.prior.device.matrix(self.covariance)
-
     def at(self, block: Block, outer: FloatArray) -> FloatArray:
         """(k, p, p) covariance of the shared utilities of a block's users at their items."""
-        return self.prior.pick(block, outer, self.covariance_there)
+        return self.prior.pick(block, outer, self.covariance)
