@@ -390,11 +390,11 @@ def kept(places: Any, device: Any, make: Callable[..., T], *details: int) -> T:
 
 
 def _plan(ends: Ends, device: Any, n: int) -> _Plan:
-    high, low = np.maximum(ends.winner, ends.loser), np.minimum(ends.winner, ends.loser)
-    order = np.argsort(high, kind="stable")
-    cuts = np.searchsorted(high[order], [0, *(stop for _, stop in _blocks(n))]).tolist()
-    there, first, second = (up(part, device) for part in (order, high[order], low[order]))
-    return _Plan(there, first, second, cuts)
+    winner, loser = up(ends.winner, device), up(ends.loser, device)
+    high, order = torch.sort(torch.maximum(winner, loser), stable=True)
+    low = torch.minimum(winner, loser)[order]
+    stops = up(np.array([0, *(stop for _, stop in _blocks(n))]), device)
+    return _Plan(order, high, low, torch.searchsorted(high, stops).tolist())
 
 
 def _variances_by_blocks(half: Tensor, plan: _Plan) -> FloatArray:
