@@ -165,6 +165,10 @@ def user_problems(device):
         yield here, here.on(device_called(device)), UserHyper(kernel, user_kernel, 0.6, likelihood)
 
 
+def items_like(problem):
+    return problem.items.take(np.arange(3))
+
+
 def check_users(device):
     """Evidence, gradient and every prediction are those of the host."""
     every = np.arange(U)
@@ -175,6 +179,7 @@ def check_users(device):
         close(found.inference.state.var, wanted.inference.state.var)
         close(gradient(there, found), gradient(here, wanted), 1e-7)
         ours, theirs = there.posterior(found), here.posterior(wanted)
+        assert ours.at(items_like(here)).device is there.device
         for new in (None, Inputs(np.random.default_rng(9).standard_normal((4, 3)))):
             if new is not None and isinstance(hyper.kernel, FreeCovariance | Independent):
                 continue

@@ -362,7 +362,7 @@ class MultiUserGP(UtilityModel):
             return learned
         kept = select(problem, solution, *self.sparse)
         few, restricted = restrict(problem, solution, kept)
-        posterior = replace(few.posterior(restricted), kept=kept)
+        posterior = few.posterior(restricted).changed(kept=kept)
         return replace(learned, posterior=posterior, sites=None)
 
     @property

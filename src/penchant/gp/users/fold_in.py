@@ -140,7 +140,7 @@ def fold_in(
     prior = NewcomerPrior(blocks, tuple(factors), tuple(means), votes.offset(effects))
     inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
     sites = extended.sites.join(VoteSites.of(votes, inference.sites, effects))
-    return replace(extended, sites=sites), inference.report
+    return extended.changed(sites=sites), inference.report
 
 
 def with_newcomers(
@@ -154,7 +154,7 @@ def with_newcomers(
     sites = None
     if learned.sites is not None:
         order = _pairs_first(learned.problem.edges, late)
-        posterior = replace(posterior, sites=posterior.sites.take(order))
+        posterior = posterior.changed(sites=posterior.sites.take(order))
         sites = posterior.sites.per_copy(problem.edges, posterior.effects)
     return replace(
         learned, data=data, problem=problem, posterior=posterior, sites=sites, report=report

@@ -6,7 +6,7 @@ posterior and the user's own sites; nothing of the size users × r² is kept.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -67,22 +67,35 @@ class UserPosteriors:
     n_fitted: int
     kept: Kept | None = None
     effects: EffectPosterior | None = None
-    device: Device = HOST
+    device: Device = field(default=HOST, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # what was worked out from the fields may live on the device
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {"device": HOST}
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"device": HOST}
+
+    def on(self, device: Device) -> "UserPosteriors":
+        """The same, with many users' stacks worked on elsewhere."""
+        if device is self.device:
+            return self
+        moved = replace(self)
+        object.__setattr__(moved, "device", device)
+        return moved
+
+    def changed(self, **changes: Any) -> "UserPosteriors":
+        """With other values of some fields, on the same device."""
+        return replace(self, **changes).on(self.device)
 
     def at(self, target: Inputs | None) -> "UserPosteriors":
         """The same users, looked at on other items (new ones, or a subset), if any."""
-        return self if target is None else replace(self, target=target)
+        return self if target is None else self.changed(target=target)
 
     def with_users(self, newcomers: Inputs) -> "UserPosteriors":
         """The same posterior with new users after the known ones, of whom nothing is known yet."""
         X, more = self.users.X, newcomers.X
         features = None if X is None or more is None else np.concatenate([X, more])
         n_users = len(self) + len(newcomers)
-        return replace(self, users=replace(self.users, X=features, index=np.arange(n_users)))
+        users = replace(self.users, X=features, index=np.arange(n_users))
+        return self.changed(users=users)
 
     def __len__(self) -> int:
         return len(self.users)

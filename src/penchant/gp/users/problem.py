@@ -258,8 +258,7 @@ class UserProblem:
             sites=VoteSites.of(self.edges, inference.sites, effects),
             n_fitted=len(self.users),
             effects=effects,
-            device=self.device,
-        )
+        ).on(self.device)
 
     def expect(self, posterior: UserPosteriors, rows: IntArray) -> tuple[IntArray, Normal]:
         """The comparisons of users whom the posterior knows."""
