@@ -22,6 +22,9 @@ from penchant.numerics.torch_linalg import (
 )
 from penchant.numerics.types import FloatArray, IntArray
 
+JITTERS = (0.0, 1e-14, 1e-12)
+"""Of a singular covariance, relative to each variance."""
+
 # Algebra
 
 
@@ -55,10 +58,14 @@ def log_det_stack(lower: Tensor) -> float:
 
 
 def square_root_stack(K: Tensor) -> Tensor:
-    """F with F Fᵀ = K: triangles where there are any, which cost a card far less."""
-    lower, failed = torch.linalg.cholesky_ex(K)
-    if not bool(failed.any()):
-        return lower
+    """F with F Fᵀ = K, to 1e-12 of its variances: triangles, which cost a card far less than
+    eigenvectors."""
+    variance = torch.diagonal(K, dim1=1, dim2=2)
+    for jitter in JITTERS:
+        raised = K + torch.diag_embed(jitter * variance)
+        lower, failed = torch.linalg.cholesky_ex(raised)
+        if not bool(failed.any()):
+            return lower
     values, vectors = torch.linalg.eigh(K)
     return vectors * values.clamp(min=0.0).sqrt()[:, None, :]
 
