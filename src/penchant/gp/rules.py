@@ -35,8 +35,6 @@ Propose = Callable[[FloatArray, FloatArray, Sites, Likelihood, Outcomes], Propos
 FEW, BLOCK = 2**15, 2**14
 """Edges that a rule works on at once, and above that the size of its blocks: their temporaries
 stay in cache, which saves a third."""
-WORTH_THREADS = 3
-"""Blocks: each takes a rule longer than all threads take to start."""
 
 
 class Rule(NamedTuple):
@@ -180,7 +178,7 @@ def blockwise(propose: Propose) -> Propose:
             if part.valid is not None:
                 valid[rows] = part.valid
 
-        in_blocks(work, m, BLOCK, WORTH_THREADS)
+        in_blocks(work, m, BLOCK)
         return Proposal(tau, nu, log_scale, None if valid.all() else valid)
 
     return blocked

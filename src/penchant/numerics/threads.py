@@ -15,7 +15,7 @@ ALONE = 300
 MOST_THREADS = 4
 """For long arrays: more would wait for memory, and for each other's turn in Python."""
 MANY_BLOCKS = 16
-"""Fewer of light work are done before threads have started."""
+"""Fewer are done before threads have started."""
 
 
 class _Limit:
@@ -66,9 +66,7 @@ def threads_for(size: int) -> Iterator[None]:
         _LIMIT.leave()
 
 
-def in_blocks(
-    work: Callable[[slice], None], length: int, block: int, many: int = MANY_BLOCKS
-) -> None:
+def in_blocks(work: Callable[[slice], None], length: int, block: int) -> None:
     """Call `work` for every block of rows, in a few threads where there are many.
 
     NumPy lets go of Python's lock inside, so blocks whose temporaries stay in cache run side by
@@ -82,7 +80,7 @@ def in_blocks(
     20
     """
     blocks = [slice(start, start + block) for start in range(0, length, block)]
-    n_threads = min(_n_cores(), MOST_THREADS) if len(blocks) >= many else 1
+    n_threads = min(_n_cores(), MOST_THREADS) if len(blocks) >= MANY_BLOCKS else 1
     if n_threads == 1:
         for rows in blocks:
             work(rows)
