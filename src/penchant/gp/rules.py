@@ -77,13 +77,11 @@ def cavity(mean: FloatArray, var: FloatArray, sites: Sites) -> Cavity:
     marginal itself, so that every number stays finite; the loop holds those sites still.
     """
     precision = 1.0 / var
-    tau = precision - sites.tau
+    tau, nu = precision - sites.tau, mean * precision - sites.nu
     valid = tau > 1e-10 * precision
-    return Cavity(
-        np.where(valid, tau, precision),
-        np.where(valid, mean * precision - sites.nu, mean * precision),
-        valid,
-    )
+    if not valid.all():
+        tau, nu = np.where(valid, tau, precision), np.where(valid, nu, mean * precision)
+    return Cavity(tau, nu, valid)
 
 
 def ep(
