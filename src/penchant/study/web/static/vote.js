@@ -129,7 +129,7 @@ async function undo() {
   if (!mayUndo || !undoable) return;
   const question = undoable;
   undoable = null;
-  await send();
+  do await send(); while (outbox.length);  // what has not arrived cannot be taken back
   await insist("/undo", { question });
   queue = [];
   await refill();
