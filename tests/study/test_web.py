@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 import penchant as pc
 from penchant.study import exchange
+from penchant.study.catalogue import strings
 from penchant.study.config import Config
 from penchant.study.folder import Folder
 from penchant.study.store import studies
@@ -256,10 +257,10 @@ def test_erasing_oneself(serve):
 
 
 def test_languages(serve):
-    assert pages.strings("de").keys() == pages.strings("en").keys()
-    for key, english in pages.strings("en").items():
+    assert strings("de").keys() == strings("en").keys()
+    for key, english in strings("en").items():
         assert set(re.findall(r"\{\w+\}", english)) == set(
-            re.findall(r"\{\w+\}", pages.strings("de")[key])
+            re.findall(r"\{\w+\}", strings("de")[key])
         ), key
     browser = serve().browser()
     assert "Beginnen" in browser.get("/s/drinks", headers={"accept-language": "de-AT"}).text

@@ -13,7 +13,7 @@ from penchant.errors import DataError
 from penchant.study.config import Config
 from penchant.study.events import ADD_ITEM, IMPORT, RETIRE, STATE, Event
 from penchant.study.questions import PREPARED
-from penchant.study.refusals import Refusal
+from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import statements
 from penchant.study.store import tables as t
 from penchant.study.tokens import hash_token, new_id, new_token
@@ -59,7 +59,7 @@ def get(conn: Connection, study: str) -> Study:
     """The study, or a refusal."""
     row = conn.execute(statements.STUDY, {"in_study": study}).first()
     if row is None:
-        raise Refusal("unknown", "there is no such study: check the link")
+        raise ParticipantRefusal("unknown", "study")
     return Study(row.id, _parsed(row.config), row.state, row.seq)
 
 
@@ -252,7 +252,7 @@ def find_invite(conn: Connection, study: str, token: str, role: str, now: float)
         )
     ).first()
     if row is None or (row.expires is not None and row.expires <= now) or row.uses_left == 0:
-        raise Refusal("token", "this link is not valid, or was used already: ask for a new one")
+        raise ParticipantRefusal("token", "link")
     return row
 
 

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penchant.study.media import LARGEST_FILE
-from penchant.study.refusals import Refusal
+from penchant.study.refusals import ParticipantRefusal, Refusal
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; "
@@ -70,7 +70,7 @@ def why_not(headers: Headers) -> Refusal | None:
     """
     if headers.get("authorization", "").lower().startswith("bearer "):
         return None
-    wrong = Refusal("forbidden", "this request came from another site: open the study's own page")
+    wrong = ParticipantRefusal("forbidden", "elsewhere")
     site = headers.get("sec-fetch-site")
     if site is not None:
         return None if site in ("same-origin", "none") else wrong
@@ -140,4 +140,4 @@ class Rate:
     def check(self, who: str) -> None:
         """Refuse what comes too often."""
         if not self.allows(who):
-            raise Refusal("busy", "that was too often: wait a moment and try again")
+            raise ParticipantRefusal("busy", "too_often")

@@ -11,7 +11,7 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 from sqlalchemy import Connection
 
 from penchant.study.folder import Folder
-from penchant.study.refusals import Refusal
+from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import Database, studies
 from penchant.study.web.pages import language_for
 from penchant.study.web.safety import Rate
@@ -75,7 +75,7 @@ class Site:
         """The participant who asks, or a refusal."""
         content = self.cookie(request, "participant", study)
         if content is None:
-            raise Refusal("forbidden", "you are not taking part in this study: open its link again")
+            raise ParticipantRefusal("forbidden", "stranger")
         return str(content["id"])
 
     async def require_owner(self, request: Request, study: str) -> None:
@@ -96,14 +96,14 @@ class Site:
         if content is not None:
             invite = await self.read(lambda c: studies.get_invite(c, study, content["id"], now))
         if invite is None:
-            raise Refusal("forbidden", "this is for the owner of the study: open the owner's link")
+            raise ParticipantRefusal("forbidden", "owner_only")
 
     def check_guesses(self, request: Request) -> None:
         """Refuse addresses that guessed too many tokens."""
         rate = self.wrong_tokens
         left, at = rate.left.get(address(request), (rate.burst, 0.0))
         if left + (rate.clock() - at) * rate.per_second < 1.0:
-            raise Refusal("busy", "too many wrong links from your address: wait some minutes")
+            raise ParticipantRefusal("busy", "guesses")
 
 
 def site_of(request: Request) -> Site:
