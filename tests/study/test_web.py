@@ -15,8 +15,9 @@ from penchant.study.config import Config
 from penchant.study.folder import Folder
 from penchant.study.store import studies
 from penchant.study.store.studies import NewItem
-from penchant.study.web import pages, safety
+from penchant.study.web import pages, rates
 from penchant.study.web.app import create_app
+from penchant.study.web.rates import Rate
 from penchant.study.worker import Worker
 
 SAME = {"sec-fetch-site": "same-origin"}
@@ -479,7 +480,7 @@ def test_strangers_and_participants_get_nothing_of_the_owners(serve, path):
 
 def without_refill(rate):
     """The same limit where no time passes: a slow machine refills it between two requests."""
-    return safety.Rate(rate.burst, rate.per_second, clock=lambda: 0.0)
+    return Rate(rate.burst, rate.per_second, clock=lambda: 0.0)
 
 
 def test_guessing_tokens_is_slowed_down(serve):
@@ -493,6 +494,21 @@ def test_guessing_tokens_is_slowed_down(serve):
     assert browser.post("/o/drinks/login", data={"key": served.key}).status_code == 429
 
 
+def test_limits_are_shared_by_processes_and_survive_a_restart(tmp_path):
+    here, there = (
+        Rate(5, 0.001, lambda: 100.0, rates.shared_numbers(tmp_path / "limits", 2)[1], b"key")
+        for _ in range(2)
+    )
+    assert [rate.allows("ann") for rate in (here, there) * 4] == [True] * 5 + [False] * 3
+    assert here.would_allow("bob")
+    assert not there.would_allow("ann")
+    later = Rate(5, 0.001, lambda: 1200.0, here.numbers.cast("B"), b"key")
+    assert [later.allows("ann") for _ in range(2)] == [True, False]
+    after_a_reboot = Rate(5, 0.001, lambda: 7.0, there.numbers.cast("B"), b"key")
+    assert [after_a_reboot.allows("ann") for _ in range(2)] == [True, True]
+    assert (tmp_path / "limits").stat().st_mode & 0o077 == 0
+
+
 def test_answering_and_joining_have_limits(serve):
     served = serve()
     browser = served.participant()
@@ -501,7 +517,7 @@ def test_answering_and_joining_have_limits(serve):
     codes = [reply(browser, question).status_code for _ in range(80)]
     assert codes[0] == 200
     assert codes[-1] == 429
-    served.app.state.site.joins = without_refill(safety.Rate(3, 0.001))
+    served.app.state.site.joins = without_refill(Rate(3, 0.001))
     codes = [served.browser().post("/s/drinks/join", data={}).status_code for _ in range(5)]
     assert codes == [200, 200, 200, 429, 429]
 
@@ -710,8 +726,8 @@ def test_the_interface_is_described_and_keeps_to_it(serve):
 def test_the_interface_survives_made_up_requests(serve):
     schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
     served = serve()
-    served.app.state.site.owners = safety.Rate(1e9, 1.0)
-    served.app.state.site.joins = safety.Rate(1e9, 1.0)
+    served.app.state.site.owners = Rate(1e9, 1.0)
+    served.app.state.site.joins = Rate(1e9, 1.0)
     schema = schemathesis.openapi.from_asgi("/openapi.json", served.app)
     for found in schema.get_all_operations():
         operation = found.ok()

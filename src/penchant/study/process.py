@@ -13,6 +13,9 @@ import click
 
 from penchant.study.folder import Folder
 
+NICE = 5
+"""People wait for web processes, nobody for the model: it gives way where cores are short."""
+
 
 @click.group()
 def main() -> None:
@@ -52,6 +55,8 @@ def work(folder: str, parent: int | None) -> None:
 
     if parent is not None:
         die_with(parent)
+    if hasattr(os, "nice"):
+        os.nice(NICE)
     database = Folder(folder).open(durable=False, migrate=parent is None)
     try:
         run(database)

@@ -109,14 +109,13 @@ def append(
     return seq
 
 
-def events_after(conn: Connection, study: str, seq: int = 0, limit: int = 100_000) -> list[Event]:
-    """The events after a number, in order."""
+def events_after(conn: Connection, study: str, seq: int = 0) -> list[Event]:
+    """All events after a number, in order."""
     e = t.event.c
     rows = conn.execute(
         sa.select(e.seq, e.kind, e.participant, e.question, e.payload, e.ms, e.at)
         .where(e.study == study, e.seq > seq)
         .order_by(e.seq)
-        .limit(limit)
     )
     return [Event(*row) for row in rows]
 
