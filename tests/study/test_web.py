@@ -155,6 +155,29 @@ def test_reloads_and_second_tabs_get_the_same_questions_and_retries_count_once(s
     assert take(browser)["done"] == 1
 
 
+def test_any_web_process_will_do(serve):
+    served = serve(answers_per_person=None)
+    other = create_app(served.folder, served.clock)
+    try:
+        here = served.participant()
+        there = TestClient(other, base_url="http://127.0.0.1", headers=SAME, cookies=here.cookies)
+        served.step()
+        first, second = take(here)["questions"]
+        assert take(there)["questions"] == [first, second]
+        said = reply(there, first).json()
+        assert reply(here, first).json() == said | {"repeated": True}
+        assert take(here)["questions"][0] == second
+        assert here.post("/s/drinks/undo", json={"question": first["id"]}).status_code == 200
+        assert take(there)["questions"][0] == first
+        seen = [
+            client.get("/api/studies/drinks", headers=served.owner).json()["counts"]
+            for client in (here, there)
+        ]
+        assert seen[0] == seen[1]
+    finally:
+        other.state.site.database.close()
+
+
 def test_undo_brings_the_question_back_first(serve):
     browser = serve().participant()
     one = take(browser)["questions"][0]
