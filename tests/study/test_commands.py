@@ -12,11 +12,13 @@ from penchant.study.commands import command
 from penchant.study.config import Config
 from penchant.study.folder import Folder
 from penchant.study.items import read_items
+from penchant.study.management import opened
 from penchant.study.media import LARGEST_FILE
 from penchant.study.robots import RobotTaste
 from penchant.study.serve import listen
 from penchant.study.store import studies
 from penchant.study.trials import running
+from penchant.study.worker import replayed
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
 QUESTION = ["--question", "Which would you rather drink?"]
@@ -172,6 +174,32 @@ def test_votes_and_whole_studies_travel(tmp_path, folder):
     links = call("invite", folder, "-n", 2, "--public", "https://x.example").stdout.split()
     assert len(set(links)) == 2
     assert all(link.startswith("https://x.example/s/my-drinks?invite=") for link in links)
+
+
+def test_choices_and_rankings_travel_whole(tmp_path, folder):
+    votes = tmp_path / "votes.jsonl"
+    votes.write_text(
+        """{"ballot": 1, "user": "ann", "item": "tea", "position": 1, "tied": false}
+{"ballot": 1, "user": "ann", "item": "milk", "position": 2, "tied": false}
+{"ballot": 1, "user": "ann", "item": "water", "position": 2, "tied": false}
+{"ballot": 2, "user": "bob", "item": "water", "position": 1, "tied": false}
+{"ballot": 2, "user": "bob", "item": "tea", "position": 2, "tied": false}
+{"ballot": 2, "user": "bob", "item": "juice", "position": 3, "tied": false}
+{"ballot": 3, "user": "bob", "item": "water", "position": 1, "tied": true}
+{"ballot": 3, "user": "bob", "item": "tea", "position": 1, "tied": true}
+"""
+    )
+    given = pc.read_comparisons(str(votes))
+    call("import", folder, votes)
+    for ending in ("csv", "jsonl", "parquet"):
+        call("export", folder, "-o", tmp_path / f"out.{ending}")
+        data = pc.read_comparisons(str(tmp_path / f"out.{ending}"))
+        assert data == given
+        assert sorted(data.named_rankings(False)) == sorted(given.named_rankings(False))
+        assert data.single_pairs() == given.single_pairs()
+    with opened(folder) as (it, database):
+        model = replayed(database, it.study).model
+    assert len(model.comparisons_.rankings) == 2
 
 
 def test_robots_on_a_copy_and_a_client_beside_them(folder, tmp_path):

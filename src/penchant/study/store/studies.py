@@ -190,23 +190,23 @@ def items_by_id(conn: Connection, ids: Iterable[str]) -> list[Any]:
 
 
 def import_answers(conn: Connection, study: str, rows: Iterable[dict[str, Any]], at: float) -> int:
-    """Take in votes from elsewhere: winner and loser by name, tie, count, user. How many rows."""
+    """Take in answers from elsewhere: items by name, order, form, count, user. How many rows."""
     ids = {row.name: row.id for row in items_of(conn, study)}
     n_rows = 0
     for row in rows:
-        unknown = [name for name in (row["winner"], row["loser"]) if name not in ids]
+        unknown = [name for name in row["items"] if name not in ids]
         if unknown:
             raise DataError(
                 f"the votes name {unknown[0]!r}, which is no item of the study: add it first, or "
                 "leave the row out"
             )
         payload = {
-            "items": [ids[row["winner"]], ids[row["loser"]]],
-            "order": [[0, 1]] if row.get("tie") else [[0], [1]],
-            "form": "pair",
+            "items": [ids[name] for name in row["items"]],
+            "order": row["order"],
+            "form": row["form"],
             "kind": "normal",
-            "count": int(row.get("count", 1)),
-            "user": row.get("user"),
+            "count": row["count"],
+            "user": row["user"],
         }
         append(conn, study, IMPORT, payload, at)
         n_rows += 1
