@@ -339,6 +339,12 @@ def test_the_owners_page_follows_a_vote_within_two_seconds(serve, visit):
     until(lambda: text(owner, "#state") == "paused")
     owner.fill("#add input", "punch")
     owner.click("#add button")
+    until(lambda: text(owner, ".tile:nth-child(4) strong") == "9")
+    owner.fill("#add input", "a cup")
+    file = {"name": "cup.png", "mimeType": "image/png", "buffer": picture(9, 9, 9)}
+    owner.set_input_files("#add [type=file]", file)
+    owner.click("#add button")
+    until(lambda: text(owner, ".tile:nth-child(4) strong") == "10")
     owner.click("#states [data-state=running]")
     owner.click("#invite button")
     until(lambda: "invite=" in text(owner, "#invites"))

@@ -2,7 +2,10 @@
 
 import io
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -290,6 +293,58 @@ def test_languages(serve):
     assert "Beginnen" in browser.get("/s/drinks", headers={"accept-language": "de-AT"}).text
     assert "Beginnen" in browser.get("/s/drinks?lang=de").text
     assert 'lang="en"' in browser.get("/s/drinks", headers={"accept-language": "xx"}).text
+
+
+def test_refusals_are_in_the_language_of_whoever_reads_them(serve):
+    served = serve(open_link=False)
+    german = HTML | {"accept-language": "de"}
+    browser = served.browser()
+    for path, words in (("/s/none", "diese Studie gibt es nicht"), ("/none", "diese Seite")):
+        for headers in (german, HTML):
+            got = browser.get(path, headers=headers)
+            assert got.status_code == 404
+            assert (words[1:] in got.text) == (headers is german)
+    got = browser.post("/s/drinks/join", data={}, headers=german)
+    assert "wer eingeladen ist" in got.text
+    plain = browser.post("/s/drinks/join", data={}, headers={"accept-language": "de"})
+    assert plain.json() == {
+        "error": "token",
+        "message": "this study is by invitation: use the link that you were sent",
+    }
+
+
+def test_every_string_is_used(serve):
+    """A language is one file, and nothing in it is there for nothing."""
+    folder = Path(pages.__file__).parents[1]
+    used = "".join(
+        file.read_text()
+        for ending in ("py", "js", "html")
+        for file in sorted(folder.rglob(f"*.{ending}"))
+    )
+    known = {key.removeprefix("refused_") for key in strings("en")}
+    assert [key for key in known if not re.search(rf"\b{key}\b", used)] == ["language_name"]
+
+
+def test_who_was_erased_can_begin_anew(serve):
+    served = serve()
+    browser = served.participant()
+    person = browser.get("/api/studies/drinks/participants", headers=served.owner).json()[0]["id"]
+    browser.delete(f"/api/studies/drinks/participants/{person}", headers=served.owner)
+    page = browser.get("/s/drinks/vote")
+    assert page.url.path == "/s/drinks"
+    assert browser.post("/s/drinks/join", data={}).url.path == "/s/drinks/vote"
+
+
+def test_the_last_answer_can_be_taken_back_after_the_end(serve):
+    browser = serve(answers_per_person=1).participant()
+    question = take(browser)["questions"][0]
+    reply(browser, question)
+    page = browser.get("/s/drinks/vote")
+    assert page.url.path == "/s/drinks/done"
+    assert f'value="{question["id"]}"' in page.text
+    page = browser.post("/s/drinks/undo-form", data={"question": question["id"]})
+    assert page.url.path == "/s/drinks/vote"
+    assert take(browser)["questions"][0] == question
 
 
 @pytest.mark.parametrize(
@@ -612,6 +667,23 @@ def test_uploads_get_a_random_name_and_a_fixed_type(serve):
     assert [f.name for f in served.folder.media.iterdir()] == stored
 
 
+def test_uploads_bring_the_features_of_the_study(serve):
+    served = serve(items=[NewItem(name, features={"sweet": 1.0}) for name in NAMES])
+    browser = served.browser()
+    browser.post("/o/drinks/login", data={"key": served.key})
+    given = {"data": {"name": "cup", "medium": "image"}, "files": {"file": ("a.png", PNG)}}
+    path = "/api/studies/drinks/items/upload"
+    refused = browser.post(path, **given)
+    assert refused.status_code == 422
+    assert "'sweet'" in refused.json()["message"]
+    given["data"]["features"] = '{"sweet": 2.5}'
+    assert browser.post(path, **given).status_code == 201
+    assert browser.get("/api/studies/drinks/items").json()[-1]["features"] == {"sweet": 2.5}
+    given["data"] = {"name": "jug", "medium": "image", "features": "sweet"}
+    assert browser.post(path, **given).status_code == 422
+    assert 'class="feature" name="sweet"' in browser.get("/o/drinks").text
+
+
 def test_uploads_that_are_too_large_are_cut_off(serve):
     served = serve()
     browser = served.browser()
@@ -732,6 +804,14 @@ def test_attention_checks_are_shown_as_written(serve):
     row = worker.summary()["raters"][0]
     assert row["checks"]["right"] >= 3
     assert row["checks"]["wrong"] == 0
+
+
+def test_a_web_process_starts_without_what_only_models_need():
+    """After a crash people wait for it."""
+    heavy = "{'numpy', 'scipy', 'duckdb', 'httpx', 'matplotlib'}"
+    found = f"import sys, penchant.study.web.app; print({heavy} & set(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", found], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"
 
 
 def test_health(serve):

@@ -69,7 +69,8 @@ def read_votes(content: bytes, ending: str = ".csv") -> list[dict[str, Any]]:
     return [*_pairs_of(data), *_rankings_of(data)]
 
 
-def _pairs_of(data: pc.Comparisons) -> Iterator[dict[str, Any]]:
+# annotated by name: whoever reads a type of penchant loads SciPy, and a web process needs none
+def _pairs_of(data: "pc.Comparisons") -> Iterator[dict[str, Any]]:
     pairs = data.single_pairs()
     users = [None] * len(pairs) if pairs.user is None else [pairs.users[u] for u in pairs.user]
     columns = zip(pairs.winner, pairs.loser, pairs.tie, pairs.count, users, strict=True)
@@ -83,7 +84,7 @@ def _pairs_of(data: pc.Comparisons) -> Iterator[dict[str, Any]]:
         }
 
 
-def _rankings_of(data: pc.Comparisons) -> Iterator[dict[str, Any]]:
+def _rankings_of(data: "pc.Comparisons") -> Iterator[dict[str, Any]]:
     for tied in (False, True):
         for groups, user, count in data.named_rankings(tied):
             items = [str(name) for group in groups for name in group]
