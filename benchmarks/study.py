@@ -2,10 +2,14 @@
 
 python benchmarks/study.py load      200 robots, 100 answers a second for 60 s, 200 items
 python benchmarks/study.py crowd     answers that 30 people at once need, against one by one
+python benchmarks/study.py first     from items.csv to the first vote in a browser (CHROMIUM=path)
 """
 
 import asyncio
 import json
+import os
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -139,6 +143,44 @@ def run_study(truth, people: int, answers: int, seed: int) -> tuple[np.ndarray, 
         centred = belief.mean - truth
         errors[number] = np.mean((centred - centred.mean()) ** 2)
     return errors, twice
+
+
+@main.command()
+def first() -> None:
+    """Seconds from a list of items to a vote that a browser was told is kept: two commands."""
+    from playwright.sync_api import sync_playwright
+
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or "chromium"
+    with (
+        tempfile.TemporaryDirectory(prefix="penchant-") as scratch,
+        sync_playwright() as driver,
+        driver.chromium.launch(executable_path=path, args=["--no-sandbox"]) as browser,
+    ):
+        items = Path(scratch) / "items.csv"
+        items.write_text("\n".join(["name", *(f"drink {k}" for k in range(20))]))
+        penchant = [sys.executable, "-m", "penchant", "study"]
+        begun = time.perf_counter()
+        new = ["new", f"{scratch}/drinks", "--items", str(items), "--question", "Which?"]
+        subprocess.run(penchant + new, check=True, capture_output=True)
+        made = time.perf_counter()
+        serve = [*penchant, "serve", f"{scratch}/drinks", "--port", "0"]
+        with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                page = browser.new_page()
+                page.goto(server.stdout.readline().split()[-1], timeout=60_000)
+                served = time.perf_counter()
+                page.click("button.primary")
+                page.wait_for_selector("#keys:not(:empty)")
+                with page.expect_response("**/answer") as reply:
+                    page.keyboard.press("ArrowLeft")
+                voted = time.perf_counter()
+                if not reply.value.ok:
+                    sys.exit(f"the vote was refused: {reply.value.text()}")
+            finally:
+                server.terminate()
+    steps = {"new_s": made - begun, "serve_s": served - made, "vote_s": voted - served}
+    steps["all_s"] = voted - begun
+    click.echo(json.dumps({name: round(seconds, 2) for name, seconds in steps.items()}))
 
 
 if __name__ == "__main__":
