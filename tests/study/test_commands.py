@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import penchant as pc
-from penchant.study import Client
+from penchant.study import Client, management
 from penchant.study.commands import command
 from penchant.study.config import Config
 from penchant.study.folder import Folder
@@ -15,7 +15,7 @@ from penchant.study.items import read_items
 from penchant.study.management import opened
 from penchant.study.media import LARGEST_FILE
 from penchant.study.robots import RobotTaste
-from penchant.study.serve import listen
+from penchant.study.serve import Supervisor, listen
 from penchant.study.store import studies
 from penchant.study.trials import running
 from penchant.study.worker import replayed
@@ -155,6 +155,21 @@ def test_a_port_that_is_taken():
         taken.listen()
         with pytest.raises(pc.DataError, match="--port"):
             listen("127.0.0.1", taken.getsockname()[1])
+
+
+def test_serving_is_local_unless_told_otherwise(folder, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Supervisor, "run", lambda self: seen.append(self.sock.getsockname()[0]))
+    monkeypatch.setattr(management, "stop_on_signals", lambda supervisor: None)
+    local = call("serve", folder, "--port", 0)
+    assert "participants: http://127.0.0.1:" in local.output
+    assert "TLS" not in local.output
+    public = call("serve", folder, "--port", 0, "--host", "0.0.0.0")
+    assert f"participants: http://{socket.gethostname()}:" in public.output
+    assert "put a server with TLS in front" in public.output
+    named = call("serve", folder, "--port", 0, "--public", "https://x.example")
+    assert "owner:        https://x.example/o/my-drinks?key=" in named.output
+    assert seen == ["127.0.0.1", "0.0.0.0", "127.0.0.1"]
 
 
 def test_votes_and_whole_studies_travel(tmp_path, folder):

@@ -1,13 +1,16 @@
 """The web side: what participants and owners can do, and what nobody can."""
 
 import io
+import logging
 import re
 import subprocess
 import sys
+from concurrent.futures import Future
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 
@@ -16,6 +19,7 @@ from penchant.study import exchange
 from penchant.study.catalogue import strings
 from penchant.study.config import Config
 from penchant.study.folder import Folder
+from penchant.study.process import server_config
 from penchant.study.store import studies
 from penchant.study.store.studies import NewItem
 from penchant.study.web import pages, rates
@@ -504,6 +508,53 @@ def test_writes_from_other_sites_are_refused(serve, headers, status):
     browser = TestClient(serve().app, base_url="http://127.0.0.1")
     got = browser.post("/s/drinks/join", data={}, headers=headers)
     assert got.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("proxies", "peer", "believed"),
+    [("", "10.0.0.1", False), ("10.0.0.1", "10.0.0.1", True), ("10.0.0.1", "10.0.0.2", False)],
+)
+def test_forwarded_headers_are_believed_from_named_proxies_alone(serve, proxies, peer, believed):
+    served = serve()
+    config = server_config(served.app, proxies)
+    config.load()
+    options = {"base_url": "http://study.example", "client": (peer, 1234), "headers": SAME}
+    browser = TestClient(config.loaded_app, follow_redirects=False, **options)
+    forwarded = {"x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.7"}
+    joined = browser.post("/s/drinks/join", data={}, headers=forwarded)
+    assert ("secure" in joined.headers["set-cookie"].lower()) == believed
+    came_from = "192.0.2.7" if believed else peer
+    joins = served.app.state.site.joins
+    assert [joins.numbers[joins._slot(who)] > 0 for who in ("192.0.2.7", peer)] == [
+        who == came_from for who in ("192.0.2.7", peer)
+    ]
+
+
+def test_nothing_about_people_is_logged(serve, caplog):
+    served = serve(panel_parameters=["PROLIFIC_PID"])
+    path = "/api/studies/drinks/invites"
+    made = served.browser().post(path, json={}, headers=served.owner).json()["paths"][0]
+    token = made.split("=")[1]
+    with caplog.at_level(logging.DEBUG, "sqlalchemy"), caplog.at_level(logging.DEBUG):
+        browser = served.participant(invite=token, panel="5f0c-panel-id")
+        reply(browser, take(browser)["questions"][0])
+        served.browser().post("/o/drinks/login", data={"key": served.key})
+        served.browser().post("/o/drinks/login", data={"key": "a wrong key"})
+        broken = sa.exc.OperationalError("SELECT 1", {"who": "5f0c-panel-id"}, Exception(token))
+        served.database.submit = lambda job: failed(broken)
+        assert served.browser().post("/s/drinks/join", data={"invite": token}).status_code == 503
+    assert "database unavailable" in caplog.text
+    secrets = ["5f0c-panel-id", token, served.key, "a wrong key"]
+    secrets += [cookie.value for cookie in browser.cookies.jar]
+    # httpx, which plays the browser here, logs the addresses that it asks for
+    logged = "".join(r.getMessage() for r in caplog.records if not r.name.startswith("http"))
+    assert [secret for secret in secrets if secret in logged] == []
+
+
+def failed(error):
+    future = Future()
+    future.set_exception(error)
+    return future
 
 
 def test_over_plain_http_on_a_network_forms_still_tell_their_origin(serve):
