@@ -18,18 +18,23 @@ from pathlib import Path
 import click
 import httpx
 import numpy as np
+import sqlalchemy as sa
 from scipy.special import ndtr
 
 from penchant.ask import Joint
 from penchant.likelihoods import Probit
 from penchant.study.asking import Chooser
 from penchant.study.config import Config
+from penchant.study.events import ANSWER, SKIP
 from penchant.study.folder import Folder
 from penchant.study.questions import pair_key
 from penchant.study.robots import RobotCrowd, RobotPlan, simulate
 from penchant.study.store import reports, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.trials import running
+
+RAMP = 8.0
+"""Seconds within which everybody has joined, before the seconds that count."""
 
 
 @click.group()
@@ -53,16 +58,20 @@ def load(people: int, rate: float, seconds: float, items: int, database: str | N
         store.write(lambda c: studies.create(c, "bench", config, new, time.time()))
         with running(folder.path) as address:
             wait_for_stock(store)
-            crowd, empty = asyncio.run(under_load(address, people, rate, seconds))
+            watch = OpenPairs(store, config)
+            crowd, empty = asyncio.run(under_load(address, people, rate, seconds, watch))
             state = store.read(lambda c: reports.overview(c, "bench", time.time()))
+            events = store.read(lambda c: studies.events_after(c, "bench"))
         store.close()
+    full = [e.at for e in events if e.kind in (ANSWER, SKIP) and e.at > events[-1].at - seconds]
     counts = state["counts"]
     report = {
         "answers": len(crowd.acknowledged),
-        "answers_per_second": round(len(crowd.acknowledged) / seconds, 1),
+        "answers_per_second": round(len(full) / seconds, 1),
         "failed_5xx": sum(n for status, n in crowd.statuses.items() if status >= 500),
         "retries": crowd.retries,
         "queue_hits": round(1.0 - counts["without_model"] / max(1, counts["questions"]), 4),
+        "open_at_two_people": round(watch.twice / max(1, watch.open), 4),
         "model_behind_events": state["model"]["behind"],
     }
     for what, times in (("empty", empty), *crowd.seconds.items()):
@@ -81,15 +90,35 @@ def wait_for_stock(store) -> None:
     sys.exit("the model process prepared nothing within 30 s")
 
 
+class OpenPairs:
+    """Looks now and then how many open questions are open at two people at once."""
+
+    def __init__(self, store, config: Config) -> None:
+        self.store, self.config = store, config
+        self.open = self.twice = 0
+
+    def look(self) -> None:
+        """Count once. A repeat is wanted, so it does not count."""
+        held = "state = 'open' AND kind <> 'repeat' AND leased_until > :now"
+        query = sa.text(f"SELECT pair, count(*) AS n FROM question WHERE {held} GROUP BY pair")
+        rows = self.store.read(lambda c: c.execute(query, {"now": time.time()}).all())
+        self.open += sum(row.n for row in rows)
+        self.twice += sum(row.n for row in rows if row.n > 1)
+
+
 async def under_load(
-    address: str, people: int, rate: float, seconds: float
+    address: str, people: int, rate: float, seconds: float, watch: OpenPairs
 ) -> tuple[RobotCrowd, list[float]]:
     """Robots at a rate, and meanwhile a request to the empty route every 20 ms."""
-    plan = RobotPlan(people, 10**6, pause=people / rate, ramp=8.0, deadline=seconds)
+    # what an answer takes comes on top of the pause before it
+    pause = 0.95 * people / rate
+    plan = RobotPlan(people, 10**6, pause=pause, ramp=RAMP, deadline=seconds + RAMP)
     task = asyncio.create_task(simulate(address, "bench", plan))
     empty: list[float] = []
     async with httpx.AsyncClient(base_url=address) as http:
         while not task.done():
+            if len(empty) % 100 == 50:
+                await asyncio.to_thread(watch.look)
             begun = time.perf_counter()
             await http.get("/static/icon.svg")
             empty.append(time.perf_counter() - begun)

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from threading import Event as Flag
+from threading import Thread
 from typing import Any
 
 from penchant.study import quality
 from penchant.study.asking import Chooser, Choosers, top_up
-from penchant.study.events import ERASE
+from penchant.study.config import Config
+from penchant.study.events import ADD_ITEM, ANSWER, ERASE, Event
 from penchant.study.groups import groups
 from penchant.study.learner import StudyLearner, learned_from_file
+from penchant.study.questions import NORMAL
 from penchant.study.store import Database, learning, studies
 from penchant.study.store.learning import Queue, Snapshot
 from penchant.study.store.studies import CLOSED, RUNNING, Study
@@ -245,14 +248,26 @@ def work(database: Database, stop: Flag | None = None) -> None:
     """Keep every study of a database up, until told to stop."""
     stop = stop or _on_signals()
     workers: dict[str, Worker] = {}
+    warming = Thread(target=warm_up, name="warm up", daemon=True)
     while not stop.is_set():
         busy = False
         for study in database.read(studies.names):
             if study not in workers:
                 workers[study] = Worker(database, study)
             busy = workers[study].step() or busy
+        if warming.ident is None:  # the first questions wait in the queue
+            warming.start()
         if not busy:
             stop.wait(IDLE_SECONDS)
+
+
+def warm_up() -> None:
+    """Load what a first fit loads, which takes a second: not while the first people wait."""
+    told = {"items": ["a", "b"], "order": [[0], [1]], "form": "pair", "kind": NORMAL}
+    events = [Event(k, ADD_ITEM, payload={"item": item}) for k, item in enumerate("ab")]
+    learner = StudyLearner(Config("Which?"), {"a": {}, "b": {}})
+    learner.advance([*events, Event(2, ANSWER, payload=told)])
+    learner.ranking()
 
 
 def _on_signals() -> Flag:
