@@ -384,6 +384,8 @@ def test_no_page_has_a_serious_fault_of_accessibility_or_weighs_much(serve, visi
         page.click("button.primary")
         page.wait_for_selector("#ranking tbody tr")
         check(page, "dashboard")
+        page.set_viewport_size(PHONE["viewport"])
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
         page.goto(f"{live.address}/s/nothing")
         check(page, "refusal")
     assert max(weights.values()) < 60_000, weights

@@ -90,26 +90,25 @@ function enough(state) {
 
 // about how many, and in brackets what 10 % and 90 % of the imagined futures take
 function left({ low, median, high }) {
-  const three = (name, beyond) => {
-    const [few, usual, many] = [low, median, high].map((some) => some[name] ?? beyond);
-    return [usual, ` (10 %: ${few}; 90 %: ${many})`];
-  };
-  const [answers, range] = three("answers", "more than 300");
-  const parts = [`About ${answers} more answers${range}.`];
-  if (low.people !== null) parts.push(`In people: ${three("people", "more").join("")}.`);
-  if (low.money !== null) parts.push(`In money: ${three("money", "more").join("")}.`);
-  return parts.join(" ");
+  const range = (name, beyond) => `(10 %: ${low[name] ?? beyond}; 90 %: ${high[name] ?? beyond})`;
+  if (median.answers === null) {
+    return `More than 300 more answers ${range("answers", "more than 300")}.`;
+  }
+  const parts = [`About ${median.answers} more answers ${range("answers", "more than 300")}`];
+  if (median.people !== null) parts.push(`${median.people} people ${range("people", "more")}`);
+  if (median.money !== null) parts.push(`a cost of ${median.money} ${range("money", "more")}`);
+  return `${parts.join(", ")}.`;
 }
 
 function calibration(known) {
   if (!known) return;
   get("calibration-text").textContent = known.n
-    ? `${known.n} questions drawn at random, predicted before they were asked. Mean log-probability of the answers ${known.log_score.toFixed(3)} (a coin: −0.693).`
+    ? `${known.n} questions drawn at random, predicted before they were asked. Mean log-probability of the answers ${known.log_score.toFixed(3).replace("-", "−")} (a coin: −0.693).`
     : "No random question has been answered yet.";
   get("calibration").hidden = !known.n;
   fill("calibration", known.rows.filter((row) => row.won.n), (row) => element("tr", {},
     cell(`${percent(row.expected)} (${row.from}–${row.to})`),
-    cell(`${percent(row.won.k / row.won.n)} (${percent(row.won.low)} to ${percent(row.won.high)})`),
+    cell(`${Math.round((100 * row.won.k) / row.won.n)} % (${percent(row.won.low)} to ${percent(row.won.high)})`),
     cell(row.won.n, "num")));
 }
 
