@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import penchant as pc
+from penchant.communities.assignment import Answers
+from penchant.communities.sharded import CrowdPart, keys_of
 from penchant.data import bucket_of
 from penchant.data.shards import side_by_side
+from penchant.gp.users.sweeps import UserPart
 
 
 def named_rows(data):
@@ -143,3 +146,29 @@ def test_what_is_not_kept_is_said(tmp_path):
     file.write_text("model_a,model_b,winner,user\nx,y,model_a,ann\ny,x,tie,bob\n")
     with pytest.warns(pc.DataWarning, match="leave out who was shown first"):
         pc.scan_comparisons(file).close()
+
+
+def test_files_elsewhere(vote_files, whole):
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    for name in ("part-a.csv", "part-b.csv"):
+        memory.pipe(f"/votes/{name}", (vote_files / name).read_bytes())
+    with pc.scan_comparisons("memory://votes/*.csv") as votes:
+        assert votes.n_comparisons == whole.n_comparisons
+        assert votes.items == whole.items
+        assert not any((votes.files.folder / "fetched").iterdir())
+    for files, message in (
+        ("memory://votes/*.parquet", "no file is called"),
+        ("nowhere://votes/a.csv", "what fsspec needs for nowhere://"),
+    ):
+        with pytest.raises(pc.DataError, match=message):
+            pc.scan_comparisons(files)
+
+
+def test_what_parts_take_in_memory(whole):
+    answers = Answers.of(whole)
+    for part in (
+        CrowdPart.of(0, whole, keys_of(answers, whole.n_items)),
+        UserPart.of(0, whole, np.arange(whole.n_items)),
+    ):
+        assert 40 * len(whole) < part.nbytes < 120 * len(whole)
