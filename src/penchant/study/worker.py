@@ -21,7 +21,7 @@ from penchant.study.store.learning import Queue, Snapshot
 from penchant.study.store.studies import CLOSED, RUNNING, Study
 
 LARGEST_STOCK = 150
-BATCH = 20
+BATCH = 40
 FUTURES = 10
 IDLE_SECONDS = 0.1
 SNAPSHOT_SECONDS = 0.7
