@@ -68,6 +68,11 @@ def linked(rng):
     return {"X": rng.standard_normal((6, 2)), "data": data, "graph": graph}
 
 
+def people(rng):
+    study = pc.datasets.simulate_study(n_users=6, n_items=8, n_answers=10)
+    return {"X": study.item_features, "data": study.comparisons}
+
+
 def many_votes(rng):
     pandas = pytest.importorskip("pandas")
     Path("votes").mkdir()
@@ -82,7 +87,7 @@ SETTING = {
     "effects.md": battles,
     "time.md": games,
     "defaults.md": linked,
-    "gpu.md": linked,
+    "gpu.md": people,
     "cluster.md": many_votes,
 }
 """What the reader of a page has: files in the folder, and names."""
