@@ -116,7 +116,7 @@ def name_cells(con: Any, source: Source, columns: Sequence[Column]) -> tuple[lis
         cells = [c.sql if c.cells == "json" else f"to_json({c.sql})" for c in columns]
         return [f"{cell}::VARCHAR" for cell in cells], "json"
     if columns[0].cells == "text":
-        return [f"trim({column.sql})" for column in columns], "text"
+        return [column.sql for column in columns], "text"
     kinds = [_name_type(con, source, column) for column in columns]
     if {"DOUBLE", "FLOAT"} & set(kinds) and "VARCHAR" in kinds:
         raise DataError(

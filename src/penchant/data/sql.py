@@ -112,7 +112,8 @@ def _pick(
     cells = {"winner": winner, "loser": loser}
     decode = {"items": _DECODE[kind_of_items], "users": _DECODE["typed"]}
     if "user" in roles:
-        (cells["user"],), kind = name_cells(con, source, [roles["user"]])
+        (user,), kind = name_cells(con, source, [roles["user"]])
+        cells["user"] = f"trim({user})" if kind == "text" else user
         decode["users"] = _DECODE[kind]
     cells |= {role: c.text for role, c in roles.items() if role not in cells}
     if "outcome" in roles and kind_of_items != "text":
@@ -226,7 +227,7 @@ def _make_dictionary(
 
 
 _DECODE: Mapping[str, Callable[[list[Any]], list[Any]]] = {
-    "text": whole_numbers,
+    "text": lambda raw: whole_numbers([name.strip(" ") for name in raw]),
     "json": json_names,
     "typed": lambda raw: raw,
 }
@@ -263,7 +264,7 @@ class _CodedView:
             margin=_numbers(found["margin"]) if has("margin") else None,
             first=found["first"] if has("first") else None,
             time=_numbers(found["time"]) if has("time") else None,
-            covariates=np.column_stack(covariates) if covariates else None,
+            covariates=np.stack(covariates).T if covariates else None,
             items=self.items.names,
             users=self.users.names,
             n_items=self.items.n_known,
@@ -364,7 +365,9 @@ class _CodedView:
 
 def _numbers(column: Any) -> Any:
     """A column of numbers with NaN where DuckDB has NULL."""
-    return np.ma.filled(np.ma.asarray(column).astype(np.float64), math.nan)
+    if isinstance(column, np.ma.MaskedArray):
+        column = np.ma.filled(column.astype(np.float64), math.nan)
+    return column.astype(np.float64, copy=False)
 
 
 def _final(code: Any, book: Codebook) -> Any:
