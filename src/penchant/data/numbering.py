@@ -25,7 +25,7 @@ class Digit(NamedTuple):
     values : what the numbers stand for; None: they are the column.
     """
 
-    code: IntArray
+    code: NDArray[np.integer[Any]]
     values: NDArray[Any] | None
     bits: int
 
@@ -102,7 +102,7 @@ def _is_whole(column: NDArray[Any]) -> bool:
     return all(bool((some == np.rint(some)).all()) for some in blocks)
 
 
-def _places(values: NDArray[Any], column: NDArray[Any]) -> IntArray:
+def _places(values: NDArray[Any], column: NDArray[Any]) -> NDArray[np.int32]:
     """Where each entry of the column stands among the sorted values, all of which it is one of.
 
     Cells of equal width say where to begin, a few steps upwards do the rest. The cell never falls

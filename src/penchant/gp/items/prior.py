@@ -70,8 +70,7 @@ class ItemPrior:
     @property
     def space(self) -> str:
         """Where the linear algebra happens: among "items" or "comparisons"."""
-        design = getattr(self.design, "pairs", self.design)
-        return "items" if isinstance(design, Differences) else "comparisons"
+        return "items" if isinstance(self.design, Differences) else "comparisons"
 
     @property
     def rank(self) -> int:
