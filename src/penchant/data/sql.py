@@ -305,7 +305,8 @@ class _CodedView:
             LEFT JOIN items l ON r.loser = l.name
             {'LEFT JOIN users u ON r."user" = u.name' if with_user else ""}"""
         if how == "grouped":
-            return f'SELECT * EXCLUDE "count", sum("count") AS "count" FROM ({coded}) GROUP BY ALL'
+            total = 'sum("count")::DOUBLE AS "count"'
+            return f'SELECT * EXCLUDE "count", {total} FROM ({coded}) GROUP BY ALL'
         return f"{coded} ORDER BY number" if how == "numbered" else coded
 
     def _side(self) -> str:
@@ -316,7 +317,8 @@ class _CodedView:
         winner, loser, sign = "coalesce(w.code, -1)", "coalesce(l.code, -1)", ""
         columns = []
         if self.battle is not None:
-            lost = "r.side IS NOT NULL AND r.side < 0"
+            # a tie's smaller code goes first, as it does where rows are merged
+            lost = "coalesce(r.side < 0 OR (r.side = 0 AND w.code > l.code), false)"
             winner, loser = (
                 f"CASE WHEN {lost} THEN {two} ELSE {one} END"
                 for one, two in ((winner, loser), (loser, winner))
@@ -356,7 +358,7 @@ class _CodedView:
     def _count(self) -> str:
         """A count that is not a whole number of at least 1 is NaN, and so is any sum with it."""
         if "count" not in self.reading.columns:
-            return "1::DOUBLE"
+            return "1::TINYINT"
         number = _number('r."count"')
         return (
             f"CASE WHEN {number} >= 1 AND {number} = floor({number}) THEN {number} ELSE 'NaN' END"

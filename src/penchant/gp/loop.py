@@ -132,7 +132,7 @@ def infer(
             propose(rule, (state.mean, state.var), sites, likelihood, outcomes), sites
         )
         moves = scaled_moves(proposal, sites, count, state.var)
-        change = float(np.abs(moves).max(initial=0.0))
+        change = float(max(moves.max(initial=0.0), -moves.min(initial=0.0)))
         if change < settings.tolerance or n_sweeps >= settings.max_sweeps:
             break
         if n_sweeps % PATIENCE == 0:
@@ -199,7 +199,7 @@ def scaled_moves(
         moves[further] = c * (proposal.nu[rows] - sites.nu[rows]) * np.sqrt(v)
 
     in_blocks(work, m, BLOCK)
-    if not np.isfinite(moves).all():
+    if not np.isfinite([moves.max(initial=0.0), moves.min(initial=0.0)]).all():
         raise NumericalError(
             "inference produced a site that is not finite; scale the features, lower the "
             "kernel's variance, or raise a Gaussian likelihood's noise"
