@@ -28,6 +28,14 @@ Evaluate = Callable[[FloatArray], tuple[float, FloatArray, Any]]
 """θ → what to raise, its slope, and what to remember of the place."""
 
 
+class Guess(NamedTuple):
+    """Where to begin a climb: parameters, sites, and the objective's curvature, where known."""
+
+    theta: FloatArray
+    sites: Sites | None = None
+    curvature: float | None = None
+
+
 class Summit(NamedTuple):
     """The highest place that a climb saw, what was remembered of it, and how the climb ended."""
 
@@ -74,22 +82,22 @@ def maximize(
     start: Hyper,
     n_restarts: int = 0,
     rng: np.random.Generator | None = None,
-    begin: FloatArray | None = None,
+    begin: Guess | None = None,
     watch: Watch | None = None,
 ) -> Solution[Hyper, State]:
     """Climb the evidence times a weak prior, from `start` and random restarts.
 
-    begin: theta to climb from, where it is not that of `start`, around which the prior stays.
+    begin: where to climb from, where it is not `start`, around which the prior stays.
     """
     rough = problem.while_learning()
-    begin = start.theta if begin is None else begin
+    theta, sites, curvature = begin or Guess(start.theta)
     summits = [
-        climb(_Evidence(rough, start), theta, start.bounds, MAX_STEPS, watch)
-        for theta in _starts(begin, start.bounds, n_restarts, rng)
+        climb(_Evidence(rough, start, sites), theta, start.bounds, MAX_STEPS, watch, curvature)
+        for theta in _starts(theta, start.bounds, n_restarts, rng)
     ]
     best = max(summits, key=lambda summit: summit.value)
-    sites = best.kept if rough.edges is problem.edges else None
-    solution = solve(problem, start.at(best.theta), sites)
+    kept = best.kept if rough.edges is problem.edges else None
+    solution = solve(problem, start.at(best.theta), kept)
     n_evaluations = sum(summit.n_evaluations for summit in summits)
     return _annotated(solution, summits[0].message, n_evaluations)
 
@@ -97,9 +105,8 @@ def maximize(
 class _Evidence:
     """Penalised log evidence and its slope, sites warm-started from the last evaluation."""
 
-    def __init__(self, problem: Problem[Any, Any], start: Any) -> None:
-        self.problem, self.start = problem, start
-        self.sites: Sites | None = None
+    def __init__(self, problem: Problem[Any, Any], start: Any, sites: Sites | None) -> None:
+        self.problem, self.start, self.sites = problem, start, sites
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray, Sites]:
         solution = solve(self.problem, self.start.at(theta), self.sites)
