@@ -20,12 +20,12 @@ from penchant.data.coding import (
     CodedRows,
     settle,
 )
-from penchant.data.columns import STRENGTH_SPELLINGS
+from penchant.data.columns import PAIRED_SPELLINGS, STRENGTH_SPELLINGS
 from penchant.data.dates import days
 from penchant.data.duck import literal
 from penchant.data.json_names import json_names
 from penchant.data.names import whole_numbers
-from penchant.data.outcomes import read_strengths
+from penchant.data.outcomes import read_numbers, read_strengths, read_words
 from penchant.data.recognise import Reading
 from penchant.data.source import Column, Source, find_column, name_cells, plain
 from penchant.errors import DataError
@@ -196,6 +196,26 @@ def _refuse_row_numbers(con: Any, source: Source, column: str) -> None:
             f"looks like a row number, not like a count of comparisons; say count={column!r} if it "
             "is one, or else rename or drop the column"
         )
+
+
+def refuse_other_outcomes(con: Any, source: Source, reading: Reading, further: Further) -> None:
+    """Raise where winner and loser were taken from columns such as a and b, and what stands in
+    another column looks like a word on who won."""
+    winner, loser = reading.columns["winner"], reading.columns["loser"]
+    if reading.shape != "pairs" or not {"winner", "loser"} <= reading.guessed:
+        return
+    if (plain(winner), plain(loser)) not in PAIRED_SPELLINGS:
+        return
+    known = {*reading.columns.values(), further.time, further.margin, further.first}
+    for name in source.names:
+        words = [] if name in known else _different(con, source, source[name])
+        readings = [*read_numbers(words), read_words(words, winner, loser)] if words else []
+        if any(len(v.side) == len(words) and len({*v.side.values()}) > 1 for v in readings):
+            raise DataError(
+                f"{source.name} can be read in two ways: {winner!r} was preferred to {loser!r} in "
+                f"every row (shape='pairs'), or column {name!r} tells which of them was "
+                f"(winner={name!r}, shape='outcome'): say which"
+            )
 
 
 def _refuse_sides_as_items(source: Source, reading: Reading, items: Codebook) -> None:
