@@ -45,15 +45,21 @@ class Numbered:
 
     def columns(self) -> list[NDArray[Any]]:
         """Return what the numbers say, column by column."""
-        number, found = self.number.copy(), []
+        kinds = [np.dtype(np.intp) if d.values is None else d.values.dtype for d in self.digits]
+        found: list[NDArray[Any]] = [np.empty(len(self.number), dtype=kind) for kind in kinds]
         before = dict(self.packed)
-        for place in range(len(self.digits) - 1, -1, -1):
-            number = before[place][number] if place in before else number
-            digit = self.digits[place]
-            code = number & ((1 << digit.bits) - 1)
-            found.append(code if digit.values is None else digit.values[code])
-            number >>= digit.bits
-        return found[::-1]
+
+        def read(rows: slice) -> None:
+            number = self.number[rows].copy()
+            for place in range(len(self.digits) - 1, -1, -1):
+                number = before[place][number] if place in before else number
+                digit = self.digits[place]
+                code = number & ((1 << digit.bits) - 1)
+                found[place][rows] = code if digit.values is None else digit.values[code]
+                number >>= digit.bits
+
+        in_blocks(read, len(self.number), _BLOCK)
+        return found
 
 
 def number_rows(columns: Sequence[NDArray[Any]]) -> Numbered:
