@@ -100,12 +100,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Inference(Generic[State]):
-    """A converged (or reported as not converged) approximation."""
+    """A converged (or reported as not converged) approximation.
+
+    wanted: the sites that the rule would have next, closer to the fixed point than `sites`.
+    """
 
     state: State
     sites: Sites
     log_evidence: float
     report: Report
+    wanted: Sites | None = None
 
 
 def infer(
@@ -155,7 +159,7 @@ def infer(
         jitter=state.jitter,
         skipped=skipped,
     )
-    return Inference(state, sites, log_evidence, report)
+    return Inference(state, sites, log_evidence, report, Sites(proposal.tau, proposal.nu))
 
 
 def _begin(refresh: Refresh[State], count: FloatArray, sites: Sites | None) -> tuple[State, Sites]:
