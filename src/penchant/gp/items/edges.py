@@ -16,7 +16,7 @@ from penchant.data.graph import Differences
 from penchant.gp.cliques import clique_edges
 from penchant.gp.effects import Runs, Shown, told
 from penchant.likelihoods import Outcomes
-from penchant.numerics.linalg import column_squares, diagonal
+from penchant.numerics.linalg import column_squares, diagonal, multiply_symmetric
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -132,6 +132,10 @@ class EdgePoints:
     def laplacian(self, weight: FloatArray) -> sparse.csr_array:
         """L = Aᵀ diag(weight) A, a diagonal."""
         return sparse.diags_array(weight[self.order]).tocsr()
+
+    def laplacian_times(self, weight: FloatArray, rows: FloatArray) -> FloatArray:
+        """L rows."""
+        return multiply_symmetric(self.laplacian(weight), rows)
 
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
