@@ -112,8 +112,8 @@ def would_show_two(around: OneTaste, rng: np.random.Generator) -> bool:
         own = around.modes.means[0] + side[:, None] * np.sqrt(values[-1]) * vectors[:, -1]
         g = around.ballots.differences(own)
     else:
-        z = rng.standard_normal((model.prior.factor.shape[1], 2))
-        tastes = model.prior.design.forward(model.prior.factor @ z)
+        z = rng.standard_normal((model.prior.rank, 2))
+        tastes = model.prior.design.forward(model.prior.points(z))
         counts = crowd.answers.counts
         g = tastes[counts.indices, np.repeat(np.arange(n_users) % 2, np.diff(counts.indptr))]
     answers = redrawn(crowd, g, rng)
