@@ -218,6 +218,7 @@ def main():
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--verdicts", action="store_true", help="also judge the communities")
     parser.add_argument("--structure", action="append", choices=STRUCTURES, help="only these")
+    parser.add_argument("--users", type=int, default=1_500, help="in every structure")
     parser.add_argument("--large", type=int, metavar="USERS", help="only so many users, 20 votes")
     parser.add_argument("--films", action="store_true", help="only MovieLens")
     options = parser.parse_args()
@@ -228,7 +229,7 @@ def main():
     draws = 1 if options.quick else options.draws
     for n_users in () if options.structure else (300,) if options.quick else (2_000, 10_000):
         print("\n".join([*task(n_users, draws), ""]), flush=True)
-    n_users = 200 if options.quick else 1_500
+    n_users = 200 if options.quick else options.users
     return structures(options.structure or STRUCTURES, n_users, draws, options.verdicts)
 
 
