@@ -103,6 +103,8 @@ def speed(options):
     yield "## Inference at given hyperparameters, tolerance 1e-4", head
     sizes = ((100, 1_000), (500, 5_000)) if options.quick else (*SIZES, *LARGE)
     for n, m in sizes:
+        if n > options.most:
+            continue
         p = problem(n, m, options.device)
         for name, kernel in KERNELS.items():
             yield guarded(options, (f"{n:,} / {m:,}", name), fixed, p, kernel, options.device)
@@ -202,6 +204,59 @@ def sweep(p, kernel, device):
     return (rank, *figures(ours, rule, total), f"{ours / total:.2f}", words)
 
 
+def people(options):
+    """Many users: a sweep on the host, and of it the stacked eliminations alone on the card."""
+    head = (
+        "users × votes, items",
+        "sweep on the host s",
+        "of it eliminations s",
+        "eliminations on the card s",
+        "with sites carried s",
+    )
+    yield "## MultiUserGP's eliminations by torch's batched routines", head
+    shapes = ((200, 10, 10),) if options.quick else ((5_000, 27, 10), (5_000, 100, 30))
+    for n_users, votes, n in (*shapes, *(() if options.quick else ((1_000, 200, 100),))):
+        name = f"{n_users:,} × {votes}, {n}"
+        yield guarded(options, (name,), eliminated, n_users, votes, n, options.device)
+
+
+def eliminated(n_users, votes, n, device):
+    import torch
+
+    from penchant.gp.users.arrow import ArrowPrior, eliminate
+    from penchant.gp.users.blocks import arrange
+
+    rng, is_card = np.random.default_rng(0), device.startswith("cuda")
+    user = np.repeat(np.arange(n_users), votes)
+    winner = rng.integers(n, size=n_users * votes)
+    loser = (winner + 1 + rng.integers(n - 1, size=len(winner))) % n
+    factor = np.linalg.cholesky(np.eye(n) + 1.0)
+    prior = ArrowPrior(np.ones((n_users, 1)), factor, 0.5, arrange(user, winner, loser, n))
+    weight, shift = rng.uniform(0.1, 0.5, (2, len(user)))
+    whole = clock(lambda: prior.refresh(weight, shift).var, False)
+    stacks = [block.laplacian(weight) for block in prior.blocks]
+    factors = [prior.local_factor_of(number) for number in range(len(stacks))]
+    host = clock(lambda: [eliminate(*pair) for pair in zip(stacks, factors, strict=True)], False)
+    where = torch.device(device.removeprefix("torch:"))
+    there = [
+        tuple(torch.from_numpy(np.ascontiguousarray(x)).to(where) for x in pair)
+        for pair in zip(stacks, factors, strict=True)
+    ]
+
+    def batched():
+        for L, F in there:
+            B = F.mT @ L @ F + torch.eye(F.shape[2], dtype=F.dtype, device=where)
+            lower = torch.linalg.cholesky_ex(B)[0]
+            torch.linalg.solve_triangular(lower, F.mT.expand(len(L), -1, -1), upper=False)
+
+    def carried():
+        sites = torch.from_numpy(np.stack([weight, shift])).to(where)
+        batched()
+        sites.cpu()
+
+    return figures(whole, host, clock(batched, is_card), clock(carried, is_card))
+
+
 def clock(call, is_card, repeats=5):
     call()
     seconds = []
@@ -244,6 +299,8 @@ def botorch(options):
     """BoTorch at the true hyperparameters, in a process of its own that may be stopped."""
     yield "## BoTorch's PairwiseGP at given hyperparameters", ("n / m", "seconds", "peak GB")
     for n, m in ((300, 2_000),) if options.quick else BOTORCH:
+        if n > options.most:
+            continue
         yield guarded(options, (f"{n:,} / {m:,}",), peer, n, m, options)
 
 
@@ -280,7 +337,7 @@ def run_peer(n, m, device):
     print(json.dumps([meter.seconds, meter.gigabytes]))
 
 
-PARTS = {part.__name__: part for part in (same, speed, blas, learn, botorch)}
+PARTS = {part.__name__: part for part in (same, speed, blas, learn, people, botorch)}
 
 
 def guarded(options, names, work, *args):
@@ -330,6 +387,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--cap", type=float, default=240.0, help="most seconds of a row")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    parser.add_argument("--most", type=int, default=40_000, help="items of the largest tasks")
     parser.add_argument("--peer", nargs=2, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peer:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from penchant.numerics.linalg import difference_variances, edge_variances
+from penchant.numerics.linalg import Ends, difference_variances, edge_variances
 from penchant.numerics.types import FloatArray, IntArray
 
 DENSE_SHARE = 10
@@ -27,6 +27,7 @@ class Differences:
 
     def __init__(self, winner: IntArray, loser: IntArray, n_points: int) -> None:
         self.winner, self.loser, self.n_points = winner, loser, n_points
+        self.ends = Ends(winner, loser)
 
     @cached_property
     def _pattern(self) -> tuple[sparse.csr_array, IntArray, IntArray]:
@@ -84,7 +85,7 @@ class Differences:
 
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = half.T @ half, half of shape (r, n_points)."""
-        return edge_variances(half, self.winner, self.loser)
+        return edge_variances(half, self.ends)
 
     def variances_under(self, covariance: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) from the lower triangle of Σ."""

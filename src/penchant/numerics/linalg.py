@@ -261,9 +261,17 @@ def log_det_lower(lower: FloatArray) -> float:
     return float(2.0 * np.log(diagonal(lower)).sum())
 
 
+class Ends:
+    """The two points of every edge: an object, so that a device can keep what it made of them."""
+
+    def __init__(self, winner: IntArray, loser: IntArray) -> None:
+        self.winner, self.loser = winner, loser
+
+
 @seam()
-def edge_variances(half: FloatArray, winner: IntArray, loser: IntArray) -> FloatArray:
+def edge_variances(half: FloatArray, ends: Ends) -> FloatArray:
     """(m,) variances |half_w − half_l|² of differences under Σ = halfᵀ half, half (r, n)."""
+    winner, loser = ends.winner, ends.loser
     m, n = len(winner), half.shape[1]
     if n * n <= GRAM_SHARE * m:
         return difference_variances(lower_gram(half), winner, loser)

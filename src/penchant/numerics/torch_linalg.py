@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from scipy.linalg import lapack
 
 from penchant.errors import NumericalError
 from penchant.numerics.device import HOST, MATRICES
+from penchant.numerics.linalg import Ends
 from penchant.numerics.types import FloatArray, IntArray
 
 Tensor = Any
@@ -281,14 +283,12 @@ def trapezoid_product(rows: Tensor, other: Tensor) -> Tensor:
     return product
 
 
-def edge_variances(half: Tensor, winner: IntArray, loser: IntArray) -> FloatArray:
+def edge_variances(half: Tensor, ends: Ends) -> FloatArray:
     """(m,) |half_w − half_l|², from blocks of the covariance, or by reading two columns an edge."""
-    n, m = half.shape[1], len(winner)
-    first, second = _up(winner, half.device), _up(loser, half.device)
+    n, m = half.shape[1], len(ends.winner)
     if n * n <= GRAM_SHARE * m:
-        return _variances_by_blocks(
-            half, torch.maximum(first, second), torch.minimum(first, second)
-        )
+        return _variances_by_blocks(half, _plan(ends, n, half.device))
+    first, second = _up(ends.winner, half.device), _up(ends.loser, half.device)
     rows, var = half.T.contiguous(), half.new_empty(m)
     step = max(1, CHUNK // max(1, 4 * len(half)))
     for start in range(0, m, step):
@@ -299,20 +299,44 @@ def edge_variances(half: Tensor, winner: IntArray, loser: IntArray) -> FloatArra
     return np.asarray(host(var))
 
 
-def _variances_by_blocks(half: Tensor, high: Tensor, low: Tensor) -> FloatArray:
-    """Edges in the order of their later end, so that each block of covariances serves its own."""
-    n = half.shape[1]
-    diagonal = _column_squares(half)
-    order = torch.argsort(high, stable=True)
-    ranked, var = high[order], half.new_empty(len(high))
-    blocks = list(_blocks(n))
-    stops = torch.tensor([stop for _, stop in blocks], device=half.device)
-    ends = [0, *torch.searchsorted(ranked, stops).tolist()]
-    for (start, stop), begin, end in zip(blocks, ends[:-1], ends[1:], strict=True):
+@dataclass(frozen=True)
+class _Plan:
+    """Edges in the order of their later end, so that each block of covariances serves its own.
+
+    cuts: where the edges of each block begin, and where those of the last end.
+    """
+
+    order: Tensor
+    high: Tensor
+    low: Tensor
+    cuts: list[int]
+
+
+_PLANS: WeakKeyDictionary[Ends, dict[Any, _Plan]] = WeakKeyDictionary()
+"""The edges of a fit are the same in every sweep."""
+
+
+def _plan(ends: Ends, n: int, device: Any) -> _Plan:
+    plans = _PLANS.setdefault(ends, {})
+    if (n, device) not in plans:
+        high, low = np.maximum(ends.winner, ends.loser), np.minimum(ends.winner, ends.loser)
+        order = np.argsort(high, kind="stable")
+        cuts = np.searchsorted(high[order], [0, *(stop for _, stop in _blocks(n))]).tolist()
+        there, first, second = (_up(part, device) for part in (order, high[order], low[order]))
+        plans[n, device] = _Plan(there, first, second, cuts)
+    return plans[n, device]
+
+
+def _variances_by_blocks(half: Tensor, plan: _Plan) -> FloatArray:
+    diagonal, sorted_var = _column_squares(half), half.new_empty(len(plan.order))
+    for (start, stop), begin, end in zip(
+        _blocks(half.shape[1]), plan.cuts[:-1], plan.cuts[1:], strict=True
+    ):
         covariance = half[:, start:stop].T @ half[:, :stop]
-        edges = order[begin:end]
-        a, b = high[edges], low[edges]
-        var[edges] = diagonal[a] + diagonal[b] - 2.0 * covariance[a - start, b]
+        a, b = plan.high[begin:end], plan.low[begin:end]
+        sorted_var[begin:end] = diagonal[a] + diagonal[b] - 2.0 * covariance[a - start, b]
+    var = torch.empty_like(sorted_var)
+    var[plan.order] = sorted_var
     return np.asarray(host(var))
 
 
