@@ -3,8 +3,10 @@
     python benchmarks/variational.py [--quick] [--draws 20] [--verdicts] [--structure "one taste" …]
     python benchmarks/variational.py --large 1000000
     python benchmarks/variational.py --films
+    python benchmarks/variational.py --people
 
-The last ones: many users against chains; MovieLens' ratings as pairs.
+The last ones: many users against chains; MovieLens' ratings as pairs; sushi and cars against
+everybody's own taste, and what is said there about the number of communities.
 
 prints Markdown. Times are of the processor: set OPENBLAS_NUM_THREADS=1 for the figures of one core.
 """
@@ -12,25 +14,30 @@ prints Markdown. Times are of the processor: set OPENBLAS_NUM_THREADS=1 for the 
 import argparse
 import resource
 from collections import Counter
+from dataclasses import replace
+from itertools import combinations
 from time import process_time
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
+from sklearn.cluster import KMeans
 
 import penchant as pc
 from penchant.communities.assignment import Answers
 from penchant.communities.mixture import find_communities
+from penchant.communities.one_taste import one_taste
 from penchant.communities.taste import Crowd
+from penchant.communities.variation import WITHIN
 from penchant.communities.verdict import judge
 from penchant.data import Comparisons
 from penchant.datasets import load_movielens
 from penchant.gp import ItemHyper
-from penchant.kernels import Inputs
+from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 from penchant.metrics import adjusted_rand
 from penchant.models.defaults import Scaling, utility_kernel
-from penchant.reproduce.community_trials import Trial, draw_votes
+from penchant.reproduce.community_trials import Trial, cars_trial, draw_votes, sushi_trial
 
 VOTES = (10, 30)
 FIRST_SEED = 20_000
@@ -212,23 +219,79 @@ def films():
     print(f"{support.sentence} ({seconds:.1f} s)", flush=True)
 
 
+def people():
+    """Sushi and cars: CommunityGP as it is against MultiUserGP; modes of taste by their number."""
+    trials = {
+        "sushi, 27 pairs": sushi_trial(0),
+        "sushi, 5 pairs": sushi_trial(0, n_pairs=5),
+        "cars, 60 %": cars_trial(0),
+    }
+    print("| data | model | found | log-likelihood | accuracy | s | verdict |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for name, trial in trials.items():
+        user, winner, loser = trial.test.T
+        for model in (pc.MultiUserGP(), pc.CommunityGP(random_state=0, progress=False)):
+            _, seconds = timed(lambda model=model, trial=trial: model.fit(trial.X, trial.train))
+            prob = model.predict_proba(np.column_stack([winner, loser]), users=user)
+            is_mixture = isinstance(model, pc.CommunityGP)
+            print(
+                f"| {name} | {type(model).__name__} | {model.n_communities_ if is_mixture else ''}"
+                f" | {np.log(prob).mean():.4f} | {np.mean(prob > 0.5):.4f} | {seconds:.1f}"
+                f" | {model.verdict_ if is_mixture else ''} |",
+                flush=True,
+            )
+    print("\n| data | modes | nats over one, by start | adjusted Rand between starts |")
+    print("|---|---|---|---|", flush=True)
+    for name, trial in trials.items():
+        number_of_modes(name, trial)
+
+
+def number_of_modes(name, trial, starts=5):
+    """Evidence of 2 to 6 modes of taste against one, from several starts, and their agreement."""
+    crowd = crowd_of(trial) if trial.X is not None else bare_crowd_of(trial)
+    around = one_taste(find_communities(crowd, n_communities=1))
+    one, ballots = around.modes, around.ballots
+    own = ballots.reduced(one.sites, one.spread).pull
+    for k in range(2, 7):
+        gains, labels = [], []
+        for seed in range(starts):
+            near = KMeans(k, n_init=1, random_state=seed).fit(own).labels_
+            start = around.cloud.start(np.eye(k)[near], WITHIN * one.spread)
+            modes = around.cloud.fit(replace(start, sites=one.sites))
+            gains.append(modes.objective - one.objective)
+            labels.append(modes.membership.argmax(axis=1))
+        rand = [adjusted_rand(a, b) for a, b in combinations(labels, 2)]
+        said = ", ".join(f"{gain:+.0f}" for gain in gains)
+        print(f"| {name} | {k} | {said} | {min(rand):.2f} … {max(rand):.2f} |", flush=True)
+
+
+def bare_crowd_of(trial):
+    """The crowd of items without features."""
+    items = Inputs(index=np.arange(trial.train.n_items))
+    return Crowd(Answers.of(trial.train), items, ItemHyper(Independent(), Probit()))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one draw of small crowds")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--verdicts", action="store_true", help="also judge the communities")
     parser.add_argument("--structure", action="append", choices=STRUCTURES, help="only these")
+    parser.add_argument("--users", type=int, default=1_500, help="in every structure")
     parser.add_argument("--large", type=int, metavar="USERS", help="only so many users, 20 votes")
     parser.add_argument("--films", action="store_true", help="only MovieLens")
+    parser.add_argument("--people", action="store_true", help="only sushi and cars")
     options = parser.parse_args()
     if options.large:
         return large(options.large)
     if options.films:
         return films()
+    if options.people:
+        return people()
     draws = 1 if options.quick else options.draws
     for n_users in () if options.structure else (300,) if options.quick else (2_000, 10_000):
         print("\n".join([*task(n_users, draws), ""]), flush=True)
-    n_users = 200 if options.quick else 1_500
+    n_users = 200 if options.quick else options.users
     return structures(options.structure or STRUCTURES, n_users, draws, options.verdicts)
 
 

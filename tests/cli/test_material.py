@@ -109,3 +109,9 @@ def test_bad_rows_get_a_hint_for_the_command_line_where_it_helps(write):
         DataError, match=r"votes\.csv: column 'loser' row 2 (.|\n)*--skip-bad leaves"
     ):
         read()
+
+
+def test_shapes_to_choose_from_get_a_hint_for_the_command_line(write):
+    write(votes="a,b,preference\nx,y,-3\ny,z,1\nz,x,0\n")
+    with pytest.raises(DataError, match="on the command line: --shape points, --shape numbered"):
+        read()

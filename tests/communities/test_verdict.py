@@ -9,9 +9,10 @@ from penchant.communities import variation
 from penchant.communities.assignment import Answers
 from penchant.communities.mixture import find_communities
 from penchant.communities.one_taste import one_taste
+from penchant.communities.own_items import share_of_items, with_own_items
 from penchant.communities.taste import Crowd
 from penchant.communities.variation import Cloud, PersonalVotes, SpreadPrior, fit_modes, fit_one
-from penchant.communities.verdict import _halves, judge, redrawn
+from penchant.communities.verdict import _halves, _halves_by_items, judge, redrawn
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, solve
 from penchant.gp.users.votes import Votes
@@ -168,6 +169,69 @@ def test_halves_share_out_every_vote():
     assert (first + second != answers.counts).nnz == 0
     per_user = np.asarray(first.sum(axis=1)).ravel()
     np.testing.assert_array_equal(per_user, np.full(20, 5.0))
+
+
+def test_halves_by_items_share_none():
+    answers = crowd_of(people(2, 0.2, n_users=20), 30).answers
+    seen = []
+    for counts in _halves_by_items(answers, np.random.default_rng(0)):
+        assert (counts > answers.counts).nnz == 0
+        user, answer = counts.nonzero()
+        ends = np.append(answers.winner[answer], answers.loser[answer])
+        seen.append({*zip(np.tile(user, 2), ends, strict=True)})
+    assert min(map(len, seen)) > 20
+    assert not seen[0] & seen[1]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25])
+def test_own_views_of_items_are_measured_and_drawn(share):
+    rng = np.random.default_rng(1)
+    n_users, n_votes, n_items = 200, 40, 40
+    user = np.repeat(np.arange(n_users), n_votes)
+    a = rng.integers(n_items, size=len(user))
+    b = (a + rng.integers(1, n_items, size=len(user))) % n_items
+    taste, own = rng.standard_normal(n_items), rng.standard_normal((n_users, n_items))
+    lead = taste[a] - taste[b] + np.sqrt(share) * (own[user, a] - own[user, b])
+    wins = lead + np.sqrt(1.0 - 2.0 * share) * rng.standard_normal(len(user)) > 0
+    answers = Answers.of(
+        Comparisons.from_pairs(
+            np.where(wins, a, b), np.where(wins, b, a), user=user, items=range(n_items)
+        )
+    )
+    hyper = ItemHyper(Independent(), Probit())
+    crowd = Crowd(answers, Inputs(index=np.arange(n_items)), hyper)
+    around = one_taste(find_communities(crowd, n_communities=1))
+    # what the widest directions take of it is no longer the items'
+    measured = share_of_items(around)
+    assert 0.3 * share <= measured < share + 0.03
+    moved = with_own_items(around, np.zeros(len(around.ballots.count)), rng)
+    assert moved.var() == pytest.approx(2.0 * measured / (1.0 - 2.0 * measured), rel=0.1)
+
+
+def test_ratings_as_pairs_are_no_communities():
+    """Whatever somebody thinks of an item is in all their pairs with it, without any noise."""
+    rng = np.random.default_rng(0)
+    n_users, n_items = 150, 30
+    scores = rng.standard_normal(n_items) + rng.standard_normal((n_users, n_items))
+    user = np.repeat(np.arange(n_users), 30)
+    a = rng.integers(n_items, size=len(user))
+    b = (a + rng.integers(1, n_items, size=len(user))) % n_items
+    wins = scores[user, a] > scores[user, b]
+    data = Comparisons.from_pairs(
+        np.where(wins, a, b), np.where(wins, b, a), user=user, items=range(n_items)
+    )
+    hyper = ItemHyper(Independent(), Probit())
+    found = find_communities(Crowd(Answers.of(data), Inputs(index=np.arange(n_items)), hyper))
+    assert judge(found).verdict != "supported"
+
+
+def test_forty_people_in_two_opposed_camps():
+    taste = 1.5 * np.random.default_rng(2).standard_normal(N_ITEMS)
+    side = np.where(np.arange(40) % 2, 1.0, -1.0)
+    found = find_communities(crowd_of(side[:, None] * taste, 20))
+    support = judge(found)
+    assert support.verdict == "supported"
+    assert support.n_communities == 2
 
 
 @pytest.mark.parametrize("likelihood", [Ties(0.5), Gaussian(0.5)], ids=repr)

@@ -78,6 +78,16 @@ BATTLES = {("x", "y", "won"): 1, ("z", "y", "won"): 1, ("x", "z", "tie"): 1}
         "option_a,option_b,result\nx,y,1\ny,z,0\nz,x,0.5\n",
         "player1,player2,outcome\nx,y,1\ny,z,2\nz,x,0\n",
         "white,black,result\nx,y,1\ny,z,-1\nz,x,0\n",
+        "White,Black,Result,Date\nx,y,1-0,2024.01.02\ny,z,0-1,2024.01.03\nz,x,1/2-1/2,2024.01.04\n",
+        "white,black,result\nx,y,1–0\ny,z,0–1\nz,x,½–½\n",
+        "assistant_a,assistant_b,winner\nx,y,assistant_a\ny,z,assistant_b\nz,x,tie\n",
+        "Model A,Model B,Winner\nx,y,Model A\ny,z,Model B\nz,x,Tie\n",
+        "response_a,response_b,label\nx,y,response_a\ny,z,B is better\nz,x,about the same\n",
+        "option1,option2,chosen_option\nx,y,option1\ny,z,option2\nz,x,none\n",
+        "player,opponent,result\nx,y,W\ny,z,L\nz,x,D\n",
+        "team,opponent,result\nx,y,win\ny,z,loss\nz,x,draw\n",
+        "player_1,player_2,score\nx,y,1\ny,z,0\nz,x,0.5\n",
+        'player_1,player_2,score\nx,y,1\ny,z,0\nz,x,"0,5"\n',
         "HomeTeam,AwayTeam,FTR\nx,y,H\ny,z,A\nz,x,D\n",
         "photo 1,photo 2,winner\nx,y,photo 1\ny,z,photo 2\nz,x,tie\n",
         "left,right,vote\nx,y,l\ny,z,r\nz,x,tie\n",
@@ -140,9 +150,17 @@ def test_strength_of_preference_is_a_margin(read):
         for w, lo, m in zip(data.winner, data.loser, data.margin, strict=True)
     }
     assert margin == {("x", "y"): 3.0, ("z", "y"): 1.0, ("x", "z"): 2.0, ("w", "x"): 0.0}
-    data = read("a,b,preference\nx,y,-3\ny,z,1\nx,z,0\n")
+
+
+def test_a_scale_may_begin_on_the_left_or_count_for_the_first(read):
+    text = "a,b,preference\nx,y,-3\ny,z,1\nx,z,0\n"
+    assert "negative means that the first won" in complaint(read, text)
+    data = read(text, shape="points")
     assert sorted(data.margin.tolist()) == [0.0, 1.0, 3.0]
     assert won(data) == {("y", "x", "won"): 1, ("y", "z", "won"): 1, ("x", "z", "tie"): 1}
+    turned = read(text, shape="numbered")
+    assert sorted(turned.margin.tolist()) == [0.0, 1.0, 3.0]
+    assert won(turned) == {("x", "y", "won"): 1, ("z", "y", "won"): 1, ("x", "z", "tie"): 1}
 
 
 def test_an_outcome_that_can_be_read_two_ways_is_refused_with_both(read):
@@ -518,3 +536,71 @@ def test_a_third_choice_is_not_left_out_in_silence(tmp_path, names):
             [["milk"], ["tea"], ["water"]],
             [["tea"], ["milk"], ["water"]],
         ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "home,away,score\nx,y,2-1\ny,z,0-3\nz,x,1-1\n",
+        "Home Team,Away Team,Result\nx,y,2:1\ny,z,0 : 3\nz,x,1:1\n",
+        "Home,Away,HG,AG,Res\nx,y,2,1,H\ny,z,0,3,A\nz,x,1,1,D\n",
+        "team,opponent,team_score,opponent_score\nx,y,2,1\ny,z,0,3\nz,x,1,1\n",
+    ],
+)
+def test_scores_of_any_spelling(read, text):
+    data = read(text)
+    assert won(data) == BATTLES
+    assert sorted(data.margin.tolist()) == [0.0, 1.0, 3.0]
+
+
+def test_times_of_day_are_names_or_scores(read):
+    text = "a,b,choice\n9:00,10:00,9:00\n10:00,11:00,11:00\n"
+    assert "can be read in two ways" in complaint(read, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "winning_team,losing_team,date\nx,y,2020-01-01\n",
+        "winner_name,loser_name,winner_rank,loser_rank\nx,y,1,5\n",
+    ],
+)
+def test_winners_by_other_names(read, text):
+    assert won(read(text)) == {("x", "y", "won"): 1}
+
+
+@pytest.mark.parametrize("cells", [("1", "2"), ("3", "-1"), ("left", "right"), ("true", "tie")])
+def test_a_column_beside_a_and_b_may_tell_who_won(read, cells):
+    text = f"a,b,foo\nx,y,{cells[0]}\nx,z,{cells[1]}\n"
+    if "true" in cells:  # that says nothing about a and b
+        assert won(read(text)) == {("x", "y", "won"): 1, ("x", "z", "won"): 1}
+        return
+    assert "or column 'foo' tells which of them was" in complaint(read, text)
+    assert won(read(text, shape="pairs")) == {("x", "y", "won"): 1, ("x", "z", "won"): 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,Apple,Pear,Plum\n1,1,2,3\n2,2,1,3\n",
+        "item_a,item_b,wins_a,wins_b\nx,y,3,1\n",
+        "item_a,item_b,a_wins\nx,y,True\n",
+        "userId,movieId,stars,when\n1,10,5,99\n",
+    ],
+)
+def test_sides_ranks_and_ids_are_never_suggested_for_winners(read, text):
+    assert "as in winner='NAME', loser='NAME'" in complaint(read, text)
+
+
+@pytest.mark.parametrize("title", ["Our survey of 2024", "sep=;"])
+def test_a_title_above_the_names(tmp_path, title):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{title}\nwinner;loser\nx;y\n")
+    with pytest.raises(DataError, match="delete what stands above the names"):
+        read_comparisons(path)
+    pytest.importorskip("openpyxl")
+    sheet = tmp_path / "t.xlsx"
+    rows = [[title, None], [None, None], ["winner", "loser"], ["x", "y"]]
+    pd.DataFrame(rows).to_excel(sheet, index=False, header=False)
+    with pytest.raises(DataError, match="delete what stands above the names"):
+        read_comparisons(sheet)

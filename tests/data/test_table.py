@@ -3,6 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from penchant.data.numbering import number_rows
 from penchant.data.table import Table
 
 
@@ -77,3 +78,37 @@ def test_merging_is_idempotent():
     again = table.merge()
     for name, values in vars(table).items():
         np.testing.assert_array_equal(vars(again)[name], values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([0.5]),
+        np.array([0.1, 0.1 + 1e-17, np.nextafter(0.1, 1.0), 0.7]),
+        np.array([-1e300, 0.5, 1e300]),
+        np.array([5e-324, 1.5e-320, 0.25e-310]),
+        np.append(np.linspace(0.0, 1e-9, 500), 1e6 + 0.5),
+        np.random.default_rng(0).standard_cauchy(3_000),
+    ],
+    ids=["one", "neighbours", "wide", "tiny", "crowded", "heavy tails"],
+)
+def test_numbers_of_any_spread_are_told_apart(values):
+    rows = np.random.default_rng(1).integers(len(values), size=2_000)
+    (digit,) = number_rows([values[rows]]).digits
+    np.testing.assert_array_equal(digit.values, np.unique(values[rows]))
+    np.testing.assert_array_equal(digit.values[digit.code], values[rows])
+
+
+def test_narrow_codes_are_wide_once_merged():
+    """A code of 8 bits holds −128 … 127, whose difference does not fit 8 bits."""
+    table = Table(
+        winner=np.array([3, 3], dtype=np.int32),
+        loser=np.array([1, 1], dtype=np.int32),
+        count=np.ones(2, dtype=np.intp),
+        user=None,
+        tie=np.zeros(2, dtype=bool),
+        margin=None,
+        first=np.array([127, -128], dtype=np.int8),
+    ).merge()
+    assert table.first.tolist() == [-128, 127]
+    assert {table.winner.dtype, table.loser.dtype, table.first.dtype} == {np.dtype(np.intp)}

@@ -89,8 +89,11 @@ def _hints() -> Iterator[None]:
 def _hint(message: str) -> str:
     """What the library advises, in words of the command line."""
     columns = re.findall(r"""(?:winner|loser)=(?:'[^']*'|"[^"]*")""", message)
-    if columns:
-        return "\non the command line: " + " ".join(f"--column {column}" for column in columns)
+    shapes = dict.fromkeys(re.findall(r"shape='([a-z-]+)'", message))
+    options = [" ".join(f"--column {column}" for column in columns)] if columns else []
+    if options or shapes:
+        options += [f"--shape {shape}" for shape in shapes]
+        return "\non the command line: " + ", ".join(options)
     if "rows are counted" in message:
         return "\non the command line: --skip-bad leaves such rows out"
     return ""

@@ -35,6 +35,8 @@ ROUND_TOLERANCE = 1.0
 """Nats that a sweep must gain for another one, while communities still grow."""
 SETTLE_SWEEPS = 60
 SETTLE_TOLERANCE = 0.05
+PRUNE_TOLERANCE = 0.2
+"""The same before moves are tried: two halves of one community would slide for ever."""
 WORTHWHILE = 1.0
 """Nats that a whole pass of growing and pruning must gain for another one."""
 DELETIONS = 3
@@ -223,7 +225,7 @@ class _Search:
         while True:
             before = allocation.objective
             allocation = self._reach_target(self._grow(allocation))
-            allocation = self._prune(self._settle(allocation))
+            allocation = self._prune(self._settle(allocation, tolerance=PRUNE_TOLERANCE))
             if allocation.n_communities == 1:
                 return allocation
             allocation = self._settle(self._learn(allocation))

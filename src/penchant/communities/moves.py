@@ -25,10 +25,12 @@ from penchant.communities.division import (
     shares,
     soft_counts,
 )
+from penchant.communities.many_items import SparseState
 from penchant.communities.taste import Taste
 from penchant.data.graph import Differences
 from penchant.errors import DataError
 from penchant.gp.items.edges import Design
+from penchant.gp.items.prior import LowRankState
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -78,28 +80,29 @@ def disagreement(
     weight = allocation.responsibilities[members, c]
     sample = np.unique(np.linspace(0, len(members) - 1, min(len(members), SAMPLE)).astype(np.intp))
     D = _differences(prior.design)
-    half = solve_lower(taste.state.lower, prior.factor.T).T  # Φ C⁻ᵀ
     scores = _pulls(answers.take(members[sample]), taste) @ D
-    whitened = multiply(scores.toarray(), half)
-    share = weight[sample]
+    rows, share = scores.toarray(), weight[sample]
     n_sample = float(share.sum())
-    whitened -= share @ whitened / n_sample
-    whitened *= np.sqrt(share * (float(weight.sum()) / n_sample))[:, None]
-    rank = whitened.shape[1]
-    values, vectors = _main_directions(whitened, n_directions)
-    effective = rank - float((np.diagonal(taste.state.lower) ** -2).sum())
-    edge = (1.0 + np.sqrt(max(effective, 0.0) / n_sample)) ** 2
-    vectors = np.asfortranarray(vectors[:, ::-1])
-    along = _pulls(answers.take(members), taste) @ (D @ multiply(half, vectors))
+    rows -= share @ rows / n_sample
+    rows *= np.sqrt(share * (float(weight.sum()) / n_sample))[:, None]
+    values, weights = _main_directions(rows, taste.state, n_directions)
+    edge = (1.0 + np.sqrt(max(taste.state.n_roughly_settled, 0.0) / n_sample)) ** 2
+    weights = np.asfortranarray(weights[:, ::-1])
+    along = _pulls(answers.take(members), taste) @ (D @ prior.points(weights))
     along -= np.average(along, axis=0, weights=weight)
     spread = np.sqrt(np.average(along**2, axis=0, weights=weight))
-    weights = solve_lower(taste.state.lower, vectors, transposed=True)
     return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12), weights)
 
 
-def _main_directions(rows: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """The k largest eigenvalues of rowsᵀ rows, ascending, and their vectors (r, k): by way of
-    rows rowsᵀ where people are fewer than weights."""
+def _main_directions(
+    rows: FloatArray, state: LowRankState | SparseState, k: int
+) -> tuple[FloatArray, FloatArray]:
+    """Largest k eigenvalues of the pulls' covariance in the metric of the posterior, ascending,
+    and their directions (r, k): by way of people where those are fewer than weights."""
+    if isinstance(state, SparseState):
+        return state.main_directions(rows, k)
+    half = solve_lower(state.lower, state.prior.factor.T).T  # Φ C⁻ᵀ
+    rows = multiply(rows, half)
     is_wide = len(rows) < rows.shape[1]
     square = gram(rows.T) if is_wide else gram(rows)
     n = len(square)
@@ -107,7 +110,7 @@ def _main_directions(rows: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
     if is_wide:
         vectors = multiply(rows.T, vectors)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=0), 1e-12)
-    return values, vectors
+    return values, solve_lower(state.lower, np.asfortranarray(vectors), transposed=True)
 
 
 def _differences(design: Design) -> sparse.csr_array:

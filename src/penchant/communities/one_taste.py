@@ -96,7 +96,7 @@ def _directions(one: Division, grouping: Grouping) -> FloatArray:
     everybody = np.arange(one.crowd.answers.n_users)
     spectrum = disagreement(one, 0, everybody, MAX_DIRECTIONS)
     n_notable = max(1, int(np.count_nonzero(spectrum.strength > NOTABLE)))
-    main = prior.design.forward(prior.factor @ spectrum.weights[:, :n_notable])
+    main = prior.design.forward(prior.points(spectrum.weights[:, :n_notable]))
     means = np.column_stack([taste.state.mean for taste in grouping.allocation.tastes])
     contrasts = (means - one.tastes[0].state.mean[:, None]) * np.sqrt(grouping.allocation.sizes)
     if grouping.n_communities == 1:

@@ -13,16 +13,17 @@ hyperparameters: both follow the mode when it moves.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from penchant.communities.assignment import Answers
 from penchant.communities.local import Local
+from penchant.communities.many_items import MANY_ITEMS, ManyItems, SparseState
 from penchant.data.graph import Differences
 from penchant.gp import Edges, ItemHyper, Posterior
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
-from penchant.kernels import Inputs
+from penchant.kernels import Independent, Inputs
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray
 
@@ -60,9 +61,15 @@ class Crowd:
 
     def model(self, theta: FloatArray) -> "TasteModel":
         """Every community's model at these hyperparameters: K is factored here, once."""
-        hyper = self.hyper.at(theta)
-        prior = factor_prior(hyper.kernel, self.items, self.edges, self.max_rank)
-        return TasteModel(self, hyper, prior)
+        hyper, edges = self.hyper.at(theta), self.edges
+        most = min(len(edges), self.max_rank or len(edges))  # else there is less to factor
+        if isinstance(hyper.kernel, Independent) and MANY_ITEMS <= len(edges.items) <= most:
+            return TasteModel(self, hyper, ManyItems.of(hyper.kernel.variance, edges))
+        return TasteModel(self, hyper, self.factored(hyper))
+
+    def factored(self, hyper: ItemHyper) -> ItemPrior:
+        """The prior over the items that occur, as a factor."""
+        return factor_prior(hyper.kernel, self.items, self.edges, self.max_rank)
 
 
 class Taste(NamedTuple):
@@ -71,9 +78,9 @@ class Taste(NamedTuple):
     weights: (m,) of the answers; local: what they say at the mode.
     """
 
-    prior: ItemPrior
+    prior: ItemPrior | ManyItems
     weights: FloatArray
-    state: LowRankState
+    state: LowRankState | SparseState
     local: Local
     log_z: float
 
@@ -84,13 +91,13 @@ class TasteModel:
 
     crowd: Crowd
     hyper: ItemHyper
-    prior: ItemPrior
+    prior: ItemPrior | ManyItems
 
     def fit(self, weights: FloatArray, start: Taste | None = None) -> Taste:
         """The mode by Newton's method, from that of another taste (of another prior even)."""
         z, value = None, -np.inf
         if start is None:
-            z, g = np.zeros(self.prior.factor.shape[1]), np.zeros(len(self.crowd.edges))
+            z, g = np.zeros(self.prior.rank), np.zeros(len(self.crowd.edges))
             local = self._local(g)
         else:
             g, local = start.state.mean, start.local
@@ -113,9 +120,9 @@ class TasteModel:
     def _damped(
         self,
         weights: FloatArray,
-        newton: LowRankState,
+        newton: LowRankState | SparseState,
         start: tuple[FloatArray | None, FloatArray, float],
-    ) -> tuple[LowRankState, Local, float]:
+    ) -> tuple[LowRankState | SparseState, Local, float]:
         """The Newton step, halved while the log joint falls."""
         z, g, value = start
         state, share = newton, 1.0
@@ -137,21 +144,15 @@ class TasteModel:
 
     def slope(self, taste: Taste) -> FloatArray:
         """(m,) ∂ log Z / ∂w = ℓ − ½ V_g k + h D V q: what an answer says for the community."""
-        drift = self.prior.design.forward(
-            multiply(self.prior.factor, self._weights_of_drift(taste))
-        )
+        drift = self.prior.design.forward(self.prior.points(self._weights_of_drift(taste)))
         return taste.local.slope(taste.state.var, drift)
 
     def _weights_of_drift(self, taste: Taste) -> FloatArray:
         """H⁻¹ Φᵀ q with q = ½ Dᵀ(w d3 V_g): how the mode's move changes −½ log |H|."""
-        return self._solve(taste, multiply(self.prior.factor.T, self._drift(taste)))
+        return taste.state.solve(self._drift(taste))
 
     def _drift(self, taste: Taste) -> FloatArray:
         return self.prior.design.adjoint(taste.local.drift(taste.weights, taste.state.var))
-
-    def _solve(self, taste: Taste, b: FloatArray) -> FloatArray:
-        lower = taste.state.lower
-        return solve_lower(lower, solve_lower(lower, b), transposed=True)
 
     def gradient(self, tastes: tuple[Taste, ...]) -> FloatArray:
         """∂ Σ log Z / ∂theta, in the kernel's and then the likelihood's parameters."""
@@ -160,9 +161,10 @@ class TasteModel:
     def _kernel_gradient(self, tastes: tuple[Taste, ...]) -> FloatArray:
         """G = ½ (aaᵀ − R) + sym(u aᵀ), summed over communities and pulled back once."""
         kernel, prior, items = self.hyper.kernel, self.prior, self.crowd.items
-        edges, order = self.crowd.edges, prior.chosen.order
-        if prior.variance is not None:  # K = σ²I: the trace of KG is all that counts
+        if isinstance(prior, ManyItems) or prior.variance is not None:
+            # K = σ²I: the trace of KG is all that counts
             return np.array([sum(self._trace_of_pull(taste) for taste in tastes)])
+        edges, order = self.crowd.edges, prior.chosen.order
         if prior.is_bounded:
             through = solve_lower(prior.basis.lower, prior.factor.T, transposed=True)
             M = self._sum_of_pulls(tastes, through)
@@ -183,13 +185,14 @@ class TasteModel:
 
     def _pull(self, taste: Taste, through: FloatArray | None) -> FloatArray:
         """A community's G (n, n), or G T (n, r) with T = Φ lower⁻¹ where the rank is bounded."""
-        state, design = taste.state, self.prior.design
+        state, design = cast(LowRankState, taste.state), self.prior.design
         a = design.adjoint(taste.local.force(taste.weights))
-        u = self._drift(taste) - multiply(state.laplacian_factor, self._weights_of_drift(taste))
+        u = self._drift(taste) - state.pulled(self._weights_of_drift(taste))
         half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = A V A
         if through is not None:
             M = multiply(half.T, multiply(half, through.T))
-            M -= solve_lower(self.prior.basis.lower, state.laplacian_factor.T, transposed=True).T
+            lower = state.prior.basis.lower
+            M -= solve_lower(lower, state.laplacian_factor.T, transposed=True).T
             for left, right in ((a, a), (a, u), (u, a)):
                 M += np.outer(left, multiply(through, right))
             return 0.5 * M
@@ -202,7 +205,7 @@ class TasteModel:
         """tr K G of a community whose items are independent."""
         state, variance = taste.state, self.prior.variance or 0.0
         a = self.prior.design.adjoint(taste.local.force(taste.weights))
-        u = self._drift(taste) - multiply(state.laplacian_factor, self._weights_of_drift(taste))
+        u = self._drift(taste) - state.pulled(self._weights_of_drift(taste))
         return 0.5 * (variance * float(a @ a + 2.0 * (a @ u)) - state.n_settled)
 
     def _likelihood_gradient(self, tastes: tuple[Taste, ...]) -> FloatArray:
@@ -222,7 +225,7 @@ class TasteModel:
                 g, var = taste.state.mean[:n], taste.state.var[:n]
                 high, low = above.log_prob(g, outcomes), below.log_prob(g, outcomes)
                 weights = self._weights_of_drift(taste)
-                drift = self.prior.design.forward(multiply(self.prior.factor, weights))[:n]
+                drift = self.prior.design.forward(self.prior.points(weights))[:n]
                 change = high.value - low.value
                 change -= 0.5 * var * (np.maximum(-high.d2, 0.0) - np.maximum(-low.d2, 0.0))
                 change += drift * (high.d1 - low.d1)
@@ -231,14 +234,18 @@ class TasteModel:
 
     def posterior(self, taste: Taste) -> Posterior:
         """The community's utilities over all items."""
+        prior, state = self.prior, taste.state
+        if isinstance(prior, ManyItems) or isinstance(state, SparseState):
+            prior, wk = self.crowd.factored(self.hyper), taste.local.curvature(taste.weights)
+            state = prior.refresh(wk, taste.local.force(taste.weights) + wk * taste.state.mean)
         return Posterior(
             kernel=self.hyper.kernel,
             likelihood=self.hyper.likelihood,
             universe=self.crowd.items,
             target=self.crowd.items,
-            basis=self.prior.basis,
-            coefficients=taste.state.coefficients,
-            lower=taste.state.lower,
+            basis=prior.basis,
+            coefficients=state.coefficients,
+            lower=state.lower,
         )
 
 

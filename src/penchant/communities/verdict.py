@@ -6,10 +6,13 @@ Three tests, each against what a search finds where there are no communities:
   covariance of deviations that is free along the main directions of disagreement;
 * agreement: of memberships found from either half of everybody's votes, above that in a crowd
   simulated from the one-taste model with the same questions (smaller groups remember their own
-  members' votes, so that held-out accuracy cannot tell);
+  members' votes, so that held-out accuracy cannot tell). Where somebody's own view of an item
+  returns in all their votes about it, halves that share items would remember that: then they are
+  of votes about different items;
 * power: where no communities are supported, whether two would have been found at all.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -19,6 +22,7 @@ from scipy import sparse
 from penchant.communities.assignment import Answers
 from penchant.communities.mixture import Grouping, find_communities
 from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, one_taste
+from penchant.communities.own_items import share_of_items, with_own_items
 from penchant.communities.taste import Crowd
 from penchant.data import Comparisons
 from penchant.likelihoods import Gaussian, Outcomes
@@ -27,8 +31,19 @@ from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 
 CLEAR_AGREEMENT = 0.005
-AGREEMENT_RATIO = 1.25
-"""The halves' adjusted Rand index must exceed that of the simulated crowd so much."""
+MARGIN = 0.25
+"""The halves' adjusted Rand index must exceed that of the simulated crowd so much: by a share of
+it, or, where even that crowd nearly agrees, of what it lacks to one."""
+MODES_EVIDENCE = 3.0
+"""Nats by which communities whose members deviate must beat one taste with the same deviations:
+fewer than those without, since the prior of the spread is what one taste learned, and holds every
+narrower one to account."""
+OWN_ITEMS = 0.05
+"""Share of the noise that is the person's own view of an item, from which on halves of the votes
+are about different items."""
+
+
+Halving = Callable[[Answers, np.random.Generator], list[sparse.csr_array]]
 
 
 class Support(NamedTuple):
@@ -58,17 +73,20 @@ def judge(grouping: Grouping, random_state: RandomState = 0) -> Support:
     evidence = grouping.objective - around.evidence
     found = Support("personal", "", grouping.n_communities, evidence, around.personal)
     if grouping.n_communities > 1:
-        if found.evidence <= CLEAR_EVIDENCE:
+        clear = evidence > CLEAR_EVIDENCE
+        if not clear:
             found = found._replace(evidence=max(evidence, around.modes_of(grouping)[1]))
-        if found.evidence > CLEAR_EVIDENCE:
+            clear = found.evidence > MODES_EVIDENCE
+        if clear:
             learned = replace(crowd, hyper=grouping.hyper)
             simulated = replace(learned, answers=redraw(around, rng))
+            halve = _halves_by_items if share_of_items(around) > OWN_ITEMS else _halves
             found = found._replace(
-                agreement=agreement_of_halves(learned, grouping.n_communities, rng),
-                by_chance=agreement_of_halves(simulated, grouping.n_communities, rng),
+                agreement=agreement_of_halves(learned, grouping.n_communities, halve, rng),
+                by_chance=agreement_of_halves(simulated, grouping.n_communities, halve, rng),
             )
-            least = AGREEMENT_RATIO * max(found.by_chance, 0.0) + CLEAR_AGREEMENT
-            if found.agreement > least:
+            chance = max(found.by_chance, 0.0)
+            if found.agreement > chance + MARGIN * min(chance, 1.0 - chance) + CLEAR_AGREEMENT:
                 return _worded(found._replace(verdict="supported"))
     detectable = would_show_two(around, rng)
     verdict: Literal["personal", "too few"] = "personal" if detectable else "too few"
@@ -96,7 +114,8 @@ def redraw(around: OneTaste, rng: np.random.Generator) -> Answers:
     own = rng.multivariate_normal(
         around.modes.means[0], around.modes.spread, around.ballots.n_users
     )
-    return redrawn(around.one.crowd, around.ballots.differences(own), rng)
+    g = with_own_items(around, around.ballots.differences(own), rng)
+    return redrawn(around.one.crowd, g, rng)
 
 
 def would_show_two(around: OneTaste, rng: np.random.Generator) -> bool:
@@ -112,24 +131,28 @@ def would_show_two(around: OneTaste, rng: np.random.Generator) -> bool:
         own = around.modes.means[0] + side[:, None] * np.sqrt(values[-1]) * vectors[:, -1]
         g = around.ballots.differences(own)
     else:
-        z = rng.standard_normal((model.prior.factor.shape[1], 2))
-        tastes = model.prior.design.forward(model.prior.factor @ z)
+        z = rng.standard_normal((model.prior.rank, 2))
+        tastes = model.prior.design.forward(model.prior.points(z))
         counts = crowd.answers.counts
         g = tastes[counts.indices, np.repeat(np.arange(n_users) % 2, np.diff(counts.indptr))]
     answers = redrawn(crowd, g, rng)
     return find_communities(replace(crowd, answers=answers)).n_communities > 1
 
 
-def agreement_of_halves(crowd: Crowd, n_communities: int, rng: np.random.Generator) -> float:
+def agreement_of_halves(
+    crowd: Crowd, n_communities: int, halve: Halving, rng: np.random.Generator
+) -> float:
     """Adjusted Rand index of the communities found from either half of everybody's votes."""
-    halves = _halves(crowd.answers, rng)
-    labels, present = [], np.ones(crowd.answers.n_users, dtype=bool)
+    halves = halve(crowd.answers, rng)
+    present = np.logical_and(*(np.diff(counts.indptr) > 0 for counts in halves))
+    if present.sum() < max(n_communities, 2):
+        return 0.0
+    labels = []
     for counts in halves:
         part = replace(crowd, answers=replace(crowd.answers, counts=counts))
         found = find_communities(part, n_communities=n_communities, learn_parameters=False)
-        labels.append(found.labels)
-        present &= np.diff(counts.indptr) > 0
-    return adjusted_rand(labels[0][present], labels[1][present])
+        labels.append(found.labels[present])
+    return adjusted_rand(*labels)
 
 
 def _halves(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array]:
@@ -143,6 +166,20 @@ def _halves(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array
             shape=answers.counts.shape,
         )
         for rows in (np.flatnonzero(rank % 2 == side) for side in (0, 1))
+    ]
+
+
+def _halves_by_items(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array]:
+    """Every user's items dealt out at random to two sides; votes across are in neither half."""
+    counts = answers.counts
+    user = np.repeat(np.arange(answers.n_users), np.diff(counts.indptr))
+    side = rng.random((answers.n_users, 1 + max(answers.winner.max(), answers.loser.max()))) < 0.5
+    of_winner, of_loser = (side[user, ends[counts.indices]] for ends in answers.keys)
+    return [
+        sparse.csr_array(
+            (counts.data[rows], (user[rows], counts.indices[rows])), shape=counts.shape
+        )
+        for rows in (of_winner & of_loser, ~(of_winner | of_loser))
     ]
 
 

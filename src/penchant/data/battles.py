@@ -11,6 +11,7 @@ from penchant.data.outcomes import (
     Vocabulary,
     is_both_bad,
     read_numbers,
+    read_scores,
     read_words,
 )
 from penchant.data.recognise import Reading
@@ -93,10 +94,13 @@ def _by_words(outcomes: Sequence[str], reading: Reading) -> list[Vocabulary]:
     """Every way in which outcomes can be words or numbers."""
     if len(outcomes) > _MOST_OUTCOMES:
         return []
+    if (scores := read_scores(outcomes)) is not None and outcomes:
+        return [scores]
     numbers = read_numbers(outcomes)
     if reading.shape in ("points", "numbered"):
         is_points = reading.shape == "points"
-        fitting = [v for v in numbers if v.meaning.startswith("1 means") == is_points]
+        for_first = ("1 means", "positive means")
+        fitting = [v for v in numbers if v.meaning.startswith(for_first) == is_points]
         return [v for v in fitting if not v.meaning.endswith("2 a tie")]
     column = reading.columns["outcome"].casefold()
     if any(word in column for word in _POINTS) and numbers:
@@ -140,8 +144,9 @@ def _only_reading(con: Any, table: str, reading: Reading, sides: dict[str, str])
         if con.execute(differ).fetchone()[0]:
             raise DataError(
                 f"column {reading.columns['outcome']!r} of {table} can be read in two ways: "
-                f"{meaning}; or, {other_meaning}. Say which, as in shape='points' (1 the first "
-                "won, 0 the second), shape='numbered' (by number) or, with both items' names in "
-                "winner= and loser=, shape='pairs'; or write out names"
+                f"{meaning}; or, {other_meaning}. Say which, as in shape='points' (more is for the "
+                "first: 1 it won, 0 or less the second), shape='numbered' (by number, from the "
+                "first up) or, with both items' names in winner= and loser=, shape='pairs'; or "
+                "write out names"
             )
     return side

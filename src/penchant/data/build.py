@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,14 +45,15 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Nam
         if not keep.any():
             raise DataError(f"no row is usable. {message}")
         warnings.warn(f"{message}\nThey were left out.", DataWarning, stacklevel=3)
+    told: Any = rows  # codes may be narrow here, and are wide once rows are merged
     table = Table(
-        rows.winner[keep].astype(np.intp),
-        rows.loser[keep].astype(np.intp),
+        told.winner[keep],
+        told.loser[keep],
         rows.count[keep].astype(np.intp),
-        None if rows.user is None else rows.user[keep].astype(np.intp),
+        None if rows.user is None else told.user[keep],
         rows.tie[keep].astype(bool),
         None if rows.margin is None else rows.margin[keep],
-        None if rows.first is None else rows.first[keep].astype(np.intp),
+        None if rows.first is None else told.first[keep],
         None if rows.time is None else rows.time[keep],
         None if rows.covariates is None else rows.covariates[keep],
         _both_bad(rows.tie[keep]),

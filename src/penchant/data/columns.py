@@ -9,8 +9,14 @@ from penchant.errors import DataError
 
 # Spellings that are recognised, compared without case, spaces, underscores and a final "id".
 SPELLINGS = {
-    "winner": ("winner", "preferred", "chosen", "better", "win", "won", "selected"),
-    "loser": ("loser", "other", "rejected", "worse", "lose", "lost"),
+    "winner": (
+        *("winner", "preferred", "chosen", "better", "win", "won", "selected", "winnername"),
+        *("winningteam", "winningplayer", "winningmodel", "winningitem", "winneritem"),
+    ),
+    "loser": (
+        *("loser", "other", "rejected", "worse", "lose", "lost", "losername"),
+        *("losingteam", "losingplayer", "losingmodel", "losingitem", "loseritem"),
+    ),
     "user": ("user", "rater", "judge", "voter", "annotator", "worker", "person", "respondent"),
     "tie": ("tie", "tied", "draw"),
     "count": ("count", "n", "times"),
@@ -22,6 +28,11 @@ OUTCOME_SPELLINGS = (
     *("winner", "outcome", "result", "choice", "preference", "preferred", "chosen", "vote"),
     *("verdict", "judgment", "judgement", "decision", "selected", "better", "ftr"),
 )
+# So do these, where none of those is there.
+VAGUE_OUTCOMES = (
+    *("score", "points", "label", "answer", "rating", "res", "selection", "pick", "picked"),
+    *("chosenoption", "chosenside", "selectedoption", "winnerside", "winningside", "winninganswer"),
+)
 # Where winners are named, this one says how clearly they won, in words.
 STRENGTH_SPELLINGS = (
     *("strength", "preferencestrength", "strengthofpreference", "degree", "intensity"),
@@ -31,10 +42,10 @@ ITEM_STEMS = (
     *("model", "item", "option", "alternative", "candidate", "product", "player", "team", "system"),
     *("", "name", "image", "text", "answer", "response", "completion"),
 )
-SCORE_STEMS = ("score", "goals", "goal", "points", "teamscore", "teamgoals", "ft?g")
+SCORE_STEMS = ("score", "goals", "goal", "points", "teamscore", "teamgoals", "ft?g", "?g")
 SIDES = (
     *(("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"), ("home", "away")),
-    *(("one", "two"), ("white", "black"), ("h", "a")),
+    *(("one", "two"), ("white", "black"), ("h", "a"), ("player", "opponent"), ("team", "opponent")),
 )
 
 
@@ -133,15 +144,16 @@ def bare(column: str) -> str:
 
 
 def _suggested(lacking: Sequence[str], available: Sequence[str], chosen: Mapping[str, str]) -> str:
-    """Which columns may be meant: those of a similar name, else those left over, in order;
-    never one that tells when something happened."""
-    taken = {*chosen.values(), *(c for c in available if _TIMES.search(c))}
-    left = [column for column in available if column not in taken]
+    """Which columns may be meant: those of a similar name, or the only two, in order.
+
+    What merely stands there may be a side, a rank or a time, and ranking those is worse than none.
+    """
+    left = {column.casefold(): column for column in available if column not in chosen.values()}
+    only_two = len(available) == 2 and not any(map(_TIMES.search, available))
     words = []
     for role in lacking:
-        near = get_close_matches(role, map(str.casefold, left), n=1)
-        at = [column.casefold() for column in left].index(near[0]) if near else 0
-        words.append(f"{role}={left.pop(at) if left else 'NAME'!r}")
+        near = get_close_matches(role, left, n=1) or (list(left)[:1] if only_two else [])
+        words.append(f"{role}={left.pop(near[0]) if near else 'NAME'!r}")
     return ", ".join(words)
 
 

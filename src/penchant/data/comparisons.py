@@ -338,7 +338,9 @@ class Comparisons:
 
     def compared(self) -> IntArray:
         """Return the sorted indices of the items that occur in a comparison."""
-        return np.union1d(self.winner, self.loser)
+        occurs = np.zeros(self.n_items, dtype=bool)
+        occurs[self.winner] = occurs[self.loser] = True
+        return np.flatnonzero(occurs)
 
     def laplacian(self) -> sparse.csr_matrix:
         """Return the (n_items, n_items) Laplacian of the comparison graph, weighted by counts.

@@ -109,6 +109,10 @@ def laplacian(winner: IntArray, loser: IntArray, count: IntArray, n: int) -> spa
 
 def components(winner: IntArray, loser: IntArray, n: int) -> tuple[int, IntArray]:
     """Return the number of connected groups and the group of each of the n items."""
+    if n * n < len(winner):  # then some pairs occur many times, and once is enough
+        met = np.zeros(n * n, dtype=bool)
+        met[winner * n + loser] = True
+        winner, loser = np.divmod(np.flatnonzero(met), n)
     edges = sparse.coo_matrix((np.ones(len(winner)), (winner, loser)), shape=(n, n))
     n_groups, labels = csgraph.connected_components(edges, directed=False)
     return int(n_groups), labels.astype(np.intp)

@@ -13,6 +13,8 @@ from penchant.numerics.types import IntArray
 _BITS = 62  # of a number
 _EXACT = 2.0**53
 _FOUND_AGAIN = 2**18  # different values that a search finds faster than a sort with its order
+_CROWDED = 32  # steps through one cell of a grid; beyond them a search by halves is faster
+_SMALLEST, _LARGEST = 1e-200, 1e200  # width of such a grid: cells of others have no number
 _BLOCK = 2**15  # rows
 _TABLE = 4  # times as many numbers as rows may be counted in a table; more are sorted
 
@@ -23,7 +25,7 @@ class Digit(NamedTuple):
     values : what the numbers stand for; None: they are the column.
     """
 
-    code: IntArray
+    code: NDArray[np.integer[Any]]
     values: NDArray[Any] | None
     bits: int
 
@@ -43,15 +45,21 @@ class Numbered:
 
     def columns(self) -> list[NDArray[Any]]:
         """Return what the numbers say, column by column."""
-        number, found = self.number.copy(), []
+        kinds = [np.dtype(np.intp) if d.values is None else d.values.dtype for d in self.digits]
+        found: list[NDArray[Any]] = [np.empty(len(self.number), dtype=kind) for kind in kinds]
         before = dict(self.packed)
-        for place in range(len(self.digits) - 1, -1, -1):
-            number = before[place][number] if place in before else number
-            digit = self.digits[place]
-            code = number & ((1 << digit.bits) - 1)
-            found.append(code if digit.values is None else digit.values[code])
-            number >>= digit.bits
-        return found[::-1]
+
+        def read(rows: slice) -> None:
+            number = self.number[rows].copy()
+            for place in range(len(self.digits) - 1, -1, -1):
+                number = before[place][number] if place in before else number
+                digit = self.digits[place]
+                code = number & ((1 << digit.bits) - 1)
+                found[place][rows] = code if digit.values is None else digit.values[code]
+                number >>= digit.bits
+
+        in_blocks(read, len(self.number), _BLOCK)
+        return found
 
 
 def number_rows(columns: Sequence[NDArray[Any]]) -> Numbered:
@@ -62,7 +70,7 @@ def number_rows(columns: Sequence[NDArray[Any]]) -> Numbered:
     ([2, 1, 2], [[1, 0, 1], [0.5, 7.0, 0.5]])
     """
     digits = tuple(map(_digit, columns))
-    number, bits, packed = digits[0].code.copy(), digits[0].bits, []
+    number, bits, packed = digits[0].code.astype(np.intp), digits[0].bits, []
     for place, digit in enumerate(digits[1:]):
         if bits + digit.bits > _BITS:
             distinct, number = np.unique(number, return_inverse=True)
@@ -76,25 +84,56 @@ def number_rows(columns: Sequence[NDArray[Any]]) -> Numbered:
 
 def _digit(column: NDArray[Any]) -> Digit:
     if column.dtype == bool:
-        return Digit(column.astype(np.intp), np.array([False, True]), 1)
-    low, high = column.min(), column.max()
-    narrow = high - low <= _TABLE * len(column) + 1000
-    if column.dtype.kind == "i" and narrow and 0 <= low <= len(column):
-        return Digit(column.astype(np.intp, copy=False), None, int(high).bit_length())
-    if narrow and (column.dtype.kind == "i" or bool((column == np.rint(column)).all())):
-        values = low + np.arange(int(high - low) + 1, dtype=column.dtype)
-        return Digit((column - low).astype(np.intp), values, int(high - low).bit_length())
+        return Digit(column.view(np.uint8), np.array([False, True]), 1)
+    low, high = column.min().item(), column.max().item()
+    narrow, is_integer = high - low <= _TABLE * len(column) + 1000, column.dtype.kind == "i"
+    if is_integer and narrow and 0 <= low <= len(column):
+        return Digit(column, None, int(high).bit_length())
+    if narrow and (is_integer or _is_whole(column)):
+        kind = np.intp if is_integer else column.dtype
+        values = low + np.arange(int(high - low) + 1, dtype=kind)
+        code = np.subtract(column, low, dtype=kind).astype(np.intp, copy=False)
+        return Digit(code, values, int(high - low).bit_length())
     values = np.unique(column)
     if len(values) > _FOUND_AGAIN:
         values, code = np.unique(column, return_inverse=True)
     else:
-        code = np.empty(len(column), dtype=np.intp)
-
-        def find(rows: slice) -> None:
-            code[rows] = np.searchsorted(values, column[rows])
-
-        in_blocks(find, len(column), _BLOCK)
+        code = _places(values, column)
     return Digit(code, values, (len(values) - 1).bit_length())
+
+
+def _is_whole(column: NDArray[Any]) -> bool:
+    """Whether a column holds nothing but whole numbers; the first that is none ends the search."""
+    blocks = (column[start : start + _BLOCK] for start in range(0, len(column), _BLOCK))
+    return all(bool((some == np.rint(some)).all()) for some in blocks)
+
+
+def _places(values: NDArray[Any], column: NDArray[Any]) -> NDArray[np.int32]:
+    """Where each entry of the column stands among the sorted values, all of which it is one of.
+
+    Cells of equal width say where to begin, a few steps upwards do the rest. The cell never falls
+    as its argument rises, so an entry and the value that it equals are in the same one.
+    """
+    code = np.empty(len(column), dtype=np.int32)
+    low, n_cells = values[0], 2 * len(values)
+    spread = values[-1].item() - low.item()
+    scale = (n_cells - 1) / spread if _SMALLEST < spread < _LARGEST else 0.0
+    occupied = ((values - low) * scale).astype(np.intp)
+    begin = np.searchsorted(occupied, np.arange(n_cells)).astype(np.int32)
+    n_steps = int(np.bincount(occupied).max()) - 1
+
+    def find(rows: slice) -> None:
+        sought = column[rows]
+        if n_steps > _CROWDED:
+            code[rows] = np.searchsorted(values, sought)
+            return
+        place = begin[((sought - low) * scale).astype(np.intp)]
+        for _ in range(n_steps):
+            place += values[place] < sought
+        code[rows] = place
+
+    in_blocks(find, len(column), _BLOCK)
+    return code
 
 
 def add_up(rows: Numbered, count: IntArray) -> tuple[Numbered, IntArray]:

@@ -20,7 +20,7 @@ _FAMILIES = (
     *(("a", "b"), ("left", "right"), ("first", "second"), ("home", "away"), ("white", "black")),
     *(("one", "two"),),
 )
-_ANY = (("left", "right"), ("first", "second"), ("win", "loss"), ("won", "lost"))
+_ANY = (("left", "right"), ("first", "second"), ("win", "loss"), ("won", "lost"), ("w", "l"))
 _STRENGTH = {
     3: ("much", "far", "a lot", "significantly", "strongly", "definitely", "clearly", "way"),
     1: ("slightly", "a bit", "a little", "marginally", "somewhat", "barely", "probably"),
@@ -31,9 +31,13 @@ _FILLING = re.compile(
 )
 _SIGN = re.compile(r"(?:[a-z0-9]+ ?)?(>{1,3}|<{1,3}|=+)(?: ?[a-z0-9]+)?")
 
+_SCORE = r"(\d+(?:[.,]\d+)?|1/2|½)"
+_TWO_SCORES = re.compile(rf"{_SCORE}\s*[-–—−:]\s*{_SCORE}")
+
 _POINTS = "1 means that the first won, 0 that the second did, 0.5 a tie"
 _NUMBERED = "the number tells which one won"
 _SIGNED = "positive means that the first won, negative that the second did, 0 a tie"
+_FROM_LEFT = "negative means that the first won, positive that the second did, 0 a tie"
 
 
 def is_both_bad(word: str) -> bool:
@@ -112,7 +116,7 @@ def _sides(first: str, second: str) -> list[tuple[str, str]]:
             sides += [(one, two), (one[0], two[0])]
     taken = {word for pair in sides for word in pair}
     sides += [] if {"a", "b"} & taken else [("a", "b")]
-    return sides + list(_ANY)
+    return sides + [pair for pair in _ANY if pair != ("w", "l") or not {"w", "l"} & taken]
 
 
 def read_strengths(words: Iterable[str]) -> dict[str, float]:
@@ -173,11 +177,44 @@ def read_numbers(outcomes: Iterable[str]) -> list[Vocabulary]:
         strength = {w: abs(x) for w, x in value.items()} if len(set(map(abs, distinct))) > 2 else {}
         side = {w: int(x > 0) - int(x < 0) for w, x in value.items()}
         found.append(Vocabulary(side, strength, _SIGNED))
+        if max(map(abs, distinct)) > 1.0:  # a scale from left to right begins below zero
+            turned = {word: -won for word, won in side.items()}
+            found.append(Vocabulary(turned, strength, _FROM_LEFT))
     return found
+
+
+def read_scores(outcomes: Iterable[str]) -> Vocabulary | None:
+    """Return what the outcomes mean if each is a score such as 2-1, or a result of chess.
+
+    >>> read_scores(["2-1", "0 : 3"]).strength
+    {'2-1': 1.0, '0 : 3': 3.0}
+    >>> read_scores(["1-0", "1/2-1/2"]).side
+    {'1-0': 1, '1/2-1/2': 0}
+    """
+    lead: dict[str, float] = {}
+    for word in outcomes:
+        scores = _TWO_SCORES.fullmatch(word.strip())
+        if scores is None:
+            return None
+        one, two = (
+            0.5 if score in ("1/2", "½") else float(score.replace(",", "."))
+            for score in scores.groups()
+        )
+        lead[word] = one - two
+    clear = {word: abs(by) for word, by in lead.items()}
+    return Vocabulary(
+        {word: int(by > 0) - int(by < 0) for word, by in lead.items()},
+        clear if max(clear.values(), default=0.0) > 1.0 else {},
+        "the scores of the first and the second",
+    )
+
+
+def _score(text: str) -> float:
+    return 0.5 if text in ("1/2", "½") else float(text.replace(",", "."))
 
 
 def _number(word: str) -> float:
     try:
-        return float(word)
+        return float(word.replace(",", "."))  # 0,5 is a half in many countries
     except ValueError:
         return math.nan

@@ -20,7 +20,7 @@ from penchant.data.names import Names
 from penchant.data.rankings import Rankings
 from penchant.data.recognise import ROW_BY_ROW, Reading, check_shape, recognise, unrecognised
 from penchant.data.source import Source
-from penchant.data.sql import Further, fetch_rows, with_strength
+from penchant.data.sql import Further, fetch_rows, refuse_other_outcomes, with_strength
 from penchant.data.table import Table
 from penchant.errors import DataError
 
@@ -116,6 +116,8 @@ def _read(
         reading = recognise(source, wish.columns, wish.shape)
     if reading is None:
         return _read_ballots(duck, source, wish, broken)
+    if wish.shape is None:
+        refuse_other_outcomes(duck.con, source, reading, wish.further)
     further = with_strength(duck.con, source, reading, wish.further)
     rows = fetch_rows(duck.con, source, reading, further)
     rows = replace(rows, broken=broken())

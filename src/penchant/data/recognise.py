@@ -8,6 +8,7 @@ from penchant.data.columns import (
     OUTCOME_SPELLINGS,
     SCORE_STEMS,
     SPELLINGS,
+    VAGUE_OUTCOMES,
     all_sides,
     choose_columns,
     find_roles,
@@ -21,8 +22,8 @@ from penchant.errors import DataError
 SHAPES = {
     "pairs": "a row names the winner and the loser",
     "outcome": "a row names two items and says which won, in a word or by its name",
-    "points": "as outcome, in numbers: 1 the first won, 0 the second, 0.5 a tie",
-    "numbered": "as outcome, by number: 1 or 2 (or 0 or 1) tells which won",
+    "points": "as outcome, in numbers: 1 the first won, 0 (or less) the second, 0.5 a tie",
+    "numbered": "as outcome, by number: 1 or 2 (or 0 or 1, or below and above 0) tells which won",
     "scores": "a row names two items and the score of each",
     "marks": "a row names two items and marks the one that won with 1, the other with 0",
     "rankings": "a row names a ballot, an item and its position there",
@@ -172,7 +173,11 @@ def _battles(
 
 
 def _outcomes(names: Sequence[str]) -> list[str]:
-    return [name for name in names if plain(name) in OUTCOME_SPELLINGS]
+    clear, vague = (
+        [name for name in names if plain(name) in spellings]
+        for spellings in (OUTCOME_SPELLINGS, VAGUE_OUTCOMES)
+    )
+    return clear or vague
 
 
 def _reading(shape: str, columns: dict[str, str], asked: Mapping[str, str | None]) -> Reading:

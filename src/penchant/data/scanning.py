@@ -26,7 +26,7 @@ from penchant.data.recognise import ROW_BY_ROW, check_shape, recognise
 from penchant.data.remote import RemoteFile, at_hand, is_remote, remote_files
 from penchant.data.scan_folder import ScanFolder, Scanned, fingerprint
 from penchant.data.shards import BucketFiles, ShardedComparisons, n_buckets
-from penchant.data.sql import Further, RowsByCode, rows_by_code
+from penchant.data.sql import Further, RowsByCode, refuse_other_outcomes, rows_by_code
 from penchant.data.table import Table
 from penchant.errors import DataError, DataWarning
 from penchant.numerics.types import IntArray
@@ -212,6 +212,8 @@ def _deal(path: Path, wish: Wish, folder: Path, n: int) -> _Dealt:
                 DataWarning,
                 stacklevel=4,
             )
+        if wish.shape is None:
+            refuse_other_outcomes(duck.con, source, reading, wish.further)
         rows = rows_by_code(duck.con, source, reading)
         n_good, n_bad, is_whole = _write(duck.con, rows, folder, n)
         n_bad += len(broken())

@@ -81,6 +81,16 @@ def refuse_repeated(names: Sequence[str], table: str) -> None:
             )
 
 
+def refuse_title(names: Sequence[str], more_follows: bool, table: str) -> None:
+    """Raise where the first line has one cell and the next has more: it names no columns."""
+    written = [name for name in names if name]
+    if len(written) == 1 and more_follows:
+        raise DataError(
+            f"the first line of {table} is {written[0]!r} alone, and the next has more cells: the "
+            "first must name the columns; delete what stands above the names"
+        )
+
+
 def find_column(name: str, role: str, available: Sequence[str], table: str) -> str:
     """Return the column that is asked for, spelled as the table spells it."""
     if name in available:
@@ -116,7 +126,7 @@ def name_cells(con: Any, source: Source, columns: Sequence[Column]) -> tuple[lis
         cells = [c.sql if c.cells == "json" else f"to_json({c.sql})" for c in columns]
         return [f"{cell}::VARCHAR" for cell in cells], "json"
     if columns[0].cells == "text":
-        return [f"trim({column.sql})" for column in columns], "text"
+        return [column.sql for column in columns], "text"
     kinds = [_name_type(con, source, column) for column in columns]
     if {"DOUBLE", "FLOAT"} & set(kinds) and "VARCHAR" in kinds:
         raise DataError(

@@ -20,12 +20,12 @@ from penchant.data.coding import (
     CodedRows,
     settle,
 )
-from penchant.data.columns import STRENGTH_SPELLINGS
+from penchant.data.columns import PAIRED_SPELLINGS, STRENGTH_SPELLINGS
 from penchant.data.dates import days
 from penchant.data.duck import literal
 from penchant.data.json_names import json_names
 from penchant.data.names import whole_numbers
-from penchant.data.outcomes import read_strengths
+from penchant.data.outcomes import read_numbers, read_strengths, read_words
 from penchant.data.recognise import Reading
 from penchant.data.source import Column, Source, find_column, name_cells, plain
 from penchant.errors import DataError
@@ -112,7 +112,8 @@ def _pick(
     cells = {"winner": winner, "loser": loser}
     decode = {"items": _DECODE[kind_of_items], "users": _DECODE["typed"]}
     if "user" in roles:
-        (cells["user"],), kind = name_cells(con, source, [roles["user"]])
+        (user,), kind = name_cells(con, source, [roles["user"]])
+        cells["user"] = f"trim({user})" if kind == "text" else user
         decode["users"] = _DECODE[kind]
     cells |= {role: c.text for role, c in roles.items() if role not in cells}
     if "outcome" in roles and kind_of_items != "text":
@@ -197,6 +198,26 @@ def _refuse_row_numbers(con: Any, source: Source, column: str) -> None:
         )
 
 
+def refuse_other_outcomes(con: Any, source: Source, reading: Reading, further: Further) -> None:
+    """Raise where winner and loser were taken from columns such as a and b, and what stands in
+    another column looks like a word on who won."""
+    winner, loser = reading.columns["winner"], reading.columns["loser"]
+    if reading.shape != "pairs" or not {"winner", "loser"} <= reading.guessed:
+        return
+    if (plain(winner), plain(loser)) not in PAIRED_SPELLINGS:
+        return
+    known = {*reading.columns.values(), further.time, further.margin, further.first}
+    for name in source.names:
+        words = [] if name in known else _different(con, source, source[name])
+        readings = [*read_numbers(words), read_words(words, winner, loser)] if words else []
+        if any(len(v.side) == len(words) and len({*v.side.values()}) > 1 for v in readings):
+            raise DataError(
+                f"{source.name} can be read in two ways: {winner!r} was preferred to {loser!r} in "
+                f"every row (shape='pairs'), or column {name!r} tells which of them was "
+                f"(winner={name!r}, shape='outcome'): say which"
+            )
+
+
 def _refuse_sides_as_items(source: Source, reading: Reading, items: Codebook) -> None:
     """Raise where winners are called by the names of other columns: they are sides, not items."""
     others = set(source.names) - set(reading.columns.values())
@@ -226,7 +247,7 @@ def _make_dictionary(
 
 
 _DECODE: Mapping[str, Callable[[list[Any]], list[Any]]] = {
-    "text": whole_numbers,
+    "text": lambda raw: whole_numbers([name.strip(" ") for name in raw]),
     "json": json_names,
     "typed": lambda raw: raw,
 }
@@ -263,7 +284,7 @@ class _CodedView:
             margin=_numbers(found["margin"]) if has("margin") else None,
             first=found["first"] if has("first") else None,
             time=_numbers(found["time"]) if has("time") else None,
-            covariates=np.column_stack(covariates) if covariates else None,
+            covariates=np.stack(covariates).T if covariates else None,
             items=self.items.names,
             users=self.users.names,
             n_items=self.items.n_known,
@@ -304,7 +325,8 @@ class _CodedView:
             LEFT JOIN items l ON r.loser = l.name
             {'LEFT JOIN users u ON r."user" = u.name' if with_user else ""}"""
         if how == "grouped":
-            return f'SELECT * EXCLUDE "count", sum("count") AS "count" FROM ({coded}) GROUP BY ALL'
+            total = 'sum("count")::DOUBLE AS "count"'
+            return f'SELECT * EXCLUDE "count", {total} FROM ({coded}) GROUP BY ALL'
         return f"{coded} ORDER BY number" if how == "numbered" else coded
 
     def _side(self) -> str:
@@ -315,7 +337,8 @@ class _CodedView:
         winner, loser, sign = "coalesce(w.code, -1)", "coalesce(l.code, -1)", ""
         columns = []
         if self.battle is not None:
-            lost = "r.side IS NOT NULL AND r.side < 0"
+            # a tie's smaller code goes first, as it does where rows are merged
+            lost = "coalesce(r.side < 0 OR (r.side = 0 AND w.code > l.code), false)"
             winner, loser = (
                 f"CASE WHEN {lost} THEN {two} ELSE {one} END"
                 for one, two in ((winner, loser), (loser, winner))
@@ -355,7 +378,7 @@ class _CodedView:
     def _count(self) -> str:
         """A count that is not a whole number of at least 1 is NaN, and so is any sum with it."""
         if "count" not in self.reading.columns:
-            return "1::DOUBLE"
+            return "1::TINYINT"
         number = _number('r."count"')
         return (
             f"CASE WHEN {number} >= 1 AND {number} = floor({number}) THEN {number} ELSE 'NaN' END"
@@ -364,7 +387,9 @@ class _CodedView:
 
 def _numbers(column: Any) -> Any:
     """A column of numbers with NaN where DuckDB has NULL."""
-    return np.ma.filled(np.ma.asarray(column).astype(np.float64), math.nan)
+    if isinstance(column, np.ma.MaskedArray):
+        column = np.ma.filled(column.astype(np.float64), math.nan)
+    return column.astype(np.float64, copy=False)
 
 
 def _final(code: Any, book: Codebook) -> Any:

@@ -72,7 +72,7 @@ class Table:
         values = numbered.columns()
         merged: dict[str, Any] = dict.fromkeys(told) | dict(zip(names, values, strict=False))
         if self.covariates is not None:
-            merged["covariates"] = np.column_stack(values[len(names) :])
+            merged["covariates"] = np.stack(values[len(names) :]).T
         return Table(count=count, **merged)
 
     def locate(self, others: "Table") -> IntArray:

@@ -6,13 +6,15 @@ and C = AΣAᵀ the covariance of differences when β is known,
 
     T = Z − C D Z,   P = diag(sd⁻²) + Zᵀ D T,   β̂ = P⁻¹ Zᵀ(b − D C b)
 
-give the joint posterior of differences: means C b + T β̂, covariance C + T P⁻¹ Tᵀ.
+give the joint posterior of differences: means C b + T β̂, covariance C + T P⁻¹ Tᵀ. Comparisons of
+the same two items, in whatever order and of whatever length, share their row of A: C is worked out
+once a pair, and T = Z − (C D Z of the pair).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic
+from itertools import pairwise
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
@@ -109,12 +111,43 @@ def _prior_sd(name: str, z: FloatArray, count: IntArray) -> float:
     return PRIOR_SD / np.sqrt(square) if square > 0.0 else PRIOR_SD
 
 
+class Runs(NamedTuple):
+    """Comparisons in runs of the same pair: where each starts, how long it is."""
+
+    starts: IntArray
+    sizes: IntArray
+
+    def sum(self, y: FloatArray) -> FloatArray:
+        """(…, runs) of y (…, m)."""
+        return np.add.reduceat(y, self.starts, axis=-1)
+
+    def repeat(self, x: FloatArray) -> FloatArray:
+        """(…, m) of x (…, runs)."""
+        return np.repeat(x, self.sizes, axis=-1)
+
+    def blocks(self) -> list[tuple[slice, slice]]:
+        """Rows whose numbers stay in cache while they are worked on, in whole runs; and these."""
+        ends = self.starts + self.sizes
+        cuts = [0]
+        while cuts[-1] < len(ends):
+            full = int(np.searchsorted(ends, self.starts[cuts[-1]] + BLOCK, side="right"))
+            cuts.append(max(full, cuts[-1] + 1))
+        return [
+            (slice(int(self.starts[one]), int(ends[two - 1])), slice(one, two))
+            for one, two in pairwise(cuts)
+        ]
+
+
 @dataclass(frozen=True)
 class WithEffects(Generic[State]):
-    """A prior of utilities, and independent of them one of effects."""
+    """A prior of utilities, and independent of them one of effects.
+
+    inner: the prior over runs of comparisons, each of which is one of its own where runs is None.
+    """
 
     inner: Any
     shown: Shown
+    runs: Runs | None = None
 
     @property
     def rank(self) -> int:
@@ -140,28 +173,21 @@ class WithEffects(Generic[State]):
         """The same prior with a factor of lower rank."""
         return replace(self, inner=self.inner.coarse(tolerance))
 
+    def sum(self, y: FloatArray) -> FloatArray:
+        """What is said of comparisons, added up by run."""
+        return y if self.runs is None else self.runs.sum(y)
+
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "EffectsState[State]":
         """The joint posterior given sites."""
-        state = self.inner.refresh(weight, shift)
-        z = self.shown.scaled
-        through = np.empty_like(z)
-        for row, out in zip(z, through, strict=True):
-            np.subtract(row, state.respond(weight * row), out=out)
-        precision, pull = np.eye(len(z)), np.zeros(len(z))
-        for rows in _blocks(len(weight)):
-            precision += multiply(weight[rows] * z[:, rows], through[:, rows].T)
-            pull += multiply(z[:, rows], shift[rows] - weight[rows] * state.mean[rows])
+        z, q = self.shown.scaled, len(self.shown.names)
+        state = self.inner.refresh(self.sum(weight), self.sum(shift))
+        pulls, outer = self._met(weight)
+        given = np.stack([state.respond(pull) for pull in pulls])
+        precision = np.eye(q) + outer - multiply(pulls, given.T)
+        pull = multiply(z, shift) - multiply(pulls, state.mean)
         lower = cholesky(0.5 * (precision + precision.T)).lower
         effect = solve_lower(lower, solve_lower(lower, pull), transposed=True)
-        half, mean, var = solve_lower(lower, np.eye(len(z))), state.mean.copy(), state.var.copy()
-
-        def add(rows: slice) -> None:
-            mean[rows] += multiply(through[:, rows].T, effect)
-            spread = multiply(half, through[:, rows])
-            var[rows] += np.einsum("ij,ij->j", spread, spread)
-            through[:, rows] = spread
-
-        in_blocks(add, len(weight), BLOCK)
+        mean, var = self._marginals(state, given, effect, lower)
         return EffectsState(
             inner=state,
             shown=self.shown,
@@ -173,21 +199,61 @@ class WithEffects(Generic[State]):
             quadratic=state.quadratic + float(pull @ effect),
             effect=effect,
             lower=lower,
-            spread=through,
+            given=given,
+            runs=self.runs,
         )
 
+    def _met(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """D Z added up by run, (q, runs), and Zᵀ D Z."""
+        z, blocks = self.shown.scaled, self._blocks
+        pulls = np.empty((len(z), len(weight) if self.runs is None else len(self.runs.starts)))
+        outer = np.empty((len(blocks), len(z), len(z)))
 
-def _blocks(m: int) -> Iterator[slice]:
-    """Rows whose numbers stay in cache while they are worked on."""
-    return (slice(start, start + BLOCK) for start in range(0, m, BLOCK))
+        def meet(number: slice) -> None:
+            rows, runs = blocks[number.start]
+            pulled = weight[rows] * z[:, rows]
+            outer[number.start] = multiply(pulled, z[:, rows].T)
+            if self.runs is not None:
+                pulled = np.add.reduceat(pulled, self.runs.starts[runs] - rows.start, axis=1)
+            pulls[:, runs] = pulled
+
+        in_blocks(meet, len(blocks), 1)
+        return pulls, outer.sum(axis=0)
+
+    def _marginals(
+        self, state: Any, given: FloatArray, effect: FloatArray, lower: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Means and variances of the differences with effects, (m,) each."""
+        z, blocks, sizes = self.shown.scaled, self._blocks, self.runs and self.runs.sizes
+        half = solve_lower(lower, np.eye(len(z)))
+        known = np.vstack([given, state.mean, state.var])
+        mean, var = np.empty((2, z.shape[1]))
+
+        def add(number: slice) -> None:
+            rows, runs = blocks[number.start]
+            own = known[:, runs] if sizes is None else np.repeat(known[:, runs], sizes[runs], 1)
+            through = z[:, rows] - own[:-2]
+            spread = multiply(half, through)
+            mean[rows] = own[-2] + multiply(through.T, effect)
+            var[rows] = own[-1] + np.einsum("ij,ij->j", spread, spread)
+
+        in_blocks(add, len(blocks), 1)
+        return mean, var
+
+    @cached_property
+    def _blocks(self) -> list[tuple[slice, slice]]:
+        if self.runs is not None:
+            return self.runs.blocks()
+        m = self.shown.z.shape[1]
+        return [(slice(k, k + BLOCK), slice(k, k + BLOCK)) for k in range(0, m, BLOCK)]
 
 
 @dataclass(frozen=True)
 class EffectsState(Generic[State]):
     """Joint posterior of utilities and effects; inner: that of the utilities if effects were zero.
 
-    effect, lower: mean and Cholesky factor of the precision of β/sd; spread: (q, m), what the
-    effects' uncertainty adds to the covariance of differences is spreadᵀ spread.
+    effect, lower: mean and Cholesky factor of the precision of β/sd; given: (q, runs) by how much
+    the differences give way to each effect, C D Z.
     """
 
     inner: State
@@ -200,16 +266,26 @@ class EffectsState(Generic[State]):
     quadratic: float
     effect: FloatArray
     lower: FloatArray
-    spread: FloatArray
+    given: FloatArray
+    runs: Runs | None = None
 
     @property
     def jitter(self) -> float:
         """What had to be added to a diagonal for a factor to succeed."""
         return self.inner.jitter
 
+    @cached_property
+    def spread(self) -> FloatArray:
+        """(q, m): what the effects' uncertainty adds to the covariance is spreadᵀ spread."""
+        given = self.given if self.runs is None else self.runs.repeat(self.given)
+        return solve_lower(self.lower, self.shown.scaled - given)
+
     def respond(self, pull: FloatArray) -> FloatArray:
         """A Σ Aᵀ pull, (m,)."""
-        return self.inner.respond(pull) + multiply(self.spread.T, multiply(self.spread, pull))
+        through = multiply(self.spread.T, multiply(self.spread, pull))
+        if self.runs is None:
+            return through + self.inner.respond(pull)
+        return through + self.runs.repeat(self.inner.respond(self.runs.sum(pull)))
 
     @property
     def offset(self) -> FloatArray:

@@ -100,12 +100,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Inference(Generic[State]):
-    """A converged (or reported as not converged) approximation."""
+    """A converged (or reported as not converged) approximation.
+
+    wanted: the sites that the rule would have next, closer to the fixed point than `sites`.
+    """
 
     state: State
     sites: Sites
     log_evidence: float
     report: Report
+    wanted: Sites | None = None
 
 
 def infer(
@@ -132,7 +136,7 @@ def infer(
             propose(rule, (state.mean, state.var), sites, likelihood, outcomes), sites
         )
         moves = scaled_moves(proposal, sites, count, state.var)
-        change = float(np.abs(moves).max(initial=0.0))
+        change = float(max(moves.max(initial=0.0), -moves.min(initial=0.0)))
         if change < settings.tolerance or n_sweeps >= settings.max_sweeps:
             break
         if n_sweeps % PATIENCE == 0:
@@ -155,7 +159,7 @@ def infer(
         jitter=state.jitter,
         skipped=skipped,
     )
-    return Inference(state, sites, log_evidence, report)
+    return Inference(state, sites, log_evidence, report, Sites(proposal.tau, proposal.nu))
 
 
 def _begin(refresh: Refresh[State], count: FloatArray, sites: Sites | None) -> tuple[State, Sites]:
@@ -199,7 +203,7 @@ def scaled_moves(
         moves[further] = c * (proposal.nu[rows] - sites.nu[rows]) * np.sqrt(v)
 
     in_blocks(work, m, BLOCK)
-    if not np.isfinite(moves).all():
+    if not np.isfinite([moves.max(initial=0.0), moves.min(initial=0.0)]).all():
         raise NumericalError(
             "inference produced a site that is not finite; scale the features, lower the "
             "kernel's variance, or raise a Gaussian likelihood's noise"

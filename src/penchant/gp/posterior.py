@@ -273,8 +273,12 @@ class Posterior:
         if self.widening is not None:
             further = rng.standard_normal((self.widening.shape[1], n_samples))
             noise += host(multiply(self.widening, further))
-        weights = solve_lower(self.lower, np.asfortranarray(noise), transposed=True)
-        draws = host(multiply(self.features, weights)) + self.mean[:, None]
+        if n_samples < len(self.coefficients):
+            weights = solve_lower(self.lower, np.asfortranarray(noise), transposed=True)
+            draws = host(multiply(self.features, weights))
+        else:  # the same numbers: with so many draws the factor of the covariance pays
+            draws = host(multiply(solve_lower(self.lower, self.features.T).T, noise))
+        draws += self.mean[:, None]
         unexplained = np.flatnonzero(self._rest)
         if len(unexplained):
             draws[unexplained] += self._sample_rest(unexplained, n_samples, rng)

@@ -25,6 +25,8 @@ class Sites:
 
     def towards(self, tau: FloatArray, nu: FloatArray, step: float) -> "Sites":
         """A damped move: `step` of the way to the proposed sites."""
+        if step == 1.0:
+            return Sites(tau, nu)
         return Sites(self.tau + step * (tau - self.tau), self.nu + step * (nu - self.nu))
 
 

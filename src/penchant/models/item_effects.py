@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from penchant.gp import ItemHyper, ItemProblem, maximize, solve
 from penchant.gp.items.problem import ItemSolution
+from penchant.gp.learn import Guess
 from penchant.kernels import RBF, Independent
 
 TRIED = (0.1, 1.0)
@@ -35,7 +36,7 @@ def with_item_effects(problem: ItemProblem, start: ItemHyper, plain: ItemSolutio
     if best.log_evidence < plain.log_evidence + PROMISING:
         return plain
     centre = start._replace(kernel=start.kernel + Independent())
-    learned = maximize(problem, centre, begin=best.hyper.theta)
+    learned = maximize(problem, centre, begin=Guess(best.hyper.theta))
     return learned if learned.log_evidence > plain.log_evidence + WORTHWHILE else plain
 
 

@@ -25,6 +25,7 @@ from penchant.gp import (
 )
 from penchant.gp.effects import Shown
 from penchant.gp.items.absorb import absorb
+from penchant.gp.items.guess import first_guess
 from penchant.gp.items.people import People, edges_of
 from penchant.gp.paths.meetings import Calendar, check_time, effect_names
 from penchant.gp.paths.posterior import PathPosterior
@@ -271,7 +272,8 @@ class PreferenceGP(UtilityModel):
             return solve(problem, start)
         if self.optimize == "em":
             return expectation_maximize(problem, start)
-        return maximize(problem, start, self.n_restarts, as_rng(self.random_state))
+        begin = first_guess(problem, start) if isinstance(problem, ItemProblem) else None
+        return maximize(problem, start, self.n_restarts, as_rng(self.random_state), begin)
 
     @property
     def posterior_(self) -> Posterior:

@@ -1,9 +1,7 @@
 """How tastes for items go together, learned from many users: one way for every model of people."""
 
-import numpy as np
-
 from penchant.gp import UserHyper, UserProblem, maximize
-from penchant.gp.learn import Watch
+from penchant.gp.learn import Guess, Watch
 from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
 from penchant.gp.users.problem import UserSolution
 from penchant.kernels import Independent, Kernel
@@ -23,11 +21,11 @@ def learn_tastes(
 
     start: with the kernel that is given, or with that of the features.
     """
-    begin: np.ndarray | None = None
+    begin: Guess | None = None
     word = ""
     if not isinstance(kernel, Kernel):
         choice = _chosen(problem, start, kernel, watch)
-        start, begin, word = choice.start, choice.theta, choice.word
+        start, begin, word = choice.start, Guess(choice.theta), choice.word
     rng = as_rng(random_state)
     return with_word(maximize(problem, start, n_restarts, rng, begin, watch), word)
 

@@ -1,7 +1,8 @@
 """Choices of k and rankings as cliques, beside the same answers broken into pairs.
 
 60 items with utilities of unit variance, 150 sets of 5, answers by Plackett and Luce. Nominal 90 %
-intervals of differences should cover 90 % of the true ones; new choices should be likely.
+intervals of differences should cover 90 % of the true ones; new choices should be likely. Beside
+best-of-5 choices stands what an exact posterior covers on the same draws.
 """
 
 from typing import Any
@@ -12,6 +13,7 @@ from penchant.data import Comparisons
 from penchant.kernels import Independent
 from penchant.models.preference_gp import PreferenceGP
 from penchant.numerics.types import FloatArray, IntArray
+from penchant.reproduce.answers_exact import exact_coverage
 
 N_ITEMS, N_SETS, SET_SIZE = 60, 150, 5
 N_NEW = 400
@@ -23,7 +25,8 @@ def choices_beside_pairs(n_draws: int = 8, seed: int = 0) -> list[dict[str, Any]
 
     coverage: of nominal 90 % intervals of all differences. log_likelihood: of a new choice.
     prior: whether the utilities' variance was known or learned from the answers; intervals say
-    nothing of how uncertain a learned one is.
+    nothing of how uncertain a learned one is. Rows taken as "exact" are of `answers_exact`, which
+    can also integrate over the variance.
     """
     seen: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for draw in range(n_draws):
@@ -31,6 +34,9 @@ def choices_beside_pairs(n_draws: int = 8, seed: int = 0) -> list[dict[str, Any]
         f = rng.standard_normal(N_ITEMS)
         orders = _orders(f, N_SETS, rng)
         new = _best_of(_orders(f, N_NEW, rng))
+        for prior, covered in exact_coverage(orders, f, Z_90)._asdict().items():
+            key = (f"best of {SET_SIZE}", "exact", prior)
+            seen.setdefault(key, []).append((covered, float("nan")))
         for kind, data in (
             (f"best of {SET_SIZE}", _best_of(orders)),
             (f"rankings of {SET_SIZE}", Comparisons.from_rankings(orders, items=range(N_ITEMS))),

@@ -6,7 +6,7 @@ from zipfile import ZipFile
 
 from penchant.data.duck import Duck, refuse_bomb
 from penchant.data.formats.frames import open_frame
-from penchant.data.source import Source
+from penchant.data.source import Source, refuse_title
 from penchant.errors import DataError
 
 SUFFIXES = (".xlsx", ".ods")
@@ -27,6 +27,8 @@ def open_sheet(duck: Duck, path: Path) -> Source:
     (cells,) = filled.values()
     table = cells.iloc[1:].reset_index(drop=True)
     table.columns = ["" if _is_blank(label) else str(label).strip() for label in cells.iloc[0]]
+    further = 0 if table.empty else sum(not _is_blank(cell) for cell in table.iloc[0])
+    refuse_title(list(table.columns), further > 1, path.name)
     return open_frame(duck, table, path.name, first_row=1)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from penchant.data.coding import BrokenRow
 from penchant.data.duck import NO_GUESSES, Duck, literal
-from penchant.data.source import Column, Source, refuse_repeated
+from penchant.data.source import Column, Source, refuse_repeated, refuse_title
 from penchant.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".txt")
@@ -69,6 +69,8 @@ def _read_header(file: Path, path: Path) -> tuple[list[str], str]:
             f"{_LONGEST_NAME} characters; is a quotation mark not closed?"
         )
     names = [name.strip() for name in names]
+    second = _LINE_END.split(bare[1], maxsplit=1)[0] if len(bare) > 1 else ""
+    refuse_title(names, any(mark in second for mark in _SEPARATORS), path.name)
     refuse_repeated(names, str(path))
     return names, separator
 

@@ -7,7 +7,6 @@ A only renames them. Everything downstream is written once, for a general A.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +14,7 @@ from scipy import sparse
 from penchant.data import Comparisons
 from penchant.data.graph import Differences
 from penchant.gp.cliques import clique_edges
-from penchant.gp.effects import Shown, told
+from penchant.gp.effects import Runs, Shown, told
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import column_squares, diagonal, multiply_symmetric
 from penchant.numerics.types import FloatArray, IntArray
@@ -86,7 +85,7 @@ class Edges:
         return self.ends if self.shown is None else (*self.ends, *self.shown.z)
 
     @cached_property
-    def runs(self) -> "Runs":
+    def runs(self) -> Runs:
         """Neighbours that compare the same two items."""
         changes = (np.diff(self.winner) != 0) | (np.diff(self.loser) != 0)
         starts = np.append(0, 1 + np.flatnonzero(changes))
@@ -98,7 +97,7 @@ class Edges:
         if self.shown is None:
             return self
         starts = self.runs.starts
-        count = np.add.reduceat(self.count, starts)
+        count = self.runs.sum(self.count)
         return Edges(self.winner[starts], self.loser[starts], count, self.items, Outcomes())
 
     def take(self, rows: IntArray) -> "Edges":
@@ -107,13 +106,6 @@ class Edges:
         outcomes = self.outcomes.part_of(rows, len(self))
         part = Edges.between(winner[rows], loser[rows], self.count[rows], outcomes)
         return part if self.shown is None else replace(part, shown=self.shown.part(rows))
-
-
-class Runs(NamedTuple):
-    """Edges in runs of the same pair, which are worked on once: where each starts, how long."""
-
-    starts: IntArray
-    sizes: IntArray
 
 
 class EdgePoints:
@@ -152,37 +144,6 @@ class EdgePoints:
     def variances_under(self, covariance: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) from the lower triangle of Σ."""
         return self.forward(diagonal(covariance))
-
-
-class RunPoints:
-    """A repeats the rows of another operator, one for each run of edges with the same pair."""
-
-    def __init__(self, pairs: Differences | EdgePoints, runs: Runs) -> None:
-        self.pairs, self.runs = pairs, runs
-
-    def forward(self, x: FloatArray) -> FloatArray:
-        """A x."""
-        return np.repeat(self.pairs.forward(x), self.runs.sizes, axis=0)
-
-    def adjoint(self, y: FloatArray) -> FloatArray:
-        """Aᵀ y."""
-        return self.pairs.adjoint(np.add.reduceat(y, self.runs.starts))
-
-    def laplacian(self, weight: FloatArray) -> sparse.csr_array | FloatArray:
-        """L = Aᵀ diag(weight) A."""
-        return self.pairs.laplacian(np.add.reduceat(weight, self.runs.starts))
-
-    def laplacian_times(self, weight: FloatArray, rows: FloatArray) -> FloatArray:
-        """L rows."""
-        return self.pairs.laplacian_times(np.add.reduceat(weight, self.runs.starts), rows)
-
-    def variances(self, half: FloatArray) -> FloatArray:
-        """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
-        return np.repeat(self.pairs.variances(half), self.runs.sizes)
-
-    def variances_under(self, covariance: FloatArray) -> FloatArray:
-        """diag(A Σ Aᵀ) from the lower triangle of Σ."""
-        return np.repeat(self.pairs.variances_under(covariance), self.runs.sizes)
 
 
 Design = Differences | EdgePoints

@@ -16,7 +16,8 @@ def marginals(
 ) -> tuple[FloatArray, FloatArray, EffectPosterior]:
     """Mean and precision factor of the weights with effects integrated out, and the effects."""
     utilities, design = state.inner, prior.inner.design
-    pulls = [utilities.solve(design.adjoint(row)) for row in state.weight * state.shown.scaled]
+    rows = (prior.sum(state.weight * row) for row in state.shown.scaled)
+    pulls = [utilities.solve(design.adjoint(row)) for row in rows]
     return state.beside(utilities.coefficients, utilities.lower, np.stack(pulls, axis=1))
 
 

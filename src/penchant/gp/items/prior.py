@@ -69,8 +69,7 @@ class ItemPrior:
     @property
     def space(self) -> str:
         """Where the linear algebra happens: among "items" or "comparisons"."""
-        design = getattr(self.design, "pairs", self.design)
-        return "items" if isinstance(design, Differences) else "comparisons"
+        return "items" if isinstance(self.design, Differences) else "comparisons"
 
     @property
     def rank(self) -> int:
@@ -87,6 +86,10 @@ class ItemPrior:
         """Of a sweep's dense algebra, n r², as far as they keep the host waiting."""
         n_points, rank = map(float, self.factor.shape)
         return relative_flops(self.factor, n_points * rank * rank)
+
+    def points(self, z: FloatArray) -> FloatArray:
+        """Φ z."""
+        return multiply(self.factor, z)
 
     def coarse(self, tolerance: float) -> "ItemPrior":
         """The same prior with only the pivots that a coarser tolerance needs."""
@@ -186,6 +189,11 @@ class LowRankState:
         """r − tr B⁻¹ = tr K R: how many weights the answers have settled."""
         return self.prior.rank - float(diagonal(self.inverse).sum())
 
+    @property
+    def n_roughly_settled(self) -> float:
+        """r − Σ lower⁻²: about as many, without an inverse."""
+        return self.prior.rank - float((diagonal(self.lower) ** -2).sum())
+
     def respond(self, pull: FloatArray) -> FloatArray:
         """A Σ Aᵀ pull, (m,)."""
         design, factor = self.prior.design, self.prior.factor
@@ -195,6 +203,10 @@ class LowRankState:
         """B⁻¹ Φᵀ x, (r,), for x over the points."""
         projected = multiply(self.prior.factor.T, points)
         return solve_lower(self.lower, solve_lower(self.lower, projected), transposed=True)
+
+    def pulled(self, z: FloatArray) -> FloatArray:
+        """L Φ z."""
+        return multiply(self.laplacian_factor, z)
 
 
 def _check_width(largest: float) -> None:

@@ -1,13 +1,13 @@
 """One utility an item: hyperparameters, prior, gradient and EM, as the engine wants them."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from penchant.data.graph import Differences
 from penchant.gp.effects import EffectsState, WithEffects
-from penchant.gp.items.edges import Design, Edges, RunPoints
+from penchant.gp.items.edges import Edges
 from penchant.gp.items.effects import marginals
 from penchant.gp.items.people import People
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
@@ -103,10 +103,7 @@ class ItemProblem:
         prior = factor_prior(
             hyper.kernel, self.universe, edges, self.max_rank, self.factor_tolerance
         )
-        if shown is None:
-            return prior
-        design = cast(Design, RunPoints(prior.design, self.edges.runs))
-        return WithEffects(replace(prior, design=design), shown)
+        return prior if shown is None else WithEffects(prior, shown, self.edges.runs)
 
     def posterior(self, solution: ItemSolution) -> Posterior:
         """Over all items of the universe."""
@@ -173,7 +170,7 @@ class ItemProblem:
         for a, b in outer:
             add_outer(G, a, b)
         weight = self.edges.count * solution.inference.sites.tau
-        subtract(G, prior.design.laplacian(weight))
+        subtract(G, prior.design.laplacian(_by_pair(solution.prior, weight)))
         G *= 0.5
         return hyper.kernel.pullback(*self._over_items(prior, G))
 
@@ -185,9 +182,9 @@ class ItemProblem:
         design, state = _of_utilities(solution.prior).design, inference.state
         weight, shift = self.edges.count * sites.tau, self.edges.count * sites.nu
         if isinstance(state, EffectsState):
-            alpha = design.adjoint(shift - weight * state.mean)
-            follow = [design.adjoint(weight * row) for row in state.spread]
-            outer = [(alpha, alpha), *((v, v) for v in follow)]
+            alpha = design.adjoint(_by_pair(solution.prior, shift - weight * state.mean))
+            rows = (_by_pair(solution.prior, weight * row) for row in state.spread)
+            outer = [(alpha, alpha), *((v, v) for v in map(design.adjoint, rows))]
         else:
             alpha = design.adjoint(shift) - multiply(state.laplacian_factor, state.coefficients)
             outer = [(alpha, alpha)]
@@ -195,7 +192,8 @@ class ItemProblem:
             return outer
         # uᵀ ∂K α is what the moving mode adds, u = (I − L Σ) Aᵀ drift
         if isinstance(state, EffectsState):
-            u = design.adjoint(drift - weight * state.respond(drift))
+            left = _by_pair(solution.prior, drift - weight * state.respond(drift))
+            u = design.adjoint(left)
         else:
             pull = design.adjoint(drift)
             u = pull - multiply(state.laplacian_factor, state.solve(pull))
@@ -274,6 +272,11 @@ def _of_utilities(prior: ItemPrior | WithEffects[LowRankState]) -> ItemPrior:
     """The prior without effects."""
     inner: ItemPrior = prior.inner if isinstance(prior, WithEffects) else prior
     return inner
+
+
+def _by_pair(prior: ItemPrior | WithEffects[LowRankState], y: FloatArray) -> FloatArray:
+    """What is said of comparisons, as the prior of utilities has them."""
+    return prior.sum(y) if isinstance(prior, WithEffects) else y
 
 
 def _state_of_utilities(solution: ItemSolution) -> LowRankState:
