@@ -92,6 +92,24 @@ def test_predict_says_what_the_library_says(run, folder):
     assert float(one["probability"]) == pytest.approx(expected[0])
 
 
+def test_everybody_is_written(run):
+    run("fit", "votes.csv", "--model", "multi-user", "-o", "people.penchant")
+    run("predict", "people.penchant", "--users", "all", "-o", "tastes.parquet")
+    model, written = pc.load("people.penchant"), duckdb.sql("FROM 'tastes.parquet'").fetchall()
+    users = model.comparisons_.users
+    mean, sd = model.predict(users=list(users), return_std=True)
+    expected = [
+        (user, item, mean[i, j], sd[i, j])
+        for i, user in enumerate(users)
+        for j, item in enumerate(model.comparisons_.items)
+    ]
+    assert written == expected
+    refused = run("predict", "model.penchant", "--users", "all", code=3)
+    assert "takes everybody together" in refused.stderr
+    refused = run("predict", "model.penchant", "pairs.csv", "--users", "all", code=2)
+    assert "give no pairs" in refused.stderr
+
+
 def test_new_items_are_placed_by_their_features(run):
     Path("new.csv").write_text(Path("items.csv").read_text().replace("item ", "new "))
     source = ("votes.csv", "--items", "items.csv", "--model", "gp")

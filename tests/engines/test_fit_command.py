@@ -1,6 +1,7 @@
 """`penchant fit --engine`."""
 
 import json
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner
@@ -25,6 +26,12 @@ def test_a_pattern_of_files(vote_files, whole, tmp_path):
     assert told["comparisons"] == whole.n_comparisons
     assert pc.load(target).predict(users="u3").shape == (1, 7)
     assert list(tastes.glob("*.parquet"))
+    some = ["fit", str(pattern), *map(str, options[:4]), "-o", str(target)]
+    with mock.patch("penchant.models.sharded.LEARNING_VOTES", 1):
+        assert CliRunner().invoke(main, some).exit_code == 0
+    refused = CliRunner().invoke(main, ["predict", str(target), "--users", "all"])
+    assert refused.exit_code == 3
+    assert "--predictions FOLDER" in refused.stderr
 
 
 @pytest.mark.parametrize(

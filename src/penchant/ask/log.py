@@ -7,7 +7,6 @@ line break is dropped when the file is read, and written over when it is continu
 
 import json
 import os
-import sys
 import warnings
 from collections.abc import Mapping
 from os import PathLike
@@ -16,11 +15,8 @@ from typing import Any, NamedTuple
 
 from penchant.ask.answers import orders_of, with_orders
 from penchant.data import Comparisons
-from penchant.data.files import sync_folder
+from penchant.data.files import sync_folder, take_lock
 from penchant.errors import DataError, DataWarning
-
-if sys.platform != "win32":
-    import fcntl
 
 Event = dict[str, Any]
 EVENTS = ("start", "ask", "tell", "undo", "stop")
@@ -135,16 +131,13 @@ def _open_alone(path: Path) -> int:
             "folder that exists and may be written to"
         ) from None
     try:
-        if sys.platform != "win32":
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        take_lock(file)  # without one, a file that has grown is noticed all the same
     except BlockingIOError:
         os.close(file)
         raise DataError(
             f"{path} is being written by another session: two would mix their answers; close that "
             "one first, or give a new file"
         ) from None
-    except OSError:  # no locks here: a file that has grown is noticed all the same
-        pass
     if is_new:
         sync_folder(path.parent)
     return file

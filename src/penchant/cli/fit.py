@@ -36,6 +36,12 @@ SCANNED = ("gp", "multi-user", "community")
 @click.option("--shards", type=click.IntRange(min=1), default=64, show_default=True)
 @click.option("--scratch", type=FILE, help="Folder for shards; workers elsewhere must see it.")
 @click.option(
+    "--resume",
+    type=FILE,
+    metavar="FOLDER",
+    help="With --engine: keep shards and sweeps there; the same command goes on from them.",
+)
+@click.option(
     "--predictions",
     type=FILE,
     metavar="FOLDER",
@@ -56,8 +62,9 @@ def command(
     if not target.endswith(SUFFIX):
         raise click.UsageError(f"-o {target}: the name of a model file ends in {SUFFIX}")
     if sharding["engine"] is None:
-        if sharding["address"] or sharding["scratch"] or sharding["predictions"]:
-            raise click.UsageError("--address, --scratch and --predictions belong to --engine")
+        alone = ("address", "scratch", "resume", "predictions")
+        if given := [f"--{name}" for name in alone if sharding[name]]:
+            raise click.UsageError(f"{' and '.join(given)} belong to --engine")
         material = source.material(output)
         data: Any = material.data
         begin = perf_counter()
@@ -97,10 +104,9 @@ def _fit_shards(
             "--engine"
         )
     how = {key: value for key, value in source.how.items() if key != "covariates"}
+    how |= {key: sharding[key] for key in ("shards", "scratch", "resume")}
     with output.progress("scanning"):
-        votes = pc.scan_comparisons(
-            source.comparisons, shards=sharding["shards"], scratch=sharding["scratch"], **how
-        )
+        votes = pc.scan_comparisons(source.comparisons, **how)
     with votes:
         output.note(f"{votes.n_comparisons:,} comparisons by {votes.n_users:,} users")
         begin = perf_counter()
@@ -110,7 +116,12 @@ def _fit_shards(
             settings = {"progress": not output.quiet, **given, **settings}
         if name == "community":
             settings = {"personal": False, **settings}
-        model = build(name, votes.everybody, settings).fit(None, votes)
+        try:
+            model = build(name, votes.everybody, settings).fit(None, votes)
+        except KeyboardInterrupt:
+            if votes.is_kept:
+                output.note(f"sweeps are kept in {sharding['resume']}: the same command goes on")
+            raise
         seconds = perf_counter() - begin
         output.note(f"fitted in {seconds:.1f} s")
         save(fitted := FittedModel(model, None, "as you asked"), target)

@@ -8,14 +8,16 @@ import numpy as np
 
 import penchant as pc
 from penchant.cli.model_file import FittedModel
-from penchant.cli.options import FILE, SourceOptions, find_user, source_argument
+from penchant.cli.options import FILE, SourceOptions, find_user, source_argument, target_option
 from penchant.cli.output import Output, output_options
 from penchant.cli.tables import read_table
 from penchant.data.names import Lookup
+from penchant.data.writing import write_parquet
 from penchant.workflow.encoding import Encoded, as_names
 
 PAIR_FORMATS = {"first": "", "second": "", "user": "", "probability": ".3f"}
 TIE_FORMATS = {"win": ".3f", "tie": ".3f", "loss": ".3f"}
+EVERYBODY = "all"
 ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
 
 
@@ -25,6 +27,7 @@ ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
       penchant predict votes.csv --pair "item 01" "item 02"
       penchant predict model.penchant pairs.csv --csv
       penchant predict votes.csv --model gp --items items.csv --new-items items.csv
+      penchant predict votes.csv --model multi-user --users all -o tastes.parquet
     """
 )
 @source_argument
@@ -35,6 +38,7 @@ ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
     "--new-items", metavar="FILE", type=FILE, help="Table of items to predict utilities for."
 )
 @click.option("--ties", is_flag=True, help="Write win, tie and loss of the first too.")
+@target_option("predictions.parquet", "utilities that --users all asks for, as Parquet")
 @output_options()
 def command(
     source: SourceOptions,
@@ -44,13 +48,23 @@ def command(
     new_items: str | None,
     ties: bool,
     output: Output,
+    target: str,
 ) -> None:
     """Tell how likely the first of two items is preferred to the second, given a decision.
 
     SOURCE is a saved model, or comparisons to fit first. PAIRS is a table whose first two columns
     name the items; a column called user says who is asked. With --new-items, items that the model
     has never seen are placed by their features, and without pairs their utilities are written.
+    --users all writes what every item is worth to every user to the file of -o.
     """
+    if source.users == EVERYBODY:
+        if pairs_file is not None or pairs or new_items is not None or user is not None:
+            raise click.UsageError("--users all writes what all items are worth: give no pairs")
+        source = replace(source, users=None)
+        _write_everybody(source.fitted(output), target)
+        output.note(f"wrote {target}")
+        output.suggest(f"penchant rank {source.spelled}")
+        return
     if pairs_file is None and not pairs and new_items is None:
         raise click.UsageError("nothing to predict: give PAIRS, --pair A B or --new-items FILE")
     named = [] if new_items else [name for pair in pairs for name in pair]
@@ -73,6 +87,29 @@ def command(
             shown = {name: form for name, form in shown.items() if name != "user"}
         output.rows(rows, shown, model=fitted.name)
     output.suggest(f"penchant ask {source.spelled}")
+
+
+def _write_everybody(fitted: FittedModel, target: str) -> None:
+    """A table of user, item, mean and sd."""
+    data, model = fitted.data, fitted.model
+    if fitted.name not in ("multi-user", "community"):
+        raise pc.DataError(
+            f"--users all: the model {fitted.name} takes everybody together; fit one of many users "
+            "with --model multi-user or community"
+        )
+    if model.n_elsewhere_:
+        raise pc.DataError(
+            f"--users all: {model.n_elsewhere_:,} comparisons of this model are of users who are "
+            "not in its file; penchant fit --engine … --predictions FOLDER writes everybody"
+        )
+    mean, sd = model.predict(users=list(data.users), return_std=True)
+    columns = {
+        "user": np.repeat(np.arange(data.n_users), data.n_items),
+        "item": np.tile(np.arange(data.n_items), data.n_users),
+        "mean": mean.ravel(),
+        "sd": sd.ravel(),
+    }
+    write_parquet(target, columns, {"user": data.users, "item": data.items})
 
 
 def _questions(

@@ -23,6 +23,7 @@ from penchant.data.json_names import json_names
 from penchant.data.names import Encoder, Names
 from penchant.data.reading import Wish, check_file, open_file, read_file
 from penchant.data.recognise import ROW_BY_ROW, check_shape, recognise
+from penchant.data.scan_folder import ScanFolder, Scanned, fingerprint
 from penchant.data.shards import BucketFiles, ShardedComparisons, n_buckets
 from penchant.data.sql import Further, RowsByCode, rows_by_code
 from penchant.data.table import Table
@@ -39,6 +40,7 @@ def scan_comparisons(
     *,
     shards: int = 64,
     scratch: str | PathLike[str] | None = None,
+    resume: str | PathLike[str] | None = None,
     max_memory: int = MAX_MEMORY,
     winner: str | None = None,
     loser: str | None = None,
@@ -55,8 +57,10 @@ def scan_comparisons(
     row and who made it. Who won, ties and counts are read; who was shown first and margins are not.
     `shards` is how many parts may be worked on at once: it changes no result. They are written to
     a folder inside `scratch`, by default the system's temporary one; workers on other machines
-    must see it. `max_memory`: bytes that a process keeps of the data; the rest is read again for
-    every sweep. `close`, or a `with` statement, removes the folder.
+    must see it. With `resume` they are written to that folder instead and stay there: the same
+    call finds them again, and a fit that was interrupted goes on from its last sweep.
+    `max_memory`: bytes that a process keeps of the data; the rest is read again for every sweep.
+    `close`, or a `with` statement, removes the folder, but not that of `resume`.
 
     >>> with TemporaryDirectory() as folder:
     ...     for day, row in (("mon", "tea,milk,ann"), ("tue", "milk,tea,bob")):
@@ -69,18 +73,23 @@ def scan_comparisons(
         raise DataError(f"shards is {shards!r}: it must be a whole number from 1 to {MOST_SHARDS}")
     if not (isinstance(max_memory, int) and max_memory >= 0):
         raise DataError(f"max_memory is {max_memory!r}: it must be a whole number of bytes")
+    if scratch is not None and resume is not None:
+        raise DataError("scratch and resume are both given: each names the folder to write to")
     if scratch is not None and not Path(scratch).is_dir():
         raise DataError(f"scratch: there is no folder {scratch}; make it first")
     check_shape(shape)
     columns = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
     wish = Wish(columns, shape, Further(), skip_bad, parse_where(where))
     paths = [check_file(path) for path in _found(files)]
+    if resume is not None:
+        return _resumed(paths, wish, shards, max_memory, resume)
     folder = TemporaryDirectory(prefix="penchant-shards-", dir=scratch)
     try:
-        return _scanned(paths, wish, shards, max_memory, folder)
+        scanned = _scanned(paths, wish, shards, Path(folder.name))
     except BaseException:
         folder.cleanup()
         raise
+    return _sharded(scanned, Path(folder.name), shards, max_memory, folder.cleanup)
 
 
 def _found(files: Any) -> list[Path]:
@@ -99,15 +108,41 @@ def _found(files: Any) -> list[Path]:
     return paths
 
 
-def _scanned(
-    paths: list[Path],
-    wish: Wish,
+def _resumed(
+    paths: list[Path], wish: Wish, shards: int, max_memory: int, resume: str | PathLike[str]
+) -> ShardedComparisons:
+    """What is in the folder already, or else scanned into it."""
+    asked = {"files": fingerprint(paths), "wish": repr(wish), "buckets": n_buckets(shards)}
+    folder = ScanFolder(resume, asked)
+    try:
+        scanned = folder.found()
+        if scanned is None:
+            scanned = _scanned(paths, wish, shards, folder.path)
+            folder.keep(scanned)
+    except BaseException:
+        folder.release()
+        raise
+    return _sharded(scanned, folder.path, shards, max_memory, folder.release, is_kept=True)
+
+
+def _sharded(
+    scanned: Scanned,
+    place: Path,
     shards: int,
     max_memory: int,
-    folder: TemporaryDirectory[str],
+    finish: Callable[[], None],
+    is_kept: bool = False,
 ) -> ShardedComparisons:
-    place, n = Path(folder.name), n_buckets(shards)
+    items, sizes, everybody, source = scanned
+    files = BucketFiles(place, items)
+    return ShardedComparisons(files, sizes, everybody, shards, max_memory, source, is_kept, finish)
+
+
+def _scanned(paths: list[Path], wish: Wish, shards: int, place: Path) -> Scanned:
+    before, n = fingerprint(paths), n_buckets(shards)
     dealt = [_deal(path, wish, place / f"file-{i:06d}", n) for i, path in enumerate(paths)]
+    if changed := [p for p, b, a in zip(paths, before, fingerprint(paths), strict=True) if a != b]:
+        raise DataError(f"{changed[0]} changed while it was read: scan again when it is complete")
     if not any(one.n_comparisons for one in dealt):
         raise DataError(f"{paths[0]}: there are no comparisons in {len(paths)} files")
     every = _Everything.of(paths, dealt)
@@ -123,7 +158,7 @@ def _scanned(
         rmtree(one.folder, ignore_errors=True)
     everybody = reduce(add, tables)
     said = f"{len(paths)} files" if len(paths) > 1 else paths[0].name
-    return ShardedComparisons(files, sizes, everybody, shards, max_memory, said, folder)
+    return Scanned(every.items, sizes, everybody, said)
 
 
 @dataclass(frozen=True)

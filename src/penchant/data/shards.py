@@ -6,11 +6,10 @@ Sums over users are taken bucket by bucket, so that they do not depend on the nu
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from penchant.data.comparisons import Comparisons
 from penchant.data.names import Names
 from penchant.data.table import Table
 from penchant.errors import DataError
+from penchant.numerics.arrays import read_arrays, write_arrays
 from penchant.numerics.types import IntArray
 
 N_BUCKETS = 64
@@ -51,17 +51,15 @@ class BucketFiles:
     def load(self, number: int) -> Comparisons:
         """The comparisons of one bucket's users, who are numbered within it."""
         path = self.folder / f"bucket-{number:05d}.npz"
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                winner, loser, user = (file[n].astype(np.intp) for n in ("winner", "loser", "user"))
-                count, tie, names = file["count"], file["tie"], file["names"].tobytes()
-        except (OSError, ValueError, KeyError) as error:
-            raise DataError(
-                f"{path} is gone or damaged ({error}): the folder of scanned comparisons must stay "
-                "as it is while they are used; scan the files again"
-            ) from None
-        table = Table(winner, loser, count, user, tie, None)
-        return Comparisons.from_table(table, self.items, tuple(json.loads(names)))
+        known = read_arrays(
+            path,
+            "the folder of scanned comparisons must stay as it is while they are used; scan the "
+            "files again",
+        )
+        winner, loser, user = (known[n].astype(np.intp) for n in ("winner", "loser", "user"))
+        table = Table(winner, loser, known["count"], user, known["tie"], None)
+        names = tuple(json.loads(known["names"].tobytes()))
+        return Comparisons.from_table(table, self.items, names)
 
     def save(self, number: int, data: Comparisons) -> None:
         """Write the comparisons of one bucket's users."""
@@ -75,13 +73,7 @@ class BucketFiles:
             "tie": data.tie,
             "names": np.frombuffer(json.dumps(data.users).encode(), dtype=np.uint8),
         }
-        try:
-            np.savez(self.folder / f"bucket-{number:05d}.npz", allow_pickle=False, **columns)
-        except OSError as error:
-            raise DataError(
-                f"{self.folder} cannot be written to ({error.strerror}): free some space there, or "
-                "give another folder as scratch="
-            ) from error
+        write_arrays(self.folder / f"bucket-{number:05d}.npz", columns)
 
 
 def side_by_side(parts: Sequence[Comparisons], items: Names) -> Comparisons:
@@ -114,9 +106,10 @@ class ShardedComparisons:
 
     files: the buckets. sizes: (b, 3) users, distinct answers and comparisons of each. everybody:
     all comparisons without who made them. n_shards: how many groups of buckets may be worked on
-    at once. max_memory: bytes that a process keeps of them. source: how they were read.
+    at once. max_memory: bytes that a process keeps of them. source: how they were read. is_kept:
+    whether the folder stays, so that an interrupted fit goes on.
 
-    It is a context manager: `close` removes what was written.
+    It is a context manager: `close` removes what was written, unless it was to be kept.
     """
 
     files: BucketFiles
@@ -125,7 +118,8 @@ class ShardedComparisons:
     n_shards: int
     max_memory: int
     source: str = ""
-    _scratch: TemporaryDirectory[str] | None = field(default=None, repr=False)
+    is_kept: bool = False
+    _finish: Callable[[], None] | None = field(default=None, repr=False)
 
     @property
     def items(self) -> Names:
@@ -180,9 +174,9 @@ class ShardedComparisons:
         return tuple(range(max(least, int(np.searchsorted(total, most, side="right")))))
 
     def close(self) -> None:
-        """Remove the files that were written for this data set."""
-        if self._scratch is not None:
-            self._scratch.cleanup()
+        """Remove the files that were written for this data set, unless they are to be kept."""
+        if self._finish is not None:
+            self._finish()
 
     def __enter__(self) -> Self:
         return self

@@ -5,8 +5,19 @@ sweep left there, and what the driver tells everybody. What it returns is small,
 the order of the parts, so that `tree` adds it up alike whoever did the work.
 """
 
+from penchant.engines.journal import Journal
 from penchant.engines.keeper import Keeper, Parts, State, Work
 from penchant.engines.open import ENGINES, Engine, open_engine
 from penchant.engines.sums import tree
 
-__all__ = ["ENGINES", "Engine", "Keeper", "Parts", "State", "Work", "open_engine", "tree"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Journal",
+    "Keeper",
+    "Parts",
+    "State",
+    "Work",
+    "open_engine",
+    "tree",
+]

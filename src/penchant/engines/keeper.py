@@ -1,15 +1,13 @@
 """Parts of a data set, and the arrays that work leaves beside each from sweep to sweep."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
-from penchant.errors import DataError
+from penchant.numerics.arrays import read_arrays, write_arrays
 
 State = dict[str, NDArray[Any]]
 Work = Callable[[Any, State, Any], tuple[State, Any]]
@@ -30,13 +28,14 @@ class Parts:
 
     groups: consecutive part numbers, one group a shard. folder: where states may be written; with
     several machines all of them see it. max_memory: bytes of parts and states that one process
-    keeps.
+    keeps. kept: whether the folder outlives the process, so that sweeps may go on in the next.
     """
 
     load: Callable[[int], DataPart]
     groups: tuple[tuple[int, ...], ...]
     folder: Path
     max_memory: int
+    kept: bool = False
 
 
 class Keeper:
@@ -92,14 +91,11 @@ class Keeper:
         known, state = self._states.get(number, (0, {}))
         if known == turn:
             return state
-        try:
-            with np.load(self._file(number, turn), allow_pickle=False) as file:
-                return {name: file[name] for name in file.files}
-        except FileNotFoundError:
-            raise DataError(
-                f"what sweep {turn} left of part {number} is gone from {self._folder}: workers "
-                "must see the same folder; put it on storage that all of them share, and fit again"
-            ) from None
+        return read_arrays(
+            self._file(number, turn),
+            "workers must see the same folder; put it on storage that all of them share, and fit "
+            "again",
+        )
 
     def _keep(self, number: int, turn: int, state: State) -> None:
         size = sum(array.nbytes for array in state.values())
@@ -108,23 +104,8 @@ class Keeper:
             self._left -= 0 if number in self._states else size
             self._states[number] = turn, state
         if self._durable or not fits:
-            _write(self._file(number, turn), state)
+            write_arrays(self._file(number, turn), state)
             self._file(number, turn - 2).unlink(missing_ok=True)
 
     def _file(self, number: int, turn: int) -> Path:
         return self._folder / f"state-{number:05d}-{turn}.npz"
-
-
-def _write(path: Path, state: State) -> None:
-    """All of it under its name, or nothing."""
-    scratch = path.with_suffix(f".{os.getpid()}.part")
-    try:
-        with scratch.open("wb") as file:
-            np.savez(file, allow_pickle=False, **state)
-        os.replace(scratch, path)
-    except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise DataError(
-            f"{path.parent} cannot be written to ({error.strerror}): free some space there, or "
-            "scan into another folder with scratch="
-        ) from error

@@ -23,7 +23,7 @@ class RayEngine:
                 "engine='ray' needs Ray, which is not installed: pip install 'penchant[cluster]', "
                 "or use engine='local'"
             ) from error
-        self._ray, self._turn = ray, 0
+        self._ray, self._turn, self.folder = ray, 0, folder
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             ray.init(address=address, log_to_driver=False)
@@ -40,6 +40,10 @@ class RayEngine:
         results = self._gather([a.sweep.remote(self._turn, work, told) for a in self._actors])
         self._turn += 1
         return results
+
+    def pass_over(self) -> None:
+        """A sweep was done before: its states are in the folder."""
+        self._turn += 1
 
     def look(self, work: Work, broadcast: Any) -> list[Any]:
         """Do work that leaves every state as it is."""

@@ -93,8 +93,9 @@ def ep(
     cav_mean, cav_var = cav.mean, cav.var
     log_z, d1, d2 = likelihood.tilted(cav_mean, cav_var, outcomes)
     shrink = 1.0 - cav_var * d2
-    tau = d2 / shrink
-    nu = (d1 + cav_mean * d2) / shrink
+    with np.errstate(divide="ignore"):  # the loop refuses sites that are not finite
+        tau = d2 / shrink
+        nu = (d1 + cav_mean * d2) / shrink
     # the cavity times the current site is the marginal: (ν₋+ν)²/(τ₋+τ) = mean²/var
     log_scale = log_z - 0.5 * np.log(var * cav.tau) - 0.5 * (mean**2 / var - cav.nu * cav_mean)
     return Proposal(tau, nu, log_scale, None if cav.valid.all() else cav.valid)

@@ -160,6 +160,12 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         return self._seen(self._fitted())
 
     @property
+    def n_elsewhere_(self) -> int:
+        """Comparisons that taught this model, of users whom it does not know: those of a scan."""
+        n: int = self._fitted().learned.n_elsewhere
+        return n
+
+    @property
     def likelihood_(self) -> Likelihood:
         """With learned parameters."""
         likelihood: Likelihood = self._fitted().learned.hyper.likelihood

@@ -12,7 +12,7 @@ import numpy as np
 from penchant.data import BucketFiles, Comparisons, ShardedComparisons, bucket_of
 from penchant.data.shards import picked_users, side_by_side
 from penchant.data.writing import write_parquet
-from penchant.engines import Engine, Parts, State, Work, open_engine, tree
+from penchant.engines import Engine, Journal, Parts, State, Work, open_engine, tree
 from penchant.errors import DataError
 from penchant.gp import Learned, Sites, UserProblem
 from penchant.gp.learn import Watch
@@ -22,6 +22,7 @@ from penchant.gp.users.problem import LEARNING_VOTES, UserSolution, of_utilities
 from penchant.gp.users.sweeps import Seen, Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import Inputs
+from penchant.numerics.arrays import read_arrays, write_arrays
 from penchant.numerics.types import IntArray
 
 
@@ -55,9 +56,11 @@ def learn_shards(
     load = partial(_part, data.files, tied_items(arrow.item_covariance))
     folder = data.files.folder / f"sites-{token_hex(8)}"
     folder.mkdir()
-    parts = Parts(load, data.groups, data.files.folder, data.max_memory)
-    with open_engine(shards.engine, parts, shards.address) as engine:
-        sweep, look = _summed(engine)
+    parts = Parts(load, data.groups, data.files.folder, data.max_memory, data.is_kept)
+    task = repr((hyper.likelihood, arrow.sharing, problem.settings)).encode()
+    task += arrow.item_factor.tobytes()
+    with open_engine(shards.engine, parts, shards.address, task) as engine:
+        sweep, look = _summed(engine, Journal(engine.folder if parts.kept else None))
         swept = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look).run(watch)
         engine.look(_save_sites, folder)
     elsewhere = Elsewhere(data.files, folder, data.groups, data.max_memory)
@@ -79,15 +82,20 @@ def learn_shards(
     return Learned(*known, n_elsewhere=n_elsewhere), elsewhere
 
 
-def _summed(engine: Engine) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _summed(engine: Engine, journal: Journal) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An engine's sweep and look, with results added up in the tree of the parts."""
 
     def sweep(work: Work, told: Any) -> tuple[Seen, Taught]:
-        seen, known = zip(*engine.sweep(work, told), strict=True)
-        return tree(seen, add_seen), tree(known, add_taught)
+        def swept() -> tuple[Seen, Taught]:
+            seen, known = zip(*engine.sweep(work, told), strict=True)
+            return tree(seen, add_seen), tree(known, add_taught)
+
+        seen, known = journal.recall((Seen, Taught), swept, engine.pass_over)
+        return seen, known
 
     def look(work: Work, told: Any) -> Taught:
-        known: Taught = tree(engine.look(work, told), add_taught)
+        known: Taught
+        (known,) = journal.recall((Taught,), lambda: (tree(engine.look(work, told), add_taught),))
         return known
 
     return sweep, look
@@ -99,7 +107,7 @@ def _part(files: BucketFiles, tied: IntArray, number: int) -> UserPart:
 
 def _save_sites(part: UserPart, state: State, folder: Path) -> tuple[State, None]:
     sites = sites_of(part, state, 0.0)
-    np.savez(folder / f"{part.number:05d}.npz", tau=sites.tau, nu=sites.nu)
+    write_arrays(folder / f"{part.number:05d}.npz", {"tau": sites.tau, "nu": sites.nu})
     return state, None
 
 
@@ -125,14 +133,12 @@ class Elsewhere:
 
     def _sites(self, number: int) -> Sites:
         path = self.folder / f"{number:05d}.npz"
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                return Sites(file["tau"], file["nu"])
-        except (OSError, KeyError, ValueError) as error:
-            raise DataError(
-                f"{path} is gone or damaged ({error}): the folder of scanned comparisons must stay "
-                "as long as the model is asked about their users; fit again"
-            ) from None
+        known = read_arrays(
+            path,
+            "the folder of scanned comparisons must stay as long as the model is asked about their "
+            "users; fit again",
+        )
+        return Sites(known["tau"], known["nu"])
 
     def learned(self, learned: Learned[UserProblem], users: Any) -> Learned[UserProblem]:
         """What is known of these users."""

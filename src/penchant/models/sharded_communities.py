@@ -24,7 +24,7 @@ from penchant.communities.sharded import (
 from penchant.communities.utility import Mixture, fit_community
 from penchant.data import BucketFiles
 from penchant.data.writing import write_parquet
-from penchant.engines import Parts, State, open_engine, tree
+from penchant.engines import Journal, Parts, State, open_engine, tree
 from penchant.models.sharded import Shards
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -41,10 +41,16 @@ def learn_communities(shards: Shards, finding: Finding) -> tuple[Found, "Communi
     told = Views.by(grouping.posteriors, sizes, answers)
     keys = keys_of(answers, data.n_items)
     where = CommunityShards(data.files, keys, data.groups, data.max_memory, told)
-    with open_engine(shards.engine, where.parts, shards.address) as engine:
+    parts = replace(where.parts, kept=data.is_kept)
+    task = told.table.tobytes() + told.log_weights.tobytes()
+    with open_engine(shards.engine, parts, shards.address, task) as engine:
+        journal = Journal(engine.folder if parts.kept else None)
 
         def ask(views: Views) -> Members:
-            members: Members = tree(engine.look(choose_communities, views), add_members)
+            members: Members
+            (members,) = journal.recall(
+                (Members,), lambda: (tree(engine.look(choose_communities, views), add_members),)
+            )
             return members
 
         settled = settle_parts(crowd.model(hyper.theta), told, data.n_users, ask)
