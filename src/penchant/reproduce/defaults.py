@@ -172,8 +172,8 @@ def _claim_calibration(page: Page, people: Mapping[str, ContestScores]) -> None:
 def _cora(links: str, n_pairs: int) -> Rounds:
     def rounds(page: Page) -> Iterator[Contest]:
         cora = page.load(load_cora, linked_papers)
-        n_repeats, n_topics = (1, 2) if page.quick else (3, None)
-        return cora_rounds(cora, links, n_pairs, n_repeats, n_topics)
+        n_topics = 2 if page.quick else None
+        return cora_rounds(cora, links, n_pairs, 1, n_topics)
 
     return rounds
 
