@@ -143,3 +143,20 @@ def test_what_is_not_kept_is_said(tmp_path):
     file.write_text("model_a,model_b,winner,user\nx,y,model_a,ann\ny,x,tie,bob\n")
     with pytest.warns(pc.DataWarning, match="leave out who was shown first"):
         pc.scan_comparisons(file).close()
+
+
+def test_files_elsewhere(vote_files, whole):
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    for name in ("part-a.csv", "part-b.csv"):
+        memory.pipe(f"/votes/{name}", (vote_files / name).read_bytes())
+    with pc.scan_comparisons("memory://votes/*.csv") as votes:
+        assert votes.n_comparisons == whole.n_comparisons
+        assert votes.items == whole.items
+        assert not any((votes.files.folder / "fetched").iterdir())
+    for files, message in (
+        ("memory://votes/*.parquet", "no file is called"),
+        ("nowhere://votes/a.csv", "what fsspec needs for nowhere://"),
+    ):
+        with pytest.raises(pc.DataError, match=message):
+            pc.scan_comparisons(files)

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 from penchant.data.comparisons import Comparisons
 from penchant.data.files import take_lock, whole_file
 from penchant.data.names import Names
+from penchant.data.remote import RemoteFile
 from penchant.data.table import Table
 from penchant.errors import DataError
 from penchant.numerics.arrays import read_arrays, write_arrays
@@ -29,9 +30,14 @@ class Scanned(NamedTuple):
     source: str
 
 
-def fingerprint(paths: Sequence[Path]) -> list[list[Any]]:
+def fingerprint(files: Sequence[Path | RemoteFile]) -> list[list[Any]]:
     """What tells whether files are as they were: names, sizes, times of the last change."""
-    return [[str(path.resolve()), (s := path.stat()).st_size, s.st_mtime_ns] for path in paths]
+    return [_stamp(file) if isinstance(file, Path) else file.stamp for file in files]
+
+
+def _stamp(path: Path) -> list[Any]:
+    stat = path.stat()
+    return [str(path.resolve()), stat.st_size, stat.st_mtime_ns]
 
 
 class ScanFolder:

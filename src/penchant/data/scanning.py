@@ -23,6 +23,7 @@ from penchant.data.json_names import json_names
 from penchant.data.names import Encoder, Names
 from penchant.data.reading import Wish, check_file, open_file, read_file
 from penchant.data.recognise import ROW_BY_ROW, check_shape, recognise
+from penchant.data.remote import RemoteFile, at_hand, is_remote, remote_files
 from penchant.data.scan_folder import ScanFolder, Scanned, fingerprint
 from penchant.data.shards import BucketFiles, ShardedComparisons, n_buckets
 from penchant.data.sql import Further, RowsByCode, rows_by_code
@@ -33,6 +34,7 @@ from penchant.numerics.types import IntArray
 MAX_MEMORY = 4 << 30
 """Bytes of scanned comparisons, and of what is worked out for them, that a process keeps."""
 MOST_SHARDS = 1 << 14
+Files = Sequence[Path | RemoteFile]
 
 
 def scan_comparisons(
@@ -53,6 +55,7 @@ def scan_comparisons(
 ) -> ShardedComparisons:
     """Read comparisons that need not fit in memory: from one file, some, or a pattern of names.
 
+    Names like 's3://votes/*.parquet' are on file systems that fsspec opens.
     Files, columns and bad rows are as in `read_comparisons`, for tables that tell one comparison a
     row and who made it. Who won, ties and counts are read; who was shown first and margins are not.
     `shards` is how many parts may be worked on at once: it changes no result. They are written to
@@ -80,7 +83,7 @@ def scan_comparisons(
     check_shape(shape)
     columns = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
     wish = Wish(columns, shape, Further(), skip_bad, parse_where(where))
-    paths = [check_file(path) for path in _found(files)]
+    paths = _found(files)
     if resume is not None:
         return _resumed(paths, wish, shards, max_memory, resume)
     folder = TemporaryDirectory(prefix="penchant-shards-", dir=scratch)
@@ -92,24 +95,27 @@ def scan_comparisons(
     return _sharded(scanned, Path(folder.name), shards, max_memory, folder.cleanup)
 
 
-def _found(files: Any) -> list[Path]:
+def _found(files: Any) -> list[Path | RemoteFile]:
     """The files of a pattern or a list, in the order of their names."""
     if not isinstance(files, str | PathLike):
-        paths = [Path(path) for path in files]
+        return [file for path in files for file in _found(path)]
+    found: list[Path | RemoteFile]
+    if is_remote(files):
+        found = [*remote_files(fspath(files))]
     elif Path(files).exists():
-        paths = [Path(files)]
+        found = [check_file(Path(files))]
     else:
-        paths = [Path(path) for path in sorted(glob(fspath(files), recursive=True))]
-    if not paths:
+        found = [check_file(Path(path)) for path in sorted(glob(fspath(files), recursive=True))]
+    if not found:
         raise DataError(
             f"no file is called {files} (looked in {Path.cwd()}): check the pattern, such as "
             "'votes/*.parquet'"
         )
-    return paths
+    return found
 
 
 def _resumed(
-    paths: list[Path], wish: Wish, shards: int, max_memory: int, resume: str | PathLike[str]
+    paths: Files, wish: Wish, shards: int, max_memory: int, resume: str | PathLike[str]
 ) -> ShardedComparisons:
     """What is in the folder already, or else scanned into it."""
     asked = {"files": fingerprint(paths), "wish": repr(wish), "buckets": n_buckets(shards)}
@@ -138,9 +144,12 @@ def _sharded(
     return ShardedComparisons(files, sizes, everybody, shards, max_memory, source, is_kept, finish)
 
 
-def _scanned(paths: list[Path], wish: Wish, shards: int, place: Path) -> Scanned:
+def _scanned(paths: Files, wish: Wish, shards: int, place: Path) -> Scanned:
     before, n = fingerprint(paths), n_buckets(shards)
-    dealt = [_deal(path, wish, place / f"file-{i:06d}", n) for i, path in enumerate(paths)]
+    dealt = []
+    for i, path in enumerate(paths):
+        with at_hand(path, place) as here:
+            dealt.append(_deal(here, wish, place / f"file-{i:06d}", n))
     if changed := [p for p, b, a in zip(paths, before, fingerprint(paths), strict=True) if a != b]:
         raise DataError(f"{changed[0]} changed while it was read: scan again when it is complete")
     if not any(one.n_comparisons for one in dealt):
@@ -270,7 +279,7 @@ class _Everything:
     decode: Callable[[list[str]], list[Any]]
 
     @classmethod
-    def of(cls, paths: Sequence[Path], dealt: Sequence[_Dealt]) -> "_Everything":
+    def of(cls, paths: Files, dealt: Sequence[_Dealt]) -> "_Everything":
         """Names must be of one kind in all files, so that 7 and '7' are not two."""
         kinds = {one.kind: path for one, path in zip(dealt, paths, strict=True)}
         if len(kinds) > 1:
