@@ -23,6 +23,7 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
     expectation_maximize,
+    maximize,
     solve,
 )
 from penchant.gp.raters import Answered, foreseen, learn_raters, of_usual_strength
@@ -46,6 +47,7 @@ from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import progress_bar
 from penchant.models.sharded import Elsewhere, Shards, first_users, learn_shards
 from penchant.models.tastes import learn_tastes
+from penchant.models.tie_meaning import with_ties_understood
 from penchant.models.validation import (
     KERNEL,
     LIKELIHOOD,
@@ -93,7 +95,8 @@ class MultiUserGP(UtilityModel):
     sharing : float in (0, 1)
         ρ, how much of taste is shared; where the learning starts.
     likelihood : str or Likelihood
-        "probit", "logit", "ties", "gaussian" or an instance.
+        "probit", "logit", "ties", "gaussian" or an instance. "ties" are of close items, or come
+        at any difference and say nothing, with a warning, where that is likelier.
     inference : {"ep", "laplace", "variational", "exact"}
         The local rule.
     optimize : {"evidence", "em", None}
@@ -318,9 +321,19 @@ class MultiUserGP(UtilityModel):
         )
         solution = self._solve(problem, start)
         if self.raters is None:
-            return solution
+            return self._ties_understood(problem, solution)
         learn = None if self.optimize is None else partial(self._solve, problem)
         return learn_raters(problem, solution, True, learn)
+
+    def _ties_understood(self, problem: UserProblem, solution: UserSolution) -> UserSolution:
+        if self.likelihood != "ties" or self.optimize != "evidence":
+            return solution
+        said = solution.inference.report.optimizer
+
+        def learn(problem: UserProblem, start: UserHyper) -> UserSolution:
+            return with_word(maximize(problem, start), said)
+
+        return with_ties_understood(problem, solution.hyper, solution, learn)[1]
 
     def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
         if self.optimize is None:
