@@ -81,6 +81,15 @@ def test_users_differ_from_each_other_and_from_the_population(fitted):
     assert bob < population < ann
 
 
+def test_shares_say_what_the_item_kernel_looks_at(fitted, data):
+    told = fitted.shares_
+    assert list(told) == ["features", "item effects"]
+    assert sum(share.posterior for share in told.values()) == pytest.approx(1.0)
+    assert all(share.prior == share.posterior for share in told.values())  # nothing was learned
+    free = MultiUserGP("free", progress=False).fit(None, data).shares_
+    assert free == {"learned covariance": (pytest.approx(1.0), pytest.approx(1.0))}
+
+
 def test_rank_is_the_users_own_table(fitted):
     table = fitted.rank("ann", n_samples=500)
     assert table[0].item == "tea"

@@ -46,6 +46,7 @@ from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import progress_bar
 from penchant.models.sharded import Elsewhere, Shards, first_users, learn_shards
+from penchant.models.sources import SourceShare, shares
 from penchant.models.tastes import learn_tastes
 from penchant.models.tie_meaning import with_ties_understood
 from penchant.models.validation import (
@@ -129,6 +130,7 @@ class MultiUserGP(UtilityModel):
     posterior_ : UserPosteriors; `posterior_.for_user(index)` is one user's `Posterior`
     kernel_, user_kernel_, sharing_, likelihood_ : with learned parameters
     log_evidence_ : float
+    shares_ : what features, each relation and item effects count in the item kernel
     report_ : Report, how inference went
     kept_users_, kept_items_, kept_ : with `sparse`, whom and what it kept, and by what measure
     comparisons_ : the data that were fitted, and told since
@@ -312,9 +314,8 @@ class MultiUserGP(UtilityModel):
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         likelihood.check(problem.edges.outcomes)
         items, users = problem.items, problem.users
-        known = replace(items, X=None, relations={}) if self.kernel == "free" else items
         start = UserHyper(
-            self.kernel if isinstance(self.kernel, Kernel) else taste_kernel(known),
+            self._item_kernel(items),
             self.user_kernel or sharing_kernel(users),
             self.sharing,
             likelihood,
@@ -324,6 +325,14 @@ class MultiUserGP(UtilityModel):
             return self._ties_understood(problem, solution)
         learn = None if self.optimize is None else partial(self._solve, problem)
         return learn_raters(problem, solution, True, learn)
+
+    def _item_kernel(self, items: Inputs) -> Kernel:
+        """The kernel given, or what is known of items before any answer."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel
+        return taste_kernel(
+            replace(items, X=None, relations={}) if self.kernel == "free" else items
+        )
 
     def _ties_understood(self, problem: UserProblem, solution: UserSolution) -> UserSolution:
         if self.likelihood != "ties" or self.optimize != "evidence":
@@ -383,6 +392,13 @@ class MultiUserGP(UtilityModel):
         """What users share, with learned parameters."""
         kernel: Kernel = self._fitted().learned.hyper.user_kernel
         return kernel
+
+    @property
+    def shares_(self) -> dict[str, SourceShare]:
+        """Source → share of the prior variance of a random difference between items, before and
+        after learning: of features, each relation, item effects, or a learned covariance."""
+        items = self.posterior_.items
+        return shares(self._item_kernel(items), self.posterior_.kernel, items)
 
     @property
     def sharing_(self) -> float:
