@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import penchant as pc
+from penchant.communities.assignment import Answers
+from penchant.communities.sharded import CrowdPart, keys_of
 from penchant.data import bucket_of
 from penchant.data.shards import side_by_side
+from penchant.gp.users.sweeps import UserPart
 
 
 def named_rows(data):
@@ -160,3 +163,12 @@ def test_files_elsewhere(vote_files, whole):
     ):
         with pytest.raises(pc.DataError, match=message):
             pc.scan_comparisons(files)
+
+
+def test_what_parts_take_in_memory(whole):
+    answers = Answers.of(whole)
+    for part in (
+        CrowdPart.of(0, whole, keys_of(answers, whole.n_items)),
+        UserPart.of(0, whole, np.arange(whole.n_items)),
+    ):
+        assert 40 * len(whole) < part.nbytes < 120 * len(whole)
