@@ -44,8 +44,9 @@ def test_learning_from_ties_is_never_worse_than_dropping_them(kind, helps):
 
 def test_it_is_said_why_ties_do_not_help():
     both, decided, _ = simulated("any", 0)
-    with pytest.warns(DataWarning, match="ties come at any difference"):
+    with pytest.warns(DataWarning, match="ties come at any difference") as told:
         gp = pc.PreferenceGP(likelihood="ties").fit(None, both)
+    assert told[0].filename == __file__
     assert isinstance(gp.likelihood_, Abstain)
     share = np.average(both.tie, weights=both.count)
     np.testing.assert_allclose(gp.predict_proba([(0, 1)], ties=True)[0, 1], share, atol=0.01)
@@ -91,8 +92,9 @@ def people(kind):
 
 
 def test_ties_of_many_people_are_understood_too():
-    with pytest.warns(DataWarning, match="ties come at any difference"):
+    with pytest.warns(DataWarning, match="ties come at any difference") as told:
         gp = pc.MultiUserGP(likelihood="ties", progress=False).fit(None, people("any"))
+    assert told[0].filename == __file__
     assert isinstance(gp.likelihood_, Abstain)
     assert gp.report_.optimizer.startswith("item covariance")
     with warnings.catch_warnings():

@@ -342,7 +342,7 @@ class MultiUserGP(UtilityModel):
         def learn(problem: UserProblem, start: UserHyper) -> UserSolution:
             return with_word(maximize(problem, start), said)
 
-        return with_ties_understood(problem, solution.hyper, solution, learn)[1]
+        return with_ties_understood(problem, solution.hyper, solution, learn, 6)[1]
 
     def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
         if self.optimize is None:

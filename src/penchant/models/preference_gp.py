@@ -235,7 +235,7 @@ class PreferenceGP(UtilityModel):
                 solution = self._solve(problem, start)
             is_plain = self.raters is None and self.optimize == "evidence"
             if self.likelihood == "ties" and is_plain:
-                start, solution = with_ties_understood(problem, start, solution, self._solve)
+                start, solution = with_ties_understood(problem, start, solution, self._solve, 4)
             if self.kernel is None and self.optimize == "evidence":
                 solution = with_item_effects(problem, start, solution)
             if self.raters is not None:

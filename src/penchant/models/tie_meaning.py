@@ -20,10 +20,11 @@ def with_ties_understood(
     start: HyperT,
     close: Solution[HyperT, Any],
     learn: Callable[[Any, HyperT], Solution[HyperT, Any]],
+    stacklevel: int,
 ) -> tuple[HyperT, Solution[HyperT, Any]]:
     """The given solution, whose ties mean close items, or a likelier one whose ties mean nothing.
 
-    With the hyperparameters from which it was learned.
+    With the hyperparameters from which it was learned. stacklevel: how far up whoever fits is.
 
     Ties of people who cannot judge or do not care come at any difference. Taken for closeness
     they draw utilities together, and predictions are worse than without them.
@@ -45,7 +46,7 @@ def with_ties_understood(
         f"ties come at any difference here (log evidence {gain:.1f} higher): they are taken for "
         "abstentions, which say nothing about closeness; likelihood=Ties() insists on closeness",
         DataWarning,
-        stacklevel=5,
+        stacklevel=stacklevel,
     )
     return other, unrelated
 
