@@ -1,4 +1,4 @@
-"""PreferenceGP on a card, with BoTorch's PairwiseGP and the card's own BLAS beside it.
+"""Models on a card, with BoTorch's PairwiseGP and the card's own BLAS beside it.
 
     python benchmarks/gpu.py [parts …] [--out file] [--device cuda] [--cap seconds] [--quick]
 
@@ -15,14 +15,30 @@ import sys
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, maximize, solve
-from penchant.kernels import RBF, Independent, Inputs
+from penchant.communities.assignment import Answers, log_likelihoods
+from penchant.data import Comparisons
+from penchant.gp import (
+    RULES,
+    Edges,
+    ItemHyper,
+    ItemProblem,
+    Settings,
+    Sites,
+    UserHyper,
+    UserProblem,
+    gradient,
+    maximize,
+    solve,
+)
+from penchant.gp.users.votes import Votes
+from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs
 from penchant.likelihoods import Outcomes, Probit
 from penchant.numerics.device import device_called
 
@@ -30,6 +46,8 @@ SIZES = ((100, 1_000), (2_000, 50_000), (5_000, 200_000), (10_000, 500_000))
 LARGE = ((20_000, 1_000_000), (40_000, 2_000_000))
 LEARNED = ((2_000, 50_000), (5_000, 200_000), (20_000, 1_000_000))
 AGAINST_BLAS = ((5_000, 200_000), (20_000, 1_000_000))
+PEOPLE = ((5_000, 27, 10), (5_000, 100, 30), (1_000, 200, 100), (50_000, 50, 30))
+TABLES = ((2_000, 30, 20), (100_000, 20, 30))
 BOTORCH = ((2_000, 50_000), (5_000, 200_000))
 PROBIT = Probit()
 SMOOTH = RBF((0.5,) * 5, 4.0)
@@ -175,9 +193,6 @@ def sweep(p, kernel, device):
     rng = np.random.default_rng(0)
     weight, shift = rng.uniform(0.1, 0.5, (2, len(p.edges)))
     ours = clock(lambda: prior.refresh(weight, shift), is_card)
-    from penchant.gp.rules import RULES
-    from penchant.gp.sites import Sites
-
     state = prior.refresh(weight, shift)
     mean, var = state.mean, state.var
     del state
@@ -205,56 +220,125 @@ def sweep(p, kernel, device):
 
 
 def people(options):
-    """Many users: a sweep on the host, and of it the stacked eliminations alone on the card."""
+    """Many users: the same sweep, inference and predictions on the host and on the card."""
     head = (
         "users × votes, items",
         "sweep on the host s",
-        "of it eliminations s",
-        "eliminations on the card s",
-        "with sites carried s",
+        "on the card s",
+        "ratio",
+        "variances apart",
+        "inference on the host s",
+        "on the card s",
+        "of it the rule s",
+        "sweeps",
+        "gradient on the host s",
+        "on the card s",
+        "everybody's utilities on the host s",
+        "on the card s",
+        "peak GB",
     )
-    yield "## MultiUserGP's eliminations by torch's batched routines", head
-    shapes = ((200, 10, 10),) if options.quick else ((5_000, 27, 10), (5_000, 100, 30))
-    for n_users, votes, n in (*shapes, *(() if options.quick else ((1_000, 200, 100),))):
+    yield "## MultiUserGP: users' stacks on the host and on the card (tolerance 1e-4)", head
+    for n_users, votes, n in ((200, 10, 10),) if options.quick else PEOPLE:
         name = f"{n_users:,} × {votes}, {n}"
-        yield guarded(options, (name,), eliminated, n_users, votes, n, options.device)
+        yield guarded(options, (name,), peoples, n_users, votes, n, options.device)
 
 
-def eliminated(n_users, votes, n, device):
+def peoples(n_users, votes, n, device):
+    is_card = device.startswith("cuda")
+    here, there = (users_on(where, n_users, votes, n, is_card) for where in (None, device))
+    error = np.abs(there.var - here.var).max() / here.var.max()
+    ratio = f"{here.sweep / there.sweep:.1f}"
+    return (
+        *figures(here.sweep, there.sweep),
+        ratio,
+        f"{error:.1e}",
+        *figures(here.inference, there.inference, there.rule),
+        there.n_sweeps,
+        *figures(here.gradient, there.gradient, here.utilities, there.utilities, there.gigabytes),
+    )
+
+
+class Timed(NamedTuple):
+    """Seconds of the parts of a fit of many users, and the variances that it found."""
+
+    var: np.ndarray
+    sweep: float
+    inference: float
+    rule: float
+    n_sweeps: int
+    gradient: float
+    utilities: float
+    gigabytes: float
+
+
+def users_on(where, n_users, votes, n, is_card):
+    rng = np.random.default_rng(0)
+    user = np.repeat(np.arange(n_users), votes)
+    winner = rng.integers(n, size=n_users * votes)
+    loser = (winner + 1 + rng.integers(n - 1, size=len(winner))) % n
+    data = Comparisons.from_pairs(winner, loser, user=user, items=range(n), users=range(n_users))
+    items, users = Inputs(index=np.arange(n)), Inputs(index=np.arange(n_users))
+    p = UserProblem.of(items, users, Votes.of(data), Settings(tolerance=1e-4))
+    p = p.on(device_called(where))
+    hyper = UserHyper(FreeCovariance.of(np.eye(n) + 1.0), Constant(1.0), 0.5, PROBIT)
+    prior = p.prior(hyper)
+    sites = Sites(*rng.uniform(0.1, 0.5, (2, len(p.edges))))
+    sweep = clock(lambda: prior.refresh(sites.tau, sites.nu).var, is_card, 3)
+    state = prior.refresh(sites.tau, sites.nu)
+    mean, var = state.mean, state.var
+    rule = clock(lambda: RULES["ep"].propose(mean, var, sites, PROBIT, p.edges.outcomes), False)
+    del state
+    with Meter("cuda" if is_card else "cpu") as meter:
+        solution = solve(p, hyper)
+    n_sweeps = solution.inference.report.n_sweeps
+    posterior, everybody = p.posterior(solution), np.arange(n_users)
+    slope = clock(lambda: gradient(p, solution), is_card, 1)
+    predicted = clock(lambda: posterior.utilities(everybody), is_card, 1)
+    return Timed(
+        var,
+        sweep,
+        meter.seconds,
+        rule * (n_sweeps + 1),
+        n_sweeps,
+        slope,
+        predicted,
+        meter.gigabytes,
+    )
+
+
+def tables(options):
+    """Communities: log-likelihoods of all users, (users × answers) counts times a table."""
+    head = (
+        "users × votes, items, communities",
+        "distinct answers",
+        "on the host s",
+        "on the card, table and sums carried s",
+        "product alone on the card s",
+        "ratio",
+    )
+    yield "## CommunityGP: counts times a table, in four-byte numbers", head
+    for n_users, votes, n in ((200, 10, 10),) if options.quick else TABLES:
+        name = f"{n_users:,} × {votes}, {n}, 8"
+        yield guarded(options, (name,), table_product, n_users, votes, n, options.device)
+
+
+def table_product(n_users, votes, n, device):
     import torch
-
-    from penchant.gp.users.arrow import ArrowPrior, eliminate
-    from penchant.gp.users.blocks import arrange
 
     rng, is_card = np.random.default_rng(0), device.startswith("cuda")
     user = np.repeat(np.arange(n_users), votes)
     winner = rng.integers(n, size=n_users * votes)
     loser = (winner + 1 + rng.integers(n - 1, size=len(winner))) % n
-    factor = np.linalg.cholesky(np.eye(n) + 1.0)
-    prior = ArrowPrior(np.ones((n_users, 1)), factor, 0.5, arrange(user, winner, loser, n))
-    weight, shift = rng.uniform(0.1, 0.5, (2, len(user)))
-    whole = clock(lambda: prior.refresh(weight, shift).var, False)
-    stacks = [block.laplacian(weight) for block in prior.blocks]
-    factors = [prior.local_factor_of(number) for number in range(len(stacks))]
-    host = clock(lambda: [eliminate(*pair) for pair in zip(stacks, factors, strict=True)], False)
+    counts = Answers.of(Comparisons.from_pairs(winner, loser, user=user)).counts
+    table = rng.standard_normal((counts.shape[1], 8)).astype(np.float32)
+    host = clock(lambda: log_likelihoods(counts, table), False)
     where = torch.device(device.removeprefix("torch:"))
-    there = [
-        tuple(torch.from_numpy(np.ascontiguousarray(x)).to(where) for x in pair)
-        for pair in zip(stacks, factors, strict=True)
-    ]
-
-    def batched():
-        for L, F in there:
-            B = F.mT @ L @ F + torch.eye(F.shape[2], dtype=F.dtype, device=where)
-            lower = torch.linalg.cholesky_ex(B)[0]
-            torch.linalg.solve_triangular(lower, F.mT.expand(len(L), -1, -1), upper=False)
-
-    def carried():
-        sites = torch.from_numpy(np.stack([weight, shift])).to(where)
-        batched()
-        sites.cpu()
-
-    return figures(whole, host, clock(batched, is_card), clock(carried, is_card))
+    parts = (torch.from_numpy(x).to(where) for x in (counts.indptr, counts.indices, counts.data))
+    there = torch.sparse_csr_tensor(*parts, size=counts.shape)
+    known = torch.from_numpy(table).to(where)
+    carried = clock(lambda: (there @ torch.from_numpy(table).to(where)).cpu(), is_card)
+    alone = clock(lambda: there @ known, is_card)
+    return (counts.shape[1], *figures(host, carried, alone), f"{host / carried:.1f}")
 
 
 def clock(call, is_card, repeats=5):
@@ -337,7 +421,7 @@ def run_peer(n, m, device):
     print(json.dumps([meter.seconds, meter.gigabytes]))
 
 
-PARTS = {part.__name__: part for part in (same, speed, blas, learn, people, botorch)}
+PARTS = {part.__name__: part for part in (same, speed, blas, learn, people, tables, botorch)}
 
 
 def guarded(options, names, work, *args):

@@ -151,6 +151,14 @@ def check_algebra(device):
             close(linalg.host(other), L @ rows, 1e-12)
             B = np.tril(linalg.host(linalg.trapezoid_product(there, other)))
             close(B, np.tril(rows.T @ (L @ rows)), 1e-11)
+        for w, b in (
+            (edges.winner, edges.loser),
+            (edges.winner[:1], edges.loser[:1]),
+            (np.append(edges.winner, edges.winner), np.append(edges.loser, edges.loser)),
+        ):
+            graph, weight = Differences(w, b, n), rng.uniform(0.1, 0.5, len(w))
+            expected = graph.laplacian(weight) @ rows
+            close(linalg.host(graph.laplacian_times(weight, there)), expected, 1e-12)
         for w, b in ((edges.winner, edges.loser), (edges.winner[:1], edges.loser[:1])):
             ends, expected = linalg.Ends(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
             for _ in range(2):  # the second time from what the first worked out

@@ -13,12 +13,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 
 def main():
-    from checks import CHECKS
+    import checks
+    import user_checks
 
     device = sys.argv[1] if len(sys.argv) > 1 else "cuda"
     failed = 0
     print(f"| check on {device} | seconds | |\n| --- | --- | --- |", flush=True)
-    for name, check in CHECKS.items():
+    for name, check in (checks.CHECKS | user_checks.CHECKS).items():
         begin = perf_counter()
         try:
             check(device)

@@ -9,12 +9,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from checks import CHECKS
+import checks
+import user_checks
 
 import penchant as pc
 from penchant.errors import DataError
 from penchant.numerics import device
 
+CHECKS = checks.CHECKS | user_checks.CHECKS
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 
@@ -24,16 +26,25 @@ def test_contract(name, where):
     CHECKS[name](where)
 
 
-@pytest.mark.parametrize("name", ["check_factor", "check_algebra", "check_draws"])
+@pytest.mark.parametrize("name", ["check_factor", "check_algebra", "check_draws", "check_stacks"])
 def test_contract_of_the_host(name):
     CHECKS[name]("cpu")
 
 
-def test_nothing_but_a_device_is_taken():
+@pytest.mark.parametrize("model", [pc.PreferenceGP, pc.MultiUserGP])
+def test_nothing_but_a_device_is_taken(model):
     data = pc.Comparisons.from_pairs(["a"], ["b"])
     for wrong in ("gpu", "cuda:x", 0, "torch"):
         with pytest.raises(DataError, match="device="):
-            pc.PreferenceGP(device=wrong).fit(None, data)
+            model(device=wrong).fit(None, data)
+
+
+@needs_torch
+def test_shards_are_refused(tmp_path):
+    file = tmp_path / "votes.csv"
+    file.write_text("user,winner,loser\nann,tea,milk\nbob,milk,tea\n", encoding="utf-8")
+    with pytest.raises(DataError, match="scanned comparisons do not go together with device"):
+        pc.MultiUserGP(device="torch:cpu").fit(None, pc.scan_comparisons(file, shards=2))
 
 
 def test_a_card_that_is_not_there_is_named():
@@ -54,21 +65,29 @@ def test_without_torch_the_extra_is_named(monkeypatch):
 def test_every_function_of_the_seam_has_its_twin():
     """By their sources: torch need not be installed."""
     package = Path(pc.__file__).parent
-    twins = {f.name: f for f in functions(package / "numerics" / "torch_linalg.py")}
-    seam = [f for file in package.rglob("*.py") for f in functions(file) if is_seam(f)]
-    assert len(seam) > 20
-    for host in seam:
-        names = [argument.arg for argument in twins[host.name].args.args]
-        assert names == [argument.arg for argument in host.args.args], host.name
+    numerics = package / "numerics"
+    twins = {
+        "seam": functions(numerics / "torch_linalg.py"),
+        "stack_seam": functions(numerics / "torch_stacks.py"),
+    }
+    found = dict.fromkeys(twins, 0)
+    for file in package.rglob("*.py"):
+        for host in functions(file).values():
+            for decorator in host.decorator_list:
+                kind = ast.unparse(decorator).partition("(")[0]
+                if kind in twins:
+                    found[kind] += 1
+                    assert names(twins[kind][host.name]) == names(host), host.name
+    assert min(found.values()) > 20
 
 
 def functions(file):
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def is_seam(function):
-    return any(ast.unparse(decorator).startswith("seam(") for decorator in function.decorator_list)
+def names(function):
+    return [argument.arg for argument in function.args.args]
 
 
 def test_none_is_the_host():

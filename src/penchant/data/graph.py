@@ -10,7 +10,12 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from penchant.numerics.linalg import Ends, difference_variances, edge_variances
+from penchant.numerics.linalg import (
+    Ends,
+    difference_variances,
+    edge_variances,
+    multiply_laplacian,
+)
 from penchant.numerics.types import FloatArray, IntArray
 
 DENSE_SHARE = 10
@@ -82,6 +87,10 @@ class Differences:
         off = -np.bincount(slot, weight, (len(order) - n) // 2)
         data = np.concatenate([off, off, diagonal])[order]
         return sparse.csr_array((data, tagged.indices, tagged.indptr), shape=(n, n))
+
+    def laplacian_times(self, weight: FloatArray, rows: FloatArray) -> FloatArray:
+        """L rows, for rows (n_points, r)."""
+        return multiply_laplacian(rows, self.ends, weight, self.laplacian)
 
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = half.T @ half, half of shape (r, n_points)."""

@@ -50,7 +50,8 @@ def _memory_named() -> Iterator[None]:
     except MemoryError as error:
         raise DataError(
             f"memory ran out ({error}): an exact fit holds a few matrices of items × items; give "
-            "max_rank= (say max_rank=500) to bound them, or leave out items"
+            "max_rank= (say max_rank=500; for many users max_user_rank=) to bound them, or leave "
+            "out items"
         ) from None
 
 

@@ -50,6 +50,7 @@ from penchant.models.sources import SourceShare, shares
 from penchant.models.tastes import learn_tastes
 from penchant.models.tie_meaning import with_ties_understood
 from penchant.models.validation import (
+    DEVICE,
     KERNEL,
     LIKELIHOOD,
     NONE,
@@ -64,6 +65,7 @@ from penchant.models.validation import (
     one_user_a_pair,
     whole,
 )
+from penchant.numerics.device import HOST, device_called
 from penchant.numerics.random import RandomState
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -120,6 +122,10 @@ class MultiUserGP(UtilityModel):
         in memory need none.
     address : str or None
         Of a running Ray cluster; None for RAY_ADDRESS, or Ray on this machine.
+    device : None, "cpu", "cuda" or "cuda:1"
+        Where what there is of each user is worked on while fitting and answering; see
+        docs/gpu.md. A card needs `penchant[gpu]` and pays with thousands of users. Saved
+        models know no device.
     progress : bool
         Show a progress bar while learning, on a terminal only.
     random_state : None, int or Generator
@@ -166,6 +172,7 @@ class MultiUserGP(UtilityModel):
         "n_restarts": whole(0),
         "engine": one_of(ENGINES),
         "address": NONE | TEXT,
+        "device": NONE | DEVICE,
         "progress": YES_OR_NO,
         "random_state": SEED,
     }
@@ -185,6 +192,7 @@ class MultiUserGP(UtilityModel):
         n_restarts: int = 0,
         engine: str = "local",
         address: str | None = None,
+        device: str | None = None,
         progress: bool = True,
         random_state: RandomState = None,
     ) -> None:
@@ -200,6 +208,7 @@ class MultiUserGP(UtilityModel):
         self.n_restarts = n_restarts
         self.engine = engine
         self.address = address
+        self.device = device
         self.progress = progress
         self.random_state = random_state
 
@@ -234,6 +243,7 @@ class MultiUserGP(UtilityModel):
             user_features, data.n_users, "users", self.user_kernel is None, user_relations
         )
         problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
+        problem = problem.on(device_called(self.device))
         return self._keep(self._learned(problem, data), columns, user_columns)
 
     def _fit_shards(
@@ -246,6 +256,7 @@ class MultiUserGP(UtilityModel):
         """From users in shards, who share one thing: what people like on average."""
         given = {**given, "user_kernel": self.user_kernel}
         given |= {"sparse": self.sparse, "raters": self.raters}
+        given["device"] = None if device_called(self.device) is HOST else self.device
         if told := [name for name, value in given.items() if value is not None]:
             raise DataError(
                 f"scanned comparisons do not go together with {', '.join(told)} yet: leave it out, "
@@ -373,7 +384,7 @@ class MultiUserGP(UtilityModel):
             return learned
         kept = select(problem, solution, *self.sparse)
         few, restricted = restrict(problem, solution, kept)
-        posterior = replace(few.posterior(restricted), kept=kept)
+        posterior = few.posterior(restricted).changed(kept=kept)
         return replace(learned, posterior=posterior, sites=None)
 
     @property

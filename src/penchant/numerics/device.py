@@ -1,8 +1,9 @@
 """Where matrices live: in the host's memory, or on a card that torch reaches.
 
-The rule above this package: what has one axis is NumPy's, always; what has two lives on the
-device of the inputs that it was made from. `numerics.linalg` works on either, and nothing above
-it asks which.
+The rule above this package: what has one axis is NumPy's; what has two or three lives on the
+device of the inputs that it was made from. `numerics.linalg` and `numerics.stacks` work on either,
+and nothing above them asks which. (The sites of many users are carried over once a sweep, as the
+one thing with one axis, and what is made of them comes back as such.)
 """
 
 import sys
@@ -20,6 +21,8 @@ from penchant.numerics.types import FloatArray, IntArray
 
 MATRICES = 6
 """Of items × items that an exact fit holds at its peak, with what libraries need beside."""
+STACK_SIZE = 2**20
+"""Most numbers in one array of users × p² on the host: bounds memory, and stays near the cache."""
 
 
 class Device(Protocol):
@@ -32,6 +35,14 @@ class Device(Protocol):
     @property
     def most_items(self) -> int:
         """How many items an exact fit has room for."""
+
+    @property
+    def stack_size(self) -> int:
+        """Most numbers in one array of users × p²."""
+
+    @property
+    def kept_size(self) -> int:
+        """Most numbers of users × p² that are kept between the steps of a sweep, thrice."""
 
     def matrix(self, array: FloatArray) -> FloatArray:
         """The array there; a host's array is passed through."""
@@ -48,6 +59,8 @@ class _Host:
 
     name = "cpu"
     most_items = 20_000
+    stack_size = STACK_SIZE
+    kept_size = 32 * STACK_SIZE
 
     def matrix(self, array: FloatArray) -> FloatArray:
         return array
@@ -119,9 +132,10 @@ def torch_version() -> str | None:
     return None if torch is None else str(torch.__version__)
 
 
-def twin() -> ModuleType:
-    """`numerics.linalg` for matrices of torch, function by function."""
-    return import_module("penchant.numerics.torch_linalg")
+@cache
+def twin(module: str = "linalg") -> ModuleType:
+    """`numerics.linalg`, or `numerics.stacks`, for matrices of torch, function by function."""
+    return import_module(f"penchant.numerics.torch_{module}")
 
 
 def namespace(array: FloatArray) -> Any:

@@ -35,10 +35,10 @@ BOUNDED_ON_HOST = 4_000
 """Up to so many candidates the pivots of a bounded factor are always found on the host."""
 
 
-def seam(place: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def seam(place: int = 0, module: str = "linalg") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """The function works on NumPy's matrices; its twin on those that live elsewhere.
 
-    place: the argument whose home decides.
+    place: the argument whose home decides; module: of `numerics`, whose twins stand together.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -48,7 +48,7 @@ def seam(place: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             if isinstance(args[place], (np.ndarray, sparse.sparray)):
                 return function(*args, **kwargs)
-            result: R = getattr(twin(), name)(*args, **kwargs)
+            result: R = getattr(twin(module), name)(*args, **kwargs)
             return result
 
         return call
@@ -269,6 +269,20 @@ class Ends:
 
 
 @seam()
+def multiply_laplacian(
+    rows: FloatArray,
+    ends: Ends,
+    weight: FloatArray,
+    laplacian: Callable[[FloatArray], sparse.csr_array | FloatArray],
+) -> FloatArray:
+    """L @ rows in C order, L = Aᵀ diag(weight) A of edges between n points, for rows (n, r).
+
+    laplacian: makes L on the host, where a device does not itself.
+    """
+    return multiply_symmetric(laplacian(weight), rows)
+
+
+@seam()
 def edge_variances(half: FloatArray, ends: Ends) -> FloatArray:
     """(m,) variances |half_w − half_l|² of differences under Σ = halfᵀ half, half (r, n)."""
     winner, loser = ends.winner, ends.loser
@@ -414,59 +428,6 @@ def identity_like(A: FloatArray, n: int) -> FloatArray:
 def zeros_like(A: FloatArray) -> FloatArray:
     """Zeros in the shape of A, where it lives."""
     return np.zeros(A.shape)
-
-
-# Stacks: (k, p, q) arrays, one small matrix a user; every routine works on all of them at once.
-
-
-def multiply_stack(A: FloatArray, B: FloatArray) -> FloatArray:
-    """A @ B for each pair of matrices; a stack of one serves all of the other."""
-    product: FloatArray = np.matmul(A, B)
-    return product
-
-
-def apply_stack(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """(k, p) products of (k, p, q) matrices and (k, q) vectors."""
-    product: FloatArray = np.matmul(matrices, vectors[..., None])[..., 0]
-    return product
-
-
-def cholesky_stack(A: FloatArray, what: str) -> FloatArray:
-    """Lower Cholesky factors (k, p, p); a matrix that has none is a NumericalError about `what`."""
-    try:
-        lower: FloatArray = np.asarray(np.linalg.cholesky(A), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        raise NumericalError(
-            f"{what} is not positive definite; use a log-concave likelihood or lower the kernel's "
-            "variance"
-        ) from None
-    return lower
-
-
-def solve_stack(A: FloatArray, B: FloatArray) -> FloatArray:
-    """A⁻¹ B for each of the matrices (k, p, p) and (k, p, q)."""
-    every = np.broadcast_to(B, (len(A), *B.shape[1:]))
-    return np.asarray(np.linalg.solve(A, every), dtype=np.float64)
-
-
-def square_root_stack(K: FloatArray) -> FloatArray:
-    """(k, p, p) factors F with F Fᵀ = K of positive semidefinite matrices."""
-    values, vectors = np.linalg.eigh(K)
-    roots: FloatArray = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    return roots
-
-
-def triangle_stack(F: FloatArray) -> FloatArray:
-    """(k, p, min(p, q)) factors with the same F Fᵀ: rows turned into a triangle if they are few."""
-    if F.shape[1] >= F.shape[2]:
-        return F
-    triangle: FloatArray = np.asarray(np.linalg.qr(F.transpose(0, 2, 1), mode="r"))
-    return triangle.transpose(0, 2, 1)
-
-
-def transpose_stack(A: FloatArray) -> FloatArray:
-    """The transpose of each matrix, without copying."""
-    return A.transpose(0, 2, 1)
 
 
 def solve_square(A: FloatArray, b: FloatArray) -> FloatArray:

@@ -4,10 +4,10 @@ Vectors come and go as NumPy's. Sums run in a fixed order, so the same numbers c
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,6 +22,7 @@ from penchant.numerics.types import FloatArray, IntArray
 
 Tensor = Any
 """torch's; it is not installed where types are checked."""
+T = TypeVar("T")
 
 CUDA_SPEED = 3000.0
 """Flops that a card does while the host does one."""
@@ -33,10 +34,16 @@ LEAST_BLOCK = 512
 """Rows of a blocked product: fewer would leave a card idle."""
 GRAM_SHARE = 500
 """Form covariances when n² ≤ this × m: a product's flop costs a card so much less than a read."""
+LAPLACIAN_SHARE = 150
+"""Form the Laplacian when n² ≤ this × m: a sparse product reads a row of the factor an edge."""
+DENSE_POINTS = 10_000
+"""Beyond so many it would take the room of a matrix that others need."""
 CHUNK = 2**27
 """Most numbers of a temporary: one gigabyte."""
 LARGE_RANK = 4_000
 """Of a factor that is worth a first guess from its leading columns."""
+STACKS, KEPT_STACKS = 2048, 16
+"""Arrays of one block of users that a card has room for, and of all blocks that are kept."""
 NARROW = 16
 """Up to so many features are differenced one by one, which is exact."""
 
@@ -54,16 +61,32 @@ class TorchDevice:
     device: Any
 
     @cached_property
+    def _memory(self) -> int | None:
+        """Bytes of a card."""
+        if self.device.type != "cuda":
+            return None
+        return int(torch.cuda.get_device_properties(self.device).total_memory)
+
+    @property
     def most_items(self) -> int:
         """As many as fit beside each other, `MATRICES` times."""
-        if self.device.type != "cuda":
+        if self._memory is None:
             return HOST.most_items
-        memory = torch.cuda.get_device_properties(self.device).total_memory
-        return int((memory / (8.0 * MATRICES)) ** 0.5)
+        return int((self._memory / (8.0 * MATRICES)) ** 0.5)
+
+    @property
+    def stack_size(self) -> int:
+        """A small share: large enough to be worth a launch, and some twenty exist at once."""
+        return HOST.stack_size if self._memory is None else self._memory // (8 * STACKS)
+
+    @property
+    def kept_size(self) -> int:
+        """Three of them take a fifth of a card."""
+        return HOST.kept_size if self._memory is None else self._memory // (8 * KEPT_STACKS)
 
     def matrix(self, array: FloatArray) -> FloatArray:
         """The array there."""
-        moved: FloatArray = _up(array, self.device)
+        moved: FloatArray = up(array, self.device)
         return moved
 
     def full(self, shape: tuple[int, int], value: float) -> FloatArray:
@@ -73,7 +96,7 @@ class TorchDevice:
 
     def where_equal(self, rows: IntArray, columns: IntArray, value: float) -> FloatArray:
         """`value` where the numbers of row and column agree, else zero."""
-        same = _up(rows, self.device)[:, None] == _up(columns, self.device)
+        same = up(rows, self.device)[:, None] == up(columns, self.device)
         made: FloatArray = same.to(torch.float64).mul_(value)
         return made
 
@@ -86,7 +109,7 @@ class TorchDevice:
         return TorchDevice(name, torch.device(name.removeprefix("torch:")))
 
 
-def _up(array: Any, device: Any) -> Tensor:
+def up(array: Any, device: Any) -> Tensor:
     """The array on the device, in its own memory order."""
     if isinstance(array, torch.Tensor):
         return array
@@ -104,7 +127,7 @@ def host(A: Tensor) -> Any:
 
 def like(A: Tensor, array: FloatArray) -> Tensor:
     """The host's array where A lives."""
-    return _up(array, A.device)
+    return up(array, A.device)
 
 
 def relative_flops(A: Tensor, flops: float) -> float:
@@ -139,7 +162,7 @@ def pivoted_cholesky(
         if not failed and float(torch.diagonal(lower).min()) ** 2 > least:
             return lower, np.arange(n), 0.0
     # ties are broken by chance: neighbours in the given order are often alike
-    spread = _up(np.random.default_rng(0).permutation(n), K.device)
+    spread = up(np.random.default_rng(0).permutation(n), K.device)
     factor, pivots, rank = K.new_empty((n, most)), [], 0
     while rank < most and float(left.max()) > least:
         top = torch.topk(left[spread], min(PIVOT_BLOCK, n - rank))
@@ -150,10 +173,10 @@ def pivoted_cholesky(
         floor = max(least, PIVOT_SHARE * float(top.values[-1]))
         lower, order, found = _small_pivoted(host(among), floor)
         found = min(found, most - rank)
-        new = candidates[_up(order[:found], K.device)]
+        new = candidates[up(order[:found], K.device)]
         columns = K[:, new]
         columns -= factor[:, :rank] @ factor[new, :rank].T
-        small = _up(lower[:found, :found], K.device)
+        small = up(lower[:found, :found], K.device)
         columns = torch.linalg.solve_triangular(small.T, columns, upper=True, left=False)
         factor[:, rank : rank + found] = columns
         left -= columns.square().sum(dim=1)
@@ -214,10 +237,10 @@ def solve_lower(lower: Tensor, b: Any, transposed: bool = False, overwrite: bool
         raise NumericalError("a triangular factor has a zero on its diagonal")
     matrix = lower.T if transposed else lower
     if b.ndim == 1:
-        column = _up(b, lower.device)[:, None]
+        column = up(b, lower.device)[:, None]
         return host(torch.linalg.solve_triangular(matrix, column, upper=transposed)[:, 0])
     # column by column in memory, as BLAS solves them: no copy but the result itself
-    right = _up(b, lower.device)
+    right = up(b, lower.device)
     solution = right
     if not overwrite or not right.T.is_contiguous():
         solution = right.T.clone(memory_format=torch.contiguous_format).T
@@ -230,21 +253,61 @@ def solve_lower(lower: Tensor, b: Any, transposed: bool = False, overwrite: bool
 
 def multiply(A: Tensor, B: Any) -> Any:
     """A @ B; with a vector the product is NumPy's."""
-    product = A @ _up(B, A.device)
+    product = A @ up(B, A.device)
     return host(product) if B.ndim == 1 else product
 
 
 def multiply_sparse(S: Any, A: Tensor) -> Tensor:
     """S @ A, for a SciPy sparse matrix or a dense one of the host."""
     if isinstance(S, np.ndarray):
-        return _up(S, A.device) @ A
+        return up(S, A.device) @ A
     csr = sparse.csr_array(S)
     width = np.int32 if csr.nnz < 2**31 else np.int64
     parts = (csr.indptr.astype(width), csr.indices.astype(width), csr.data)
     on_device = torch.sparse_csr_tensor(
-        *(_up(part, A.device) for part in parts), size=csr.shape, check_invariants=False
+        *(up(part, A.device) for part in parts), size=csr.shape, check_invariants=False
     )
     return on_device @ A.contiguous()
+
+
+def multiply_laplacian(
+    rows: Tensor, ends: Ends, weight: FloatArray, laplacian: Callable[[FloatArray], Any]
+) -> Tensor:
+    """L @ rows; of few points L is made here, from nothing but the weights."""
+    n, m = len(rows), len(weight)
+    if n > DENSE_POINTS or n * n > LAPLACIAN_SHARE * m:
+        return multiply_sparse(laplacian(weight), rows)
+    cells, there = kept(ends, rows.device, _cells, n), up(weight, rows.device)
+    return dense_laplacians(there, cells, (1, n, n))[0] @ rows
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Where each edge lies in a flattened stack of matrices: row of the winner, column of the
+    loser; and whether no two lie in the same place."""
+
+    place: Tensor
+    is_distinct: bool
+
+    @classmethod
+    def of(cls, place: Tensor) -> "Cells":
+        """From the places alone."""
+        return cls(place, len(torch.unique(place)) == len(place))
+
+
+def _cells(ends: Ends, device: Any, n: int) -> Cells:
+    return Cells.of(up(ends.winner * n + ends.loser, device))
+
+
+def dense_laplacians(weight: Tensor, cells: Cells, shape: tuple[int, int, int]) -> Tensor:
+    """Laplacians of a stack of graphs, from the weights of their edges."""
+    directed = weight.new_zeros(shape)
+    # with accumulate torch sorts on a card, which takes its time and keeps the order of sums
+    directed.reshape(-1).index_put_((cells.place,), weight, accumulate=not cells.is_distinct)
+    L = -directed
+    L -= directed.mT
+    L.diagonal(dim1=1, dim2=2).copy_(-L.sum(dim=2))
+    return L
 
 
 def multiply_symmetric(S: Any, rows: Tensor) -> Tensor:
@@ -287,8 +350,8 @@ def edge_variances(half: Tensor, ends: Ends) -> FloatArray:
     """(m,) |half_w − half_l|², from blocks of the covariance, or by reading two columns an edge."""
     n, m = half.shape[1], len(ends.winner)
     if n * n <= GRAM_SHARE * m:
-        return _variances_by_blocks(half, _plan(ends, n, half.device))
-    first, second = _up(ends.winner, half.device), _up(ends.loser, half.device)
+        return _variances_by_blocks(half, kept(ends, half.device, _plan, n))
+    first, second = up(ends.winner, half.device), up(ends.loser, half.device)
     rows, var = half.T.contiguous(), half.new_empty(m)
     step = max(1, CHUNK // max(1, 4 * len(half)))
     for start in range(0, m, step):
@@ -312,19 +375,26 @@ class _Plan:
     cuts: list[int]
 
 
-_PLANS: WeakKeyDictionary[Ends, dict[Any, _Plan]] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 """The edges of a fit are the same in every sweep."""
 
 
-def _plan(ends: Ends, n: int, device: Any) -> _Plan:
-    plans = _PLANS.setdefault(ends, {})
-    if (n, device) not in plans:
-        high, low = np.maximum(ends.winner, ends.loser), np.minimum(ends.winner, ends.loser)
-        order = np.argsort(high, kind="stable")
-        cuts = np.searchsorted(high[order], [0, *(stop for _, stop in _blocks(n))]).tolist()
-        there, first, second = (_up(part, device) for part in (order, high[order], low[order]))
-        plans[n, device] = _Plan(there, first, second, cuts)
-    return plans[n, device]
+def kept(places: Any, device: Any, make: Callable[..., T], *details: int) -> T:
+    """What `make` works out of some edges or places, once for each device."""
+    known = _KEPT.setdefault(places, {})
+    key = (make, device, details)
+    if key not in known:
+        known[key] = make(places, device, *details)
+    found: T = known[key]
+    return found
+
+
+def _plan(ends: Ends, device: Any, n: int) -> _Plan:
+    winner, loser = up(ends.winner, device), up(ends.loser, device)
+    high, order = torch.sort(torch.maximum(winner, loser), stable=True)
+    low = torch.minimum(winner, loser)[order]
+    stops = up(np.array([0, *(stop for _, stop in _blocks(n))]), device)
+    return _Plan(order, high, low, torch.searchsorted(high, stops).tolist())
 
 
 def _variances_by_blocks(half: Tensor, plan: _Plan) -> FloatArray:
@@ -360,17 +430,17 @@ def fill_diagonal(A: Tensor, value: float) -> None:
 
 def add_outer(A: Tensor, a: FloatArray, b: FloatArray) -> None:
     """A += a bᵀ."""
-    A.addr_(_up(a, A.device), _up(b, A.device))
+    A.addr_(up(a, A.device), up(b, A.device))
 
 
 def subtract(A: Tensor, S: Any) -> None:
     """A −= S, for a sparse or dense S of the host."""
     if isinstance(S, np.ndarray):
-        A -= _up(S, A.device)
+        A -= up(S, A.device)
         return
     coo = S.tocoo()
-    place = tuple(_up(index.astype(np.int64), A.device) for index in (coo.row, coo.col))
-    A.index_put_(place, _up(-coo.data, A.device), accumulate=True)
+    place = tuple(up(index.astype(np.int64), A.device) for index in (coo.row, coo.col))
+    A.index_put_(place, up(-coo.data, A.device), accumulate=True)
 
 
 def row_products(A: Tensor, B: Tensor) -> FloatArray:
@@ -421,7 +491,7 @@ def stack_rows(A: Tensor, B: Tensor) -> Tensor:
 
 def take_columns(A: Tensor, columns: IntArray) -> Tensor:
     """A[:, columns]."""
-    return A.T[_up(columns, A.device)].T
+    return A.T[up(columns, A.device)].T
 
 
 def identity_like(A: Tensor, n: int) -> Tensor:
@@ -464,7 +534,7 @@ def squared_distances(U: Tensor, V: Tensor | None = None) -> Tensor:
 
 def grown_lower(lower: Tensor, z: FloatArray, stretch: FloatArray, share: FloatArray) -> Tensor:
     """L M for the factor M of I + z zᵀ."""
-    column, stretched, shared = (_up(v, lower.device)[:, None] for v in (z, stretch, share))
+    column, stretched, shared = (up(v, lower.device)[:, None] for v in (z, stretch, share))
     part = lower.T
     later = torch.flip(torch.cumsum(torch.flip(part * column, (0,)), dim=0), (0,))
     grown = part * stretched
@@ -474,7 +544,7 @@ def grown_lower(lower: Tensor, z: FloatArray, stretch: FloatArray, share: FloatA
 
 def shrunk_half(half: Tensor, z: FloatArray, stretch: FloatArray, share: FloatArray) -> Tensor:
     """M⁻¹ half."""
-    column, stretched, shared = (_up(v, half.device)[:, None] for v in (z, stretch, share))
+    column, stretched, shared = (up(v, half.device)[:, None] for v in (z, stretch, share))
     earlier = torch.cumsum(half * column, dim=0)
     shrunk = half / stretched
     shrunk[1:] -= shared[1:] * earlier[:-1]

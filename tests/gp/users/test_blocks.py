@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.gp.users import blocks as module
 from penchant.gp.users.blocks import arrange
 
 
@@ -51,11 +50,10 @@ def test_every_comparison_is_in_one_block():
         np.testing.assert_array_equal(block.items[block.row, block.loser], loser[block.edges])
 
 
-def test_small_blocks_hold_the_same_users(monkeypatch):
+def test_small_blocks_hold_the_same_users():
     votes = random_votes(4)
     whole = {tuple(row) for block in arrange(*votes, 7) for row in block.items}
-    monkeypatch.setattr(module, "BLOCK_SIZE", 2 * 7**2)
-    parts = arrange(*votes, 7)
+    parts = arrange(*votes, 7, 2 * 7**2)
     assert max(len(block.users) for block in parts) == 2
     assert {tuple(row) for block in parts for row in block.items} == whole
 

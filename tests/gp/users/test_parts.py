@@ -5,7 +5,6 @@ import pytest
 
 from penchant.data import Comparisons
 from penchant.gp import Settings, UserHyper, UserProblem, gradient, solve
-from penchant.gp.users import arrow
 from penchant.gp.users.arrow import ArrowPrior
 from penchant.gp.users.blocks import Arrangement, arrange, tied_items
 from penchant.gp.users.votes import Votes
@@ -91,7 +90,7 @@ def test_what_is_not_kept_is_worked_out_again(topics, rng, monkeypatch):
     phi, factor = rng.standard_normal((N_USERS, 2)), rng.standard_normal((N_ITEMS, 5))
     weight, shift = rng.random(len(topics)), rng.standard_normal(len(topics))
     kept = ArrowPrior(phi, factor, 0.4, blocks).refresh(weight, shift)
-    monkeypatch.setattr(arrow, "KEPT_SIZE", 0)
+    monkeypatch.setattr(ArrowPrior, "is_kept", False)
     again = ArrowPrior(phi, factor, 0.4, blocks).refresh(weight, shift)
     assert kept.eliminated
     assert not again.eliminated

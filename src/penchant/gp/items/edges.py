@@ -17,7 +17,7 @@ from penchant.data.graph import Differences
 from penchant.gp.cliques import clique_edges
 from penchant.gp.effects import Shown, told
 from penchant.likelihoods import Outcomes
-from penchant.numerics.linalg import column_squares, diagonal
+from penchant.numerics.linalg import column_squares, diagonal, multiply_symmetric
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -141,6 +141,10 @@ class EdgePoints:
         """L = Aᵀ diag(weight) A, a diagonal."""
         return sparse.diags_array(weight[self.order]).tocsr()
 
+    def laplacian_times(self, weight: FloatArray, rows: FloatArray) -> FloatArray:
+        """L rows."""
+        return multiply_symmetric(self.laplacian(weight), rows)
+
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
         return self.forward(column_squares(half))
@@ -167,6 +171,10 @@ class RunPoints:
     def laplacian(self, weight: FloatArray) -> sparse.csr_array | FloatArray:
         """L = Aᵀ diag(weight) A."""
         return self.pairs.laplacian(np.add.reduceat(weight, self.runs.starts))
+
+    def laplacian_times(self, weight: FloatArray, rows: FloatArray) -> FloatArray:
+        """L rows."""
+        return self.pairs.laplacian_times(np.add.reduceat(weight, self.runs.starts), rows)
 
     def variances(self, half: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) for Σ = halfᵀ half."""

@@ -28,7 +28,6 @@ from penchant.numerics.linalg import (
     leading_columns,
     log_det_lower,
     multiply,
-    multiply_symmetric,
     pivoted_cholesky,
     rank_at,
     relative_flops,
@@ -99,7 +98,7 @@ class ItemPrior:
         """Condition on sites: O(p r² + r³), p points and rank r."""
         if not weight.any() and not shift.any():
             return self._unconditioned()
-        laplacian_factor, B = self._met(self.design.laplacian(weight))
+        laplacian_factor, B = self._met(weight)
         add_to_diagonal(B, 1.0)
         _check_width(float(diagonal(B).max()))
         # B ⪰ I unless sites have negative precision, and then a jitter would hide it
@@ -118,11 +117,12 @@ class ItemPrior:
             jitter=jitter,
         )
 
-    def _met(self, L: Any) -> tuple[FloatArray, FloatArray]:
+    def _met(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
         """L Φ, and the lower triangle of Φᵀ L Φ."""
         if self.variance is None:
-            laplacian_factor = multiply_symmetric(L, self.factor)
+            laplacian_factor = self.design.laplacian_times(weight, self.factor)
             return laplacian_factor, trapezoid_product(self.factor, laplacian_factor)
+        L: Any = self.design.laplacian(weight)
         dense = L if isinstance(L, np.ndarray) else L.toarray()
         return np.sqrt(self.variance) * dense, (self.variance * dense).T
 

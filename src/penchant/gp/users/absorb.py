@@ -41,9 +41,8 @@ def absorb(
     weight, shift, copies = np.zeros((3, n_old))
     weight[row], shift[row] = posteriors.sites.weight, posteriors.sites.shift
     copies[row] = before.count
-    posteriors = replace(
-        posteriors, sites=VoteSites(old.user, old.winner, old.loser, weight, shift)
-    )
+    sites = VoteSites(old.user, old.winner, old.loser, weight, shift)
+    posteriors = posteriors.changed(sites=sites)
     for each in np.repeat(np.arange(n_old), (old.count - copies).astype(np.intp)):
         answered = _answered(posteriors, old.part(np.array([each])), int(each), settings.rule)
         if answered is None:
@@ -104,8 +103,9 @@ def _answered(
 
 def _changed(posteriors: UserPosteriors, **changes: Any) -> UserPosteriors:
     """The posteriors with other numbers; what was worked out from the kernels is handed over."""
-    changed = replace(posteriors, **changes)
-    kept = ("known_factor", "_features", "_prior", "_cross", "_target_var")
+    changed = posteriors.changed(**changes)
+    worked_out = ("known_factor", "_features", "_prior", "_cross", "_target_var")
+    kept = (*worked_out, "_prior_there", "_cross_there")
     vars(changed).update(
         {name: vars(posteriors)[name] for name in kept if name in vars(posteriors)}
     )

@@ -26,20 +26,21 @@ import numpy as np
 from penchant.errors import NumericalError
 from penchant.gp.users.blocks import Block
 from penchant.gp.users.shared import SharedPrior, SharedState
-from penchant.numerics.linalg import (
+from penchant.numerics.device import HOST, Device
+from penchant.numerics.linalg import gram, host, multiply, relative_flops
+from penchant.numerics.stacks import (
+    add_identity,
     apply_stack,
     cholesky_stack,
-    gram,
-    multiply,
+    log_det_stack,
     multiply_stack,
+    put_edges,
+    scale_stack,
     solve_stack,
     transpose_stack,
     triangle_stack,
 )
 from penchant.numerics.types import FloatArray, IntArray
-
-KEPT_SIZE = 2**25
-"""Most numbers of users × p² that are kept between the steps of a sweep."""
 
 
 class Eliminated(NamedTuple):
@@ -60,9 +61,12 @@ class Eliminated(NamedTuple):
     @property
     def J(self) -> FloatArray:
         """(k, p, p): I − C L."""
-        J = multiply_stack(-self.C, self.L)
-        diagonal = np.arange(J.shape[1])
-        J[:, diagonal, diagonal] += 1.0
+        return self.left_by(self.C)
+
+    def left_by(self, C: FloatArray) -> FloatArray:
+        """J, where C is there already."""
+        J = multiply_stack(-C, self.L)
+        add_identity(J)
         return J
 
     @property
@@ -89,11 +93,9 @@ def eliminate(L: FloatArray, F: FloatArray) -> Eliminated:
     """Integrate the deviations out: L is (k, p, p), F is (k, p, q) or (1, p, q)."""
     F_T = transpose_stack(F)
     B = multiply_stack(multiply_stack(F_T, L), F)
-    diagonal = np.arange(B.shape[1])
-    B[:, diagonal, diagonal] += 1.0
+    add_identity(B)
     lower = cholesky_stack(B, "a user's posterior precision")
-    log_det = 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum()
-    return Eliminated(L, solve_stack(lower, F_T), float(log_det))
+    return Eliminated(L, solve_stack(lower, F_T), log_det_stack(lower))
 
 
 def local_factor(factor: FloatArray, K: FloatArray, block: Block) -> FloatArray:
@@ -123,7 +125,8 @@ class ArrowPrior:
 
     user_factor: (U, r_u) with rows φ_u; item_factor: (n, r) = Φ; sharing: ρ; missed: (U,) variance
     that φ_u leaves out, None for nothing; parts: items that neither comparisons nor the prior tie
-    to others, None for all in one.
+    to others, None for all in one; device: where what there is of each user lives, stacks and rows,
+    and S. What is of items alone is the host's.
     """
 
     user_factor: FloatArray
@@ -132,6 +135,7 @@ class ArrowPrior:
     blocks: tuple[Block, ...]
     missed: FloatArray | None = None
     parts: tuple[IntArray, ...] | None = None
+    device: Device = HOST
 
     @cached_property
     def item_covariance(self) -> FloatArray:
@@ -142,13 +146,13 @@ class ArrowPrior:
     def shared(self) -> SharedPrior:
         """The prior of W, seen through √ρ Φ."""
         factor = np.sqrt(self.sharing) * self.item_factor
-        return SharedPrior.of(factor, self.user_factor.shape[1], self.parts)
+        return SharedPrior.of(factor, self.user_factor.shape[1], self.parts, self.device)
 
     @cached_property
     def is_kept(self) -> bool:
         """Whether what is worked out for each block fits."""
         size = sum(int(block.items.size) * block.items.shape[1] for block in self.blocks)
-        return bool(size <= KEPT_SIZE)
+        return bool(size <= self.device.kept_size)
 
     def personal(self, block: Block) -> FloatArray:
         """(k,) the variance of each user's own deviation, in units of K_x; (1,) if all alike."""
@@ -156,13 +160,26 @@ class ArrowPrior:
             return np.array([1.0 - self.sharing])
         return 1.0 - self.sharing + self.sharing * self.missed[block.users]
 
+    @cached_property
+    def _users_there(self) -> FloatArray:
+        return self.device.matrix(self.user_factor)
+
+    @cached_property
+    def _items_there(self) -> FloatArray:
+        return self.device.matrix(self.item_factor)
+
+    @cached_property
+    def covariance_there(self) -> FloatArray:
+        """Φ Φᵀ where stacks live."""
+        return self.device.matrix(self.item_covariance)
+
     def phi(self, block: Block) -> FloatArray:
         """(k, r_u) rows of a block's users."""
-        return self.user_factor[block.users]
+        return self._users_there[block.users]
 
     def _local(self, block: Block) -> FloatArray:
-        F = local_factor(self.item_factor, self.item_covariance, block)
-        return np.sqrt(self.personal(block))[:, None, None] * F
+        F = local_factor(self._items_there, self.covariance_there, block)
+        return scale_stack(F, np.sqrt(self.personal(block)))
 
     @cached_property
     def _kept_factors(self) -> tuple[FloatArray, ...]:
@@ -176,14 +193,16 @@ class ArrowPrior:
     def flops(self) -> float:
         """Of a sweep's dense algebra: some ten products of p × p matrices a user, and S."""
         sizes = [(len(block.users), block.items.shape[1]) for block in self.blocks]
-        return float(sum(10 * k * p**3 for k, p in sizes) + self.shared.flops)
+        own = float(sum(10 * k * p**3 for k, p in sizes))
+        return relative_flops(self._items_there, own + self.shared.flops)
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "ArrowState":
         """Condition on sites: what the loop asks of a prior."""
         information, log_det = self.shared.nothing(), 0.0
         eliminated: list[Eliminated] = []
+        there = self.device.matrix(weight)
         for number, block in enumerate(self.blocks):
-            part = eliminate(block.laplacian(weight), self.local_factor_of(number))
+            part = eliminate(block.laplacian(there), self.local_factor_of(number))
             gather(self, block, part, information)
             log_det += part.log_det
             if self.is_kept:
@@ -248,7 +267,12 @@ class ArrowState:
     @cached_property
     def shifts(self) -> tuple[FloatArray, ...]:
         """The sites' shift b of each block's users, (k, p)."""
-        return tuple(block.adjoint(self.shift) for block in self.prior.blocks)
+        return self.adjoint(self.shift)
+
+    def adjoint(self, y: FloatArray) -> tuple[FloatArray, ...]:
+        """Aᵀ y of each block's users, (k, p), for y (m,)."""
+        there = self.prior.device.matrix(y)
+        return tuple(block.adjoint(there) for block in self.prior.blocks)
 
     @cached_property
     def quadratic(self) -> float:
@@ -262,12 +286,14 @@ class ArrowState:
 
     def each(self) -> Iterator[tuple[int, Block, Eliminated]]:
         """Every block with its users eliminated, worked out again where it was not kept."""
+        if self.eliminated:
+            kept = zip(self.prior.blocks, self.eliminated, strict=True)
+            yield from ((number, *both) for number, both in enumerate(kept))
+            return
+        there = self.prior.device.matrix(self.weight)
         for number, block in enumerate(self.prior.blocks):
-            if self.eliminated:
-                yield number, block, self.eliminated[number]
-            else:
-                factor = self.prior.local_factor_of(number)
-                yield number, block, eliminate(block.laplacian(self.weight), factor)
+            factor = self.prior.local_factor_of(number)
+            yield number, block, eliminate(block.laplacian(there), factor)
 
     def shared_at(self, block: Block) -> FloatArray:
         """(k, p, p) covariance of the shared utilities of a block's users at their items."""
@@ -293,18 +319,20 @@ class ArrowState:
 
     def respond(self, pull: FloatArray) -> FloatArray:
         """A Σ Aᵀ pull, (m,)."""
-        shifts = tuple(block.adjoint(pull) for block in self.prior.blocks)
+        shifts = self.adjoint(pull)
         forced = tuple(part.forced(shifts[number]) for number, _, part in self.each())
         everybodys = self._everybodys(self.shared.respond(self.collect(forced)))
-        answer = np.empty(len(pull))
+        answer = self.prior.device.full((1, len(pull)), 0.0)
         for number, block, part in self.each():
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
-            answer[block.edges] = block.forward(utility + part.deviation(shifts[number]))
-        return answer
+            moved = block.forward(utility + part.deviation(shifts[number]))
+            put_edges(answer, (moved,), block)
+        differences: FloatArray = host(answer)[0]
+        return differences
 
     def _everybodys(self, shared: FloatArray) -> FloatArray:
         """(r_u, n): √ρ Φ Wᵀ of each user feature, for W = shared (r_u, r)."""
-        return multiply(shared, self.prior.shared.factor.T)
+        return self.prior.device.matrix(multiply(shared, self.prior.shared.factor.T))
 
     @cached_property
     def _edges(self) -> tuple[FloatArray, FloatArray]:
@@ -313,13 +341,15 @@ class ArrowState:
 
     def edges_given(self, shared: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(m,) means and variances of the differences, where W has the posterior mean `shared`."""
-        mean, var = np.empty((2, sum(len(block.edges) for block in self.prior.blocks)))
+        moments = self.prior.device.full((2, len(self.weight)), 0.0)
         everybodys = self._everybodys(shared)
         for number, block, part in self.each():
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
             utility += part.deviation(self.shifts[number])
-            J = part.J
+            C = part.C
+            J = part.left_by(C)
             through = multiply_stack(multiply_stack(J, self.shared_at(block)), transpose_stack(J))
-            through += part.C
-            mean[block.edges], var[block.edges] = block.differences(utility, through)
+            through += C
+            put_edges(moments, block.differences(utility, through), block)
+        mean, var = host(moments)
         return mean, var

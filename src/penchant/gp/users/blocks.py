@@ -9,19 +9,26 @@ of the parts. What everybody compared falls into parts in the same way.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from penchant.data.graph import components
 from penchant.errors import NumericalError
-from penchant.numerics.linalg import multiply
+from penchant.numerics.device import STACK_SIZE
+from penchant.numerics.stacks import (
+    StackPlaces,
+    adjoint_stack,
+    collect_cells,
+    collect_items,
+    edge_moments,
+    forward_stack,
+    laplacian_stack,
+    pick_cells,
+    pick_items,
+)
 from penchant.numerics.types import FloatArray, IntArray
 
-BLOCK_SIZE = 2**20
-"""Most numbers in one array of users × p²: bounds memory whatever the number of users."""
 SMALLEST_VARIANCE = 1e-12
 """Of a difference, relative to the largest variance or to the noise of an answer, whichever is
 less: below it two items are the same."""
@@ -29,30 +36,22 @@ WIDEST_PRIOR = 1e6
 """Largest variance of a utility: beyond it rounding costs a probability more than 1e-4."""
 
 
-@dataclass(frozen=True)
-class Block:
+@dataclass(frozen=True, eq=False)
+class Block(StackPlaces):
     """k users, or parts of users, who compared p items each.
 
-    users: (k,) positions among all users, repeated where a user is in parts; items: (k, p) what
-    each compared, ascending.
-    edges: (e,) positions of these users' comparisons among all; row, winner, loser: (e,) the
-    user's row and the two columns of `items` that each comparison is about.
+    users: (k,) positions among all users, repeated where a user is in parts. What a method returns
+    with an axis of users lives where its argument does; see `numerics.stacks`.
     """
 
     users: IntArray
-    items: IntArray
-    edges: IntArray
-    row: IntArray
-    winner: IntArray
-    loser: IntArray
-    n_items: int
 
     @classmethod
     def silent(cls, k: int, n_items: int) -> "Block":
         """k users who compared nothing."""
         nothing = np.zeros(0, dtype=np.intp)
         items = np.zeros((k, 0), dtype=np.intp)
-        return cls(np.arange(k), items, nothing, nothing, nothing, nothing, n_items)
+        return cls(items, nothing, nothing, nothing, nothing, n_items, np.arange(k))
 
     def part(self, rows: IntArray) -> "Block":
         """Some of the users."""
@@ -60,133 +59,56 @@ class Block:
         place[rows] = np.arange(len(rows))
         mine = np.flatnonzero(place[self.row] >= 0)
         return Block(
-            self.users[rows],
             self.items[rows],
             self.edges[mine],
             place[self.row[mine]],
             self.winner[mine],
             self.loser[mine],
             self.n_items,
+            self.users[rows],
         )
-
-    @cached_property
-    def same_items(self) -> bool:
-        """Whether all these users compared the same items, so that one factor serves them all."""
-        return bool((self.items == self.items[0]).all())
-
-    @property
-    def cells(self) -> IntArray:
-        """(k, p²) where each user's p × p matrix lies in a flattened n × n one."""
-        return self._cells(self.items)
 
     def laplacian(self, weight: FloatArray) -> FloatArray:
         """(k, p, p) Laplacian of each user's comparisons, `weight` being (m,) over all."""
-        k, p = self.items.shape
-        cell = (self.row * p + self.winner) * p + self.loser
-        directed = np.bincount(cell, weight[self.edges], k * p * p).reshape(k, p, p)
-        L: FloatArray = -directed.astype(np.float64, copy=False)
-        L -= directed.transpose(0, 2, 1)
-        diagonal = np.arange(p)
-        L[:, diagonal, diagonal] = -L.sum(axis=2)
-        return L
+        return laplacian_stack(weight, self)
 
     def adjoint(self, y: FloatArray) -> FloatArray:
         """(k, p) sums of ±y over each user's comparisons, + for winners; y is (m,) over all."""
-        k, p = self.items.shape
-        mine, start = y[self.edges], self.row * p
-        won = np.bincount(start + self.winner, mine, k * p)
-        lost = np.bincount(start + self.loser, mine, k * p)
-        total: FloatArray = np.subtract(won, lost, dtype=np.float64)
-        return total.reshape(k, p)
+        return adjoint_stack(y, self)
 
     def forward(self, utility: FloatArray) -> FloatArray:
         """(e,) differences of (k, p) utilities, in the order of `edges`."""
-        return utility[self.row, self.winner] - utility[self.row, self.loser]
+        return forward_stack(utility, self)
 
     def differences(
         self, utility: FloatArray, covariance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """(e,) means and variances of the block's comparisons, from (k, p) and (k, p, p)."""
-        row, winner, loser = self.row, self.winner, self.loser
-        own = np.diagonal(covariance, axis1=1, axis2=2)
-        var = own[row, winner] + own[row, loser] - 2.0 * covariance[row, winner, loser]
-        largest = float(own.max(initial=0.0))
+        # items that the prior holds identical differ by nothing but rounding
+        mean, var, largest = edge_moments(covariance, utility, self, SMALLEST_VARIANCE)
         if largest > WIDEST_PRIOR:
             raise NumericalError(
                 f"a utility has a variance of {largest:.1e}, and beyond {WIDEST_PRIOR:.0e} "
                 "rounding hides what answers tell: lower the kernel's variance (an answer's noise "
                 "has variance 1, so 100 is wide already)"
             )
-        # items that the prior holds identical differ by nothing but rounding
-        floor = SMALLEST_VARIANCE * min(largest, 1.0)
-        return self.forward(utility), np.maximum(var, floor)
+        return mean, var
 
     def collect(self, weights: FloatArray, x: FloatArray) -> FloatArray:
         """(q, n): Σ_u weights[u] x_uᵀ over all items, with (k, q) weights and (k, p) vectors."""
-        if self.same_items:
-            total = np.zeros((weights.shape[1], self.n_items))
-            total[:, self.items[0]] = multiply(weights.T, x)
-            return total
-        k, p = x.shape
-        wide = sparse.csr_array((x.ravel(), self.items.ravel(), np.arange(0, k * p + 1, p)))
-        wide.resize(k, self.n_items)
-        summed: FloatArray = (wide.T @ weights).T
-        return summed
+        return collect_items(x, weights, self)
 
     def pick(self, weights: FloatArray, vectors: FloatArray) -> FloatArray:
         """(k, p): Σ_q weights[u, q] · vectors[q] at each user's own items, vectors (q, n)."""
-        if self.same_items:
-            return multiply(weights, np.ascontiguousarray(vectors[:, self.items[0]]))
-        picked: FloatArray = np.einsum("kq,qkp->kp", weights, vectors[:, self.items])
-        return picked
+        return pick_items(vectors, weights, self)
 
     def weighted_sum(self, weights: FloatArray, stack: FloatArray) -> FloatArray:
         """(q, n, n): Σ_u weights[u] · stack[u], with (k, q) weights and (k, p, p) matrices."""
-        k, n = len(stack), self.n_items
-        flat = stack.reshape(k, -1)
-        if self.same_items:
-            total = np.zeros((weights.shape[1], n * n))
-            total[:, self._first_cells] = multiply(weights.T, flat)
-        elif weights.shape[1] == 1:
-            every = (weights * flat).ravel()
-            total = np.bincount(self.cells.ravel(), every, n * n).astype(np.float64, copy=False)
-        elif 4 * flat.shape[1] < n * n:
-            ends = np.arange(0, flat.size + 1, flat.shape[1])
-            wide = sparse.csr_array((flat.ravel(), self.cells.ravel(), ends), (k, n * n))
-            total = (wide.T @ weights).T
-        else:
-            dense = np.zeros((k, n * n))
-            np.put_along_axis(dense, self.cells, flat, axis=1)
-            total = multiply(weights.T, dense)
-        return total.reshape(-1, n, n)
+        return collect_cells(stack, weights, self)
 
     def weighted_pick(self, weights: FloatArray, matrices: FloatArray) -> FloatArray:
         """(k, p, p): Σ_q weights[u, q] · matrices[q], at each user's own items."""
-        k, p = self.items.shape
-        flat = matrices.reshape(len(matrices), -1)
-        if self.same_items:
-            picked = multiply(weights, flat[:, self._first_cells])
-        elif len(flat) == 1:
-            picked = weights * flat[0][self.cells]
-        elif p * p * 4 < self.n_items**2:
-            picked = np.empty((k, p * p))
-            step = max(1, BLOCK_SIZE // (p * p * len(flat)))
-            for start in range(0, k, step):
-                some = slice(start, start + step)
-                mine = flat[:, self._cells(self.items[some])]
-                picked[some] = np.einsum("kq,qkc->kc", weights[some], mine)
-        else:
-            picked = np.take_along_axis(multiply(weights, flat), self.cells, axis=1)
-        return picked.reshape(k, p, p)
-
-    @property
-    def _first_cells(self) -> IntArray:
-        first: IntArray = self._cells(self.items[:1])[0]
-        return first
-
-    def _cells(self, items: IntArray) -> IntArray:
-        pairs: IntArray = items[:, :, None] * self.n_items + items[:, None, :]
-        return pairs.reshape(len(items), -1)
+        return pick_cells(matrices, weights, self)
 
 
 class Arrangement(NamedTuple):
@@ -196,17 +118,27 @@ class Arrangement(NamedTuple):
     parts: tuple[IntArray, ...]
 
     @classmethod
-    def of(cls, user: IntArray, winner: IntArray, loser: IntArray, tied: IntArray) -> "Arrangement":
-        """tied: (n,) labels; items of the same label are tied together by the prior."""
+    def of(
+        cls,
+        user: IntArray,
+        winner: IntArray,
+        loser: IntArray,
+        tied: IntArray,
+        largest: int = STACK_SIZE,
+    ) -> "Arrangement":
+        """tied: (n,) labels; items of the same label are tied together by the prior.
+
+        largest: as in `arrange`.
+        """
         n = len(tied)
         ends = np.concatenate([winner, np.arange(n)]), np.concatenate([loser, n + tied])
         whole = components(*ends, 2 * n)[1][:n]
         order = np.argsort(whole, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(whole[order])) + 1)
         if not tied.any():
-            return cls(arrange(user, winner, loser, n), tuple(parts))
+            return cls(arrange(user, winner, loser, n, largest), tuple(parts))
         owner, part_of = _user_parts(user, winner, loser, tied)
-        blocks = arrange(part_of, winner, loser, n)
+        blocks = arrange(part_of, winner, loser, n, largest)
         return cls(
             tuple(replace(block, users=owner[block.users]) for block in blocks), tuple(parts)
         )
@@ -247,8 +179,16 @@ def _user_parts(
     return owner, label[place[:m]]
 
 
-def arrange(user: IntArray, winner: IntArray, loser: IntArray, n_items: int) -> tuple[Block, ...]:
+def arrange(
+    user: IntArray,
+    winner: IntArray,
+    loser: IntArray,
+    n_items: int,
+    largest: int = STACK_SIZE,
+) -> tuple[Block, ...]:
     """Blocks of all users who compared anything; arguments are (m,) over the comparisons.
+
+    largest: most numbers in one array of users × p², which bounds memory.
 
     >>> blocks = arrange(np.array([0, 0, 1]), np.array([2, 0, 1]), np.array([0, 1, 2]), 3)
     >>> [block.items.tolist() for block in blocks]
@@ -262,7 +202,7 @@ def arrange(user: IntArray, winner: IntArray, loser: IntArray, n_items: int) -> 
     users, first, sizes = np.unique(pairs // n_items, return_index=True, return_counts=True)
     who = np.searchsorted(users, user)
     column = place - np.tile(first[who], 2)
-    groups = _groups(sizes)
+    groups = _groups(sizes, largest)
     block_of, row_of = np.empty((2, len(users)), dtype=np.intp)
     for number, group in enumerate(groups):
         block_of[group], row_of[group] = number, np.arange(len(group))
@@ -270,23 +210,23 @@ def arrange(user: IntArray, winner: IntArray, loser: IntArray, n_items: int) -> 
     cuts = np.searchsorted(block_of[who[order]], np.arange(1, len(groups)))
     return tuple(
         Block(
-            users=users[group],
             items=pairs[first[group][:, None] + np.arange(sizes[group[0]])] % n_items,
             edges=edges,
             row=row_of[who[edges]],
             winner=column[edges],
             loser=column[m + edges],
             n_items=n_items,
+            users=users[group],
         )
         for group, edges in zip(groups, np.split(order, cuts), strict=True)
     )
 
 
-def _groups(sizes: IntArray) -> list[IntArray]:
-    """Positions of equal size p together, in groups of at most BLOCK_SIZE / p²."""
+def _groups(sizes: IntArray, largest: int) -> list[IntArray]:
+    """Positions of equal size p together, in groups of at most `largest` / p²."""
     order = np.argsort(sizes, kind="stable")
     groups = []
     for alike in np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1):
-        longest = max(1, BLOCK_SIZE // int(sizes[alike[0]]) ** 2)
+        longest = max(1, largest // int(sizes[alike[0]]) ** 2)
         groups += [alike[start : start + longest] for start in range(0, len(alike), longest)]
     return groups

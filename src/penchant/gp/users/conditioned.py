@@ -11,8 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.gp.users.blocks import BLOCK_SIZE
-from penchant.numerics.linalg import apply_stack, multiply_stack
+from penchant.numerics.linalg import host
+from penchant.numerics.stacks import (
+    apply_stack,
+    multiply_stack,
+    row_products_stack,
+    scale_stack,
+)
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -35,7 +40,8 @@ class Conditioned(NamedTuple):
 
     rows: (k,) where they stand among those asked for; items: (k, p); phi: (k, r_u); personal: (k,)
     variance of their deviations; R: (k, p, p) and alpha: (k, p) of their own sites; shared:
-    (k, p, p) covariance of what is shared, None for users who came after the fit.
+    (k, p, p) covariance of what is shared, None for users who came after the fit. R, alpha and
+    shared may live on a device, with what is asked; largest: most numbers of an array there.
     """
 
     rows: IntArray
@@ -45,26 +51,27 @@ class Conditioned(NamedTuple):
     R: FloatArray
     alpha: FloatArray
     shared: FloatArray | None
+    largest: int
 
     def chunks(self, n_asked: int, of: IntArray | None = None) -> Iterator[IntArray]:
         """Positions of rows (or of `of`, whose entries are rows) whose arrays fit at once."""
         n_rows = len(self.rows) if of is None else len(of)
         p = max(1, self.items.shape[1])
-        step = max(1, BLOCK_SIZE // (p * max(p, n_asked)))
+        step = max(1, self.largest // (p * max(p, n_asked)))
         return (np.arange(at, min(at + step, n_rows)) for at in range(0, n_rows, step))
 
     def moments(self, some: IntArray, asked: Asked) -> tuple[FloatArray, FloatArray]:
         """Means and variances (s, t) of what is asked of rows `some`."""
         personal = self.personal[some][:, None]
-        cross = personal[:, :, None] * asked.cross
+        cross = scale_stack(asked.cross, personal[:, 0])
         if self.shared is None:
             cross = cross + asked.shared_cross
         through = multiply_stack(cross, self.R[some])
-        mean = asked.mean + apply_stack(cross, self.alpha[some])
+        mean = asked.mean + host(apply_stack(cross, self.alpha[some]))
         var = personal * asked.prior + asked.shared_var
-        var = var - np.einsum("stp,stp->st", through, cross)
+        var = var - row_products_stack(through, cross)
         if self.shared is not None:
-            var -= 2.0 * np.einsum("stp,stp->st", through, asked.shared_cross)
+            var -= 2.0 * row_products_stack(through, asked.shared_cross)
             inner = multiply_stack(through, self.shared[some])
-            var += np.einsum("stp,stp->st", inner, through)
+            var += row_products_stack(inner, through)
         return mean, var

@@ -21,7 +21,8 @@ from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserProblem
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import Inputs
-from penchant.numerics.linalg import apply_stack, square_root_stack
+from penchant.numerics.linalg import host
+from penchant.numerics.stacks import apply_stack, square_root_stack
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -133,13 +134,13 @@ def fold_in(
     for block in blocks:
         phi = extended.user_features(block.users)
         personal = extended.personal(block.users, phi)
-        factors.append(square_root_stack(extended.prior_of(block.items, personal, phi)))
+        factors.append(host(square_root_stack(extended.prior_of(block.items, personal, phi))))
         means.append(extended.shared_mean_at(phi, block.items))
     effects = extended.effects
     prior = NewcomerPrior(blocks, tuple(factors), tuple(means), votes.offset(effects))
     inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
     sites = extended.sites.join(VoteSites.of(votes, inference.sites, effects))
-    return replace(extended, sites=sites), inference.report
+    return extended.changed(sites=sites), inference.report
 
 
 def with_newcomers(
@@ -153,7 +154,7 @@ def with_newcomers(
     sites = None
     if learned.sites is not None:
         order = _pairs_first(learned.problem.edges, late)
-        posterior = replace(posterior, sites=posterior.sites.take(order))
+        posterior = posterior.changed(sites=posterior.sites.take(order))
         sites = posterior.sites.per_copy(problem.edges, posterior.effects)
     return replace(
         learned, data=data, problem=problem, posterior=posterior, sites=sites, report=report

@@ -11,7 +11,14 @@ import numpy as np
 
 from penchant.gp.effects import EffectsState
 from penchant.gp.users.arrow import ArrowState, outer_products
-from penchant.numerics.linalg import gram, multiply, multiply_stack, solve_lower
+from penchant.numerics.linalg import gram, host, multiply, row_squares, solve_lower
+from penchant.numerics.stacks import (
+    inner_stack,
+    join_blocks,
+    meet_items,
+    multiply_stack,
+    trace_blocks,
+)
 from penchant.numerics.types import FloatArray
 
 Signed = list[tuple[float, tuple[FloatArray, ...]]]
@@ -40,8 +47,7 @@ def outer_vectors(
     alpha = state.response.residual
     if drift is None:
         return [(1.0, alpha)]
-    pull = tuple(block.adjoint(drift) for block in state.prior.blocks)
-    u = state.respond_to(pull).residual
+    u = state.respond_to(state.adjoint(drift)).residual
     both = tuple(a + b for a, b in zip(alpha, u, strict=True))
     return [(1.0, both), (-1.0, u)]
 
@@ -50,10 +56,7 @@ def _outer_vectors_beside_effects(
     state: EffectsState[ArrowState], drift: FloatArray | None
 ) -> Signed:
     """The same where Σ is that with effects, and what their uncertainty takes from R."""
-
-    def adjoint(y: FloatArray) -> tuple[FloatArray, ...]:
-        return tuple(block.adjoint(y) for block in state.inner.prior.blocks)
-
+    adjoint = state.inner.adjoint
     follow: Signed = [(1.0, adjoint(state.weight * row)) for row in state.spread]
     pull = state.shift - state.weight * state.mean
     if drift is None:
@@ -72,17 +75,16 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
         R, phi = part.R, prior.phi(block)
         if halves is not None:
             halves += prior.shared.half_contracted(block, outer_products(phi), R)
-            direct = np.einsum("kq,kq->k", phi, phi)[:, None]
-            shared -= block.weighted_sum(direct, R)[0]
+            shared -= host(block.weighted_sum(row_squares(phi)[:, None], R))[0]
         # R of one user's own utilities, the shared part's uncertainty included
         own = multiply_stack(multiply_stack(R, state.shared_at(block)), R) - R
         for sign, vectors in outer:
             x = vectors[number]
             own += sign * x[:, :, None] * x[:, None, :]
         weight = np.broadcast_to(prior.personal(block), len(own))
-        personal += block.weighted_sum(weight[:, None], own)[0]
-        K = block.weighted_pick(np.ones((len(own), 1)), prior.item_covariance[None])
-        np.add.at(by_user, block.users, np.einsum("kij,kij->k", own, K))
+        personal += host(block.weighted_sum(weight[:, None], own))[0]
+        K = block.weighted_pick(np.ones((len(own), 1)), prior.covariance_there[None])
+        np.add.at(by_user, block.users, inner_stack(own, K))
     shared += _known_of_W(state, halves)
     for sign, vectors in outer:
         shared += sign * gram(state.collect(vectors))
@@ -106,12 +108,12 @@ def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
         cells = np.ix_(part.items, part.items)
         if halves is None:
             information = prior.inside(shared.information, part)
-            projected = multiply_stack(part.factor.T, information)  # (r_u, r_u, r, n)
-            total[cells] -= np.trace(information, axis1=0, axis2=1)
+            projected = multiply_stack(part.there.T, information)  # (r_u, r_u, r, n)
+            total[cells] -= host(trace_blocks(information))
         else:
             projected = halves.reshape(rank, rank, -1, n)
-        half = solve_lower(lower, projected.transpose(0, 2, 1, 3).reshape(len(lower), rank * size))
-        total[cells] += gram(half.reshape(-1, size))
+        half = solve_lower(lower, join_blocks(projected))
+        total[cells] += host(gram(half.reshape(-1, size)))
     return total
 
 
@@ -120,7 +122,8 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
     prior = state.prior
     rank, system = prior.user_factor.shape[1], state.prior.shared
     slopes = np.zeros_like(prior.user_factor)
-    covariance = state.shared.covariance.reshape(rank, rank, *state.shared.covariance.shape[1:])
+    covariance = state.shared.covariance
+    covariance = covariance.reshape(rank, rank, *covariance.shape[1:])
     K_shared = gram(system.factor.T)
     totals = [
         (sign, vectors, multiply(state.collect(vectors), K_shared)) for sign, vectors in outer
@@ -131,8 +134,8 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
         for column in range(rank):
             # Σ_l φ_ul ⟨R_u, Cov(shared utilities l, column)⟩
             cov = system.pick(block, phi, covariance[:, column])
-            mine[:, column] = -np.einsum("kij,kij->k", R, cov)
+            mine[:, column] = -inner_stack(R, cov)
         for sign, vectors, total in totals:
-            mine += sign * np.einsum("kp,qkp->kq", vectors[number], total[:, block.items])
+            mine += sign * meet_items(vectors[number], total, block)
         np.add.at(slopes, block.users, mine)
     return slopes

@@ -6,9 +6,9 @@ posterior and the user's own sites; nothing of the size users × r² is kept.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,15 @@ from penchant.gp.users.conditioned import Asked, Conditioned
 from penchant.gp.users.votes import Kept, VoteSites
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.linalg import (
+from penchant.numerics.device import HOST, Device
+from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
+from penchant.numerics.stacks import (
     apply_stack,
-    cholesky,
-    gram,
-    multiply,
     multiply_stack,
-    solve_lower,
+    row_products_stack,
+    scale_stack,
     square_root_stack,
+    take_columns_stack,
     transpose_stack,
 )
 from penchant.numerics.types import FloatArray, IntArray
@@ -48,7 +49,7 @@ class UserPosteriors:
     shared_mean: (r_u, r) and shared_lower: the posterior of W. Users from `n_fitted` on came
     later: W does not know their sites, they are conditioned on it. kept: with Sparse-EP, whose
     sites these are. effects: of how comparisons were made, joint with W; users' own deviations
-    take them at their means.
+    take them at their means. device: where many users' stacks are worked on; a copy knows none.
     """
 
     kernel: Kernel
@@ -66,17 +67,35 @@ class UserPosteriors:
     n_fitted: int
     kept: Kept | None = None
     effects: EffectPosterior | None = None
+    device: Device = field(default=HOST, init=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what was worked out from the fields may live on the device
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"device": HOST}
+
+    def on(self, device: Device) -> "UserPosteriors":
+        """The same, with many users' stacks worked on elsewhere."""
+        if device is self.device:
+            return self
+        moved = replace(self)
+        object.__setattr__(moved, "device", device)
+        return moved
+
+    def changed(self, **changes: Any) -> "UserPosteriors":
+        """With other values of some fields, on the same device."""
+        return replace(self, **changes).on(self.device)
 
     def at(self, target: Inputs | None) -> "UserPosteriors":
         """The same users, looked at on other items (new ones, or a subset), if any."""
-        return self if target is None else replace(self, target=target)
+        return self if target is None else self.changed(target=target)
 
     def with_users(self, newcomers: Inputs) -> "UserPosteriors":
         """The same posterior with new users after the known ones, of whom nothing is known yet."""
         X, more = self.users.X, newcomers.X
         features = None if X is None or more is None else np.concatenate([X, more])
         n_users = len(self) + len(newcomers)
-        return replace(self, users=replace(self.users, X=features, index=np.arange(n_users)))
+        users = replace(self.users, X=features, index=np.arange(n_users))
+        return self.changed(users=users)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -220,7 +239,7 @@ class UserPosteriors:
         mine = np.flatnonzero(row_of[self.sites.user] >= 0)
         rows = row_of[self.sites.user[mine]]
         winner, loser = self.sites.winner[mine], self.sites.loser[mine]
-        for block in arrange(rows, winner, loser, len(self.items)):
+        for block in arrange(rows, winner, loser, len(self.items), self.device.stack_size):
             yield block.users, replace(block, edges=mine[block.edges])
 
     def _condition(
@@ -261,19 +280,21 @@ class UserPosteriors:
         phi = self.user_features(users)
         personal = self.personal(users, phi)
         prior = self.prior_of(block.items, personal, phi if is_later else None)
-        own = eliminate(block.laplacian(self.sites.weight), square_root_stack(prior))
-        R = own.R
-        alpha = own.forced(block.adjoint(self.sites.shift))
-        alpha -= apply_stack(R, self._shared_mean(phi, self._known_shared, block.items))
+        weight, shift = self._sites_there
+        own = eliminate(block.laplacian(weight), square_root_stack(prior))
+        R, mean = own.R, self.device.matrix(self.shared_mean_at(phi, block.items))
+        alpha = own.forced(block.adjoint(shift))
+        alpha -= apply_stack(R, mean)
         shared = None if is_later else self._shared_within(phi, block.items)
-        return Conditioned(rows, block.items, phi, personal, R, alpha, shared)
+        largest = self.device.stack_size
+        return Conditioned(rows, block.items, phi, personal, R, alpha, shared, largest)
 
     def prior_of(self, items: IntArray, personal: FloatArray, phi: FloatArray | None) -> FloatArray:
         """(k, p, p) covariance before a user's own sites: their deviation's, with φ the shared too.
 
         items: (k, p) positions of fitted items.
         """
-        K: FloatArray = personal[:, None, None] * self._prior[items[:, :, None], items[:, None, :]]
+        K = scale_stack(self._prior_there[items[:, :, None], items[:, None, :]], personal)
         return K if phi is None else K + self._shared_within(phi, items)
 
     def shared_mean_at(self, phi: FloatArray, items: IntArray) -> FloatArray:
@@ -283,7 +304,7 @@ class UserPosteriors:
     def _whole(self, known: Conditioned, some: IntArray, every: IntArray) -> Asked:
         """All target items of some users."""
         items = known.items[some]
-        cross = np.moveaxis(self._cross[:, items], 0, 1)
+        cross = take_columns_stack(self._cross_there, items)
         prior = np.broadcast_to(self._target_var, (len(some), len(every)))
         phi = known.phi[some]
         across, within = self._shared_across(phi, items, None)
@@ -296,13 +317,14 @@ class UserPosteriors:
     ) -> Asked:
         """One difference of target items a user."""
         items, phi = known.items[some], known.phi[some]
-        cross = self._cross[first[:, None], items] - self._cross[second[:, None], items]
+        wide = self._cross_there
+        cross = wide[first[:, None], items] - wide[second[:, None], items]
         prior = self._target_var[first] + self._target_var[second]
         prior = prior - 2.0 * self.kernel_between(first, second)
         across, within = self._shared_across(phi, items, (first, second))
         within = within + self._unseen(phi) * self._rest((first, second))
-        wide = self._target_shared[:, first] - self._target_shared[:, second]
-        mean = np.einsum("kq,qk->k", phi, wide)
+        shared = self._target_shared[:, first] - self._target_shared[:, second]
+        mean = np.einsum("kq,qk->k", phi, shared)
         return Asked(mean[:, None], prior[:, None], cross[:, None], within[:, None], across)
 
     def kernel_between(self, first: IntArray, second: IntArray) -> FloatArray:
@@ -320,10 +342,10 @@ class UserPosteriors:
         """(k, p, p) covariance of the shared utilities of users φ at fitted items."""
         if self._is_single:
             scale = self.sharing * phi[:, 0] ** 2
-            picked = self._single_known[items[:, :, None], items[:, None, :]]
-            return scale[:, None, None] * picked
-        factor = self.known_factor[items]
-        inner = multiply_stack(factor, self._shared(phi)[1])
+            picked = self._single_known_there[items[:, :, None], items[:, None, :]]
+            return scale_stack(picked, scale)
+        factor = self._known_factor_there[items]
+        inner = multiply_stack(factor, self.device.matrix(self._shared(phi)[1]))
         return multiply_stack(inner, transpose_stack(factor))
 
     def _shared_across(
@@ -336,23 +358,23 @@ class UserPosteriors:
         if self._is_single:
             scale = self.sharing * phi[:, 0] ** 2
             if pairs is None:
-                across = np.moveaxis(self._single_across[:, items], 0, 1)
+                across = take_columns_stack(self._single_across_there, items)
                 within = np.broadcast_to(self._single_var, across.shape[:2])
-                return scale[:, None, None] * across, scale[:, None] * within
+                return scale_stack(across, scale), scale[:, None] * within
             first, second = pairs
-            across = self._single_across[first[:, None], items]
-            across = across - self._single_across[second[:, None], items]
+            wide = self._single_across_there
+            across = wide[first[:, None], items] - wide[second[:, None], items]
             D = self._features[first] - self._features[second]
             within = np.einsum("kr,kr->k", multiply(D, self._shared_cov[0]), D)
-            return scale[:, None, None] * across[:, None], scale * within
-        cov = self._shared(phi)[1]
+            return scale_stack(across[:, None], scale), scale * within
+        cov, features = self.device.matrix(self._shared(phi)[1]), self._features_there
         if pairs is None:
-            rows = np.broadcast_to(self._features, (len(phi), *self._features.shape))
+            rows = features[None]
         else:
-            rows = (self._features[pairs[0]] - self._features[pairs[1]])[:, None]
+            rows = (features[pairs[0]] - features[pairs[1]])[:, None]
         through = multiply_stack(rows, cov)
-        across = multiply_stack(through, transpose_stack(self.known_factor[items]))
-        within = np.einsum("ktr,ktr->kt", through, rows)
+        across = multiply_stack(through, transpose_stack(self._known_factor_there[items]))
+        within = row_products_stack(through, rows)
         return across, within if pairs is None else within[:, 0]
 
     def _unseen(self, phi: FloatArray) -> FloatArray:
@@ -390,6 +412,36 @@ class UserPosteriors:
         if self.target is self.items:
             return self._prior
         return self.kernel(self.target, self.items)
+
+    # The same where stacks live; on the host these are the arrays themselves.
+
+    @cached_property
+    def _prior_there(self) -> FloatArray:
+        return self.device.matrix(self._prior)
+
+    @cached_property
+    def _cross_there(self) -> FloatArray:
+        return self.device.matrix(self._cross)
+
+    @cached_property
+    def _features_there(self) -> FloatArray:
+        return self.device.matrix(self._features)
+
+    @cached_property
+    def _known_factor_there(self) -> FloatArray:
+        return self.device.matrix(self.known_factor)
+
+    @cached_property
+    def _single_known_there(self) -> FloatArray:
+        return self.device.matrix(self._single_known)
+
+    @cached_property
+    def _single_across_there(self) -> FloatArray:
+        return self.device.matrix(self._single_across)
+
+    @cached_property
+    def _sites_there(self) -> tuple[FloatArray, FloatArray]:
+        return self.device.matrix(self.sites.weight), self.device.matrix(self.sites.shift)
 
     @cached_property
     def _target_var(self) -> FloatArray:

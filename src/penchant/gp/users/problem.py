@@ -21,6 +21,7 @@ from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import FreeCovariance, Inputs, Kernel
 from penchant.likelihoods import Likelihood
+from penchant.numerics.device import HOST, Device
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
@@ -106,9 +107,14 @@ class UserPrior:
 
     @classmethod
     def of(
-        cls, items: PivotedCholesky, users: UserFactor, sharing: float, arranged: Arrangement
+        cls,
+        items: PivotedCholesky,
+        users: UserFactor,
+        sharing: float,
+        arranged: Arrangement,
+        device: Device = HOST,
     ) -> "UserPrior":
-        """From the factors and ρ."""
+        """From the factors and ρ; device: where what there is of each user lives."""
         arrow = ArrowPrior(
             users.rows,
             items.in_given_order(),
@@ -116,6 +122,7 @@ class UserPrior:
             arranged.blocks,
             users.missed,
             arranged.parts,
+            device,
         )
         return cls(items, users, arrow, arranged)
 
@@ -143,11 +150,13 @@ class UserPrior:
         rank = rank_at(self.items.rows, tolerance)
         rows = np.ascontiguousarray(self.items.rows[:, :rank])
         few = self.items._replace(rows=rows)
-        return UserPrior.of(few, self.users, self.arrow.sharing, self.arranged)
+        arrow = self.arrow
+        return UserPrior.of(few, self.users, arrow.sharing, self.arranged, arrow.device)
 
     def over(self, arranged: Arrangement) -> "UserPrior":
         """The same prior, for other comparisons."""
-        return UserPrior.of(self.items, self.users, self.arrow.sharing, arranged)
+        arrow = self.arrow
+        return UserPrior.of(self.items, self.users, arrow.sharing, arranged, arrow.device)
 
 
 UserSolution = Solution[UserHyper, Any]
@@ -155,7 +164,10 @@ UserSolution = Solution[UserHyper, Any]
 
 @dataclass(frozen=True)
 class UserProblem:
-    """Comparisons by many users between the same items; `edges` are their votes."""
+    """Comparisons by many users between the same items; `edges` are their votes.
+
+    device: where what there is of each user is worked on; a copy knows none.
+    """
 
     items: Inputs
     users: Inputs
@@ -165,6 +177,7 @@ class UserProblem:
     max_user_rank: int | None = None
     shared_size: int = SHARED_SIZE
     arrangements: dict[bytes, Arrangement] = field(default_factory=dict, repr=False, compare=False)
+    device: Device = HOST
     schedule: ClassVar[Schedule] = EM
 
     @classmethod
@@ -183,6 +196,14 @@ class UserProblem:
                 "not fit; leave out items that nobody compared, or use PreferenceGP(max_rank=…)"
             )
         return cls(items, users, votes, settings, max_user_rank=max_user_rank)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # blocks are as large as the device likes them
+        return {**vars(self), "device": HOST, "arrangements": {}}
+
+    def on(self, device: Device) -> "UserProblem":
+        """The same problem, worked on elsewhere."""
+        return self if device is self.device else replace(self, device=device, arrangements={})
 
     def over(self, users: Inputs, votes: Votes) -> "UserProblem":
         """The same items and settings, with other users and votes."""
@@ -203,15 +224,15 @@ class UserProblem:
         if self.max_user_rank is not None:
             bound = min(bound, self.max_user_rank)
         users = factor_users(hyper.user_kernel, self.users, bound, tolerance)
-        prior = UserPrior.of(items, users, hyper.sharing, arranged)
+        prior = UserPrior.of(items, users, hyper.sharing, arranged, self.device)
         return prior if self.edges.shown is None else WithEffects(prior, self.edges.shown)
 
     def arranged(self, tied: IntArray) -> Arrangement:
         """The users in blocks, once for each way in which a prior ties the items together."""
         key = tied.tobytes()
         if key not in self.arrangements:
-            votes = self.edges
-            self.arrangements[key] = Arrangement.of(votes.user, votes.winner, votes.loser, tied)
+            ends = (self.edges.user, self.edges.winner, self.edges.loser)
+            self.arrangements[key] = Arrangement.of(*ends, tied, self.device.stack_size)
         return self.arrangements[key]
 
     def posterior(self, solution: UserSolution) -> UserPosteriors:
@@ -237,7 +258,7 @@ class UserProblem:
             sites=VoteSites.of(self.edges, inference.sites, effects),
             n_fitted=len(self.users),
             effects=effects,
-        )
+        ).on(self.device)
 
     def expect(self, posterior: UserPosteriors, rows: IntArray) -> tuple[IntArray, Normal]:
         """The comparisons of users whom the posterior knows."""
@@ -353,10 +374,10 @@ def _beside_effects(
 ) -> tuple[FloatArray, FloatArray, EffectPosterior]:
     """The shared weights W with effects integrated out, and the effects."""
     arrow = state.inner
-    pulls = []
-    for row in state.weight * state.shown.scaled:
-        shifts = tuple(block.adjoint(row) for block in arrow.prior.blocks)
-        pulls.append(arrow.respond_to(shifts).shared.ravel())
+    pulls = [
+        arrow.respond_to(arrow.adjoint(row)).shared.ravel()
+        for row in state.weight * state.shown.scaled
+    ]
     return state.beside(arrow.response.shared.ravel(), arrow.lower, np.stack(pulls, axis=1))
 
 

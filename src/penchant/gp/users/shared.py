@@ -13,55 +13,77 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.gp.users.blocks import BLOCK_SIZE, Block
+from penchant.gp.users.blocks import Block
+from penchant.numerics.device import HOST, Device
 from penchant.numerics.linalg import (
+    add_to_diagonal,
     cholesky,
     gram,
+    host,
+    identity_like,
     log_det_lower,
     multiply,
-    multiply_stack,
     solve_lower,
+)
+from penchant.numerics.stacks import (
+    collect_rows,
+    join_blocks,
+    join_stacks,
+    mix_stack,
+    multiply_stack,
+    split_blocks,
+    sum_stack,
     transpose_stack,
 )
 from penchant.numerics.types import FloatArray, IntArray
 
 
 class SharedPart(NamedTuple):
-    """Items that hang together, the columns of the factor that are about them, and its block."""
+    """Items that hang together, the columns of the factor that are about them, and its block.
+
+    there: the block where W's matrices live.
+    """
 
     items: IntArray
     columns: IntArray
     factor: FloatArray
+    there: FloatArray
 
 
 @dataclass(frozen=True)
 class SharedPrior:
-    """W ~ N(0, I), (r_u, r), seen as G Wᵀ. factor: G, (n, r); rank: r_u."""
+    """W ~ N(0, I), (r_u, r), seen as G Wᵀ. factor: G, (n, r); rank: r_u; device: of users' stacks,
+    of what they know of W, and of its covariance."""
 
     factor: FloatArray
     rank: int
     parts: tuple[SharedPart, ...]
+    device: Device = HOST
 
     @classmethod
-    def of(cls, factor: FloatArray, rank: int, parts: tuple[IntArray, ...] | None) -> "SharedPrior":
+    def of(
+        cls,
+        factor: FloatArray,
+        rank: int,
+        parts: tuple[IntArray, ...] | None,
+        device: Device = HOST,
+    ) -> "SharedPrior":
         """With the items of each part; None: all in one."""
         n, r = factor.shape
         if parts is None or len(parts) == 1 or (rank > 1 and r < n):
-            return cls(factor, rank, (SharedPart(np.arange(n), np.arange(r), factor),))
+            whole = SharedPart(np.arange(n), np.arange(r), factor, device.matrix(factor))
+            return cls(factor, rank, (whole,), device)
         owner = np.empty(n, dtype=np.intp)
         for number, items in enumerate(parts):
             owner[items] = number
         about = owner[np.abs(factor).argmax(axis=0)]
-        columns = [np.flatnonzero(about == number) for number in range(len(parts))]
-        return cls(
-            factor,
-            rank,
-            tuple(
-                SharedPart(items, mine, factor[np.ix_(items, mine)])
-                for items, mine in zip(parts, columns, strict=True)
-                if len(mine)
-            ),
-        )
+        found = []
+        for number, items in enumerate(parts):
+            mine = np.flatnonzero(about == number)
+            own = factor[np.ix_(items, mine)]
+            if len(mine):
+                found.append(SharedPart(items, mine, own, device.matrix(own)))
+        return cls(factor, rank, tuple(found), device)
 
     @property
     def is_contracted(self) -> bool:
@@ -77,7 +99,7 @@ class SharedPrior:
     def nothing(self) -> FloatArray:
         """Information of nobody, (r_u², n, n) or (r_u², r, r)."""
         size = self.factor.shape[1 if self.is_contracted else 0]
-        return np.zeros((self.rank**2, size, size))
+        return self.device.matrix(np.zeros((self.rank**2, size, size)))
 
     def add(self, information: FloatArray, block: Block, outer: FloatArray, R: FloatArray) -> None:
         """Add Σ_u outer[u] R_u of a block's users, (k, r_u²) and (k, p, p), in place."""
@@ -86,46 +108,38 @@ class SharedPrior:
             return
         for some, G in self._rows(block):
             inner = multiply_stack(transpose_stack(G), multiply_stack(R[some], G))
-            information += multiply(outer[some].T, inner.reshape(len(inner), -1)).reshape(
-                information.shape
-            )
+            information += sum_stack(inner, outer[some]).reshape(information.shape)
+
+    @cached_property
+    def _factor_there(self) -> FloatArray:
+        return self.device.matrix(self.factor)
 
     def _rows(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
         """A block's users a few at a time, with G at their items, (k, p, r)."""
         k, p = block.items.shape
-        step = max(1, BLOCK_SIZE // (max(p, self.factor.shape[1]) * self.factor.shape[1]))
+        size, r = self.device.stack_size, self.factor.shape[1]
+        step = max(1, size // (max(p, r) * r))
         for start in range(0, k, step):
             some = slice(start, min(start + step, k))
-            yield some, self.factor[block.items[some]]
+            yield some, self._factor_there[block.items[some]]
 
     def pick(self, block: Block, outer: FloatArray, covariance: FloatArray) -> FloatArray:
         """(k, p, p): Σ_q outer[u, q] covariance[q] at each user's items, covariance as `nothing`'s
-        shape."""
+        shape, where stacks live."""
         if not self.is_contracted:
             return block.weighted_pick(outer, covariance)
-        k, p = block.items.shape
-        r = self.factor.shape[1]
-        picked = np.empty((k, p, p))
-        flat = covariance.reshape(len(covariance), -1)
+        picked = []
         for some, G in self._rows(block):
-            inner = multiply(outer[some], flat).reshape(-1, r, r)
-            picked[some] = multiply_stack(multiply_stack(G, inner), transpose_stack(G))
-        return picked
+            inner = mix_stack(covariance, outer[some])
+            picked.append(multiply_stack(multiply_stack(G, inner), transpose_stack(G)))
+        return join_stacks(*picked)
 
     def half_contracted(self, block: Block, outer: FloatArray, R: FloatArray) -> FloatArray:
         """(r_u², r, n): Σ_u outer[u] Gᵀ R_u of a block's users."""
-        n, r = self.factor.shape
-        total = np.zeros((outer.shape[1], r, n))
+        total: FloatArray = np.zeros((outer.shape[1], *self.factor.shape[::-1]))
         for some, G in self._rows(block):
-            items = block.items[some]
-            weights = multiply_stack(R[some], G).reshape(-1, r)
-            # one product an item: there are fewer items than products of features, and no 0 in it
-            by_item = np.argsort(items.ravel(), kind="stable")
-            ends = np.searchsorted(items.ravel()[by_item], np.arange(n + 1))
-            for item in np.flatnonzero(np.diff(ends)):
-                rows = by_item[ends[item] : ends[item + 1]]
-                users = outer[some][rows // items.shape[1]]
-                total[:, :, item] += multiply(users.T, weights[rows])
+            rows = multiply_stack(R[some], G)
+            total += host(collect_rows(rows, outer[some], block.items[some], block.n_items))
         return total
 
     def given(self, information: FloatArray) -> "SharedState":
@@ -148,11 +162,9 @@ class SharedPrior:
         """The block of S that is about one part, (r_u r, r_u r)."""
         projected = self.inside(information, part)
         if not self.is_contracted:
-            G = part.factor
-            projected = multiply_stack(multiply_stack(G.T, projected), G)
-        size = self.rank * len(part.columns)
-        S: FloatArray = projected.transpose(0, 2, 1, 3).reshape(size, size)
-        S[np.diag_indices(size)] += 1.0
+            projected = multiply_stack(multiply_stack(part.there.T, projected), part.there)
+        S = join_blocks(projected)
+        add_to_diagonal(S, 1.0)
         return S
 
 
@@ -174,12 +186,12 @@ class SharedState:
     def lower(self) -> FloatArray:
         """Cholesky factor of the whole S, (r_u r, r_u r)."""
         if len(self.lowers) == 1:
-            return self.lowers[0]
+            return host(self.lowers[0])
         rank, r = self.prior.rank, self.prior.factor.shape[1]
         whole = np.eye(rank * r)
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
             place = (np.arange(rank)[:, None] * r + part.columns).ravel()
-            whole[np.ix_(place, place)] = lower
+            whole[np.ix_(place, place)] = host(lower)
         return whole
 
     def respond(self, collected: FloatArray) -> FloatArray:
@@ -196,12 +208,10 @@ class SharedState:
         """Of G Wᵀ, (r_u², n, n), or of W, (r_u², r, r) where information is contracted."""
         total, rank = self.prior.nothing(), self.prior.rank
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
-            wide = solve_lower(lower, np.eye(len(lower)))
+            wide = solve_lower(lower, identity_like(lower, len(lower)))
             if not self.prior.is_contracted:
-                wide = multiply(wide.reshape(-1, len(part.columns)), part.factor.T)
-            size = wide.size // (len(lower) * rank)
-            blocks = gram(wide.reshape(len(lower), -1)).reshape(rank, size, rank, size)
-            flat = blocks.transpose(0, 2, 1, 3).reshape(rank * rank, size, size)
+                wide = multiply(wide.reshape(-1, len(part.columns)), part.there.T)
+            flat = split_blocks(gram(wide.reshape(len(lower), -1)), rank)
             if len(self.lowers) == 1:
                 return flat
             total[:, part.items[:, None], part.items] = flat

@@ -1,0 +1,311 @@
+"""What every device must do for many users like the host: plain functions of a device's name."""
+
+import copy
+import pickle
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from checks import close, raised
+from sklearn.base import clone
+
+import penchant as pc
+from penchant.errors import NumericalError
+from penchant.gp import Settings, UserHyper, UserProblem, gradient, solve
+from penchant.gp.users.arrow import ArrowPrior
+from penchant.gp.users.blocks import Arrangement, arrange, tied_items
+from penchant.gp.users.votes import Votes
+from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
+from penchant.likelihoods import Logit, Probit, get
+from penchant.numerics import stacks
+from penchant.numerics.device import device_called
+from penchant.numerics.linalg import host
+
+N, U, M = 9, 20, 260
+
+
+def ends(n_users=U, n=N, m=M, seed=0):
+    """User, winner and loser of random answers, some given twice; the last user says nothing."""
+    rng = np.random.default_rng(seed)
+    winner = rng.integers(n, size=m)
+    loser = (winner + 1 + rng.integers(n - 1, size=m)) % n
+    user = np.sort(rng.integers(n_users - 1, size=m))
+    return np.append(user, user[:2]), np.append(winner, winner[:2]), np.append(loser, loser[:2])
+
+
+def people(m=M, seed=0, n=N, **how):
+    user, winner, loser = ends(m=m, seed=seed, n=n)
+    given = {name: values[: len(user)] for name, values in how.items()}
+    return pc.Comparisons.from_pairs(
+        winner, loser, user=user, items=range(n), users=range(U), **given
+    )
+
+
+def blocks_of_all_kinds():
+    """All items alike, few of many items, and most of few items."""
+    same = np.repeat(np.arange(4), 2), np.tile([0, 2], 4), np.tile([2, 5], 4)
+    yield from arrange(*same, N)
+    yield from arrange(*ends(6, 8, 40), 40)
+    yield from arrange(*ends(), N)
+    yield from arrange(*ends(), N, 2 * N**2)
+
+
+def check_stacks(device):
+    """Every function of users' stacks."""
+    there, rng = device_called(device).matrix, np.random.default_rng(1)
+    for block in blocks_of_all_kinds():
+        (k, p), n, m = block.items.shape, block.n_items, 1 + int(block.edges.max())
+        weight = rng.uniform(0.1, 1.0, m)
+        x, F = rng.standard_normal((k, p)), rng.standard_normal((k, p, p))
+        L = block.laplacian(weight)
+        close(host(block.laplacian(there(weight))), L, 1e-13)
+        close(host(block.adjoint(there(weight))), block.adjoint(weight), 1e-13)
+        close(host(block.forward(there(x))), block.forward(x), 1e-13)
+        cov = F @ F.transpose(0, 2, 1)
+        for ours, theirs in zip(
+            block.differences(there(x), there(cov)), block.differences(x, cov), strict=True
+        ):
+            close(host(ours), theirs, 1e-12)
+        for q in (1, 3):
+            weights = rng.standard_normal((k, q))
+            vectors, matrices = rng.standard_normal((q, n)), rng.standard_normal((q, n, n))
+            close(block.collect(weights, there(x)), block.collect(weights, x), 1e-13)
+            close(host(block.pick(weights, there(vectors))), block.pick(weights, vectors), 1e-13)
+            close(stacks.meet_items(there(x), vectors, block), stacks.meet_items(x, vectors, block))
+            summed = block.weighted_sum(weights, cov)
+            close(host(block.weighted_sum(weights, there(cov))), summed, 1e-13)
+            rows = stacks.collect_rows(F, weights, block.items, n)
+            close(host(stacks.collect_rows(there(F), weights, block.items, n)), rows, 1e-13)
+            picked = block.weighted_pick(weights, matrices)
+            close(host(block.weighted_pick(weights, there(matrices))), picked, 1e-13)
+            summed = stacks.sum_stack(cov, weights)
+            close(host(stacks.sum_stack(there(cov), weights)), summed, 1e-13)
+            mixed = stacks.mix_stack(matrices, weights)
+            close(host(stacks.mix_stack(there(matrices), weights)), mixed, 1e-13)
+        _check_algebra(there, cov, F, x)
+    broken = there(-np.eye(3)[None])
+    assert "a prior" in raised(NumericalError, stacks.cholesky_stack, broken, "a prior")
+
+
+def _check_algebra(there, cov, F, x):
+    flat = cov * 0.0 + 1.0  # of rank one
+    root = stacks.square_root_stack(there(flat))
+    close(host(stacks.multiply_stack(root, stacks.transpose_stack(root))), flat, 1e-11)
+    definite, narrow = cov + np.eye(cov.shape[1]), F[:, : F.shape[1] // 2]
+    lower = stacks.cholesky_stack(definite, "a test")
+    close(host(stacks.cholesky_stack(there(definite), "a test")), lower, 1e-12)
+    for right in (F, F[:1]):
+        solved = stacks.solve_stack(lower, right)
+        close(host(stacks.solve_stack(there(lower), there(right))), solved, 1e-10)
+    close(stacks.log_det_stack(there(lower)), stacks.log_det_stack(lower), 1e-13)
+    close(host(stacks.apply_stack(there(F), there(x))), stacks.apply_stack(F, x), 1e-13)
+    close(stacks.inner_stack(there(F), there(cov)), stacks.inner_stack(F, cov), 1e-13)
+    for root in (stacks.square_root_stack(there(cov)), stacks.triangle_stack(there(narrow))):
+        found = host(stacks.multiply_stack(root, stacks.transpose_stack(root)))
+        wanted = cov if found.shape == cov.shape else narrow @ narrow.transpose(0, 2, 1)
+        close(found, wanted, 1e-12)
+
+
+def check_arrow(device):
+    """Posteriors given sites: whole and in parts, kept and worked out again."""
+    user, winner, loser = ends()
+    rng = np.random.default_rng(2)
+    weight, shift = rng.uniform(0.1, 0.5, len(user)), rng.standard_normal(len(user))
+    full = np.linalg.cholesky(np.eye(N) + 0.5)
+    apart = np.kron(np.eye(3), np.ones((3, 3))) + np.eye(N)
+    for phi, factor in (
+        (np.ones((U, 1)), full),
+        (rng.standard_normal((U, 3)), full),
+        (rng.standard_normal((U, 3)), full[:, :4]),
+        (np.ones((U, 1)), np.linalg.cholesky(apart)),
+    ):
+        for missed in (None, rng.uniform(0.0, 0.3, U)):
+            tied = tied_items(factor @ factor.T)
+            blocks, parts = Arrangement.of(user, winner, loser, tied)
+            how = (phi, factor, 0.4, blocks, missed, parts)
+            here = ArrowPrior(*how).refresh(weight, shift)
+            for is_kept in (True, False):
+                prior = ArrowPrior(*how, device_called(device))
+                vars(prior)["is_kept"] = is_kept
+                _check_state(prior.refresh(weight, shift), here)
+
+
+def _check_state(there, here):
+    close(there.mean, here.mean)
+    close(there.var, here.var)
+    close(there.log_det, here.log_det)
+    close(there.quadratic, here.quadratic)
+    close(there.lower, here.lower)
+    close(there.respond(here.weight), here.respond(here.weight))
+    close(there.response.shared, here.response.shared)
+    for ours, theirs in zip(there.response.residual, here.response.residual, strict=True):
+        close(host(ours), theirs)
+
+
+def user_problems(device):
+    """With and without user features, at full and low rank, other rules and likelihoods."""
+    rng = np.random.default_rng(3)
+    X, features = rng.standard_normal((N, 3)), rng.standard_normal((U, 2))
+    items, alike = Inputs(X, index=np.arange(N)), Inputs(index=np.arange(U))
+    told = Inputs(features, index=np.arange(U))
+    smooth = RBF((0.8, 1.2, 2.0), 1.4) + 0.3 * Independent()
+    ties = people(tie=rng.random(M + 2) < 0.2)
+    shown = people(first=rng.choice([-1, 1], size=M + 2))
+    for kernel, user_kernel, users, data, rule, likelihood, rank in (
+        (Independent(), Constant(1.0), alike, people(), "ep", Probit(), None),
+        (smooth, Constant(1.0), alike, people(), "ep", Probit(), None),
+        (FreeCovariance.of(np.eye(N) + 0.3), Constant(1.0), alike, people(), "ep", Probit(), None),
+        (Linear(0.8), Constant(1.0), alike, people(), "laplace", Logit(), None),
+        (smooth, RBF(1.5), told, people(), "ep", Probit(), None),
+        (Linear(0.8), RBF(1.5), told, people(), "ep", Probit(), None),
+        (smooth, RBF(0.3), told, people(), "ep", Probit(), 4),
+        (smooth, RBF(1.5), told, people(), "variational", Probit(), None),
+        (smooth, Constant(1.0), alike, ties, "ep", get("ties"), None),
+        (smooth, RBF(1.5), told, shown, "ep", Probit(), None),
+    ):
+        settings, votes = Settings(rule, tolerance=1e-11), Votes.as_shown(data)
+        here = UserProblem.of(items, users, votes, settings, rank)
+        yield here, here.on(device_called(device)), UserHyper(kernel, user_kernel, 0.6, likelihood)
+
+
+def items_like(problem):
+    return problem.items.take(np.arange(3))
+
+
+def check_users(device):
+    """Evidence, gradient and every prediction are those of the host."""
+    every = np.arange(U)
+    for here, there, hyper in user_problems(device):
+        wanted, found = solve(here, hyper), solve(there, hyper)
+        close(found.log_evidence, wanted.log_evidence)
+        close(found.inference.state.mean, wanted.inference.state.mean)
+        close(found.inference.state.var, wanted.inference.state.var)
+        close(gradient(there, found), gradient(here, wanted), 1e-7)
+        ours, theirs = there.posterior(found), here.posterior(wanted)
+        assert ours.at(items_like(here)).device is there.device
+        for new in (None, Inputs(np.random.default_rng(9).standard_normal((4, 3)))):
+            if new is not None and isinstance(hyper.kernel, FreeCovariance | Independent):
+                continue
+            for mine, yours in zip(
+                ours.at(new).utilities(every), theirs.at(new).utilities(every), strict=True
+            ):
+                close(mine, yours)
+        pairs = (np.append(every, -1), np.full(U + 1, 1), np.full(U + 1, 4))
+        for mine, yours in zip(
+            ours.known_differences(*pairs), theirs.known_differences(*pairs), strict=True
+        ):
+            close(mine, yours)
+        close(ours.for_user(3).covariance(), theirs.for_user(3).covariance())
+        close(ours.population().var, theirs.population().var)
+
+
+def check_user_gradients(device):
+    """The slope of the evidence against differences of the evidence, on the device itself."""
+    for _, there, hyper in list(user_problems(device))[1:7:2]:
+        theta, step = hyper.theta, 1e-4
+        slope = gradient(there, solve(there, hyper))
+        for i in range(len(theta)):
+            at = [theta + sign * step * (np.arange(len(theta)) == i) for sign in (1.0, -1.0)]
+            up, down = (solve(there, hyper.at(moved)).log_evidence for moved in at)
+            difference = (up - down) / (2.0 * step)
+            assert abs(slope[i] - difference) <= 1e-3 * max(1.0, abs(difference))
+
+
+def check_user_estimator(device):
+    """Fit, learn, tell, withdraw, undo, fold in, ask, rank, files and copies."""
+    rng = np.random.default_rng(4)
+    X, features = rng.standard_normal((N, 3)), rng.standard_normal((U, 2))
+    data, more = people(), pc.Comparisons.from_pairs([1, 3], [2, 4], user=[5, 6])
+    smooth = RBF(1.0) + 0.2 * Independent()
+    for how, given in (
+        ({"kernel": smooth, "optimize": None}, {}),
+        ({"kernel": smooth}, {"user_features": features}),
+        ({"kernel": "free"}, {}),
+        ({"kernel": "free", "optimize": "em"}, {}),
+        ({"kernel": smooth, "optimize": None, "sparse": (12, 7)}, {}),
+        ({"kernel": smooth, "optimize": None, "raters": "lapse"}, {}),
+    ):
+        model = pc.MultiUserGP(random_state=0, progress=False, **how)
+        here, there = (
+            clone(model).set_params(device=d).fit(X, data, **given) for d in (None, device)
+        )
+        slack = 1e-8 if how.get("optimize", "") is None else 1e-5  # as far as a climb goes
+        close(there.log_evidence_, here.log_evidence_, slack)
+        _check_same(there, here, 10 * slack)
+    model = pc.MultiUserGP(smooth, optimize=None, random_state=0)
+    here, there = both(model, device, X, data)
+    for polish in (True, False):
+        _check_same(there.tell(more, polish=polish), here.tell(more, polish=polish), 1e-8)
+        assert there.ask(2, user=5) == here.ask(2, user=5)
+        _check_same(there.withdraw(more), here.withdraw(more), 1e-8)
+    before = there.predict(users=[5])
+    there.tell(more).undo()
+    close(there.predict(users=[5]), before, 1e-12)
+    new = pc.Comparisons.from_pairs([0, 1, 2], [3, 2, 4], user=["eva", "eva", "udo"])
+    close(there.fold_in(new).predict(users="eva"), here.fold_in(new).predict(users="eva"))
+    assert [r.item for r in there.rank(n_samples=50)] == [r.item for r in here.rank(n_samples=50)]
+    _check_user_copies(there)
+
+
+def both(model, device, X, data, **given):
+    """Fitted on the host, and on the device."""
+    return [clone(model).set_params(device=d).fit(X, data, **given) for d in (None, device)]
+
+
+def _check_same(there, here, tolerance):
+    for users in (None, list(range(U))):
+        for ours, theirs in zip(
+            there.predict(users=users, return_std=True),
+            here.predict(users=users, return_std=True),
+            strict=True,
+        ):
+            close(ours, theirs, tolerance)
+    pairs, who = [(0, 1), (2, 3)], [4, 7]
+    close(there.predict_proba(pairs, who), here.predict_proba(pairs, who), tolerance)
+
+
+def _check_user_copies(model):
+    """A file and a copy know no device, and predict and learn the same."""
+    wanted = model.predict(users=[1, 2])
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.penchant"
+        model.save(file)
+        loaded = pc.load(file)
+    for other in (loaded, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        close(other.predict(users=[1, 2]), wanted)
+        learned = other._fitted().learned
+        assert learned.problem.device.name == "cpu"
+        assert isinstance(learned.posterior.shared_lower, np.ndarray)
+        other.tell(pc.Comparisons.from_pairs([2], [1], user=[3]))
+    assert clone(model).device == model.device
+
+
+def check_user_company(device):
+    """Rankings and the order shown: as on the host."""
+    rng = np.random.default_rng(5)
+    rankings = [list(rng.permutation(N)[:4]) for _ in range(30)]
+    who = list(rng.integers(8, size=30))
+    features = rng.standard_normal((U, 2))
+    for data, given in (
+        (pc.Comparisons.from_rankings(rankings, users=who, items=range(N)), {}),
+        (people(first=rng.choice([-1, 1], size=M + 2)), {"user_features": features}),
+    ):
+        model = pc.MultiUserGP(Independent(), optimize=None, random_state=0)
+        here, there = (
+            clone(model).set_params(device=d).fit(None, data, **given) for d in (None, device)
+        )
+        close(there.predict(users=[1, 3]), here.predict(users=[1, 3]))
+        close(there.log_evidence_, here.log_evidence_)
+
+
+CHECKS = {
+    check.__name__: check
+    for check in (
+        check_stacks,
+        check_arrow,
+        check_users,
+        check_user_gradients,
+        check_user_estimator,
+        check_user_company,
+    )
+}
