@@ -78,11 +78,12 @@ study-bench: $(STAMP)
 	$(BIN)/python benchmarks/study.py load
 	$(BIN)/python benchmarks/study.py crowd
 
-# a study in a real Chromium (CHROMIUM=path), and its store on PostgreSQL
+# a study in a real Chromium (CHROMIUM=path), its store on PostgreSQL, and how soon a first vote is in
 browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet -e '.[test,browser]'
 	$(BIN)/python -m pytest --ignore=src tests/browser
 	$(BIN)/python -m pytest --ignore=src tests/study
+	$(BIN)/python benchmarks/study.py first
 
 # against installed peers, about half an hour: writes BENCHMARKS.md.
 # PARTS="gp people" prints these parts alone; RLScore needs an OLD_PYTHON

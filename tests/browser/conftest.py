@@ -34,7 +34,7 @@ def chromium():
     if path is None:
         pytest.skip("there is no Chromium: install it, or name it in CHROMIUM")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS, timeout=90_000)
         yield browser
         browser.close()
 
@@ -55,7 +55,7 @@ class Live:
 
     def answers(self):
         """What stands in the database: orders by question."""
-        database = self.folder.open()
+        database = self.folder.open(migrate=False)
         try:
             events = database.read(lambda c: studies.events_after(c, "drinks"))
         finally:
@@ -78,7 +78,7 @@ def serve(tmp_path):
                 lambda c: studies.create_invite(c, "drinks", 1.0, "owner", "", None)
             )
             database.close()
-            return Live(stack.enter_context(running(folder.path)), folder, key)
+            return Live(stack.enter_context(running(folder.path, seconds=90.0)), folder, key)
 
         yield make
 

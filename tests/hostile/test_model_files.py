@@ -285,9 +285,9 @@ def test_checking_costs_little(tmp_path, monkeypatch):
     def seconds():
         taken = []
         for _ in range(7):
-            start = time.perf_counter()
+            start = time.process_time()
             pc.load(tmp_path / "model")
-            taken.append(time.perf_counter() - start)
+            taken.append(time.process_time() - start)
         return min(taken)
 
     checked = seconds()

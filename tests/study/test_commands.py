@@ -7,16 +7,18 @@ import pytest
 from click.testing import CliRunner
 
 import penchant as pc
-from penchant.study import Client
+from penchant.study import Client, management
 from penchant.study.commands import command
 from penchant.study.config import Config
 from penchant.study.folder import Folder
 from penchant.study.items import read_items
+from penchant.study.management import opened
 from penchant.study.media import LARGEST_FILE
 from penchant.study.robots import RobotTaste
-from penchant.study.serve import listen
+from penchant.study.serve import Supervisor, listen
 from penchant.study.store import studies
 from penchant.study.trials import running
+from penchant.study.worker import replayed
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
 QUESTION = ["--question", "Which would you rather drink?"]
@@ -155,6 +157,21 @@ def test_a_port_that_is_taken():
             listen("127.0.0.1", taken.getsockname()[1])
 
 
+def test_serving_is_local_unless_told_otherwise(folder, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Supervisor, "run", lambda self: seen.append(self.sock.getsockname()[0]))
+    monkeypatch.setattr(management, "stop_on_signals", lambda supervisor: None)
+    local = call("serve", folder, "--port", 0)
+    assert "participants: http://127.0.0.1:" in local.output
+    assert "TLS" not in local.output
+    public = call("serve", folder, "--port", 0, "--host", "0.0.0.0")
+    assert f"participants: http://{socket.gethostname()}:" in public.output
+    assert "put a server with TLS in front" in public.output
+    named = call("serve", folder, "--port", 0, "--public", "https://x.example")
+    assert "owner:        https://x.example/o/my-drinks?key=" in named.output
+    assert seen == ["127.0.0.1", "0.0.0.0", "127.0.0.1"]
+
+
 def test_votes_and_whole_studies_travel(tmp_path, folder):
     votes = tmp_path / "votes.csv"
     votes.write_text("winner,loser,user\ntea,milk,ann\ntea,milk,ann\nwater,juice,bob\n")
@@ -172,6 +189,32 @@ def test_votes_and_whole_studies_travel(tmp_path, folder):
     links = call("invite", folder, "-n", 2, "--public", "https://x.example").stdout.split()
     assert len(set(links)) == 2
     assert all(link.startswith("https://x.example/s/my-drinks?invite=") for link in links)
+
+
+def test_choices_and_rankings_travel_whole(tmp_path, folder):
+    votes = tmp_path / "votes.jsonl"
+    votes.write_text(
+        """{"ballot": 1, "user": "ann", "item": "tea", "position": 1, "tied": false}
+{"ballot": 1, "user": "ann", "item": "milk", "position": 2, "tied": false}
+{"ballot": 1, "user": "ann", "item": "water", "position": 2, "tied": false}
+{"ballot": 2, "user": "bob", "item": "water", "position": 1, "tied": false}
+{"ballot": 2, "user": "bob", "item": "tea", "position": 2, "tied": false}
+{"ballot": 2, "user": "bob", "item": "juice", "position": 3, "tied": false}
+{"ballot": 3, "user": "bob", "item": "water", "position": 1, "tied": true}
+{"ballot": 3, "user": "bob", "item": "tea", "position": 1, "tied": true}
+"""
+    )
+    given = pc.read_comparisons(str(votes))
+    call("import", folder, votes)
+    for ending in ("csv", "jsonl", "parquet"):
+        call("export", folder, "-o", tmp_path / f"out.{ending}")
+        data = pc.read_comparisons(str(tmp_path / f"out.{ending}"))
+        assert data == given
+        assert sorted(data.named_rankings(False)) == sorted(given.named_rankings(False))
+        assert data.single_pairs() == given.single_pairs()
+    with opened(folder) as (it, database):
+        model = replayed(database, it.study).model
+    assert len(model.comparisons_.rankings) == 2
 
 
 def test_robots_on_a_copy_and_a_client_beside_them(folder, tmp_path):

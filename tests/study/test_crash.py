@@ -9,11 +9,13 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
+from penchant.study import robots
 from penchant.study.config import Config
 from penchant.study.events import replay
 from penchant.study.folder import Folder
@@ -29,8 +31,9 @@ ROLES = {"web": ["web"], "model": ["work"], "both": ["web", "work"]}
 class Server:
     """`penchant study serve` as people run it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, workers):
         command = [sys.executable, "-m", "penchant.study", "serve", str(folder), "--port", "0"]
+        command += ["--workers", str(workers)]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -74,7 +77,7 @@ class Server:
 def make_folder(path, url=None):
     folder = Folder.create(path, "drinks", url)
     config = Config("Which?", answers_per_person=None, repeat_share=0.1)
-    items = [NewItem(f"item {k}") for k in range(25)]
+    items = [NewItem(f"item {k}") for k in range(60)]
     database = folder.open()
     database.write(lambda c: studies.create(c, "drinks", config, items, time.time()))
     database.close()
@@ -83,7 +86,7 @@ def make_folder(path, url=None):
 
 def settled(database):
     """The last summary, once the model process has seen every event."""
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + 120
     while time.monotonic() < ends:
         seq = database.read(lambda c: studies.get(c, "drinks")).seq
         summary = database.read(lambda c: learning.last_summary(c, "drinks"))
@@ -93,25 +96,54 @@ def settled(database):
     raise AssertionError("the model process did not catch up")
 
 
-def run_under_fire(folder, kills, roles, longer=0.0, also=lambda: None):
+@pytest.fixture(autouse=True)
+def patient_robots(monkeypatch):
+    """They try again for minutes: a machine may be slow, and the database away with the rest."""
+    monkeypatch.setattr(robots, "PATIENCE", 200)
+
+
+class Load:
+    """Robots that answer until they are told to stop."""
+
+    def __init__(self, address):
+        self.crowd = RobotCrowd()
+        plan = RobotPlan(people=15, answers=10**6, pause=0.05, deadline=3600.0)
+        answering = partial(simulate, address, "drinks", plan, self.crowd)
+        self.thread = threading.Thread(target=lambda: asyncio.run(answering()))
+        self.thread.start()
+
+    def wait_for(self, more):
+        """Go on until so many more answers were acknowledged."""
+        heard, ends = len(self.crowd.acknowledged), time.monotonic() + 120
+        while len(self.crowd.acknowledged) < heard + more:
+            assert time.monotonic() < ends, "people get no answers through"
+            time.sleep(0.02)
+
+    def stop(self):
+        self.crowd.ends = 0.0
+        self.thread.join()
+
+
+def run_under_fire(folder, kills, roles, also=lambda number: None, workers=1):
     """Robots answer while processes are killed; what they were told must stand, once.
 
-    longer: seconds of load after the last kill; also: what else is done at every kill.
+    also: what else is done at the n-th kill.
     """
     rng = random.Random(0)
-    server, crowd = Server(folder.path), RobotCrowd()
+    server = Server(folder.path, workers)
     away = [server.seconds_until_up()]
-    plan = RobotPlan(people=15, answers=10**6, pause=0.05, deadline=6.0 + 2.0 * kills + longer)
-    load = threading.Thread(
-        target=lambda: asyncio.run(simulate(server.address, "drinks", plan, crowd))
-    )
-    load.start()
-    for number in range(kills):
-        time.sleep(rng.uniform(0.2, 1.2))
-        server.kill(ROLES[roles[number % len(roles)]])
-        also()
-        away.append(server.seconds_until_up())
-    load.join()
+    load = Load(server.address)
+    crowd = load.crowd
+    try:
+        for number in range(kills):
+            load.wait_for(5)
+            time.sleep(rng.uniform(0.0, 1.0))
+            server.kill(ROLES[roles[number % len(roles)]])
+            also(number)
+            away.append(server.seconds_until_up())
+        load.wait_for(40)
+    finally:
+        load.stop()
     database = folder.open()
     summary = settled(database)
     printed = server.stop()
@@ -125,7 +157,6 @@ def run_under_fire(folder, kills, roles, longer=0.0, also=lambda: None):
     live = [*record.answers, *record.skipped]
     assert lost == set()
     assert len(standing) == len(live)
-    assert len(crowd.acknowledged) > 5 * kills
     assert summary["ranking"] == expected
     assert not [status for status in crowd.statuses if status >= 500]
     return away, len(live), printed, server
@@ -153,21 +184,23 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path, who):
 
 
 @pytest.mark.slow
-def test_fifty_kills(tmp_path):
+def test_kills_of_several_web_processes(tmp_path):
     folder = make_folder(tmp_path / "drinks")
+    away, *_ = run_under_fire(folder, 6, ["web", "both"], workers=3)
+    assert max(away[1:]) < patience(away)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["sqlite", "postgres"])
+def test_fifty_kills(tmp_path, request, where):
+    url = request.getfixturevalue("postgres")() if where == "postgres" else None
+    folder = make_folder(tmp_path / "drinks", url)
     away, n, *_ = run_under_fire(folder, 50, ["web", "model", "both"])
     print(f"{n} answers stand; back after at most {max(away[1:]):.2f} s")
     assert max(away[1:]) < patience(away)
 
 
 @pytest.mark.slow
-def test_kills_on_postgres(tmp_path, postgres):
-    folder = make_folder(tmp_path / "drinks", postgres())
-    away, *_ = run_under_fire(folder, 2, ["both"])
-    assert max(away[1:]) < patience(away)
-
-
-@pytest.mark.slow
 def test_postgres_itself_is_killed(tmp_path, postgres):
     folder = make_folder(tmp_path / "drinks", postgres())
-    run_under_fire(folder, 2, ["model"], longer=25.0, also=postgres.kill)
+    run_under_fire(folder, 10, ["web", "model", "both"], lambda number: postgres.kill(), workers=2)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from penchant.ask import Joint
 from penchant.likelihoods import Probit
@@ -16,7 +17,7 @@ from penchant.study.learner import (
     learning_point,
 )
 from penchant.study.questions import pair_key
-from penchant.study.store import learning, people, reports, studies, turns
+from penchant.study.store import learning, people, reports, studies, tables, turns
 from penchant.study.store.studies import NewItem
 from penchant.study.worker import Worker, replayed, stock_for
 
@@ -116,6 +117,31 @@ def test_everybody_who_is_here_has_questions_and_no_pair_is_open_twice(database,
     assert len(set(keys)) == len(keys)
     got = [database.write(lambda c, p=p: turns.turn(c, running, p, 2, 2000.0)) for p in people_here]
     assert all(question.model_version is not None for turn in got for question in turn.questions)
+
+
+def test_the_stock_is_chosen_anew_when_much_was_learned(database, running):
+    worker = Worker(database, running, now=lambda: 2000.0)
+    worker.step()
+
+    def versions(conn):
+        q = tables.question.c
+        return sorted(
+            conn.execute(sa.select(q.model_version).where(q.participant.is_(None))).scalars()
+        )
+
+    first = database.read(versions)
+    assert set(first) == {worker.learner.record.seq}
+    votes = [
+        {"items": list(ITEMS[:2]), "order": [[0], [1]], "form": "pair", "count": 1, "user": "x"}
+    ]
+    database.write(lambda c: studies.import_answers(c, running, votes, 5.0))
+    worker.step()
+    assert database.read(versions) == first  # one more among many changes little
+    database.write(lambda c: studies.import_answers(c, running, votes * 20, 6.0))
+    worker.step()
+    anew = database.read(versions)
+    assert len(anew) == len(first)
+    assert set(anew) == {worker.learner.record.seq}
 
 
 def test_repeats_checks_and_random_questions_are_asked(database, make_study):

@@ -438,11 +438,12 @@ def test_names_and_features_of_items_are_checked(database, make_study):
 
 def test_imported_votes_name_items(database, make_study):
     study = make_study(database)
-    rows = [{"winner": "tea", "loser": "milk", "count": 3, "user": "x"}]
+    about = {"order": [[0], [1]], "form": "pair", "user": "x"}
+    rows = [{"items": ["tea", "milk"], "count": 3} | about]
     assert database.write(lambda c: studies.import_answers(c, study, rows, 2.0)) == 1
     record = replay(database.read(lambda c: studies.events_after(c, study)))
     assert record.n_taught == 3
-    rows = [{"winner": "wine", "loser": "milk"}]
+    rows = [{"items": ["wine", "milk"], "count": 1} | about]
     with pytest.raises(DataError, match="'wine', which is no item"):
         database.write(lambda c: studies.import_answers(c, study, rows, 2.0))
 

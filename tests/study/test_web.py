@@ -1,21 +1,30 @@
 """The web side: what participants and owners can do, and what nobody can."""
 
 import io
+import logging
 import re
+import subprocess
+import sys
+from concurrent.futures import Future
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 
 import penchant as pc
 from penchant.study import exchange
+from penchant.study.catalogue import strings
 from penchant.study.config import Config
 from penchant.study.folder import Folder
+from penchant.study.process import server_config
 from penchant.study.store import studies
 from penchant.study.store.studies import NewItem
-from penchant.study.web import pages, safety
+from penchant.study.web import pages, rates
 from penchant.study.web.app import create_app
+from penchant.study.web.rates import Rate
 from penchant.study.worker import Worker
 
 SAME = {"sec-fetch-site": "same-origin"}
@@ -153,6 +162,29 @@ def test_reloads_and_second_tabs_get_the_same_questions_and_retries_count_once(s
     assert take(browser)["done"] == 1
 
 
+def test_any_web_process_will_do(serve):
+    served = serve(answers_per_person=None)
+    other = create_app(served.folder, served.clock)
+    try:
+        here = served.participant()
+        there = TestClient(other, base_url="http://127.0.0.1", headers=SAME, cookies=here.cookies)
+        served.step()
+        first, second = take(here)["questions"]
+        assert take(there)["questions"] == [first, second]
+        said = reply(there, first).json()
+        assert reply(here, first).json() == said | {"repeated": True}
+        assert take(here)["questions"][0] == second
+        assert here.post("/s/drinks/undo", json={"question": first["id"]}).status_code == 200
+        assert take(there)["questions"][0] == first
+        seen = [
+            client.get("/api/studies/drinks", headers=served.owner).json()["counts"]
+            for client in (here, there)
+        ]
+        assert seen[0] == seen[1]
+    finally:
+        other.state.site.database.close()
+
+
 def test_undo_brings_the_question_back_first(serve):
     browser = serve().participant()
     one = take(browser)["questions"][0]
@@ -256,15 +288,67 @@ def test_erasing_oneself(serve):
 
 
 def test_languages(serve):
-    assert pages.strings("de").keys() == pages.strings("en").keys()
-    for key, english in pages.strings("en").items():
+    assert strings("de").keys() == strings("en").keys()
+    for key, english in strings("en").items():
         assert set(re.findall(r"\{\w+\}", english)) == set(
-            re.findall(r"\{\w+\}", pages.strings("de")[key])
+            re.findall(r"\{\w+\}", strings("de")[key])
         ), key
     browser = serve().browser()
     assert "Beginnen" in browser.get("/s/drinks", headers={"accept-language": "de-AT"}).text
     assert "Beginnen" in browser.get("/s/drinks?lang=de").text
     assert 'lang="en"' in browser.get("/s/drinks", headers={"accept-language": "xx"}).text
+
+
+def test_refusals_are_in_the_language_of_whoever_reads_them(serve):
+    served = serve(open_link=False)
+    german = HTML | {"accept-language": "de"}
+    browser = served.browser()
+    for path, words in (("/s/none", "diese Studie gibt es nicht"), ("/none", "diese Seite")):
+        for headers in (german, HTML):
+            got = browser.get(path, headers=headers)
+            assert got.status_code == 404
+            assert (words[1:] in got.text) == (headers is german)
+    got = browser.post("/s/drinks/join", data={}, headers=german)
+    assert "wer eingeladen ist" in got.text
+    plain = browser.post("/s/drinks/join", data={}, headers={"accept-language": "de"})
+    assert plain.json() == {
+        "error": "token",
+        "message": "this study is by invitation: use the link that you were sent",
+    }
+
+
+def test_every_string_is_used(serve):
+    """A language is one file, and nothing in it is there for nothing."""
+    folder = Path(pages.__file__).parents[1]
+    used = "".join(
+        file.read_text()
+        for ending in ("py", "js", "html")
+        for file in sorted(folder.rglob(f"*.{ending}"))
+    )
+    known = {key.removeprefix("refused_") for key in strings("en")}
+    assert [key for key in known if not re.search(rf"\b{key}\b", used)] == ["language_name"]
+
+
+def test_who_was_erased_can_begin_anew(serve):
+    served = serve()
+    browser = served.participant()
+    person = browser.get("/api/studies/drinks/participants", headers=served.owner).json()[0]["id"]
+    browser.delete(f"/api/studies/drinks/participants/{person}", headers=served.owner)
+    page = browser.get("/s/drinks/vote")
+    assert page.url.path == "/s/drinks"
+    assert browser.post("/s/drinks/join", data={}).url.path == "/s/drinks/vote"
+
+
+def test_the_last_answer_can_be_taken_back_after_the_end(serve):
+    browser = serve(answers_per_person=1).participant()
+    question = take(browser)["questions"][0]
+    reply(browser, question)
+    page = browser.get("/s/drinks/vote")
+    assert page.url.path == "/s/drinks/done"
+    assert f'value="{question["id"]}"' in page.text
+    page = browser.post("/s/drinks/undo-form", data={"question": question["id"]})
+    assert page.url.path == "/s/drinks/vote"
+    assert take(browser)["questions"][0] == question
 
 
 @pytest.mark.parametrize(
@@ -426,6 +510,53 @@ def test_writes_from_other_sites_are_refused(serve, headers, status):
     assert got.status_code == status
 
 
+@pytest.mark.parametrize(
+    ("proxies", "peer", "believed"),
+    [("", "10.0.0.1", False), ("10.0.0.1", "10.0.0.1", True), ("10.0.0.1", "10.0.0.2", False)],
+)
+def test_forwarded_headers_are_believed_from_named_proxies_alone(serve, proxies, peer, believed):
+    served = serve()
+    config = server_config(served.app, proxies)
+    config.load()
+    options = {"base_url": "http://study.example", "client": (peer, 1234), "headers": SAME}
+    browser = TestClient(config.loaded_app, follow_redirects=False, **options)
+    forwarded = {"x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.7"}
+    joined = browser.post("/s/drinks/join", data={}, headers=forwarded)
+    assert ("secure" in joined.headers["set-cookie"].lower()) == believed
+    came_from = "192.0.2.7" if believed else peer
+    joins = served.app.state.site.joins
+    assert [joins.numbers[joins._slot(who)] > 0 for who in ("192.0.2.7", peer)] == [
+        who == came_from for who in ("192.0.2.7", peer)
+    ]
+
+
+def test_nothing_about_people_is_logged(serve, caplog):
+    served = serve(panel_parameters=["PROLIFIC_PID"])
+    path = "/api/studies/drinks/invites"
+    made = served.browser().post(path, json={}, headers=served.owner).json()["paths"][0]
+    token = made.split("=")[1]
+    with caplog.at_level(logging.DEBUG, "sqlalchemy"), caplog.at_level(logging.DEBUG):
+        browser = served.participant(invite=token, panel="5f0c-panel-id")
+        reply(browser, take(browser)["questions"][0])
+        served.browser().post("/o/drinks/login", data={"key": served.key})
+        served.browser().post("/o/drinks/login", data={"key": "a wrong key"})
+        broken = sa.exc.OperationalError("SELECT 1", {"who": "5f0c-panel-id"}, Exception(token))
+        served.database.submit = lambda job: failed(broken)
+        assert served.browser().post("/s/drinks/join", data={"invite": token}).status_code == 503
+    assert "database unavailable" in caplog.text
+    secrets = ["5f0c-panel-id", token, served.key, "a wrong key"]
+    secrets += [cookie.value for cookie in browser.cookies.jar]
+    # httpx, which plays the browser here, logs the addresses that it asks for
+    logged = "".join(r.getMessage() for r in caplog.records if not r.name.startswith("http"))
+    assert [secret for secret in secrets if secret in logged] == []
+
+
+def failed(error):
+    future = Future()
+    future.set_exception(error)
+    return future
+
+
 def test_over_plain_http_on_a_network_forms_still_tell_their_origin(serve):
     browser = serve().browser("http://192.168.1.5:8000")
     assert browser.get("/s/drinks").headers["referrer-policy"] == "same-origin"
@@ -478,7 +609,7 @@ def test_strangers_and_participants_get_nothing_of_the_owners(serve, path):
 
 def without_refill(rate):
     """The same limit where no time passes: a slow machine refills it between two requests."""
-    return safety.Rate(rate.burst, rate.per_second, clock=lambda: 0.0)
+    return Rate(rate.burst, rate.per_second, clock=lambda: 0.0)
 
 
 def test_guessing_tokens_is_slowed_down(serve):
@@ -492,6 +623,21 @@ def test_guessing_tokens_is_slowed_down(serve):
     assert browser.post("/o/drinks/login", data={"key": served.key}).status_code == 429
 
 
+def test_limits_are_shared_by_processes_and_survive_a_restart(tmp_path):
+    here, there = (
+        Rate(5, 0.001, lambda: 100.0, rates.shared_numbers(tmp_path / "limits", 2)[1], b"key")
+        for _ in range(2)
+    )
+    assert [rate.allows("ann") for rate in (here, there) * 4] == [True] * 5 + [False] * 3
+    assert here.would_allow("bob")
+    assert not there.would_allow("ann")
+    later = Rate(5, 0.001, lambda: 1200.0, here.numbers.cast("B"), b"key")
+    assert [later.allows("ann") for _ in range(2)] == [True, False]
+    after_a_reboot = Rate(5, 0.001, lambda: 7.0, there.numbers.cast("B"), b"key")
+    assert [after_a_reboot.allows("ann") for _ in range(2)] == [True, True]
+    assert (tmp_path / "limits").stat().st_mode & 0o077 == 0
+
+
 def test_answering_and_joining_have_limits(serve):
     served = serve()
     browser = served.participant()
@@ -500,7 +646,7 @@ def test_answering_and_joining_have_limits(serve):
     codes = [reply(browser, question).status_code for _ in range(80)]
     assert codes[0] == 200
     assert codes[-1] == 429
-    served.app.state.site.joins = without_refill(safety.Rate(3, 0.001))
+    served.app.state.site.joins = without_refill(Rate(3, 0.001))
     codes = [served.browser().post("/s/drinks/join", data={}).status_code for _ in range(5)]
     assert codes == [200, 200, 200, 429, 429]
 
@@ -570,6 +716,23 @@ def test_uploads_get_a_random_name_and_a_fixed_type(serve):
         assert upload(name, content, medium, "other").status_code == status
     assert upload("x.png", PNG, item="picture").status_code == 409  # the name is taken
     assert [f.name for f in served.folder.media.iterdir()] == stored
+
+
+def test_uploads_bring_the_features_of_the_study(serve):
+    served = serve(items=[NewItem(name, features={"sweet": 1.0}) for name in NAMES])
+    browser = served.browser()
+    browser.post("/o/drinks/login", data={"key": served.key})
+    given = {"data": {"name": "cup", "medium": "image"}, "files": {"file": ("a.png", PNG)}}
+    path = "/api/studies/drinks/items/upload"
+    refused = browser.post(path, **given)
+    assert refused.status_code == 422
+    assert "'sweet'" in refused.json()["message"]
+    given["data"]["features"] = '{"sweet": 2.5}'
+    assert browser.post(path, **given).status_code == 201
+    assert browser.get("/api/studies/drinks/items").json()[-1]["features"] == {"sweet": 2.5}
+    given["data"] = {"name": "jug", "medium": "image", "features": "sweet"}
+    assert browser.post(path, **given).status_code == 422
+    assert 'class="feature" name="sweet"' in browser.get("/o/drinks").text
 
 
 def test_uploads_that_are_too_large_are_cut_off(serve):
@@ -694,6 +857,14 @@ def test_attention_checks_are_shown_as_written(serve):
     assert row["checks"]["wrong"] == 0
 
 
+def test_a_web_process_starts_without_what_only_models_need():
+    """After a crash people wait for it."""
+    heavy = "{'numpy', 'scipy', 'duckdb', 'httpx', 'matplotlib'}"
+    found = f"import sys, penchant.study.web.app; print({heavy} & set(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", found], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"
+
+
 def test_health(serve):
     assert serve().browser().get("/healthz").json() == {"ok": True}
 
@@ -709,8 +880,8 @@ def test_the_interface_is_described_and_keeps_to_it(serve):
 def test_the_interface_survives_made_up_requests(serve):
     schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
     served = serve()
-    served.app.state.site.owners = safety.Rate(1e9, 1.0)
-    served.app.state.site.joins = safety.Rate(1e9, 1.0)
+    served.app.state.site.owners = Rate(1e9, 1.0)
+    served.app.state.site.joins = Rate(1e9, 1.0)
     schema = schemathesis.openapi.from_asgi("/openapi.json", served.app)
     for found in schema.get_all_operations():
         operation = found.ok()

@@ -6,7 +6,7 @@ import sqlite3
 import tempfile
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,19 +26,7 @@ def write_votes(rows: Sequence[dict[str, Any]], path: Path) -> None:
 
     if path.suffix not in FORMS:
         raise DataError(f"{path.name} must end in one of {', '.join(FORMS)}")
-    columns = {
-        "winner": "VARCHAR",
-        "loser": "VARCHAR",
-        "tie": "BOOLEAN",
-        "user": "VARCHAR",
-        "count": "INTEGER",
-        "kind": "VARCHAR",
-        "question": "BIGINT",
-        "form": "VARCHAR",
-        "shown_first": "VARCHAR",
-        "ms": "INTEGER",
-        "at": "DOUBLE",
-    }
+    columns = _columns(rows)
     with tempfile.TemporaryDirectory(prefix="penchant-") as folder, duckdb.connect() as con:
         names = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
         con.execute(f"CREATE TABLE votes ({names})")
@@ -58,24 +46,57 @@ def write_votes(rows: Sequence[dict[str, Any]], path: Path) -> None:
         con.execute(f"COPY (FROM votes) TO '{str(path).replace(chr(39), chr(39) * 2)}' ({options})")
 
 
+def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """The columns of pairs, or of ballots where the rows are such, with DuckDB's types."""
+    pairs = {"winner": "VARCHAR", "loser": "VARCHAR", "tie": "BOOLEAN"}
+    ballots = {"ballot": "BIGINT", "item": "VARCHAR", "position": "INTEGER", "tied": "BOOLEAN"}
+    about = {"user": "VARCHAR", "count": "INTEGER", "kind": "VARCHAR", "form": "VARCHAR"}
+    shown = {"ms": "INTEGER", "at": "DOUBLE"}
+    if rows and "ballot" in rows[0]:
+        return ballots | about | {"shown": "INTEGER"} | shown
+    return pairs | about | {"question": "BIGINT", "shown_first": "VARCHAR"} | shown
+
+
 def read_votes(content: bytes, ending: str = ".csv") -> list[dict[str, Any]]:
-    """Votes of a file as rows with winner, loser, tie, count and user."""
+    """Answers of a file as rows with items, their order, form, count and user.
+
+    Rankings and choices of more than two items stay whole.
+    """
     with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
         path = Path(folder) / f"votes{ending}"
         path.write_bytes(content)
         data = pc.read_comparisons(str(path))
-    users = [None] * len(data) if data.user is None else [str(data.users[u]) for u in data.user]
-    columns = zip(data.winner, data.loser, data.tie, data.count, users, strict=True)
-    return [
-        {
-            "winner": str(data.items[winner]),
-            "loser": str(data.items[loser]),
-            "tie": bool(tie),
+    return [*_pairs_of(data), *_rankings_of(data)]
+
+
+# annotated by name: whoever reads a type of penchant loads SciPy, and a web process needs none
+def _pairs_of(data: "pc.Comparisons") -> Iterator[dict[str, Any]]:
+    pairs = data.single_pairs()
+    users = [None] * len(pairs) if pairs.user is None else [pairs.users[u] for u in pairs.user]
+    columns = zip(pairs.winner, pairs.loser, pairs.tie, pairs.count, users, strict=True)
+    for winner, loser, tie, count, user in columns:
+        yield {
+            "items": [str(pairs.items[winner]), str(pairs.items[loser])],
+            "order": [[0, 1]] if tie else [[0], [1]],
+            "form": "pair",
             "count": int(count),
-            "user": user,
+            "user": None if user is None else str(user),
         }
-        for winner, loser, tie, count, user in columns
-    ]
+
+
+def _rankings_of(data: "pc.Comparisons") -> Iterator[dict[str, Any]]:
+    for tied in (False, True):
+        for groups, user, count in data.named_rankings(tied):
+            items = [str(name) for group in groups for name in group]
+            places = iter(range(len(items)))
+            is_best = not tied and len(groups) == 2 and len(groups[0]) == 1
+            yield {
+                "items": items,
+                "order": [[next(places) for _ in group] for group in groups],
+                "form": "best" if is_best else "rank",
+                "count": int(count),
+                "user": None if user is None else str(user),
+            }
 
 
 def backup_to(folder: Folder, database: Database, path: Path) -> None:

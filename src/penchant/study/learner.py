@@ -8,11 +8,11 @@ one go or in pieces, with or without a snapshot between, gets the same ranking t
 
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from penchant.likelihoods import Likelihood, get
 from penchant.numerics.types import FloatArray
 from penchant.study.config import Config
 from penchant.study.events import Answer, Event, Record, replay, split_at
+
+T = TypeVar("T")
 
 FIRST_LEARNING = 30
 """So many answers say the first word about hyperparameters; before, the defaults stand."""
@@ -231,16 +233,25 @@ def _pairs(said: list[Answer], items: Sequence[str], user: list[str]) -> pc.Comp
 def _best(said: list[Answer], items: Sequence[str], user: list[str]) -> pc.Comparisons:
     chosen = [answer.items[answer.order[0][0]] for answer in said]
     sets = [answer.items for answer in said]
-    return pc.Comparisons.from_choices(chosen, sets, user=user, items=items)
+    again = _again(said)
+    return pc.Comparisons.from_choices(again(chosen), again(sets), user=again(user), items=items)
 
 
 def _rankings(said: list[Answer], items: Sequence[str], user: list[str]) -> pc.Comparisons:
     orders = [[[answer.items[at] for at in group] for group in answer.order] for answer in said]
-    return pc.Comparisons.from_rankings(orders, users=user, items=items)
+    again = _again(said)
+    return pc.Comparisons.from_rankings(again(orders), users=again(user), items=items)
+
+
+def _again(said: list[Answer]) -> Callable[[Sequence[T]], list[T]]:
+    """Repeats each of some things as often as its answer counts."""
+    return lambda things: [
+        thing for thing, answer in zip(things, said, strict=True) for _ in range(answer.count)
+    ]
 
 
 _AS_DATA = {"pair": _pairs, "best": _best, "rank": _rankings}
-"""By the form of an answer. Only pairs are imported, so that only they have a count."""
+"""By the form of an answer."""
 
 
 def _n_taught(events: Sequence[Event]) -> int:

@@ -18,7 +18,7 @@ from penchant.study import exchange, process
 from penchant.study.config import FOLLOW_BROWSER, FORMATS, LANGUAGES, MODELS, Config
 from penchant.study.folder import Folder
 from penchant.study.items import read_items
-from penchant.study.serve import LOOPBACK, Supervisor, listen, stop_on_signals
+from penchant.study.serve import EVERYWHERE, LOOPBACK, Supervisor, listen, stop_on_signals
 from penchant.study.store import Database, reports, studies
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
@@ -153,8 +153,8 @@ def serve(
 
 
 def address_of(sock: socket.socket, host: str) -> str:
-    """Where a socket is reached."""
-    shown = f"[{host}]" if ":" in host else host
+    """Where a socket is reached; one that listens everywhere, by the machine's name."""
+    shown = socket.gethostname() if host in EVERYWHERE else f"[{host}]" if ":" in host else host
     return f"http://{shown}:{sock.getsockname()[1]}"
 
 

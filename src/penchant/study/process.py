@@ -8,10 +8,17 @@ import os
 import socket
 import threading
 import time
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from penchant.study.folder import Folder
+
+if TYPE_CHECKING:
+    import uvicorn
+
+NICE = 5
+"""People wait for web processes, nobody for the model: it gives way where cores are short."""
 
 
 @click.group()
@@ -31,16 +38,23 @@ def web(folder: str, fd: int, parent: int, proxies: str) -> None:
     from penchant.study.web.app import create_app
 
     die_with(parent)
-    config = uvicorn.Config(
-        create_app(Folder(folder), migrate=False),
+    config = server_config(create_app(Folder(folder), migrate=False), proxies)
+    uvicorn.Server(config).run(sockets=[socket.socket(fileno=fd)])
+
+
+def server_config(app: Any, proxies: str) -> "uvicorn.Config":
+    """How an application is served; proxies: whose word on where requests come from is taken."""
+    import uvicorn
+
+    return uvicorn.Config(
+        app,
         access_log=False,  # addresses carry tokens and panels' ids
         log_level="warning",
         server_header=False,
         proxy_headers=bool(proxies),
-        forwarded_allow_ips=proxies or "",
+        forwarded_allow_ips=proxies,
         timeout_graceful_shutdown=2,
     )
-    uvicorn.Server(config).run(sockets=[socket.socket(fileno=fd)])
 
 
 @main.command()
@@ -52,6 +66,8 @@ def work(folder: str, parent: int | None) -> None:
 
     if parent is not None:
         die_with(parent)
+    if hasattr(os, "nice"):
+        os.nice(NICE)
     database = Folder(folder).open(durable=False, migrate=parent is None)
     try:
         run(database)

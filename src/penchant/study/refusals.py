@@ -1,6 +1,9 @@
 """Why a request cannot be met: a code for programs, a sentence for people."""
 
+from typing import Any
+
 from penchant.errors import DataError
+from penchant.study.catalogue import strings
 
 STATUS = {
     "unknown": 404,
@@ -12,6 +15,7 @@ STATUS = {
     "too_large": 413,
     "bad": 422,
     "busy": 429,
+    "unavailable": 503,
 }
 """Every code, and the HTTP status that goes with it."""
 
@@ -26,3 +30,26 @@ class Refusal(DataError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+    def in_language(self, language: str) -> str:
+        """The sentence, in that language where there is one."""
+        return str(self)
+
+
+class ParticipantRefusal(Refusal):
+    """A refusal that participants may meet: its sentence is `refused_{name}` of every language.
+
+    >>> refusal = ParticipantRefusal("conflict", "undo", n=3)
+    >>> str(refusal)
+    'only your last 3 answers can be taken back'
+    >>> refusal.in_language("de")
+    'nur Ihre letzten 3 Antworten lassen sich zurücknehmen'
+    """
+
+    def __init__(self, code: str, name: str, **values: Any) -> None:
+        self.name, self.values = name, values
+        super().__init__(code, self.in_language("en"))
+
+    def in_language(self, language: str) -> str:
+        """The sentence."""
+        return strings(language)[f"refused_{self.name}"].format(**self.values)

@@ -45,12 +45,16 @@ def _draw(text: str) -> float:
 
 @dataclass
 class RobotCrowd:
-    """What happened: acknowledged answers by question, how long requests took, what failed."""
+    """What happened: acknowledged answers by question, how long requests took, what failed.
+
+    ends: when they stop, by the monotonic clock; may be brought forward while they answer.
+    """
 
     acknowledged: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, list[float]] = field(default_factory=dict)
     statuses: Counter[int] = field(default_factory=Counter)
     retries: int = 0
+    ends: float = math.inf
 
     def quantile(self, what: str, q: float) -> float:
         """Of the seconds that a kind of request took."""
@@ -77,7 +81,7 @@ async def simulate(
 ) -> RobotCrowd:
     """Let people join one after another within `ramp` seconds and answer."""
     crowd = crowd or RobotCrowd()
-    ends = time.monotonic() + plan.deadline
+    crowd.ends = time.monotonic() + plan.deadline
     # one client each, as people have: a pool of hundreds looks through all of them every time
     trust = ssl.create_default_context()
     settings: dict[str, Any] = {"headers": {"Origin": address.rstrip("/")}, "timeout": 20.0}
@@ -85,7 +89,7 @@ async def simulate(
         httpx.AsyncClient(base_url=address, verify=trust, **settings) for _ in range(plan.people)
     ]
     try:
-        robots = [Robot(http, study, plan, k, crowd, ends) for k, http in enumerate(clients)]
+        robots = [Robot(http, study, plan, k, crowd) for k, http in enumerate(clients)]
         await asyncio.gather(*(robot.take_part() for robot in robots))
     finally:
         await asyncio.gather(*(http.aclose() for http in clients))
@@ -102,10 +106,9 @@ class Robot:
         plan: RobotPlan,
         number: int,
         crowd: RobotCrowd,
-        ends: float,
     ) -> None:
         self.http, self.base, self.plan, self.crowd = http, f"/s/{study}", plan, crowd
-        self.ends, self.delay = ends, plan.ramp * number / max(1, plan.people)
+        self.delay = plan.ramp * number / max(1, plan.people)
         self.rng = random.Random(plan.seed * 100_003 + number)
         self.taste = RobotTaste(plan.seed, number)
         self.cookie = ""
@@ -116,7 +119,7 @@ class Robot:
         reply = await self._call("join", "POST", "/join", data={"consent": "yes"})
         self.cookie = reply.headers.get("set-cookie", "").split(";")[0]
         given = 0
-        while given < self.plan.answers and time.monotonic() < self.ends:
+        while given < self.plan.answers and time.monotonic() < self.crowd.ends:
             turn = (await self._call("next", "GET", "/next?n=2")).json()
             if not turn.get("questions"):
                 return

@@ -13,6 +13,7 @@ from pathlib import Path
 from penchant.errors import DataError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+EVERYWHERE = ("0.0.0.0", "::")
 STEADY_SECONDS = 5.0
 
 

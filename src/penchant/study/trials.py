@@ -33,15 +33,18 @@ DRINKS = ("tea", "coffee", "cocoa", "milk", "water", "juice", "lemonade", "cola"
 
 
 @contextmanager
-def running(folder: Path, port: int = 0) -> Iterator[str]:
-    """The address of a study that is served meanwhile, on this machine only."""
+def running(folder: Path, port: int = 0, seconds: float = 30.0) -> Iterator[str]:
+    """The address of a study that is served meanwhile, on this machine only.
+
+    seconds: how long it may take until it answers.
+    """
     with listen("127.0.0.1", port) as sock:
         supervisor = Supervisor(folder.resolve(), sock)
         thread = threading.Thread(target=supervisor.run)
         thread.start()
         try:
             address = address_of(sock, "127.0.0.1")
-            wait_until_up(address)
+            wait_until_up(address, seconds)
             yield address
         finally:
             supervisor.stop()

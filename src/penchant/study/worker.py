@@ -6,18 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from threading import Event as Flag
+from threading import Thread
 from typing import Any
 
 from penchant.study import quality
 from penchant.study.asking import Chooser, Choosers, top_up
-from penchant.study.events import ERASE
+from penchant.study.config import Config
+from penchant.study.events import ADD_ITEM, ANSWER, ERASE, Event
 from penchant.study.groups import groups
 from penchant.study.learner import StudyLearner, learned_from_file
+from penchant.study.questions import NORMAL
 from penchant.study.store import Database, learning, studies
 from penchant.study.store.learning import Queue, Snapshot
 from penchant.study.store.studies import CLOSED, RUNNING, Study
 
-LARGEST_STOCK = 80
+LARGEST_STOCK = 150
 BATCH = 40
 FUTURES = 10
 IDLE_SECONDS = 0.1
@@ -82,10 +85,13 @@ class Worker:
             0 if snapshot is None else snapshot.seq,
         )
 
-    def step(self) -> bool:
-        """Catch up, prepare questions, write down what is known; whether there was anything."""
+    def step(self, *, may_learn: bool = True) -> bool:
+        """Catch up, prepare questions, write down what is known; whether there was anything.
+
+        may_learn=False: prepare questions from what is known already.
+        """
         it = self.database.read(lambda conn: studies.get(conn, self.study))
-        news = self._catch_up(it)
+        news = may_learn and self._catch_up(it)
         made = self._prepare(it) if it.state == RUNNING else 0
         # while there is nothing better to do, and in a study that never rests now and then
         may_imagine = not (news or made) or time.monotonic() >= self.imagine_due
@@ -113,10 +119,10 @@ class Worker:
         return True
 
     def _prepare(self, it: Study) -> int:
-        now = self.now()
+        now, version = self.now(), self.learner.record.seq
 
         def look(conn: Any) -> tuple[Queue, dict[str, set[str]]]:
-            queue = learning.queue_of(conn, self.study, it.config, now)
+            queue = learning.queue_of(conn, self.study, it.config, now, version)
             short = [p for p, n in queue.prepared.items() if n < it.config.ahead]
             return queue, learning.asked_pairs(conn, short)
 
@@ -128,9 +134,7 @@ class Worker:
         made = top_up(choosers, self.learner.record, queue, asked, stock)
         if not made:
             return 0
-        version = self.learner.record.seq
-
-        self.database.write(lambda conn: learning.drop_unwanted(conn, self.study, now))
+        self.database.write(lambda conn: learning.drop_unwanted(conn, self.study, now, version))
         # a few at a time: people's answers wait while this process writes
         for start in range(0, len(made), BATCH):
             some = made[start : start + BATCH]
@@ -227,7 +231,7 @@ def stock_for(n_items: int) -> int:
     """How many questions are kept for whoever comes next: few where there are few pairs.
 
     >>> stock_for(8), stock_for(12), stock_for(200)
-    (7, 16, 80)
+    (7, 16, 150)
     """
     return min(LARGEST_STOCK, max(5, n_items * (n_items - 1) // 8))
 
@@ -245,14 +249,27 @@ def work(database: Database, stop: Flag | None = None) -> None:
     """Keep every study of a database up, until told to stop."""
     stop = stop or _on_signals()
     workers: dict[str, Worker] = {}
+    warming = Thread(target=warm_up, name="warm up", daemon=True)
     while not stop.is_set():
         busy = False
         for study in database.read(studies.names):
             if study not in workers:
                 workers[study] = Worker(database, study)
-            busy = workers[study].step() or busy
+            # a fit would wait for what is being loaded, and people for the fit
+            busy = workers[study].step(may_learn=not warming.is_alive()) or busy
+        if warming.ident is None:  # the first questions wait in the queue
+            warming.start()
         if not busy:
             stop.wait(IDLE_SECONDS)
+
+
+def warm_up() -> None:
+    """Load what a first fit loads, which takes a second: not while the first people wait."""
+    told = {"items": ["a", "b"], "order": [[0], [1]], "form": "pair", "kind": NORMAL}
+    events = [Event(k, ADD_ITEM, payload={"item": item}) for k, item in enumerate("ab")]
+    learner = StudyLearner(Config("Which?"), {"a": {}, "b": {}})
+    learner.advance([*events, Event(2, ANSWER, payload=told)])
+    learner.ranking()
 
 
 def _on_signals() -> Flag:

@@ -31,6 +31,7 @@ Job = Callable[[Connection], T]
 LOCK = 0x70656E63  # "penc": the advisory lock of everybody who writes
 LARGEST_BATCH = 200
 BUSY_SECONDS = 30
+SCRUBS = 5
 
 
 class Database:
@@ -94,7 +95,10 @@ class Database:
         """Leave nothing of deleted rows behind in SQLite's log; deleted pages are zeroed."""
         if self.is_sqlite:
             with self._writers.connect() as conn:
-                conn.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                for _ in range(SCRUBS):
+                    done = conn.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    if not done.fetchone()[0]:  # 1: somebody was reading the log all the while
+                        return
 
     def close(self) -> None:
         """Finish what was submitted, then let go."""

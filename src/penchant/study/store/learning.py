@@ -16,6 +16,8 @@ from penchant.study.store.people import PRESENT_SECONDS
 from penchant.study.tokens import new_id
 
 KEPT_SNAPSHOTS = 2
+FRESH = 0.8
+"""The stock is chosen anew when the events have grown by a quarter since."""
 
 
 @dataclass
@@ -60,8 +62,8 @@ class Snapshot:
     summary: dict[str, Any]
 
 
-def queue_of(conn: Connection, study: str, config: Config, now: float) -> Queue:
-    """Look at the queue."""
+def queue_of(conn: Connection, study: str, config: Config, now: float, version: int = 0) -> Queue:
+    """Look at the queue; of the common stock, at what a model of about this version chose."""
     p, q = t.participant.c, t.question.c
     present = conn.execute(
         sa.select(p.id).where(p.study == study, p.last_seen > now - PRESENT_SECONDS)
@@ -75,7 +77,7 @@ def queue_of(conn: Connection, study: str, config: Config, now: float) -> Queue:
     queue.asked = {row[0]: row[1] for row in asked}
     waiting = conn.execute(
         sa.select(q.participant, q.shown, q.kind, q.state, q.leased_until).where(
-            q.study == study, q.state.in_((PREPARED, OPEN))
+            q.study == study, q.state.in_((PREPARED, OPEN)), ~_is_stale(version)
         )
     )
     for row in waiting:
@@ -150,12 +152,19 @@ def _row(question: Prepared, study: str, name: str, version: int, at: float) -> 
     }
 
 
-def drop_unwanted(conn: Connection, study: str, now: float) -> int:
-    """Let go of questions that wait for people who are not here any more."""
+def _is_stale(version: int) -> sa.ColumnElement[bool]:
+    """Whether a question of the stock was chosen by a model that knew much less."""
+    q = t.question.c
+    return sa.and_(q.state == PREPARED, q.participant.is_(None), q.model_version < FRESH * version)
+
+
+def drop_unwanted(conn: Connection, study: str, now: float, version: int = 0) -> int:
+    """Let go of questions that wait for people who are not here any more, and of stale ones."""
     p, q = t.participant.c, t.question.c
     present = sa.select(p.id).where(p.study == study, p.last_seen > now - PRESENT_SECONDS)
-    waiting = (q.study == study, q.state == PREPARED, q.participant.is_not(None))
-    return conn.execute(t.question.delete().where(*waiting, q.participant.not_in(present))).rowcount
+    left_alone = sa.and_(q.participant.is_not(None), q.participant.not_in(present))
+    waiting = t.question.delete().where(q.study == study, q.state == PREPARED)
+    return conn.execute(waiting.where(sa.or_(left_alone, _is_stale(version)))).rowcount
 
 
 def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) -> bool:

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from penchant.study.events import ANSWER, ERASE
-from penchant.study.refusals import Refusal
+from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import statements, studies
 from penchant.study.store import tables as t
 from penchant.study.store.studies import RUNNING
@@ -28,7 +28,7 @@ def join(
     """Let somebody in and return their id; a panel's participant who comes again is the same."""
     it = studies.get(conn, study)
     if it.config.consent and not consent:
-        raise Refusal("bad", "taking part needs your consent: tick the box")
+        raise ParticipantRefusal("bad", "consent")
     p = t.participant.c
     if external_id_hash is not None:
         known = conn.execute(
@@ -48,7 +48,7 @@ def join(
                 .values(uses_left=t.invite.c.uses_left - 1)
             )
     elif not it.config.open_link:
-        raise Refusal("token", "this study is by invitation: use the link that you were sent")
+        raise ParticipantRefusal("token", "invitation")
     person = new_id()
     kind = "panel" if external_id_hash else "invited" if invite else "anonymous"
     conn.execute(
@@ -116,12 +116,12 @@ def participant(conn: Connection, study: str, person: str) -> Any:
     """The row of somebody who takes part, or a refusal."""
     row = conn.execute(statements.PARTICIPANT, {"who": person, "in_study": study}).first()
     if row is None:
-        raise Refusal("forbidden", "you are not taking part in this study: open its link again")
+        raise ParticipantRefusal("forbidden", "stranger")
     return row
 
 
 def not_running(state: str) -> Refusal:
     """Why nothing new happens in a study."""
     if state == studies.PAUSED:
-        return Refusal("paused", "the study is paused: come back a little later")
-    return Refusal("closed", "the study is closed: thank you for your interest")
+        return ParticipantRefusal("paused", "paused")
+    return ParticipantRefusal("closed", "closed")

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from penchant.study.events import ANSWER, SKIP, replay
+from penchant.study.events import ANSWER, SKIP, Answer, replay
 from penchant.study.store import learning, people, studies
 from penchant.study.store import tables as t
 
@@ -117,23 +117,52 @@ def plan(config: Any, left: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
-    """Every pair that stands, as `penchant rank` reads it, with how it came about."""
-    items = {row.id: row.name for row in studies.items_of(conn, study)}
+    """Every answer that stands, as `penchant rank` reads it, with how it came about.
+
+    A row a pair; where questions show more than two items, a row an item and its position in an
+    answer, so that choices and rankings stay whole.
+    """
+    names = {row.id: row.name for row in studies.items_of(conn, study)}
     record = replay(studies.events_after(conn, study))
-    for answer in record.answers.values():
-        if not all(item in items for item in answer.items):
-            continue  # attention checks are about no item
-        for pair in answer.pairs():
-            yield {
-                "winner": items[pair.winner],
-                "loser": items[pair.loser],
-                "tie": pair.tie,
-                "user": answer.participant or "imported",
-                "count": answer.count,
-                "kind": answer.kind,
-                "question": answer.seq,
-                "form": answer.form,
-                "shown_first": items[answer.items[0]],
-                "ms": answer.ms,
-                "at": answer.at,
-            }
+    # attention checks are about no item
+    answers = [a for a in record.answers.values() if names.keys() >= set(a.items)]
+    as_rows = _pair_rows if all(len(a.items) == 2 for a in answers) else _ballot_rows
+    for answer in answers:
+        about = {
+            "user": answer.participant or "imported",
+            "count": answer.count,
+            "kind": answer.kind,
+            "form": answer.form,
+            "ms": answer.ms,
+            "at": answer.at,
+        }
+        for row in as_rows(answer, names):
+            yield row | about
+
+
+def _pair_rows(answer: Answer, names: dict[str, str]) -> list[dict[str, Any]]:
+    (pair,) = answer.pairs()
+    return [
+        {
+            "winner": names[pair.winner],
+            "loser": names[pair.loser],
+            "tie": pair.tie,
+            "question": answer.seq,
+            "shown_first": names[answer.items[0]],
+        }
+    ]
+
+
+def _ballot_rows(answer: Answer, names: dict[str, str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "ballot": answer.seq,
+            "item": names[answer.items[place]],
+            "position": position,
+            # those that "best" left over are not equal, only not chosen
+            "tied": answer.form != "best" and any(len(group) > 1 for group in answer.order),
+            "shown": place + 1,
+        }
+        for position, group in enumerate(answer.order, start=1)
+        for place in group
+    ]

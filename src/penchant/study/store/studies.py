@@ -13,7 +13,7 @@ from penchant.errors import DataError
 from penchant.study.config import Config
 from penchant.study.events import ADD_ITEM, IMPORT, RETIRE, STATE, Event
 from penchant.study.questions import PREPARED
-from penchant.study.refusals import Refusal
+from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import statements
 from penchant.study.store import tables as t
 from penchant.study.tokens import hash_token, new_id, new_token
@@ -59,7 +59,7 @@ def get(conn: Connection, study: str) -> Study:
     """The study, or a refusal."""
     row = conn.execute(statements.STUDY, {"in_study": study}).first()
     if row is None:
-        raise Refusal("unknown", "there is no such study: check the link")
+        raise ParticipantRefusal("unknown", "study")
     return Study(row.id, _parsed(row.config), row.state, row.seq)
 
 
@@ -109,14 +109,13 @@ def append(
     return seq
 
 
-def events_after(conn: Connection, study: str, seq: int = 0, limit: int = 100_000) -> list[Event]:
-    """The events after a number, in order."""
+def events_after(conn: Connection, study: str, seq: int = 0) -> list[Event]:
+    """All events after a number, in order."""
     e = t.event.c
     rows = conn.execute(
         sa.select(e.seq, e.kind, e.participant, e.question, e.payload, e.ms, e.at)
         .where(e.study == study, e.seq > seq)
         .order_by(e.seq)
-        .limit(limit)
     )
     return [Event(*row) for row in rows]
 
@@ -191,23 +190,23 @@ def items_by_id(conn: Connection, ids: Iterable[str]) -> list[Any]:
 
 
 def import_answers(conn: Connection, study: str, rows: Iterable[dict[str, Any]], at: float) -> int:
-    """Take in votes from elsewhere: winner and loser by name, tie, count, user. How many rows."""
+    """Take in answers from elsewhere: items by name, order, form, count, user. How many rows."""
     ids = {row.name: row.id for row in items_of(conn, study)}
     n_rows = 0
     for row in rows:
-        unknown = [name for name in (row["winner"], row["loser"]) if name not in ids]
+        unknown = [name for name in row["items"] if name not in ids]
         if unknown:
             raise DataError(
                 f"the votes name {unknown[0]!r}, which is no item of the study: add it first, or "
                 "leave the row out"
             )
         payload = {
-            "items": [ids[row["winner"]], ids[row["loser"]]],
-            "order": [[0, 1]] if row.get("tie") else [[0], [1]],
-            "form": "pair",
+            "items": [ids[name] for name in row["items"]],
+            "order": row["order"],
+            "form": row["form"],
             "kind": "normal",
-            "count": int(row.get("count", 1)),
-            "user": row.get("user"),
+            "count": row["count"],
+            "user": row["user"],
         }
         append(conn, study, IMPORT, payload, at)
         n_rows += 1
@@ -252,7 +251,7 @@ def find_invite(conn: Connection, study: str, token: str, role: str, now: float)
         )
     ).first()
     if row is None or (row.expires is not None and row.expires <= now) or row.uses_left == 0:
-        raise Refusal("token", "this link is not valid, or was used already: ask for a new one")
+        raise ParticipantRefusal("token", "link")
     return row
 
 

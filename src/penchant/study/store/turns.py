@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from penchant.study import questions as rules
 from penchant.study.events import ANSWER, SKIP, WITHDRAW
 from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, HowFar
-from penchant.study.refusals import Refusal
+from penchant.study.refusals import ParticipantRefusal
 from penchant.study.store import statements, studies
 from penchant.study.store import tables as t
 from penchant.study.store.people import not_running, participant
@@ -115,11 +115,11 @@ def answer(
     if stands is not None:
         return Receipt(stands.seq, repeated=True)
     if row.state != OPEN:
-        raise Refusal("conflict", "this question was not shown yet: reload the page")
+        raise ParticipantRefusal("conflict", "not_shown")
     ms = None if ms is None else max(0, min(int(ms), 2**31 - 1))
     if order is None:
         if not config.skip:
-            raise Refusal("bad", "questions of this study cannot be skipped: choose one")
+            raise ParticipantRefusal("bad", "skip")
         kind, state, payload = SKIP, SKIPPED, {"items": row.shown, "kind": row.kind}
     else:
         may_tie = config.tie and row.kind != CHECK
@@ -157,7 +157,7 @@ def undo(conn: Connection, study: str, person: str, question: str, now: float) -
         .limit(it.config.undo)
     ).scalars()
     if stands.seq not in set(last):
-        raise Refusal("conflict", f"only your last {it.config.undo} answers can be taken back")
+        raise ParticipantRefusal("conflict", "undo", n=it.config.undo)
     mine = (e.study == study, e.seq == stands.seq)
     conn.execute(t.event.update().where(*mine).values(live=False))
     # a withdrawal names its question too, but is no live answer to it
@@ -175,7 +175,7 @@ def _question(conn: Connection, study: str, person: str, question: str) -> Any:
     asked = {"which": question, "in_study": study, "who": person}
     row = conn.execute(statements.QUESTION, asked).first()
     if row is None:
-        raise Refusal("unknown", "this question is not yours, or is gone: reload the page")
+        raise ParticipantRefusal("unknown", "question")
     return row
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Form, Query, Request, UploadFile
 from fastapi.responses import FileResponse, JSONResponse, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, Json
 from starlette.background import BackgroundTask
 
 from penchant.study import media as files
@@ -105,15 +105,16 @@ async def upload_item(
     name: Annotated[str, Form(min_length=1, max_length=500)],
     medium: Annotated[str, Form(pattern="^(image|audio|video)$")],
     file: Annotated[UploadFile, File()],
+    features: Annotated[Json[dict[str, float]] | None, Form()] = None,
 ) -> dict[str, list[str]]:
-    """Add one item that is a file; its name and type there are not believed."""
+    """Add one item that is a file, its features as JSON; its name and type are not believed."""
     content = await file.read(files.LARGEST_FILE + 1)
     ending = FilePath(file.filename or "").suffix
     stored = await asyncio.to_thread(
         files.store, site.folder.media, content, ending, medium, "the file"
     )
     now = site.now()
-    new = [NewItem(name, medium, stored)]
+    new = [NewItem(name, medium, stored, features or {})]
     try:
         return {"ids": await site.write(lambda c: studies.add_items(c, study, new, now))}
     except Refusal:

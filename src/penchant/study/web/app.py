@@ -11,19 +11,21 @@ from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
 
 import penchant
 from penchant.errors import DataError
 from penchant.study import media
 from penchant.study.config import FOLLOW_BROWSER
 from penchant.study.folder import Folder
-from penchant.study.refusals import STATUS, Refusal
+from penchant.study.refusals import STATUS, ParticipantRefusal, Refusal
 from penchant.study.store import studies
 from penchant.study.web import api, owner, participant
 from penchant.study.web.pages import page
 from penchant.study.web.safety import SANDBOX_POLICY, Safety
 from penchant.study.web.site import Site, language, site_of
 
+RETRY_AFTER = {429: "5", 503: "1"}
 log = logging.getLogger("penchant.study")
 
 
@@ -56,6 +58,7 @@ def create_app(
     static = resources.files("penchant.study.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)))
     app.add_exception_handler(DataError, _explain)
+    app.add_exception_handler(HTTPException, _no_page)
     app.add_exception_handler(OperationalError, _unavailable)
     return app
 
@@ -82,19 +85,25 @@ async def _html_item(item: str, request: Request) -> Response:
 
 
 async def _explain(request: Request, error: Any) -> Response:
-    """What cannot be done, for programs as JSON and for people as a page."""
-    code = getattr(error, "code", "bad")
-    status = STATUS[code]
-    headers = {"Retry-After": "5"} if status == 429 else None
+    """What cannot be done, for programs as JSON and for people as a page in their language."""
+    refusal = error if isinstance(error, Refusal) else Refusal("bad", str(error))
+    status = STATUS[refusal.code]
+    headers = {"Retry-After": RETRY_AFTER[status]} if status in RETRY_AFTER else None
     if "text/html" in request.headers.get("accept", ""):
         words = language(request, FOLLOW_BROWSER)
         study = request.path_params.get("study", "")
-        return page("refusal", words, status, message=str(error), study=study)
-    return JSONResponse({"error": code, "message": str(error)}, status, headers)
+        return page("refusal", words, status, message=refusal.in_language(words), study=study)
+    return JSONResponse({"error": refusal.code, "message": str(refusal)}, status, headers)
+
+
+async def _no_page(request: Request, error: Any) -> Response:
+    """An address that does not exist, and methods that it does not know."""
+    if error.status_code == 404:
+        return await _explain(request, ParticipantRefusal("unknown", "page"))
+    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 
 async def _unavailable(request: Request, error: Any) -> Response:
     """The database is away: whoever retries will find that nothing was lost."""
     log.error("database unavailable: %s", type(error.orig).__name__)
-    message = "the study is out of reach for a moment: try again"
-    return JSONResponse({"error": "unavailable", "message": message}, 503, {"Retry-After": "1"})
+    return await _explain(request, ParticipantRefusal("unavailable", "away"))

@@ -25,13 +25,14 @@ MOST_STREAMS = 50
 async def dashboard(study: StudyName, request: Request) -> Response:
     """The dashboard, or with a link's key the button that opens it: looking changes nothing."""
     site = site_of(request)
-    it = await site.read(lambda c: studies.get(c, study))
+    it, items = await site.read(lambda c: (studies.get(c, study), studies.items_of(c, study)))
     key = request.query_params.get("key", "")[:200]
     if key:
         words = language(request, it.config.language)
         return page("login", words, study=study, key=key)
     await site.require_owner(request, study)
-    return page("dashboard", "en", study=study, config=it.config)
+    features = sorted(items[0].features) if items else []
+    return page("dashboard", "en", study=study, config=it.config, features=features)
 
 
 @router.post("/o/{study}/login")

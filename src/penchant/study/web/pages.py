@@ -1,8 +1,6 @@
-"""Pages: templates, and every string that participants read, one file a language."""
+"""Pages: templates, in the language of whoever reads them."""
 
-import json
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import nh3
@@ -10,6 +8,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 
+from penchant.study.catalogue import strings
 from penchant.study.config import FOLLOW_BROWSER, LANGUAGES
 
 TAGS = {
@@ -17,14 +16,6 @@ TAGS = {
     *("h1", "h2", "h3", "h4", "table", "thead", "tbody", "tr", "th", "td"),
 }
 """What Markdown may become: no links and no images, which would lead or call elsewhere."""
-
-
-@cache
-def strings(language: str) -> dict[str, str]:
-    """Every string of a language."""
-    file = resources.files("penchant.study.web") / "strings" / f"{language}.json"
-    texts: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
-    return texts
 
 
 def language_for(wanted: str | None, accepted: str | None, fixed: str = FOLLOW_BROWSER) -> str:

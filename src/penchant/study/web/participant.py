@@ -1,7 +1,7 @@
 """What participants see and do."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request
@@ -9,9 +9,10 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
+from penchant.study.catalogue import strings
 from penchant.study.config import LANGUAGES, LARGEST_SET, Config
-from penchant.study.questions import CHECK
-from penchant.study.refusals import Refusal
+from penchant.study.questions import CHECK, is_finished
+from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import people, studies, turns
 from penchant.study.store.studies import RUNNING, Study
 from penchant.study.store.turns import Turn
@@ -21,6 +22,7 @@ from penchant.study.web.site import Site, address, language, site_of
 
 router = APIRouter(prefix="/s/{study}", tags=["participants"])
 
+T = TypeVar("T", bound=Response)
 StudyName = Annotated[str, Path(pattern="^[a-z0-9-]{1,40}$")]
 QuestionId = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -48,7 +50,7 @@ async def welcome(study: StudyName, request: Request) -> Response:
         return RedirectResponse(f"/s/{study}/vote", 303)
     words = language(request, it.config.language)
     if it.state != RUNNING:
-        return page("message", words, title="done_title", text=it.state, study=study)
+        return page("message", words, heading=it.config.question, text=it.state)
     panel = _external_id(it.config, request.query_params)
     return page(
         "welcome",
@@ -100,7 +102,13 @@ async def vote_page(study: StudyName, request: Request) -> Response:
     site = site_of(request)
     if site.cookie(request, "participant", study) is None:
         return RedirectResponse(f"/s/{study}", 303)
-    it, turn = await _turn(site, request, study, 1)
+    try:
+        it, turn = await _turn(site, request, study, 1)
+    except Refusal as refusal:
+        if refusal.code != "forbidden":
+            raise
+        # they were erased: without their cookie they may begin anew
+        return _forget(RedirectResponse(f"/s/{study}", 303), study)
     words = language(request, it.config.language)
     if not turn.questions and it.state != studies.PAUSED:
         return RedirectResponse(f"/s/{study}/done", 303)
@@ -168,6 +176,7 @@ async def done(study: StudyName, request: Request) -> Response:
     it, turn = await _turn(site, request, study, 1)
     words = language(request, it.config.language)
     finished = turn.finished or it.state == studies.CLOSED
+    ran_out = turn.finished and not is_finished(it.config, turn.part)
     redirect = it.config.redirect.replace("{id}", quote(str(content.get("panel", "")), safe=""))
     return page(
         "done",
@@ -175,6 +184,8 @@ async def done(study: StudyName, request: Request) -> Response:
         study=study,
         config=it.config,
         finished=finished,
+        said="nothing_left" if ran_out else "done_default",
+        undo=turn.undo if it.state == RUNNING else None,
         redirect=redirect if finished else "",
     )
 
@@ -184,9 +195,7 @@ async def erase_me(study: StudyName, request: Request) -> JSONResponse:
     """Remove everything that came from whoever asks."""
     site, person = _who(request, study)
     n = await _erase(site, study, person)
-    response = JSONResponse({"erased_events": n})
-    response.delete_cookie(f"participant_{study}", path=f"/s/{study}")
-    return response
+    return _forget(JSONResponse({"erased_events": n}), study)
 
 
 @router.post("/erase")
@@ -196,7 +205,12 @@ async def erase_form(study: StudyName, request: Request) -> Response:
     await _erase(site, study, person)
     it = await site.read(lambda c: studies.get(c, study))
     words = language(request, it.config.language)
-    response = page("message", words, title="erased_title", text="erased", study=study)
+    heading = strings(words)["erased_title"]
+    return _forget(page("message", words, heading=heading, text="erased"), study)
+
+
+def _forget(response: T, study: str) -> T:
+    """Let a browser be nobody's again."""
     response.delete_cookie(f"participant_{study}", path=f"/s/{study}")
     return response
 
@@ -282,11 +296,11 @@ def _order_of(form: dict[str, str]) -> list[list[int]] | None:
         if choice == "order":
             by_place = {int(value): int(key[6:]) for key, value in places.items()}
             if len(by_place) < len(places):
-                raise Refusal("bad", "two have the same place: go back and give each its own")
+                raise ParticipantRefusal("bad", "same_place")
             return [[by_place[place]] for place in sorted(by_place)]
         first, n = int(choice), int(form.get("n", "2"))
     except Refusal:
         raise
     except ValueError:
-        raise Refusal("bad", "nothing was chosen: go back and choose one") from None
+        raise ParticipantRefusal("bad", "no_choice") from None
     return [[first], [place for place in range(min(n, LARGEST_SET)) if place != first]]

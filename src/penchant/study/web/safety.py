@@ -1,7 +1,5 @@
-"""What keeps a study safe on the web: headers, origins, sizes, rates."""
+"""What keeps a study safe on the web: headers, origins, sizes."""
 
-import time
-from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -9,7 +7,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penchant.study.media import LARGEST_FILE
-from penchant.study.refusals import Refusal
+from penchant.study.refusals import ParticipantRefusal, Refusal
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; "
@@ -70,7 +68,7 @@ def why_not(headers: Headers) -> Refusal | None:
     """
     if headers.get("authorization", "").lower().startswith("bearer "):
         return None
-    wrong = Refusal("forbidden", "this request came from another site: open the study's own page")
+    wrong = ParticipantRefusal("forbidden", "elsewhere")
     site = headers.get("sec-fetch-site")
     if site is not None:
         return None if site in ("same-origin", "none") else wrong
@@ -109,35 +107,3 @@ class _Body:
             self.is_too_large = True
             raise Refusal("too_large", f"at most {self.largest / 1e6:.3g} MB can be sent here")
         return message
-
-
-class Rate:
-    """How often somebody may do something: `burst` at once, then `per_second`.
-
-    >>> rate = Rate(burst=2, per_second=0.1, clock=lambda: 0.0)
-    >>> [rate.allows("ann"), rate.allows("ann"), rate.allows("ann"), rate.allows("bob")]
-    [True, True, False, True]
-    """
-
-    def __init__(
-        self, burst: float, per_second: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.burst, self.per_second, self.clock = burst, per_second, clock
-        self.left: dict[str, tuple[float, float]] = {}
-
-    def allows(self, who: str) -> bool:
-        """Whether it is allowed once more; counts it if so."""
-        now = self.clock()
-        if len(self.left) > 50_000:
-            full = self.burst / self.per_second
-            self.left = {k: v for k, v in self.left.items() if now - v[1] < full}
-        tokens, at = self.left.get(who, (self.burst, now))
-        tokens = min(self.burst, tokens + (now - at) * self.per_second)
-        allowed = tokens >= 1.0
-        self.left[who] = (tokens - allowed, now)
-        return allowed
-
-    def check(self, who: str) -> None:
-        """Refuse what comes too often."""
-        if not self.allows(who):
-            raise Refusal("busy", "that was too often: wait a moment and try again")

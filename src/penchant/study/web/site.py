@@ -11,10 +11,10 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 from sqlalchemy import Connection
 
 from penchant.study.folder import Folder
-from penchant.study.refusals import Refusal
+from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import Database, studies
 from penchant.study.web.pages import language_for
-from penchant.study.web.safety import Rate
+from penchant.study.web.rates import Rate, shared_numbers
 
 T = TypeVar("T")
 SESSION_SECONDS = 90 * 86_400
@@ -27,12 +27,18 @@ class Site:
     folder: Folder
     database: Database
     now: Callable[[], float] = time.time
-    # a class behind one address joins within a minute; a person answers a few times a second
-    joins: Rate = field(default_factory=lambda: Rate(300, 5.0))
-    answers: Rate = field(default_factory=lambda: Rate(60, 10.0))
-    wrong_tokens: Rate = field(default_factory=lambda: Rate(20, 0.1))
-    owners: Rate = field(default_factory=lambda: Rate(200, 20.0))
     shown: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        key = self.folder.secret.encode()[:64]
+        shared = shared_numbers(self.folder.path / "limits", 4)
+
+        def rate(burst: float, per_second: float) -> Rate:
+            return Rate(burst, per_second, numbers=shared.pop(), key=key)
+
+        # a class behind one address joins within a minute; a person answers a few times a second
+        self.joins, self.answers = rate(300, 5.0), rate(60, 10.0)
+        self.wrong_tokens, self.owners = rate(20, 0.1), rate(200, 20.0)
 
     async def write(self, job: Callable[[Connection], T]) -> T:
         """Hand a job to the writer and wait for its commit, without holding a thread."""
@@ -75,7 +81,7 @@ class Site:
         """The participant who asks, or a refusal."""
         content = self.cookie(request, "participant", study)
         if content is None:
-            raise Refusal("forbidden", "you are not taking part in this study: open its link again")
+            raise ParticipantRefusal("forbidden", "stranger")
         return str(content["id"])
 
     async def require_owner(self, request: Request, study: str) -> None:
@@ -96,14 +102,12 @@ class Site:
         if content is not None:
             invite = await self.read(lambda c: studies.get_invite(c, study, content["id"], now))
         if invite is None:
-            raise Refusal("forbidden", "this is for the owner of the study: open the owner's link")
+            raise ParticipantRefusal("forbidden", "owner_only")
 
     def check_guesses(self, request: Request) -> None:
         """Refuse addresses that guessed too many tokens."""
-        rate = self.wrong_tokens
-        left, at = rate.left.get(address(request), (rate.burst, 0.0))
-        if left + (rate.clock() - at) * rate.per_second < 1.0:
-            raise Refusal("busy", "too many wrong links from your address: wait some minutes")
+        if not self.wrong_tokens.would_allow(address(request)):
+            raise ParticipantRefusal("busy", "guesses")
 
 
 def site_of(request: Request) -> Site:

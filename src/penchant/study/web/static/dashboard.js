@@ -19,8 +19,10 @@ function drawn(name, attributes) {
 }
 
 async function call(method, path, body) {
+  const isForm = body instanceof FormData;  // a file travels in one; its headers are the browser's
   const reply = await fetch(api + path, {
-    method, headers: { "Content-Type": "application/json" }, body: body && JSON.stringify(body),
+    method, headers: isForm ? {} : { "Content-Type": "application/json" },
+    body: isForm || !body ? body : JSON.stringify(body),
   });
   const content = await reply.json();
   status.textContent = reply.ok ? "" : content.message ?? JSON.stringify(content.detail);
@@ -83,29 +85,38 @@ function enough(state) {
   const { stop, value, target, reason } = state.stop;
   get("enough").textContent =
     `${stop ? "Yes" : "Not yet"}: ${reason} is ${percent(value)}, wanted ${percent(target)}.`;
-  const words = ({ answers, people, money }) =>
-    (answers === null ? "more than 300 answers" : `${answers} answers`) +
-    (people === null ? "" : `, ${people} people`) + (money === null ? "" : `, ${money}`);
-  get("left").textContent = state.plan && !stop
-    ? `About ${words(state.plan.median)} more (10 %: ${words(state.plan.low)}; 90 %: ${words(state.plan.high)}).`
-    : "";
+  get("left").textContent = state.plan && !stop ? left(state.plan) : "";
+}
+
+// about how many, and in brackets what 10 % and 90 % of the imagined futures take
+function left({ low, median, high }) {
+  const range = (name, beyond) => `(10 %: ${low[name] ?? beyond}; 90 %: ${high[name] ?? beyond})`;
+  if (median.answers === null) {
+    return `More than 300 more answers ${range("answers", "more than 300")}.`;
+  }
+  const parts = [`About ${median.answers} more answers ${range("answers", "more than 300")}`];
+  if (median.people !== null) parts.push(`${median.people} people ${range("people", "more")}`);
+  if (median.money !== null) parts.push(`a cost of ${median.money} ${range("money", "more")}`);
+  return `${parts.join(", ")}.`;
 }
 
 function calibration(known) {
   if (!known) return;
   get("calibration-text").textContent = known.n
-    ? `${known.n} questions drawn at random, predicted before they were asked. Mean log-probability of the answers ${known.log_score.toFixed(3)} (a coin: −0.693).`
+    ? `${known.n} questions drawn at random, predicted before they were asked. Mean log-probability of the answers ${known.log_score.toFixed(3).replace("-", "−")} (a coin: −0.693).`
     : "No random question has been answered yet.";
+  get("calibration").hidden = !known.n;
   fill("calibration", known.rows.filter((row) => row.won.n), (row) => element("tr", {},
     cell(`${percent(row.expected)} (${row.from}–${row.to})`),
-    cell(`${percent(row.won.k / row.won.n)} (${percent(row.won.low)} to ${percent(row.won.high)})`),
+    cell(`${Math.round((100 * row.won.k) / row.won.n)} % (${percent(row.won.low)} to ${percent(row.won.high)})`),
     cell(row.won.n, "num")));
 }
 
 function groups(known) {
   if (!known) return;
   const divisive = known.divisive.length ? ` They divide over ${known.divisive.join(", ")}.` : "";
-  get("groups-text").textContent = known.sentence + divisive;
+  const sentence = known.sentence[0].toUpperCase() + known.sentence.slice(1);
+  get("groups-text").textContent = `${sentence.replace(/\.?$/, ".")}${divisive}`;
   get("groups").replaceChildren(...known.groups.map(({ people, best, own }) => element("li", {},
     element("strong", {}, `${people} people`), ` like ${best.join(", ")} best`,
     own.length ? `, and more than others ${own.join(", ")}` : "")));
@@ -115,7 +126,8 @@ const reasons = { checks: "failed checks", fast: "very fast", side: "one side", 
 
 function raters(rows) {
   const share = ({ k, n, low, high }) => n ? `${k}/${n} (${percent(low)} to ${percent(high)})` : "–";
-  fill("raters", rows, (row) => {
+  const closer = (row) => row.look_closer.length;
+  fill("raters", [...rows].sort((a, b) => closer(b) - closer(a)), (row) => {
     const name = row.participant.slice(0, 6);
     const erase = element("button", { type: "button", "aria-label": `Erase ${name}` }, "Erase");
     erase.addEventListener("click", () => {
@@ -149,8 +161,21 @@ document.querySelectorAll("#states button").forEach((button) => {
 
 get("add").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const [field] = event.target;
-  if (await call("POST", "/items", [{ name: field.value }])) event.target.reset();
+  const [name] = event.target;
+  const described = [...event.target.querySelectorAll(".feature")];
+  const features = Object.fromEntries(described.map((field) => [field.name, Number(field.value)]));
+  const [content] = event.target.querySelector("[type=file]").files;
+  const form = new FormData();
+  if (content) {
+    form.set("name", name.value);
+    form.set("medium", content.type.split("/")[0]);
+    form.set("features", JSON.stringify(features));
+    form.set("file", content);
+  }
+  const made = content
+    ? await call("POST", "/items/upload", form)
+    : await call("POST", "/items", [{ name: name.value, features }]);
+  if (made) event.target.reset();
 });
 
 get("invite").addEventListener("submit", async (event) => {

@@ -90,7 +90,7 @@ async function refill() {
   progress();
   if (reply.state === "paused") {
     queue = [];
-    main.replaceChildren(element("h1", {}, t.paused));
+    main.replaceChildren(element("h1", {}, t.paused_live));
     setTimeout(refill, 5000);
   } else if (!reply.questions.length) {
     location.assign(`${base}/done`);
@@ -129,7 +129,7 @@ async function undo() {
   if (!mayUndo || !undoable) return;
   const question = undoable;
   undoable = null;
-  await send();
+  do await send(); while (outbox.length);  // what has not arrived cannot be taken back
   await insist("/undo", { question });
   queue = [];
   await refill();
@@ -186,13 +186,21 @@ function show() {
   const hint = element("p", { class: "hint" }, question.form === "rank" ? t.rank_hint : "");
   main.replaceChildren(title, hint, options, actions);
   undoButton();
-  const two = question.form === "pair";
-  document.getElementById("keys").textContent = two ? t.keys_hint : t.keys_hint_many;
+  document.getElementById("keys").textContent = keysOf(question);
   title.focus({ preventScroll: true });
   scrollTo({ top: 0 });
   if (status.dataset.why !== "offline") say(t.new_question, "unseen");
   shownAt = performance.now();
   mark();
+}
+
+function keysOf({ form, tie, options }) {
+  const keys = [form === "pair" ? t.key_pair : text("key_many", { n: options.length })];
+  if (form === "rank") keys.push(t.key_send);
+  if (tie) keys.push(t.key_tie);
+  if (maySkip) keys.push(t.key_skip);
+  if (mayUndo) keys.push(t.key_undo);
+  return `${t.keys} ${keys.join(", ")}`;
 }
 
 function undoButton() {
