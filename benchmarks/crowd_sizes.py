@@ -100,7 +100,7 @@ def measured(shape, model):
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "score": fitted.score(test),
         "votes": train.n_comparisons,
-        "choice": getattr(fitted.report_, "choice", ""),
+        "choice": fitted.report_.optimizer.partition(";")[0],
     }
 
 

@@ -11,10 +11,12 @@ N = 5
 ITEMS = Inputs(index=np.arange(N))
 
 
-@pytest.fixture
-def kernel(rng):
+@pytest.fixture(params=["plain", "framed"])
+def kernel(rng, request):
     A = rng.standard_normal((N, N))
-    return FreeCovariance.of(A @ A.T + 0.5 * np.eye(N))
+    found = FreeCovariance.of(A @ A.T + 0.5 * np.eye(N))
+    other = FreeCovariance.of(A.T @ A + np.eye(N))
+    return found.around(other) if request.param == "framed" else found
 
 
 def slopes(function, theta, step=1e-6):
@@ -37,6 +39,14 @@ def test_differences_have_the_covariance_given(rng):
     D = np.eye(N)[1:] - np.eye(N)[0]
     K = FreeCovariance.of(C)(ITEMS)
     np.testing.assert_allclose(D @ K @ D.T, D @ C @ D.T, atol=1e-12)
+
+
+def test_another_frame_is_the_same_covariance_told_otherwise(kernel):
+    np.testing.assert_allclose(kernel.around(kernel).theta, 0.0, atol=1e-12)
+    double = kernel.scaled(4.0).around(kernel)
+    np.testing.assert_allclose(double(ITEMS), 4.0 * kernel(ITEMS))
+    diagonal = np.equal(*np.tril_indices(N))
+    np.testing.assert_allclose(double.theta, np.where(diagonal, np.log(2.0), 0.0), atol=1e-12)
 
 
 def test_theta_round_trip(kernel):

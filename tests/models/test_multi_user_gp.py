@@ -9,11 +9,14 @@ from sklearn.base import clone
 from penchant.data import Comparisons
 from penchant.datasets import load_cars, load_sushi_a
 from penchant.errors import DataError
-from penchant.kernels import RBF
+from penchant.gp import Settings, UserProblem
+from penchant.gp.users.votes import Votes
+from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Lapse, Probit
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models.multi_user_gp import MultiUserGP
 from penchant.models.storage import load
+from penchant.models.tastes import not_tried
 from penchant.reproduce.sushi_splits import split_rankings
 
 ITEMS = ("tea", "milk", "water", "juice")
@@ -79,6 +82,29 @@ def test_users_differ_from_each_other_and_from_the_population(fitted):
     population = fitted.posterior_for().prob(np.array([0]), np.array([1]))[0]
     assert bob < 0.5 < ann
     assert bob < population < ann
+
+
+def test_shares_say_what_the_item_kernel_looks_at(fitted, data):
+    told = fitted.shares_
+    assert list(told) == ["features", "item effects"]
+    assert sum(share.posterior for share in told.values()) == pytest.approx(1.0)
+    assert all(share.prior == share.posterior for share in told.values())  # nothing was learned
+    free = MultiUserGP("free", progress=False).fit(None, data).shares_
+    assert free == {"learned covariance": (pytest.approx(1.0), pytest.approx(1.0))}
+
+
+@pytest.mark.parametrize(
+    ("n", "said"),
+    [(60, ""), (61, "61 items are too many for a free"), (401, "few directions of taste (up to")],
+)
+def test_the_report_says_which_covariances_are_for_fewer_items(n, said):
+    ring = np.arange(n)
+    data = Comparisons.from_pairs(ring, np.roll(ring, 1), user=ring % 5, items=range(n))
+    items, users = Inputs(index=ring), Inputs(index=np.arange(5))
+    problem = UserProblem.of(items, users, Votes.of(data), Settings())
+    assert said in not_tried(problem, None)
+    assert bool(said) == bool(not_tried(problem, None))
+    assert not_tried(problem, "free") == ""
 
 
 def test_rank_is_the_users_own_table(fitted):

@@ -39,6 +39,19 @@ def test_up_to_a_hundred_features_have_lengthscales_of_their_own(rng):
         assert isinstance(kernel.lengthscale, tuple) is own
 
 
+def test_many_features_that_matter_alike_share_one_lengthscale(rng):
+    n, d = 60, 30
+    X = rng.standard_normal((n, d))
+    f = X @ np.full(d, 0.4)
+    a = rng.integers(n, size=300)
+    b = (a + 1 + rng.integers(n - 1, size=300)) % n
+    won = f[a] - f[b] + rng.standard_normal(300) > 0
+    data = pc.Comparisons.from_pairs(np.where(won, a, b), np.where(won, b, a), items=range(n))
+    gp = pc.PreferenceGP().fit(X, data)
+    assert isinstance(gp.kernel_.parts[0].lengthscale, float)
+    assert gp.shares_["features"].posterior > 0.9
+
+
 def test_relevant_features_are_found_among_many(rng):
     """Two of 40 matter: theirs are the shortest lengthscales, and predictions gain by it."""
     n, d = 80, 40

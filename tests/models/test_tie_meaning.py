@@ -44,8 +44,9 @@ def test_learning_from_ties_is_never_worse_than_dropping_them(kind, helps):
 
 def test_it_is_said_why_ties_do_not_help():
     both, decided, _ = simulated("any", 0)
-    with pytest.warns(DataWarning, match="ties come at any difference"):
+    with pytest.warns(DataWarning, match="ties come at any difference") as told:
         gp = pc.PreferenceGP(likelihood="ties").fit(None, both)
+    assert told[0].filename == __file__
     assert isinstance(gp.likelihood_, Abstain)
     share = np.average(both.tie, weights=both.count)
     np.testing.assert_allclose(gp.predict_proba([(0, 1)], ties=True)[0, 1], share, atol=0.01)
@@ -75,3 +76,28 @@ def test_abstentions_can_be_told_and_saved(tmp_path):
 def test_what_cannot_abstain(base, rate):
     with pytest.raises(pc.errors.DataError, match="of Abstain"):
         Abstain(base, rate)
+
+
+def people(kind):
+    """40 people of similar taste answer 20 pairs of ten items each."""
+    rng = np.random.default_rng(3)
+    f = rng.standard_normal(10) + 0.4 * rng.standard_normal((40, 10))
+    user = np.repeat(np.arange(40), 20)
+    a = rng.integers(10, size=800)
+    b = (a + 1 + rng.integers(9, size=800)) % 10
+    noisy = f[user, a] - f[user, b] + rng.standard_normal(800)
+    tie = np.abs(noisy) < 0.6 if kind == "close" else rng.random(800) < 0.3
+    winner, loser = np.where(noisy > 0, a, b), np.where(noisy > 0, b, a)
+    return pc.Comparisons.from_pairs(winner, loser, user=user, tie=tie, items=range(10))
+
+
+def test_ties_of_many_people_are_understood_too():
+    with pytest.warns(DataWarning, match="ties come at any difference") as told:
+        gp = pc.MultiUserGP(likelihood="ties", progress=False).fit(None, people("any"))
+    assert told[0].filename == __file__
+    assert isinstance(gp.likelihood_, Abstain)
+    assert gp.report_.optimizer.startswith("item covariance")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gp = pc.MultiUserGP(likelihood="ties", progress=False).fit(None, people("close"))
+    assert isinstance(gp.likelihood_, Ties)

@@ -22,7 +22,6 @@ def crowd(n_users, n_answers, n_items=6, **more):
         (pc.Comparisons.from_pairs(["a"], ["b"]), {}, "gp", "nothing says who"),
         (crowd(1, 5), {}, "gp", "there is one person"),
         (crowd(20, 2), {}, "gp", "too few to tell them apart"),
-        (crowd(20, 5), {"relations": {"r": np.eye(6)}}, "gp", "relations between items"),
         (crowd(20, 2), {"user_features": np.ones((20, 1))}, "multi-user", "described by features"),
         (crowd(20, 2), {"user_relations": {"r": np.eye(20)}}, "multi-user", "between people"),
     ],
@@ -61,6 +60,15 @@ def test_a_trial_finds_the_model_that_foresees_best(kind, names):
     choice = pc.choose_model(tastes(kind), random_state=0)
     assert choice.name in names
     assert "of a sample it foresees as much as any" in choice.why
+
+
+def test_relations_between_items_are_part_of_the_trial():
+    data = tastes("own", n_users=9)
+    links = np.abs(np.subtract.outer(np.arange(30), np.arange(30))) == 1
+    sample = choosing._sampled(models.Material(data, None, {"near": links}), data.user)
+    assert sample.relations["near"].shape == (30, 30)
+    assert (sample.relations["near"].toarray() == links).all()
+    assert pc.choose_model(data, relations={"near": links}).name == "multi-user"
 
 
 def test_few_people_are_not_tried_as_communities():

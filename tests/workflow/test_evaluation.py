@@ -1,5 +1,7 @@
 """Held-out scores: what they are computed from, and what cannot be evaluated."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -7,7 +9,7 @@ from scipy.optimize import minimize
 import penchant as pc
 from penchant.errors import DataError, DataWarning
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.workflow.evaluation import BASELINE, BradleyTerry, hold_out
+from penchant.workflow.evaluation import BASELINE, BradleyTerry, _warned_once, hold_out
 from penchant.workflow.models import BRIEF, Material
 from penchant.workflow.scorer import Scorer
 
@@ -162,6 +164,17 @@ def test_what_every_fold_would_warn_of_is_said_once():
     with pytest.warns(DataWarning) as told:
         pc.evaluate(pc.PreferenceGP(optimize=None), data, X, folds=3)
     assert sum("constant" in str(each.message) for each in told) == 1
+
+
+def test_what_differs_in_numbers_only_is_said_once():
+    def say():
+        with _warned_once():
+            for text in ("gain of 1.5 nats", "gain of 22.25 nats", "gain of 1.5 bits"):
+                warnings.warn(text, DataWarning, stacklevel=1)
+
+    with pytest.warns(DataWarning) as told:
+        say()
+    assert [str(each.message) for each in told] == ["gain of 1.5 nats", "gain of 1.5 bits"]
 
 
 def test_a_file_or_a_data_frame_serves_as_well(tmp_path):

@@ -4,7 +4,7 @@ With many users the data say directly which tastes go together. The n (n+1)/2 en
 held back by a weak prior on their logarithm, so that few users do not overfit them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
@@ -28,7 +28,8 @@ class FreeCovariance(Kernel):
 
     factor: (n, n) lower triangular with a positive diagonal. P subtracts the mean over items:
     comparisons see differences only, so utilities are told from the average item. `theta` holds
-    the factor's lower entries row by row, the diagonal as logarithms. New items have no place.
+    the lower entries of frame⁻¹ factor row by row, the diagonal as logarithms; see `around`. New
+    items have no place.
 
     >>> kernel = FreeCovariance.of(np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> kernel(Inputs(index=np.array([1, 0]))).round(6)
@@ -36,19 +37,42 @@ class FreeCovariance(Kernel):
     """
 
     factor: FloatArray
+    frame: FloatArray | None = field(default=None, init=False)
 
     @classmethod
     def of(cls, covariance: FloatArray) -> Self:
         """From a positive definite (n, n) matrix."""
         return cls(cholesky(covariance).lower)
 
+    def around(self, other: "FreeCovariance") -> Self:
+        """The same covariance, with `theta` told in the frame of another one's factor.
+
+        What many draws say about a covariance near the other bends the evidence alike in all
+        directions of that frame, so that a climb from there takes few steps.
+
+        >>> kernel = FreeCovariance.of(4.0 * np.eye(2))
+        >>> kernel.around(kernel).theta.tolist()
+        [0.0, 0.0, 0.0]
+        """
+        return self._framed(self.factor, other.factor)
+
+    def _framed(self, factor: FloatArray, frame: FloatArray | None) -> Self:
+        kernel = type(self)(factor)
+        object.__setattr__(kernel, "frame", frame)
+        return kernel
+
     def __repr__(self) -> str:
         return f"FreeCovariance(n_items={len(self.factor)})"
+
+    @cached_property
+    def _inside(self) -> FloatArray:
+        """frame⁻¹ factor."""
+        return self.factor if self.frame is None else solve_lower(self.frame, self.factor)
 
     @property
     def theta(self) -> FloatArray:
         rows, columns = self._entries
-        values = self.factor[rows, columns]
+        values = self._inside[rows, columns]
         diagonal = rows == columns
         values[diagonal] = np.log(values[diagonal])
         return values
@@ -66,11 +90,11 @@ class FreeCovariance(Kernel):
 
     def with_theta(self, theta: FloatArray) -> Self:
         rows, columns = self._entries
-        factor = np.zeros_like(self.factor)
-        factor[rows, columns] = theta
-        diagonal = np.diag_indices_from(factor)
-        factor[diagonal] = np.exp(factor[diagonal])
-        return type(self)(factor)
+        inside = np.zeros_like(self.factor)
+        inside[rows, columns] = theta
+        diagonal = np.diag_indices_from(inside)
+        inside[diagonal] = np.exp(inside[diagonal])
+        return self._framed(inside if self.frame is None else self.frame @ inside, self.frame)
 
     @cached_property
     def _entries(self) -> tuple[IntArray, IntArray]:
@@ -102,8 +126,9 @@ class FreeCovariance(Kernel):
 
     def _by_entries(self, slope: FloatArray) -> FloatArray:
         """From a derivative by the factor to one by theta."""
+        slope = slope if self.frame is None else self.frame.T @ slope
         diagonal = np.diag_indices_from(slope)
-        slope[diagonal] *= self.factor[diagonal]
+        slope[diagonal] *= self._inside[diagonal]
         return slope[self._entries]
 
     def _place(self, A: Inputs) -> IntArray:

@@ -25,6 +25,9 @@ MANY_FEATURES = 20
 SHRINKAGE, TAIL = 0.25, 1.0
 """Scale and degrees of freedom of one of many log-lengthscales around a common value: Student's t
 with a sharp peak and heavy tails, so that few leave the common value, and those freely."""
+LEAVING_PULL = (TAIL + 1.0) * float(np.log1p(1.0 / (TAIL * SHRINKAGE**2)))
+"""Slope of the evidence in a log-lengthscale that takes it a factor of e from the common value: a
+pull that fades along the way gains half of it, and that prior asks for as much."""
 COMMON_STEPS, COMMON_TOLERANCE = 200, 1e-12
 """Of the search for the common value."""
 

@@ -179,8 +179,8 @@ def taste_kernel(items: Inputs) -> Kernel:
 
 def free_start(known: UserHyper, n_items: int) -> UserHyper:
     """A free covariance, begun at the variance and the sharing that independent items learned."""
-    variance = _variance(known)
-    return known._replace(kernel=FreeCovariance.of(variance * np.eye(n_items)))
+    kernel = FreeCovariance.of(_variance(known) * np.eye(n_items))
+    return known._replace(kernel=kernel.around(kernel))
 
 
 def learned_covariances(n_items: int) -> dict[str, Start]:

@@ -23,6 +23,7 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
     expectation_maximize,
+    maximize,
     solve,
 )
 from penchant.gp.raters import Answered, foreseen, learn_raters, of_usual_strength
@@ -45,7 +46,9 @@ from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.progress import progress_bar
 from penchant.models.sharded import Elsewhere, Shards, first_users, learn_shards
+from penchant.models.sources import SourceShare, shares
 from penchant.models.tastes import learn_tastes
+from penchant.models.tie_meaning import with_ties_understood
 from penchant.models.validation import (
     DEVICE,
     KERNEL,
@@ -95,7 +98,8 @@ class MultiUserGP(UtilityModel):
     sharing : float in (0, 1)
         ρ, how much of taste is shared; where the learning starts.
     likelihood : str or Likelihood
-        "probit", "logit", "ties", "gaussian" or an instance.
+        "probit", "logit", "ties", "gaussian" or an instance. "ties" are of close items, or come
+        at any difference and say nothing, with a warning, where that is likelier.
     inference : {"ep", "laplace", "variational", "exact"}
         The local rule.
     optimize : {"evidence", "em", None}
@@ -132,6 +136,7 @@ class MultiUserGP(UtilityModel):
     posterior_ : UserPosteriors; `posterior_.for_user(index)` is one user's `Posterior`
     kernel_, user_kernel_, sharing_, likelihood_ : with learned parameters
     log_evidence_ : float
+    shares_ : what features, each relation and item effects count in the item kernel
     report_ : Report, how inference went
     kept_users_, kept_items_, kept_ : with `sparse`, whom and what it kept, and by what measure
     comparisons_ : the data that were fitted, and told since
@@ -320,18 +325,35 @@ class MultiUserGP(UtilityModel):
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         likelihood.check(problem.edges.outcomes)
         items, users = problem.items, problem.users
-        known = replace(items, X=None, relations={}) if self.kernel == "free" else items
         start = UserHyper(
-            self.kernel if isinstance(self.kernel, Kernel) else taste_kernel(known),
+            self._item_kernel(items),
             self.user_kernel or sharing_kernel(users),
             self.sharing,
             likelihood,
         )
         solution = self._solve(problem, start)
         if self.raters is None:
-            return solution
+            return self._ties_understood(problem, solution)
         learn = None if self.optimize is None else partial(self._solve, problem)
         return learn_raters(problem, solution, True, learn)
+
+    def _item_kernel(self, items: Inputs) -> Kernel:
+        """The kernel given, or what is known of items before any answer."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel
+        return taste_kernel(
+            replace(items, X=None, relations={}) if self.kernel == "free" else items
+        )
+
+    def _ties_understood(self, problem: UserProblem, solution: UserSolution) -> UserSolution:
+        if self.likelihood != "ties" or self.optimize != "evidence":
+            return solution
+        said = solution.inference.report.optimizer
+
+        def learn(problem: UserProblem, start: UserHyper) -> UserSolution:
+            return with_word(maximize(problem, start), said)
+
+        return with_ties_understood(problem, solution.hyper, solution, learn, 6)[1]
 
     def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
         if self.optimize is None:
@@ -381,6 +403,13 @@ class MultiUserGP(UtilityModel):
         """What users share, with learned parameters."""
         kernel: Kernel = self._fitted().learned.hyper.user_kernel
         return kernel
+
+    @property
+    def shares_(self) -> dict[str, SourceShare]:
+        """Source → share of the prior variance of a random difference between items, before and
+        after learning: of features, each relation, item effects, or a learned covariance."""
+        items = self.posterior_.items
+        return shares(self._item_kernel(items), self.posterior_.kernel, items)
 
     @property
     def sharing_(self) -> float:

@@ -41,6 +41,7 @@ from penchant.models.item_effects import with_item_effects
 from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool
 from penchant.models.ranking import Ranking
 from penchant.models.rater_table import check_named
+from penchant.models.relevance import with_relevance
 from penchant.models.sources import SourceShare, SourcesReport, shares
 from penchant.models.tie_meaning import with_ties_understood
 from penchant.models.time import as_days, faded, path_problem, path_start
@@ -229,10 +230,13 @@ class PreferenceGP(UtilityModel):
         likelihood.check(problem.edges.outcomes)
         start = ItemHyper(self.kernel or arbitrated_kernel(items, self.max_rank), likelihood)
         with threads_for(len(problem.edges.items)):
-            solution = self._solve(problem, start)
+            if self.kernel is None and self.optimize == "evidence":
+                start, solution = with_relevance(problem, start, self._solve)
+            else:
+                solution = self._solve(problem, start)
             is_plain = self.raters is None and self.optimize == "evidence"
             if self.likelihood == "ties" and is_plain:
-                start, solution = with_ties_understood(problem, start, solution, self._solve)
+                start, solution = with_ties_understood(problem, start, solution, self._solve, 4)
             if self.kernel is None and self.optimize == "evidence":
                 solution = with_item_effects(problem, start, solution)
             if self.raters is not None:

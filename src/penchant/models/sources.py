@@ -16,11 +16,13 @@ from scipy import sparse
 from penchant.gp import Report
 from penchant.kernels import (
     RBF,
+    FreeCovariance,
     GraphKernel,
     Independent,
     Inputs,
     Kernel,
     Linear,
+    LowRankCovariance,
     Matern,
     Product,
     Relation,
@@ -93,6 +95,8 @@ def source_name(kernel: Kernel) -> str:
         return "item effects"
     if isinstance(kernel, RBF | Matern | Linear):
         return "features"
+    if isinstance(kernel, FreeCovariance | LowRankCovariance):
+        return "learned covariance"
     return type(kernel).__name__
 
 

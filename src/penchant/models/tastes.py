@@ -5,7 +5,12 @@ from penchant.gp.learn import Guess, Watch
 from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
 from penchant.gp.users.problem import UserSolution
 from penchant.kernels import Independent, Kernel
-from penchant.models.defaults import free_start, learned_covariances
+from penchant.models.defaults import (
+    FREE_ITEMS,
+    LOW_RANK_ITEMS,
+    free_start,
+    learned_covariances,
+)
 from penchant.numerics.random import RandomState, as_rng
 
 
@@ -25,9 +30,19 @@ def learn_tastes(
     word = ""
     if not isinstance(kernel, Kernel):
         choice = _chosen(problem, start, kernel, watch)
-        start, begin, word = choice.start, Guess(choice.theta), choice.word
+        start, begin = choice.start, Guess(choice.theta)
+        word = choice.word + not_tried(problem, kernel)
     rng = as_rng(random_state)
     return with_word(maximize(problem, start, n_restarts, rng, begin, watch), word)
+
+
+def not_tried(problem: UserProblem, kernel: str | None) -> str:
+    """Which candidates the number of items rules out, in words."""
+    n, most = len(problem.items), LOW_RANK_ITEMS[1]
+    if kernel is not None or n <= FREE_ITEMS:
+        return ""
+    directions = f"few directions of taste (up to {most}) and " if n > most else ""
+    return f"; {n:,} items are too many for {directions}a free covariance (up to {FREE_ITEMS})"
 
 
 def _chosen(

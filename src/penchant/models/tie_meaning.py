@@ -2,25 +2,29 @@
 
 import warnings
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from penchant.errors import DataWarning
-from penchant.gp import ItemHyper, ItemProblem, solve
-from penchant.gp.items.problem import ItemSolution
+from penchant.gp import ItemHyper, ItemProblem, UserHyper, UserProblem, solve
+from penchant.gp.model import Solution
 from penchant.likelihoods import Abstain, Probit
 
 WORTHWHILE = 1.0
 """Gain in log evidence before ties mean nothing: mostly they are said of what is close."""
 
+HyperT = TypeVar("HyperT", ItemHyper, UserHyper)
+
 
 def with_ties_understood(
-    problem: ItemProblem,
-    start: ItemHyper,
-    close: ItemSolution,
-    learn: Callable[[ItemProblem, ItemHyper], ItemSolution],
-) -> tuple[ItemHyper, ItemSolution]:
+    problem: ItemProblem | UserProblem,
+    start: HyperT,
+    close: Solution[HyperT, Any],
+    learn: Callable[[Any, HyperT], Solution[HyperT, Any]],
+    stacklevel: int,
+) -> tuple[HyperT, Solution[HyperT, Any]]:
     """The given solution, whose ties mean close items, or a likelier one whose ties mean nothing.
 
-    With the hyperparameters from which it was learned.
+    With the hyperparameters from which it was learned. stacklevel: how far up whoever fits is.
 
     Ties of people who cannot judge or do not care come at any difference. Taken for closeness
     they draw utilities together, and predictions are worse than without them.
@@ -29,7 +33,7 @@ def with_ties_understood(
     if not 0.0 < rate < 1.0:
         return start, close
     other = start._replace(likelihood=Abstain(Probit(), rate))
-    few = problem.while_learning()  # where comparisons are very many, some of them tell
+    few: Any = problem.while_learning()  # where comparisons are very many, some of them tell
     is_sample = few.edges is not problem.edges
     unrelated = learn(few if is_sample else problem, other)
     known = solve(few, close.hyper) if is_sample else close
@@ -42,11 +46,11 @@ def with_ties_understood(
         f"ties come at any difference here (log evidence {gain:.1f} higher): they are taken for "
         "abstentions, which say nothing about closeness; likelihood=Ties() insists on closeness",
         DataWarning,
-        stacklevel=5,
+        stacklevel=stacklevel,
     )
     return other, unrelated
 
 
-def _share_of_ties(problem: ItemProblem) -> float:
+def _share_of_ties(problem: ItemProblem | UserProblem) -> float:
     tie, count = problem.edges.outcomes.tie, problem.edges.count
     return 0.0 if tie is None else float(count[tie].sum() / count.sum())

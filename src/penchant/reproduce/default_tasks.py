@@ -20,8 +20,11 @@ from penchant.reproduce.ohsumed import draw_queries
 DEFAULTS = "defaults"
 FEATURES, LINKS, BOTH = "features only", "links only", "both, old start"
 OLD_FEATURES, ITEMS = "features only, old start", "item effects only"
-SINGLE = (FEATURES, OLD_FEATURES, LINKS, ITEMS)
-"""The choices that take one source alone."""
+INDEPENDENT, FREE, TASTES = "independent items", "free covariance", "features and item effects"
+SINGLE = (FEATURES, OLD_FEATURES, LINKS, ITEMS, INDEPENDENT, FREE, TASTES)
+"""The choices that take one source alone; of many people, one covariance."""
+BEFORE = (BOTH, OLD_FEATURES, TASTES, FREE)
+"""What once was the default: the first of these that a set allows."""
 ASKED = 1_000
 """Pairs that are foreseen in each round."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons, as_comparisons
+from penchant.kernels import as_relations
 from penchant.numerics.types import IntArray
 from penchant.workflow.models import Material, build, spared
 
@@ -68,8 +69,6 @@ def choose_model(
 def choose(material: Material) -> tuple[str, str]:
     """The short name of the model that suits, and why."""
     data = material.data
-    if material.relations:
-        return "gp", "there are relations between items, and this model uses them"
     if data.user is None:
         return "gp", "nothing says who made which comparison, so everybody is taken together"
     if data.n_users == 1:
@@ -103,7 +102,8 @@ def _trial(candidates: list[str], sample: Material) -> dict[str, float]:
 
 
 def _sampled(material: Material, giver: IntArray) -> Material:
-    """Some people, some of their answers about the most compared items, and these items."""
+    """Some people, some of their answers about the most compared items, and these items with what
+    links them."""
     data, rng = material.data, np.random.default_rng(0)
     people = np.sort(rng.permutation(data.n_users)[:TRIED_PEOPLE])
     met = np.bincount(data.winner, data.count, data.n_items)
@@ -125,7 +125,9 @@ def _sampled(material: Material, giver: IntArray) -> Material:
         users=range(len(people)),
     )
     X = None if material.X is None else _rows(material.X, items)
-    return Material(sample, X)
+    links = as_relations(material.relations or {}, data.n_items)
+    between = {name: link.weights[items][:, items] for name, link in links.items()}
+    return Material(sample, X, between or None)
 
 
 def _rows(X: Any, items: IntArray) -> Any:

@@ -1,5 +1,6 @@
 """How well models predict comparisons that they have not seen."""
 
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -210,10 +211,15 @@ def cross_validate(
 
 @contextmanager
 def _warned_once() -> Iterator[None]:
-    """What many fits have to say about the same items is said once, at the end."""
+    """What many fits have to say about the same items is said once, at the end, with the numbers of
+    the first."""
     with warnings.catch_warnings(record=True) as caught:
         yield
-    for category, text in dict.fromkeys((each.category, str(each.message)) for each in caught):
+    said: dict[tuple[type[Warning], str], str] = {}
+    for each in caught:
+        text = str(each.message)
+        said.setdefault((each.category, re.sub(r"\d[\d.,]*", "#", text)), text)
+    for (category, _), text in said.items():
         warnings.warn(text, category, stacklevel=5)
 
 

@@ -14,6 +14,7 @@ from penchant.gp.learn import Watch, maximize
 from penchant.gp.rules import cavity
 from penchant.gp.solve import solve
 from penchant.gp.users.problem import UserHyper, UserProblem, UserSolution
+from penchant.kernels import FreeCovariance
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 TEACHING_VOTES = 5_000
@@ -72,7 +73,16 @@ def choose(
         ends[name] = maximize(taught, starts[name], watch=watch).hyper
     scores = {name: left_out(both, hyper, is_judged) for name, hyper in ends.items()}
     best = max(scores, key=lambda name: scores[name])
-    return CovarianceChoice(best, starts[best], ends[best].theta, scores)
+    start, theta = _seen_from(starts[best], ends[best])
+    return CovarianceChoice(best, start, theta, scores)
+
+
+def _seen_from(start: UserHyper, end: UserHyper) -> tuple[UserHyper, FloatArray]:
+    """The start, and the theta of the end, both in the frame of the latter where one is free."""
+    if isinstance(start.kernel, FreeCovariance) and isinstance(end.kernel, FreeCovariance):
+        start = start._replace(kernel=start.kernel.around(end.kernel))
+        end = end._replace(kernel=end.kernel.around(end.kernel))
+    return start, end.theta
 
 
 def scaled_start(
