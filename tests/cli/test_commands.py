@@ -155,7 +155,7 @@ def test_what_a_model_cannot_do_is_said(run, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [
-        (["votes.csv", "--relation", "near=links.csv"], "gp"),
+        (["votes.csv", "--relation", "near=links.csv"], "community"),
         (["votes.csv", "--users", "users.csv"], "multi-user"),
         (["votes.csv"], "multi-user"),
         (["pairs.csv", "--column", "winner=first", "--column", "loser=second"], "gp"),

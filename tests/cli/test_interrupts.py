@@ -8,6 +8,15 @@ import pytest
 
 from penchant.cli.interrupts import Interrupt, interruptible
 
+
+@pytest.fixture(autouse=True)
+def listening():
+    """Whoever runs the tests in the background may have told them to ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 CTRL_C = "import signal; signal.raise_signal(signal.SIGINT)"
 
 
@@ -43,9 +52,7 @@ def test_errors_without_an_interrupt_are_themselves():
 
 
 def test_an_ignored_interrupt_stays_ignored():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with interruptible():
-            signal.raise_signal(signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with interruptible():
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -129,7 +129,13 @@ def test_an_interrupt_leaves_the_file_that_was_there(folder):
         "m.penchant",
     ]
     process = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # whoever runs the tests in the background may have told them to ignore Ctrl-C
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while "between" not in process.stderr.readline():  # what is there is told before it is fitted
         pass
