@@ -3,8 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable
-from mmap import ACCESS_READ, mmap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,16 +76,20 @@ def _read_header(file: Path, path: Path) -> tuple[list[str], str]:
 
 def _mixes_line_ends(file: Path) -> bool:
     """Whether some lines end as in Windows and some do not."""
-    with file.open("rb") as opened, mmap(opened.fileno(), 0, access=ACCESS_READ) as content:
-        if content.find(b"\r") < 0:
-            return False
+    if not any(b"\r" in chunk for chunk in _chunks(file)):
+        return False
     carriage, feed, both, before = 0, 0, 0, b""
-    with file.open("rb") as opened:
-        while chunk := opened.read(1 << 24):
-            carriage, feed = carriage + chunk.count(b"\r"), feed + chunk.count(b"\n")
-            both += (before + chunk).count(b"\r\n")
-            before = chunk[-1:] if chunk.endswith(b"\r") else b""
+    for chunk in _chunks(file):
+        carriage, feed = carriage + chunk.count(b"\r"), feed + chunk.count(b"\n")
+        both += (before + chunk).count(b"\r\n")
+        before = chunk[-1:] if chunk.endswith(b"\r") else b""
     return feed > 0 and not carriage == feed == both
+
+
+def _chunks(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as opened:
+        while chunk := opened.read(1 << 20):
+            yield chunk
 
 
 def _mended(duck: Duck, file: Path, path: Path, separator: str) -> Path:
