@@ -145,8 +145,11 @@ def alikeness(X: Features, relation: Relation) -> float:
     chosen = np.arange(links.nnz)
     if links.nnz > SAMPLED_PAIRS:
         chosen = rng.choice(links.nnz, SAMPLED_PAIRS, replace=False)
-    first = rng.integers(n, size=SAMPLED_PAIRS)
-    second = (first + 1 + rng.integers(n - 1, size=SAMPLED_PAIRS)) % n
+    if n * (n - 1) <= 2 * SAMPLED_PAIRS:
+        first, second = np.triu_indices(n, k=1)
+    else:
+        first = rng.integers(n, size=SAMPLED_PAIRS)
+        second = (first + 1 + rng.integers(n - 1, size=SAMPLED_PAIRS)) % n
     random = _cosines(X, first, second)
     linked = _cosines(X, links.row[chosen], links.col[chosen])
     spread = float(random.std())
