@@ -6,6 +6,7 @@ the tables up to date before.
 
 import os
 import socket
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,9 @@ from penchant.study.folder import Folder
 if TYPE_CHECKING:
     import uvicorn
 
+SWITCH_SECONDS = 0.0005
+"""A request waits for every thread that is at work as long as Python lets each run: ten times as
+long unless told otherwise."""
 NICE = 5
 """People wait for web processes, nobody for the model: it gives way where cores are short."""
 
@@ -38,6 +42,7 @@ def web(folder: str, fd: int, parent: int, proxies: str) -> None:
     from penchant.study.web.app import create_app
 
     die_with(parent)
+    sys.setswitchinterval(SWITCH_SECONDS)
     config = server_config(create_app(Folder(folder), migrate=False), proxies)
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=fd)])
 
