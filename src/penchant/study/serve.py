@@ -14,6 +14,9 @@ from penchant.errors import DataError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
+LONGEST_PAUSE = 2.0
+"""Seconds before a process that keeps crashing is started again: with its start people wait less
+than five."""
 STEADY_SECONDS = 5.0
 
 
@@ -54,7 +57,7 @@ class Child:
             self.failures = 0 if lived > STEADY_SECONDS else self.failures + 1
             self.process = None
             self.started = now
-        if now - self.started < min(5.0, 0.1 * (2**self.failures - 1)):
+        if now - self.started < min(LONGEST_PAUSE, 0.1 * (2**self.failures - 1)):
             return
         command = [sys.executable, "-m", "penchant.study.process", *self.arguments]
         self.process = subprocess.Popen(command, pass_fds=descriptors)
