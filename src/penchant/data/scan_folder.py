@@ -17,7 +17,7 @@ from penchant.numerics.arrays import read_arrays, write_arrays
 from penchant.numerics.types import IntArray
 
 FORMAT = 1
-MANIFEST, EVERYBODY, LOCK = "scan.json", "everybody.npz", "lock"
+MANIFEST, EVERYBODY, LOCK = "scan.json", "everybody.npz", "penchant-scan.lock"
 UNFINISHED = ("file-*", "bucket-*.npz", EVERYBODY)
 
 
