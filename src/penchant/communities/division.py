@@ -19,7 +19,7 @@ from scipy.special import entr, gammaln, psi
 
 from penchant.communities.assignment import Answers
 from penchant.communities.taste import Crowd, Taste, TasteModel
-from penchant.gp.learn import climb
+from penchant.gp.learn import Limits, climb
 from penchant.numerics.types import FloatArray
 
 SMALLEST = 0.5
@@ -27,6 +27,8 @@ SMALLEST = 0.5
 UNCHANGED = 1e-3
 """Votes: a community whose answers moved by less in all is not fitted again."""
 LEARNING_STEPS = 8
+LEARNING_TOLERANCE = 0.05
+"""Nats that a step of hyperparameters must gain for another one: they are uncertain by far more."""
 LOG_CONCENTRATIONS = (-10.0, 10.0)
 """Between which a concentration is learned."""
 
@@ -181,8 +183,13 @@ def learn_concentration(allocation: Division) -> Division:
     return replace(allocation, model=replace(allocation.model, crowd=known))
 
 
-def learn(allocation: Division) -> Division:
-    """A few steps up Σ log Z + weak prior over the hyperparameters, memberships held."""
+def learn(
+    allocation: Division, max_steps: int = LEARNING_STEPS, tolerance: float = LEARNING_TOLERANCE
+) -> Division:
+    """A few steps up Σ log Z + weak prior over the hyperparameters, memberships held.
+
+    tolerance: nats that a step must gain for another one.
+    """
     crowd, last = allocation.crowd, allocation
     theta = allocation.model.hyper.theta
     if not len(theta):
@@ -203,6 +210,6 @@ def learn(allocation: Division) -> Division:
     if allocation.model.prior.variance is not None and len(theta) == 1:
         # −log Z bends by ½ in log σ² for every utility that is settled, of any community
         curvature = 0.5 * sum(taste.state.n_settled for taste in allocation.tastes)
-    bounds = crowd.hyper.bounds
-    summit = climb(evaluate, theta, bounds, LEARNING_STEPS, curvature=curvature)
+    limits = Limits(max_steps, curvature, tolerance)
+    summit = climb(evaluate, theta, crowd.hyper.bounds, limits)
     return allocation if summit.kept is None else summit.kept

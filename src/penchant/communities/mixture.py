@@ -14,6 +14,8 @@ import numpy as np
 
 from penchant.communities.assignment import Answers
 from penchant.communities.division import (
+    LEARNING_STEPS,
+    LEARNING_TOLERANCE,
     Division,
     allocate,
     everybody_together,
@@ -32,7 +34,9 @@ from penchant.numerics.types import FloatArray, IntArray
 ROUNDS = 12
 ROUND_SWEEPS = 6
 ROUND_TOLERANCE = 1.0
-"""Nats that a sweep must gain for another one, while communities still grow."""
+"""Nats that a sweep, or a step of learning, must gain for another one while communities grow."""
+ROUND_STEPS = 4
+"""Of learning, while communities still grow."""
 SETTLE_SWEEPS = 60
 SETTLE_TOLERANCE = 0.05
 PRUNE_TOLERANCE = 0.2
@@ -221,16 +225,14 @@ class _Search:
             allocation = everybody_together(self.crowd, theta)
         else:
             allocation = allocate(self.crowd.model(theta), start)
-        allocation = self._learn(self._noted("start", allocation))
+        allocation = self._learn_roughly(self._noted("start", allocation))
         while True:
             before = allocation.objective
             allocation = self._reach_target(self._grow(allocation))
             allocation = self._prune(self._settle(allocation, tolerance=PRUNE_TOLERANCE))
-            if allocation.n_communities == 1:
-                return allocation
-            allocation = self._settle(self._learn(allocation))
             if allocation.objective < before + WORTHWHILE:
-                return allocation
+                return self._settle(allocation)
+            allocation = self._settle(self._learn(allocation))
 
     def _grow(self, allocation: Division) -> Division:
         """Rounds of splits, learning after each, while the number of communities grows."""
@@ -241,7 +243,7 @@ class _Search:
                 allocation = self._merge(self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE))
             if allocation.n_communities <= before:
                 break
-            allocation = self._learn(allocation)
+            allocation = self._learn_roughly(allocation)
         return allocation
 
     def _prune(self, allocation: Division) -> Division:
@@ -297,9 +299,19 @@ class _Search:
         settled = settle(allocation, max_sweeps, tolerance, keep_all=self.target is not None)
         return self._noted("sweep", settled)
 
-    def _learn(self, allocation: Division) -> Division:
+    def _learn(
+        self,
+        allocation: Division,
+        max_steps: int = LEARNING_STEPS,
+        tolerance: float = LEARNING_TOLERANCE,
+    ) -> Division:
         allocation = learn_concentration(allocation)
-        return self._noted("learn", learn(allocation)) if self.learns else allocation
+        if not self.learns:
+            return allocation
+        return self._noted("learn", learn(allocation, max_steps, tolerance))
+
+    def _learn_roughly(self, allocation: Division) -> Division:
+        return self._learn(allocation, ROUND_STEPS, ROUND_TOLERANCE)
 
     def _noted(self, name: str, allocation: Division) -> Division:
         self.trace.append(Step(name, allocation.n_communities, allocation.objective))

@@ -291,11 +291,12 @@ def delete(allocation: Division, c: int) -> Division | None:
     others = [other for other in range(allocation.n_communities) if other != c]
     log_weights = log_likelihoods(allocation.crowd.answers, allocation.tables)
     log_weights += psi(np.maximum(allocation.sizes, SMALLEST))
-    taste = allocation.tastes[c]
-    # what its own taste costs a community is all that there is to gain by giving it up
+    taste, size = allocation.tastes[c], max(float(allocation.sizes[c]), 1.0)
+    # to gain by giving it up: what its own taste costs, and what ψ(N) overstates of ln Γ(N)
     cost = float(taste.weights @ allocation.tables[:, c]) - taste.log_z
+    overstated = float(size * psi(size) - gammaln(size))
     loss = logsumexp(log_weights, axis=1).sum() - logsumexp(log_weights[:, others], axis=1).sum()
-    if loss > HOPELESS * cost:
+    if loss > HOPELESS * cost + overstated:
         return None
     starts = [allocation.tastes[other] for other in others]
     spread = allocate(allocation.model, shares(log_weights[:, others]), starts)

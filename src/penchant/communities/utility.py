@@ -15,7 +15,7 @@ from penchant.communities.assignment import Answers, SingleArray
 from penchant.errors import DataError
 from penchant.gp import Edges, ItemHyper, ItemProblem, Posterior, Settings, Sites, gradient, solve
 from penchant.gp.items.problem import ItemSolution
-from penchant.gp.learn import climb
+from penchant.gp.learn import Limits, climb
 from penchant.kernels import Inputs
 from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import FACTOR_TOLERANCE, multiply, pivoted_cholesky
@@ -145,7 +145,7 @@ def learn_shared(mixture: Mixture, groups: Gathered, theta: FloatArray) -> Float
             slope += its_slope
         return value, slope, None
 
-    return climb(objective, theta, mixture.hyper.bounds, CLIMB_STEPS).theta
+    return climb(objective, theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
 
 
 def learn_own(mixture: Mixture, groups: Gathered, theta: FloatArray) -> FloatArray:
@@ -163,7 +163,7 @@ def learn_own(mixture: Mixture, groups: Gathered, theta: FloatArray) -> FloatArr
 
     return np.stack(
         [
-            climb(partial(penalised, c), theta, mixture.hyper.bounds, CLIMB_STEPS).theta
+            climb(partial(penalised, c), theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
             for c in range(len(groups.pair_counts))
         ]
     )

@@ -28,6 +28,14 @@ Evaluate = Callable[[FloatArray], tuple[float, FloatArray, Any]]
 """θ → what to raise, its slope, and what to remember of the place."""
 
 
+class Limits(NamedTuple):
+    """Of a climb: how many steps, and what is known of the way; see `minimize_in_box`."""
+
+    max_steps: int
+    curvature: float | None = None
+    least_gain: float = 0.0
+
+
 class Guess(NamedTuple):
     """Where to begin a climb: parameters, sites, and the objective's curvature, where known."""
 
@@ -50,11 +58,10 @@ def climb(
     evaluate: Evaluate,
     start: FloatArray,
     bounds: FloatArray,
-    max_steps: int,
+    limits: Limits,
     watch: Watch | None = None,
-    curvature: float | None = None,
 ) -> Summit:
-    """A few steps upwards from `start` inside the box, by L-BFGS; curvature: see `optimize`.
+    """A few steps upwards from `start` inside the box, by L-BFGS.
 
     Where the numbers break down is a wall that the line search backs away from.
     """
@@ -73,7 +80,7 @@ def climb(
             watch(n_evaluations, best_value)
         return -value, -slope
 
-    message = minimize_in_box(descend, start, bounds, max_steps, curvature).message
+    message = minimize_in_box(descend, start, bounds, *limits).message
     return Summit(best_value, best_theta, kept, n_evaluations, message)
 
 
@@ -95,7 +102,8 @@ def maximize(
     for theta in _starts(centre, start.bounds, n_restarts, rng):
         evidence = _Evidence(rough, start, sites)
         near = None if curvature is None else _one_step(evidence, theta, start.bounds, curvature)
-        summits.append(near or climb(evidence, theta, start.bounds, MAX_STEPS, watch, curvature))
+        limits = Limits(MAX_STEPS, curvature)
+        summits.append(near or climb(evidence, theta, start.bounds, limits, watch))
     best = max(summits, key=lambda summit: summit.value)
     kept = best.kept if rough.edges is problem.edges else None
     solution = solve(problem, start.at(best.theta), kept)

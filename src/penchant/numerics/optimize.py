@@ -39,11 +39,13 @@ def minimize_in_box(
     bounds: FloatArray,
     max_steps: int,
     curvature: float | None = None,
+    least_gain: float = 0.0,
 ) -> Minimum:
     """Projected L-BFGS from value and slope (p,), with backtracking.
 
     curvature: of the objective, where something is known of it: the first step is then Newton's,
     and what promises less than the value's tolerance is not tried.
+    least_gain: steps that promise less are not tried, and the first to gain less is the last.
 
     Steps are limited because an evidence is cheap where it is high and dear where it is absurd:
     one trial with lengthscales of nothing can cost more than the rest of the climb.
@@ -56,7 +58,7 @@ def minimize_in_box(
     x = np.clip(start, low, high)
     value, slope = objective(x)
     scale = max(1.0, float(np.linalg.norm(slope)))
-    least = 0.0 if curvature is None else VALUE_TOLERANCE * abs(value)
+    least = max(least_gain, 0.0 if curvature is None else VALUE_TOLERANCE * abs(value))
     moves: deque[Move] = deque(maxlen=MEMORY)
     n_steps = 0
     while True:
@@ -66,6 +68,8 @@ def minimize_in_box(
         if n_steps == max_steps:
             return Minimum(x, value, f"stopped after {n_steps} steps, the most allowed")
         direction = _direction(slope, moves, free, curvature)
+        if moves and -0.5 * float(slope @ direction) < least_gain:
+            return Minimum(x, value, f"converged after {n_steps} steps: nothing to gain is left")
         found = _descend(objective, (x, value, slope), direction, bounds, least)
         if found is None and moves:
             moves.clear()  # they mislead; try straight down
@@ -77,7 +81,7 @@ def minimize_in_box(
         moves.append((new_x - x, new_slope - slope))
         x, value, slope = new_x, new_value, new_slope
         n_steps += 1
-        if gain <= VALUE_TOLERANCE * max(abs(value), scale):
+        if gain <= max(VALUE_TOLERANCE * max(abs(value), scale), least_gain):
             return Minimum(x, value, f"converged after {n_steps} steps: the gain vanished")
 
 
