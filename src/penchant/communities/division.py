@@ -20,15 +20,15 @@ from scipy.special import entr, gammaln, psi
 from penchant.communities.assignment import Answers
 from penchant.communities.taste import Crowd, Taste, TasteModel
 from penchant.gp.learn import Limits, climb
+from penchant.numerics.optimize import Move
 from penchant.numerics.types import FloatArray
 
 SMALLEST = 0.5
 """A community of fewer users than this is dropped."""
 UNCHANGED = 1e-3
 """Votes: a community whose answers moved by less in all is not fitted again."""
-LEARNING_STEPS = 8
-LEARNING_TOLERANCE = 0.05
-"""Nats that a step of hyperparameters must gain for another one: they are uncertain by far more."""
+LEARNING = Limits(max_steps=8, least_gain=0.05)
+"""Of learning: in nats, far below what hyperparameters are uncertain by."""
 LOG_CONCENTRATIONS = (-10.0, 10.0)
 """Between which a concentration is learned."""
 
@@ -183,17 +183,15 @@ def learn_concentration(allocation: Division) -> Division:
     return replace(allocation, model=replace(allocation.model, crowd=known))
 
 
-def learn(
-    allocation: Division, max_steps: int = LEARNING_STEPS, tolerance: float = LEARNING_TOLERANCE
-) -> Division:
+def learn(allocation: Division, limits: Limits = LEARNING) -> tuple[Division, tuple[Move, ...]]:
     """A few steps up Σ log Z + weak prior over the hyperparameters, memberships held.
 
-    tolerance: nats that a step must gain for another one.
+    Also the moves, by which the next time goes on where this one ended.
     """
     crowd, last = allocation.crowd, allocation
     theta = allocation.model.hyper.theta
     if not len(theta):
-        return allocation
+        return allocation, ()
 
     def evaluate(candidate: FloatArray) -> tuple[float, FloatArray, Division]:
         nonlocal last
@@ -206,10 +204,9 @@ def learn(
         last = replace(last, model=model, tastes=tastes)
         return sum(taste.log_z for taste in tastes) + penalty, slope + drag, last
 
-    curvature = None
     if allocation.model.prior.variance is not None and len(theta) == 1:
         # −log Z bends by ½ in log σ² for every utility that is settled, of any community
-        curvature = 0.5 * sum(taste.state.n_settled for taste in allocation.tastes)
-    limits = Limits(max_steps, curvature, tolerance)
+        settled = sum(taste.state.n_settled for taste in allocation.tastes)
+        limits = limits._replace(curvature=0.5 * float(settled))
     summit = climb(evaluate, theta, crowd.hyper.bounds, limits)
-    return allocation if summit.kept is None else summit.kept
+    return (allocation if summit.kept is None else summit.kept), summit.moves

@@ -14,8 +14,7 @@ import numpy as np
 
 from penchant.communities.assignment import Answers
 from penchant.communities.division import (
-    LEARNING_STEPS,
-    LEARNING_TOLERANCE,
+    LEARNING,
     Division,
     allocate,
     everybody_together,
@@ -29,14 +28,15 @@ from penchant.communities.moves import SplitSearch, delete, force_merge, force_s
 from penchant.communities.taste import Crowd
 from penchant.errors import DataError
 from penchant.gp import ItemHyper, Posterior
+from penchant.gp.learn import Limits
+from penchant.numerics.optimize import Move
 from penchant.numerics.types import FloatArray, IntArray
 
 ROUNDS = 12
 ROUND_SWEEPS = 6
 ROUND_TOLERANCE = 1.0
 """Nats that a sweep, or a step of learning, must gain for another one while communities grow."""
-ROUND_STEPS = 4
-"""Of learning, while communities still grow."""
+ROUND_LEARNING = Limits(max_steps=4, least_gain=ROUND_TOLERANCE)
 SETTLE_SWEEPS = 60
 SETTLE_TOLERANCE = 0.05
 PRUNE_TOLERANCE = 0.2
@@ -217,6 +217,7 @@ class _Search:
     def __init__(self, crowd: Crowd, target: int | None, learn_parameters: bool) -> None:
         self.crowd, self.target, self.learns = crowd, target, learn_parameters
         self.splits = SplitSearch()
+        self.bends: tuple[Move, ...] = ()
         self.trace: list[Step] = []
 
     def run(self, start: FloatArray | None) -> Division:
@@ -225,14 +226,19 @@ class _Search:
             allocation = everybody_together(self.crowd, theta)
         else:
             allocation = allocate(self.crowd.model(theta), start)
-        allocation = self._learn_roughly(self._noted("start", allocation))
+        allocation = self._learn(self._noted("start", allocation), ROUND_LEARNING)
         while True:
-            before = allocation.objective
+            before = allocation
             allocation = self._reach_target(self._grow(allocation))
-            allocation = self._prune(self._settle(allocation, tolerance=PRUNE_TOLERANCE))
-            if allocation.objective < before + WORTHWHILE:
-                return self._settle(allocation)
+            if allocation is not before:
+                allocation = self._settle(allocation, tolerance=PRUNE_TOLERANCE)
+            allocation = self._prune(allocation)
+            if allocation is before:
+                return allocation
+            gain = allocation.objective - before.objective
             allocation = self._settle(self._learn(allocation))
+            if gain < WORTHWHILE:
+                return allocation
 
     def _grow(self, allocation: Division) -> Division:
         """Rounds of splits, learning after each, while the number of communities grows."""
@@ -243,7 +249,7 @@ class _Search:
                 allocation = self._merge(self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE))
             if allocation.n_communities <= before:
                 break
-            allocation = self._learn_roughly(allocation)
+            allocation = self._learn(allocation, ROUND_LEARNING)
         return allocation
 
     def _prune(self, allocation: Division) -> Division:
@@ -299,19 +305,13 @@ class _Search:
         settled = settle(allocation, max_sweeps, tolerance, keep_all=self.target is not None)
         return self._noted("sweep", settled)
 
-    def _learn(
-        self,
-        allocation: Division,
-        max_steps: int = LEARNING_STEPS,
-        tolerance: float = LEARNING_TOLERANCE,
-    ) -> Division:
+    def _learn(self, allocation: Division, limits: Limits = LEARNING) -> Division:
         allocation = learn_concentration(allocation)
         if not self.learns:
             return allocation
-        return self._noted("learn", learn(allocation, max_steps, tolerance))
-
-    def _learn_roughly(self, allocation: Division) -> Division:
-        return self._learn(allocation, ROUND_STEPS, ROUND_TOLERANCE)
+        limits = limits._replace(curvature=self.bends)
+        allocation, self.bends = learn(allocation, limits)
+        return self._noted("learn", allocation)
 
     def _noted(self, name: str, allocation: Division) -> Division:
         self.trace.append(Step(name, allocation.n_communities, allocation.objective))

@@ -30,6 +30,8 @@ from penchant.numerics.types import FloatArray, IntArray
 ROUNDS = 150
 TOLERANCE = 0.05
 """Nats that a round must gain for another one."""
+FORESIGHT = 20
+"""Rounds like the last one that a fit is trusted to make: gains fall off geometrically."""
 PRIOR_USERS = 2.0
 """The spread's prior weighs as much as so many users beyond its dimension."""
 WIDE = 20.0
@@ -228,7 +230,7 @@ class Cloud:
             gain, before = here.objective - before, here.objective
             if abs(gain) < TOLERANCE:
                 break
-            if gain > 0.0 and here.objective + rounds_left * gain < hope:
+            if gain > 0.0 and here.objective + min(rounds_left, FORESIGHT) * gain < hope:
                 break
             length = min(HASTE * length, LONGEST_STEP) if gain > 0.0 else 1.0
         return here

@@ -1,6 +1,6 @@
 """Learning hyperparameters: climbing the evidence, or EM."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from penchant.gp.loop import State
 from penchant.gp.model import Hyper, Problem, Solution
 from penchant.gp.sites import Sites
 from penchant.gp.solve import gradient, solve
-from penchant.numerics.optimize import VALUE_TOLERANCE, minimize_in_box
+from penchant.numerics.optimize import VALUE_TOLERANCE, Move, minimize_in_box
 from penchant.numerics.types import FloatArray
 
 SITE_TOLERANCE, FIRST_TOLERANCE = 1e-3, 1e-2
@@ -36,7 +36,7 @@ class Limits(NamedTuple):
     """Of a climb: how many steps, and what is known of the way; see `minimize_in_box`."""
 
     max_steps: int
-    curvature: float | None = None
+    curvature: float | Sequence[Move] | None = None
     least_gain: float = 0.0
 
 
@@ -49,13 +49,17 @@ class Guess(NamedTuple):
 
 
 class Summit(NamedTuple):
-    """The highest place that a climb saw, what was remembered of it, and how the climb ended."""
+    """The highest place that a climb saw, what was remembered of it, and how the climb ended.
+
+    moves: its last ones, see `minimize_in_box`.
+    """
 
     value: float
     theta: FloatArray
     kept: Any
     n_evaluations: int
     message: str
+    moves: tuple[Move, ...] = ()
 
 
 def climb(
@@ -84,8 +88,8 @@ def climb(
             watch(n_evaluations, best_value)
         return -value, -slope
 
-    message = minimize_in_box(descend, start, bounds, *limits).message
-    return Summit(best_value, best_theta, kept, n_evaluations, message)
+    end = minimize_in_box(descend, start, bounds, *limits)
+    return Summit(best_value, best_theta, kept, n_evaluations, end.message, end.moves)
 
 
 def maximize(

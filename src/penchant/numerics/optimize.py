@@ -1,7 +1,7 @@
 """Minimising a smooth function inside a box, by steps of limited length."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +26,12 @@ Place = tuple[FloatArray, float, FloatArray]
 
 
 class Minimum(NamedTuple):
-    """Where the descent ended, and why."""
+    """Where the descent ended, and why; moves: the last ones, which tell how the objective bends."""
 
     x: FloatArray
     value: float
     message: str
+    moves: tuple[Move, ...] = ()
 
 
 def minimize_in_box(
@@ -38,13 +39,14 @@ def minimize_in_box(
     start: FloatArray,
     bounds: FloatArray,
     max_steps: int,
-    curvature: float | None = None,
+    curvature: float | Sequence[Move] | None = None,
     least_gain: float = 0.0,
 ) -> Minimum:
     """Projected L-BFGS from value and slope (p,), with backtracking.
 
-    curvature: of the objective, where something is known of it: the first step is then Newton's,
-    and what promises less than the value's tolerance is not tried.
+    curvature: of the objective, where something is known of it: a number, and the first step is
+    then Newton's, and what promises less than the value's tolerance is not tried; or the moves of
+    an earlier descent, of an objective much like it.
     least_gain: steps that promise less are not tried, and the first to gain less is the last.
 
     Steps are limited because an evidence is cheap where it is high and dear where it is absurd:
@@ -58,31 +60,37 @@ def minimize_in_box(
     x = np.clip(start, low, high)
     value, slope = objective(x)
     scale = max(1.0, float(np.linalg.norm(slope)))
-    least = max(least_gain, 0.0 if curvature is None else VALUE_TOLERANCE * abs(value))
-    moves: deque[Move] = deque(maxlen=MEMORY)
+    known = curvature if isinstance(curvature, float) else None
+    least = max(least_gain, 0.0 if known is None else VALUE_TOLERANCE * abs(value))
+    earlier = () if curvature is None or isinstance(curvature, float) else curvature
+    moves: deque[Move] = deque(earlier, maxlen=MEMORY)
     n_steps = 0
+
+    def ended(why: str) -> Minimum:
+        return Minimum(x, value, why.format(f"after {n_steps} steps"), tuple(moves))
+
     while True:
         free = ~((x <= low) & (slope > 0.0) | (x >= high) & (slope < 0.0))
         if np.abs(slope[free]).max(initial=0.0) <= SLOPE_TOLERANCE * scale:
-            return Minimum(x, value, f"converged after {n_steps} steps: the slope vanished")
+            return ended("converged {}: the slope vanished")
         if n_steps == max_steps:
-            return Minimum(x, value, f"stopped after {n_steps} steps, the most allowed")
-        direction = _direction(slope, moves, free, curvature)
+            return ended("stopped {}, the most allowed")
+        direction = _direction(slope, moves, free, known)
         if moves and -0.5 * float(slope @ direction) < least_gain:
-            return Minimum(x, value, f"converged after {n_steps} steps: nothing to gain is left")
+            return ended("converged {}: nothing to gain is left")
         found = _descend(objective, (x, value, slope), direction, bounds, least)
         if found is None and moves:
             moves.clear()  # they mislead; try straight down
-            direction = _direction(slope, moves, free, curvature)
+            direction = _direction(slope, moves, free, known)
             found = _descend(objective, (x, value, slope), direction, bounds, least)
         if found is None:
-            return Minimum(x, value, f"converged after {n_steps} steps: no descent is left")
+            return ended("converged {}: no descent is left")
         (new_x, new_value, new_slope), gain = found, value - found[1]
         moves.append((new_x - x, new_slope - slope))
         x, value, slope = new_x, new_value, new_slope
         n_steps += 1
         if gain <= max(VALUE_TOLERANCE * max(abs(value), scale), least_gain):
-            return Minimum(x, value, f"converged after {n_steps} steps: the gain vanished")
+            return ended("converged {}: the gain vanished")
 
 
 def _direction(
