@@ -28,6 +28,9 @@ from penchant.numerics.types import FloatArray, IntArray
 SHARD_SIZE = 65_536
 """Users handled at once: large enough to amortise calls, small enough to stay near the cache."""
 
+FEW_KEYS = 8
+"""Times the answers: up to so many that there might be, distinct ones are found without sorting."""
+
 SingleArray = NDArray[np.float32]
 LabelArray = NDArray[np.int32]
 
@@ -78,11 +81,11 @@ class Answers:
         if data.margin is not None:
             margins, code = np.unique(data.margin, return_inverse=True)
             key = key * len(margins) + code
-        _, first, answer = np.unique(key, return_index=True, return_inverse=True)
+        first, answer = _distinct(key)
         # rows are sorted by user, so the compressed rows need no further sorting
         starts = np.searchsorted(user, np.arange(whole.n_users + 1))
         counts = sparse.csr_array(
-            (data.count.astype(np.float32), answer.astype(np.int32), starts.astype(np.int32)),
+            (data.count.astype(np.float32), answer, starts.astype(np.int32)),
             shape=(whole.n_users, len(first)),
         )
         outcomes = Outcomes(data.tie if data.tie.any() else None, data.margin).part(first)
@@ -175,6 +178,24 @@ class Answers:
         for start in range(0, self.n_users, size):
             part = slice(start, min(start + size, self.n_users))
             yield part, _rows(self.counts, part)
+
+
+def _distinct(key: IntArray) -> tuple[IntArray, LabelArray]:
+    """A row of each distinct key, ascending, and which of them each row has.
+
+    >>> _distinct(np.array([7, 3, 7]))[1].tolist()
+    [1, 0, 1]
+    """
+    n_keys = int(key.max(initial=-1)) + 1
+    if n_keys > FEW_KEYS * len(key):  # a table of all keys would be mostly empty
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+        return first, which.astype(np.int32)
+    row = np.full(n_keys, -1, dtype=np.intp)
+    row[key] = np.arange(len(key))
+    given = np.flatnonzero(row >= 0)
+    place = np.zeros(n_keys, dtype=np.int32)
+    place[given] = np.arange(len(given))
+    return row[given], place[key]
 
 
 def _compressed(counts: sparse.csr_array) -> sparse.csr_array:

@@ -97,8 +97,9 @@ def memberships_value(responsibilities: FloatArray) -> float:
 def soft_counts(answers: Answers, responsibilities: FloatArray) -> FloatArray:
     """(K, m): Pᵀ r, how often each answer was given in each community."""
     counts = np.zeros((answers.n_answers, responsibilities.shape[1]))
+    single = responsibilities.astype(np.float32, order="C")  # as the counts: else they are copied
     for part, shard in answers.shards():
-        counts += shard.T @ responsibilities[part]
+        counts += shard.T @ single[part]
     return np.ascontiguousarray(counts.T)
 
 
@@ -127,11 +128,14 @@ def refit(model: TasteModel, weights: FloatArray, start: Taste | None) -> Taste:
 
 
 def log_likelihoods(answers: Answers, tables: FloatArray) -> FloatArray:
-    """(U, K): P @ tables."""
-    values = np.empty((answers.n_users, tables.shape[1]))
+    """(U, K): P @ tables, in the digits of the counts.
+
+    Communities are on the leading axis in memory, where reductions over the few of them are fast.
+    """
+    values, single = np.empty((tables.shape[1], answers.n_users)), tables.astype(np.float32)
     for part, shard in answers.shards():
-        values[part] = shard @ tables
-    return values
+        values[:, part] = (shard @ single).T
+    return values.T
 
 
 def shares(log_weights: FloatArray) -> FloatArray:

@@ -106,7 +106,8 @@ class Finding:
             max_rank=self.max_rank,
         )
         # the search looks at modes; what is reported is inferred as after every answer
-        found = replace(found, posteriors=found.inferred(hyper))
+        known = grouping.allocation.tastes if varied is None else ()
+        found = replace(found, posteriors=found.inferred(hyper, known))
         return found if varied is None else self.with_personal(found)
 
     def _varied(self, grouping: Grouping) -> Varied | None:

@@ -4,6 +4,7 @@ One value from which everything is read: predictions, beliefs and descriptions a
 after answers come in.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,10 +13,12 @@ import numpy as np
 from penchant.communities.assignment import Answers
 from penchant.communities.chains import Chain
 from penchant.communities.diagnostics import Diagnostics
+from penchant.communities.division import soft_counts
 from penchant.communities.draws import Draws
 from penchant.communities.effects import infer_beside_effects, known_effects
 from penchant.communities.mixture import SearchReport, place
 from penchant.communities.personal import as_features
+from penchant.communities.taste import Taste
 from penchant.communities.update import compact
 from penchant.communities.utility import Mixture, fit_community
 from penchant.communities.verdict import Support
@@ -158,8 +161,13 @@ class Found:
         membership[users] = self.members(compact(self.answers.take(users)))
         return membership
 
-    def inferred(self, hyper: ItemHyper | None = None) -> tuple[Posterior, ...]:
-        """Each community's utilities, given who belongs to it; by default with its parameters."""
+    def inferred(
+        self, hyper: ItemHyper | None = None, tastes: Sequence[Taste] = ()
+    ) -> tuple[Posterior, ...]:
+        """Each community's utilities, given who belongs to it; by default with its parameters.
+
+        tastes: what a search knows of them, where inference starts.
+        """
         like = known_effects(self.posteriors)
         if told(self.data) or like is not None:
             votes = Votes.as_shown(self.data.as_pairs(), like)
@@ -168,9 +176,10 @@ class Found:
             return self._inferred_from_choices(hyper)
         mixture = Mixture(self.answers, self.items, self.hyper, max_rank=self.max_rank).precise()
         own = [hyper or ItemHyper(known.kernel, known.likelihood) for known in self.posteriors]
+        starts = [taste.sites for taste in tastes] or [None] * len(own)
         return tuple(
-            fit_community(mixture, counts, its.theta).posterior
-            for its, counts in zip(own, self.pair_counts, strict=True)
+            fit_community(mixture, counts, its.theta, start).posterior
+            for its, counts, start in zip(own, self.pair_counts, starts, strict=True)
         )
 
     def _inferred_from_choices(self, hyper: ItemHyper | None) -> tuple[Posterior, ...]:
@@ -186,7 +195,7 @@ class Found:
     @property
     def pair_counts(self) -> FloatArray:
         """(C, m) how often each answer was given in each community, members counting softly."""
-        return np.ascontiguousarray((self.answers.counts.T @ self.membership).T)
+        return soft_counts(self.answers, self.membership)
 
     def with_newcomers(self, data: Comparisons) -> "Found":
         """After new users' answers, who change nobody else."""

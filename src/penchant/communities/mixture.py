@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import psi
 
 from penchant.communities.assignment import Answers
 from penchant.communities.division import (
@@ -45,6 +46,9 @@ WORTHWHILE = 1.0
 """Nats that a whole pass of growing and pruning must gain for another one."""
 DELETIONS = 3
 """Of the smallest communities whose deletion is tried each time."""
+MANY_USERS = 20_000
+"""Of more than so many, communities are found among so many and then settled with everybody; from
+half as many on all tolerances grow with the number of users."""
 
 
 class Step(NamedTuple):
@@ -218,9 +222,13 @@ class _Search:
         self.crowd, self.target, self.learns = crowd, target, learn_parameters
         self.splits = SplitSearch()
         self.bends: tuple[Move, ...] = ()
+        self.scale = max(1.0, crowd.answers.n_users / (MANY_USERS / 2))
         self.trace: list[Step] = []
 
     def run(self, start: FloatArray | None) -> Division:
+        """Where no move gains anything worthwhile any more."""
+        if start is None and self.crowd.answers.n_users > MANY_USERS:
+            return self._with_everybody(self._among_some())
         theta = self.crowd.hyper.theta
         if start is None:
             allocation = everybody_together(self.crowd, theta)
@@ -237,8 +245,26 @@ class _Search:
                 return allocation
             gain = allocation.objective - before.objective
             allocation = self._settle(self._learn(allocation))
-            if gain < WORTHWHILE:
+            if gain < WORTHWHILE * self.scale:
                 return allocation
+
+    def _among_some(self) -> Division:
+        """The communities of some of the users, evenly chosen."""
+        answers = self.crowd.answers
+        some = np.linspace(0, answers.n_users - 1, MANY_USERS).astype(np.intp)
+        search = _Search(replace(self.crowd, answers=answers.take(some)), self.target, self.learns)
+        few = search.run(None)
+        self.trace, self.bends = search.trace, search.bends
+        self.trace[0] = self.trace[0]._replace(name=f"start among {len(some):,} users")
+        return few
+
+    def _with_everybody(self, few: Division) -> Division:
+        """The same communities with all users, their number only ever falling."""
+        model = replace(few.model, crowd=replace(few.crowd, answers=self.crowd.answers))
+        weights = log_likelihoods(self.crowd.answers, few.tables) + psi(few.sizes)
+        allocation = self._noted("everybody", allocate(model, shares(weights), few.tastes))
+        allocation = self._prune(self._settle(allocation, tolerance=PRUNE_TOLERANCE))
+        return self._settle(self._learn(allocation))
 
     def _grow(self, allocation: Division) -> Division:
         """Rounds of splits, learning after each, while the number of communities grows."""
@@ -302,14 +328,16 @@ class _Search:
         max_sweeps: int = SETTLE_SWEEPS,
         tolerance: float = SETTLE_TOLERANCE,
     ) -> Division:
-        settled = settle(allocation, max_sweeps, tolerance, keep_all=self.target is not None)
+        keep_all = self.target is not None
+        settled = settle(allocation, max_sweeps, tolerance * self.scale, keep_all)
         return self._noted("sweep", settled)
 
     def _learn(self, allocation: Division, limits: Limits = LEARNING) -> Division:
         allocation = learn_concentration(allocation)
         if not self.learns:
             return allocation
-        limits = limits._replace(curvature=self.bends)
+        least_gain = limits.least_gain * self.scale
+        limits = limits._replace(curvature=self.bends, least_gain=least_gain)
         allocation, self.bends = learn(allocation, limits)
         return self._noted("learn", allocation)
 
