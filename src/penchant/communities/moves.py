@@ -38,14 +38,18 @@ MEMBER = 1e-2
 """Responsibility from which on a user takes part in the split of a community."""
 SAMPLE = 10_000
 """Most members whose scores the spectrum is taken from."""
-SCREEN = 0.9
-"""A community is not split if its spectrum ends below this share of the noise edge."""
+SCREEN, FLUCTUATION = 0.9, 10.0
+"""A community is not split if its spectrum ends below this share of the noise edge, nor if it ends
+further below the edge than so many times N^(−2/3), which is how it varies by chance."""
 CUTS = (0.0, 1.3, -1.3)
 """Where members are cut along a direction, in standard deviations of their scores."""
 STEEPNESS = 3.0
 SPLIT_SWEEPS = 8
-SPLIT_TOLERANCE = 0.5
-"""Nats that a sweep between two halves must gain for another one."""
+SPLIT_TOLERANCE, SPLIT_SHARE = 0.5, 0.02
+"""Nats, or share of all that a split gains, that a sweep between two halves must gain for another
+one: sweeps among all communities follow."""
+FORESIGHT = 3
+"""Sweeps like the last one that two halves are trusted to make: they gain less each time."""
 LEAST_GAIN = 0.1
 """Nats: smaller gains are within the tolerance of fits."""
 ALIKE = 0.3
@@ -55,7 +59,7 @@ HOPELESS = 2.0
 """A deletion is not tried if members would lose more than so many times what can be gained."""
 SAME = 0.05
 """Share of its answers that must have changed for a community to be tried again."""
-SAME_THETA = 0.1
+SAME_THETA = 0.3
 """Or how far a (log) hyperparameter must have moved."""
 
 
@@ -63,12 +67,14 @@ class Spectrum(NamedTuple):
     """Main directions of disagreement in a community.
 
     strength: (q,) eigenvalues relative to the noise edge, largest first; scores: (k, q) of the
-    members along the directions, standardised; weights: (r, q) the directions, as moves of z.
+    members along the directions, standardised; weights: (r, q) the directions, as moves of z;
+    screen: strength from which on a direction may be worth a split.
     """
 
     strength: FloatArray
     scores: FloatArray
     weights: FloatArray
+    screen: float
 
 
 def disagreement(
@@ -91,7 +97,8 @@ def disagreement(
     along = _pulls(answers.take(members), taste) @ (D @ prior.points(weights))
     along -= np.average(along, axis=0, weights=weight)
     spread = np.sqrt(np.average(along**2, axis=0, weights=weight))
-    return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12), weights)
+    screen = max(SCREEN, 1.0 - FLUCTUATION * n_sample ** (-2.0 / 3.0))
+    return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12), weights, screen)
 
 
 def _main_directions(
@@ -191,7 +198,7 @@ def _ways(allocation: Division, c: int, screened: bool = True) -> Iterator["Halv
 def _starts(spectrum: Spectrum, screened: bool) -> Iterator[FloatArray]:
     """(k,) shares of the first half, from soft cuts along the main directions."""
     for strength, scores in zip(spectrum.strength, spectrum.scores.T, strict=True):
-        if screened and strength < SCREEN:
+        if screened and strength < spectrum.screen:
             return
         for cut in CUTS if strength > 1.0 else CUTS[:1]:
             yield expit(STEEPNESS * (scores - cut))
@@ -230,7 +237,8 @@ def _two_way(allocation: Division, c: int, members: IntArray, start: FloatArray)
         gain = value - before
         result = Halves(halves, tastes, gain)
         step, previous = gain - previous, gain
-        if step < SPLIT_TOLERANCE or gain + sweeps_left * step < 0.0:
+        enough = max(SPLIT_TOLERANCE, SPLIT_SHARE * gain)
+        if step < enough or gain + min(sweeps_left, FORESIGHT) * step < 0.0:
             break
         tables = np.column_stack([model.slope(taste) for taste in tastes])
         halves = inside[:, None] * shares(log_likelihoods(answers, tables) + psi(sizes))
