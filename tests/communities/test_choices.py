@@ -50,7 +50,7 @@ def test_one_community_is_the_laplace_fit_of_the_same_choices(mixed):
         crowd = crowd_of(mixed, likelihood)
         model = crowd.model(crowd.hyper.theta)
         taste = None
-        for _ in range(3):  # a fit stops early: go on from where it is
+        for _ in range(4):  # a fit stops early: go on from where it is
             taste = model.fit(crowd.answers.count, taste)
         whole = pc.PreferenceGP(
             Independent(1.3),

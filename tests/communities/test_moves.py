@@ -6,6 +6,7 @@ import pytest
 from penchant.communities.assignment import Answers
 from penchant.communities.division import allocate, everybody_together
 from penchant.communities.moves import (
+    LEAST_GAIN,
     SCREEN,
     SplitSearch,
     delete,
@@ -110,7 +111,7 @@ def test_a_needless_division_is_merged():
     assert merged.n_communities == 2
     assert merged.objective > divided.objective
     assert merge(merged) is None
-    assert merged.objective == pytest.approx(placed(crowd, truth).objective, abs=0.05)
+    assert merged.objective == pytest.approx(placed(crowd, truth).objective, abs=LEAST_GAIN)
 
 
 def test_forced_merges_and_splits_lose_least():

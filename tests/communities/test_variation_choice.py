@@ -48,7 +48,7 @@ def test_personal_taste_is_not_mistaken_for_communities():
     assert varied.evidence > grouping.objective + 10.0
 
 
-@pytest.mark.parametrize("limit", [10_000, 4_500])
+@pytest.mark.parametrize("limit", [10_000, 5_000])
 def test_communities_of_people_who_vary_are_kept(limit, monkeypatch):
     """Also where only some users are looked at, and the others are placed."""
     monkeypatch.setattr(personal, "CHOICE_ANSWERS", limit)

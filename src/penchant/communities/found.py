@@ -176,7 +176,7 @@ class Found:
             return self._inferred_from_choices(hyper)
         mixture = Mixture(self.answers, self.items, self.hyper, max_rank=self.max_rank).precise()
         own = [hyper or ItemHyper(known.kernel, known.likelihood) for known in self.posteriors]
-        starts = [taste.sites for taste in tastes] or [None] * len(own)
+        starts = [taste.sites for taste in tastes] if tastes else [None] * len(own)
         return tuple(
             fit_community(mixture, counts, its.theta, start).posterior
             for its, counts, start in zip(own, self.pair_counts, starts, strict=True)

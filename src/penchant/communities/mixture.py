@@ -235,18 +235,20 @@ class _Search:
         else:
             allocation = allocate(self.crowd.model(theta), start)
         allocation = self._learn(self._noted("start", allocation), ROUND_LEARNING)
+        is_learned = False
         while True:
             before = allocation
             allocation = self._reach_target(self._grow(allocation))
             if allocation is not before:
                 allocation = self._settle(allocation, tolerance=PRUNE_TOLERANCE)
             allocation = self._prune(allocation)
-            if allocation is before:
+            if is_learned and allocation is before:
                 return allocation
-            gain = allocation.objective - before.objective
+            grown, least = allocation, WORTHWHILE * self.scale
             allocation = self._settle(self._learn(allocation))
-            if gain < WORTHWHILE * self.scale:
+            if is_learned and grown.objective < before.objective + least:
                 return allocation
+            is_learned = allocation.objective < grown.objective + least
 
     def _among_some(self) -> Division:
         """The communities of some of the users, evenly chosen."""
@@ -291,8 +293,10 @@ class _Search:
         for taste in sorted(allocation.tastes, key=lambda taste: -float(taste.weights.sum())):
             if allocation.n_communities == self.target:
                 break
-            c = next(i for i, other in enumerate(allocation.tastes) if other is taste)
-            if (divided := self.splits.split(allocation, c)) is not None:
+            places = [c for c, other in enumerate(allocation.tastes) if other is taste]
+            if not places:  # the last split moved people everywhere
+                break
+            if (divided := self.splits.split(allocation, places[0])) is not None:
                 allocation = self._noted("split", divided)
         return allocation
 

@@ -24,6 +24,7 @@ from penchant.communities.division import (
     settle,
     shares,
     soft_counts,
+    sweep,
 )
 from penchant.communities.many_items import SparseState
 from penchant.communities.taste import Taste
@@ -57,6 +58,8 @@ ALIKE = 0.3
 DELETE_SWEEPS = 2
 HOPELESS = 2.0
 """A deletion is not tried if members would lose more than so many times what can be gained."""
+NEAR = 0.75
+"""Share of a second taste's price that a split may fall short by, and be tried with everybody."""
 SAME = 0.05
 """Share of its answers that must have changed for a community to be tried again."""
 SAME_THETA = 0.3
@@ -150,9 +153,14 @@ class SplitSearch:
         weights, theta = allocation.tastes[c].weights, allocation.model.hyper.theta
         if any(refusal.covers(weights, theta) for refusal in self._refused):
             return None
+        best = None
         for halves in _ways(allocation, c):
             if halves.gain > LEAST_GAIN:
                 return _replaced(allocation, c, halves)
+            best = halves if best is None or halves.gain > best.gain else best
+        opened = None if best is None else _open_to_all(allocation, c, best)
+        if opened is not None:
+            return opened
         self._refused.append(RefusedSplit(weights, theta))
         return None
 
@@ -211,6 +219,10 @@ class Halves(NamedTuple):
     tastes: tuple[Taste, Taste]
     gain: float
 
+    def price(self, whole: Taste) -> float:
+        """Nats that two tastes cost more than one, beside what they explain."""
+        return self.tastes[0].price + self.tastes[1].price - whole.price
+
 
 def _two_way(allocation: Division, c: int, members: IntArray, start: FloatArray) -> Halves | None:
     """Sweep the members between two halves; users hardly in c stay with the first."""
@@ -245,6 +257,22 @@ def _two_way(allocation: Division, c: int, members: IntArray, start: FloatArray)
     responsibilities = np.column_stack([total, np.zeros_like(total)])
     responsibilities[members] = result.responsibilities
     return result._replace(responsibilities=responsibilities)
+
+
+def _open_to_all(allocation: Division, c: int, halves: Halves) -> Division | None:
+    """Halves that do not pay by themselves, once members of other communities may join them."""
+    if halves.gain <= -NEAR * halves.price(allocation.tastes[c]):
+        return None
+    swept, step = _replaced(allocation, c, halves), np.inf
+    for sweeps_left in reversed(range(SPLIT_SWEEPS)):
+        if swept.objective + min(sweeps_left, FORESIGHT) * step < allocation.objective:
+            return None
+        before, swept = swept.objective, sweep(swept)
+        step = swept.objective - before
+        if step < SPLIT_TOLERANCE:
+            break
+    pays = swept.objective > allocation.objective + LEAST_GAIN
+    return swept if pays and swept.n_communities > allocation.n_communities else None
 
 
 def _replaced(allocation: Division, c: int, halves: Halves) -> Division:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.communities.assignment import Answers
-from penchant.communities.division import LEARNING, Division, everybody_together, learn
+from penchant.communities.division import Division, everybody_together, learn
 from penchant.communities.mixture import Grouping
 from penchant.communities.moves import disagreement
 from penchant.communities.variation import Cloud, Modes, PersonalVotes, fit_modes, fit_one
@@ -22,8 +22,6 @@ NOTABLE = 0.9
 FIRST_SPREAD = 0.1
 """Variance of personal deviations of a difference, a priori."""
 
-ROUGHLY = LEARNING._replace(least_gain=0.5)
-"""Of learning: in nats, well below what evidence must be clear by."""
 HARDLY_GIVEN = 1e-3
 """Votes that an answer counts for which nobody gave: directions are of all answers."""
 CLEAR_EVIDENCE = 10.0
@@ -64,12 +62,11 @@ def one_taste(grouping: Grouping, hope: float = -np.inf) -> OneTaste:
     hope: an evidence that makes it worth while; the fit stays coarse where it is out of reach.
     """
     crowd = grouping.allocation.crowd
-    one, _ = learn(everybody_together(crowd, crowd.hyper.theta), ROUGHLY)
+    one, _ = learn(everybody_together(crowd, crowd.hyper.theta))
     taste, loading = one.tastes[0], _directions(one, grouping)
     ballots = ballots_of(one, loading, crowd.answers)
     # the votes are in both; what the common taste itself costs is not in the cloud
-    own_cost = taste.log_z - float(taste.weights @ taste.local.value)
-    beside = own_cost + one.objective - taste.log_z
+    beside = one.objective - taste.log_z - taste.price
     cloud, modes = fit_one(ballots, FIRST_SPREAD, crowd.concentration, hope - beside)
     evidence = modes.objective + beside
     return OneTaste(one, loading, ballots, cloud, modes, evidence)

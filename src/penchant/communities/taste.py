@@ -29,8 +29,8 @@ from penchant.numerics.types import FloatArray
 
 MAX_STEPS = 30
 TOLERANCE = 0.3
-"""Of a fit: squared length of the last Newton step in posterior standard deviations. log Z then errs
-by a few hundredths of a nat, a tenth at most where it was looked at: less than any move must gain."""
+"""Of a fit: squared length of the last Newton step in posterior standard deviations. log Z then
+errs by hundredths of a nat, a tenth where it was worst: no more than any move must gain."""
 SHORTEST_STEP = 1.0 / 64.0
 DIFFERENCE = 1e-4
 """Step of the central differences in a likelihood's own parameters."""
@@ -83,6 +83,11 @@ class Taste(NamedTuple):
     state: LowRankState | SparseState
     local: Local
     log_z: float
+
+    @property
+    def price(self) -> float:
+        """Nats that a taste of its own costs: w·ℓ − log Z."""
+        return float(self.weights @ self.local.value) - self.log_z
 
     @property
     def sites(self) -> tuple[FloatArray, FloatArray]:

@@ -26,7 +26,7 @@ Place = tuple[FloatArray, float, FloatArray]
 
 
 class Minimum(NamedTuple):
-    """Where the descent ended, and why; moves: the last ones, which tell how the objective bends."""
+    """Where the descent ended, and why; moves: the last ones, which tell how the value bends."""
 
     x: FloatArray
     value: float
