@@ -46,7 +46,7 @@ CUTS = (0.0, 1.3, -1.3)
 """Where members are cut along a direction, in standard deviations of their scores."""
 STEEPNESS = 3.0
 SPLIT_SWEEPS = 8
-SPLIT_TOLERANCE, SPLIT_SHARE = 0.5, 0.02
+SPLIT_TOLERANCE, SPLIT_SHARE = 0.5, 0.05
 """Nats, or share of all that a split gains, that a sweep between two halves must gain for another
 one: sweeps among all communities follow."""
 FORESIGHT = 3
