@@ -2,24 +2,32 @@
 
     python benchmarks/variational.py [--quick] [--draws 20] [--verdicts] [--structure "one taste" …]
     python benchmarks/variational.py --large 1000000
+    python benchmarks/variational.py --race
     python benchmarks/variational.py --films
     python benchmarks/variational.py --people
 
-The last ones: many users against chains; MovieLens' ratings as pairs; sushi and cars against
-everybody's own taste, and what is said there about the number of communities.
+The last ones: many users against chains; 2,000 users against peers and chains; MovieLens' ratings
+as pairs; sushi and cars against everybody's own taste, and what is said there about the number of
+communities.
 
 prints Markdown. Times are of the processor: set OPENBLAS_NUM_THREADS=1 for the figures of one core.
 """
 
 import argparse
 import resource
+import sys
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations
+from functools import partial
+from itertools import combinations, product
+from multiprocessing import get_context
+from pathlib import Path
 from time import process_time
 from typing import NamedTuple
 
 import numpy as np
+from communities import accuracy as share_right
+from communities import people_task
 from scipy.special import expit
 from sklearn.cluster import KMeans
 
@@ -39,13 +47,25 @@ from penchant.metrics import adjusted_rand
 from penchant.models.defaults import Scaling, utility_kernel
 from penchant.reproduce.community_trials import Trial, cars_trial, draw_votes, sushi_trial
 
+sys.path.insert(0, str(Path(__file__).parent / "contestants"))
+from people import CONTESTANTS, penchant_communities, penchant_from_scratch
+
 VOTES = (10, 30)
-FIRST_SEED = 20_000
-"""Of the draws of structures: no threshold was chosen with a look at them."""
+FIRST_SEED = 30_000
+"""Of the draws of structures and of the race: no threshold was chosen with a look at them."""
 LARGE = {
-    "search": {},
-    "chains (blocked)": {"inference": "mcmc", "sampler": "blocked", "n_sweeps": 20, "n_chains": 1},
+    "search": penchant_communities,
+    "blocked chain from scratch, 20 sweeps": partial(
+        penchant_from_scratch, sampler="blocked", n_sweeps=20, n_chains=1
+    ),
 }
+RACE = (
+    "penchant CommunityGP",
+    "Polis' steps",
+    "scikit-learn mixture by BIC",
+    "scikit-learn DP mixture",
+    "penchant CommunityGP, chains from scratch",
+)
 FILMS = {"one community": {"n_communities": 1, "personal": False}, "search": {}}
 FOUR = (0.4, 0.3, 0.2, 0.1)
 
@@ -185,15 +205,46 @@ def tally(values):
 
 
 def large(n_users):
-    """Very many users, 20 votes each: the search against chains, in one run."""
+    """Very many users, 20 votes each: the search against chains, each in a process of its own."""
     trial = draw_votes(20, 0, n_users, n_test=1)
-    for name, how in LARGE.items():
-        model = pc.CommunityGP(random_state=0, progress=False, **how)
-        _, seconds = timed(lambda model=model: model.fit(trial.X, trial.train))
-        rand = adjusted_rand(trial.communities, model.membership_.argmax(axis=1))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"{name}: {seconds:.1f} s, {model.n_communities_} found, adjusted Rand {rand:.3f}, ")
-        print(f"  peak memory so far {peak:.2f} GiB", flush=True)
+    for contestant in LARGE.items():
+        process = get_context("fork").Process(target=compete_at_large, args=(trial, *contestant))
+        process.start()
+        process.join()
+
+
+def compete_at_large(trial, name, contestant):
+    """One contestant; the memory before is that of the votes, which all of them share."""
+    fit, predict = contestant(people_task(trial))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    _, seconds = timed(fit)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    labels = predict()["labels"]
+    rand = adjusted_rand(trial.communities, labels)
+    print(f"{name}: {seconds:.1f} s, {len(np.unique(labels))} found, adjusted Rand {rand:.3f}, ")
+    print(f"  peak memory {peak:.2f} GiB, {before:.2f} before", flush=True)
+
+
+def race(draws, n_users=2_000):
+    """Everybody on the same votes, in turns; the seconds are the processor's, to fit alone."""
+    print("| votes | seed | contestant | found | adjusted Rand | accuracy (oracle) | s | × |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    for n_votes, seed in product(VOTES, range(FIRST_SEED, FIRST_SEED + draws)):
+        trial = draw_votes(n_votes, seed, n_users)
+        task, ours = people_task(trial), None
+        for name in RACE:
+            fit, predict = CONTESTANTS[name](task)
+            _, seconds = timed(fit)
+            ours = ours or seconds
+            predicted = predict()
+            share = share_right(predicted)
+            right = "" if share is None else f"{share:.4f} ({trial.oracle:.4f})"
+            print(
+                f"| {n_votes} | {seed} | {name} | {len(np.unique(predicted['labels']))} | "
+                f"{adjusted_rand(trial.communities, predicted['labels']):.3f} | {right} | "
+                f"{seconds:.2f} | {seconds / ours:.2g} |",
+                flush=True,
+            )
 
 
 def films():
@@ -279,11 +330,14 @@ def main():
     parser.add_argument("--structure", action="append", choices=STRUCTURES, help="only these")
     parser.add_argument("--users", type=int, default=1_500, help="in every structure")
     parser.add_argument("--large", type=int, metavar="USERS", help="only so many users, 20 votes")
+    parser.add_argument("--race", action="store_true", help="only 2,000 users, against others")
     parser.add_argument("--films", action="store_true", help="only MovieLens")
     parser.add_argument("--people", action="store_true", help="only sushi and cars")
     options = parser.parse_args()
     if options.large:
         return large(options.large)
+    if options.race:
+        return race(options.draws)
     if options.films:
         return films()
     if options.people:

@@ -45,6 +45,32 @@ def penchant_chains(task):
     return penchant_communities(task, inference="mcmc")
 
 
+def penchant_from_scratch(task, sampler="collapsed", n_sweeps=100, n_chains=2):
+    """Chains as they were before there was a search: everybody in one community at first."""
+    from unittest.mock import patch
+
+    from penchant.communities.finding import Finding
+    from penchant.communities.mixture import find_communities
+
+    def together(finding):
+        return find_communities(finding._crowd, n_communities=1, learn_parameters=False)
+
+    fit, predict = penchant_communities(
+        task,
+        inference="mcmc",
+        personal=False,
+        sampler=sampler,
+        n_sweeps=n_sweeps,
+        n_chains=n_chains,
+    )
+
+    def fit_from_scratch():
+        with patch.object(Finding, "grouping", together):
+            fit()
+
+    return fit_from_scratch, predict
+
+
 def penchant_many_users(task):
     import penchant as pc
 
@@ -195,6 +221,7 @@ CONTESTANTS = {
     "penchant CommunityGP": penchant_communities,
     "penchant CommunityGP, blocked": penchant_blocked,
     "penchant CommunityGP, chains": penchant_chains,
+    "penchant CommunityGP, chains from scratch": penchant_from_scratch,
     "penchant MultiUserGP": penchant_many_users,
     "penchant PreferenceGP, pooled": penchant_pooled,
     "Polis' steps": polis,
