@@ -73,6 +73,13 @@ class Odds(NamedTuple):
         win, loss = likelihood.prob(mean, var), likelihood.prob(-mean, var)
         return cls(win, likelihood.prob_tie(mean, var), loss)
 
+    def told(self, ties: bool) -> FloatArray:
+        """P(first preferred), (k,), given that one is; with ties, (k, 3) of all three."""
+        if ties:
+            return np.column_stack(self)
+        decided: FloatArray = self.win / (self.win + self.loss)
+        return decided
+
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
@@ -94,6 +101,13 @@ class Fitted:
         """The comparisons without who made them."""
         data: Comparisons = self.learned.data
         return data if data.user is None else data.pooled()
+
+    def pair_index(self, pairs: Any, X: Any) -> IntArray:
+        """(k, 2) positions of pairs: of items by name or index, or of rows of X where given."""
+        if X is not None:
+            return check_row_pairs(pairs, X.shape[0] if sparse.issparse(X) else len(X))
+        index: IntArray = self.learned.data.pair_index(pairs)
+        return index
 
 
 class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
@@ -265,19 +279,12 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             at equal sides. covariates : first minus second, by name; None: equal.
         """
         fitted = self._fitted()
-        if X is None:
-            index = fitted.learned.data.pair_index(pairs)
-        else:
-            index = check_row_pairs(pairs, X.shape[0] if sparse.issparse(X) else len(X))
+        index = fitted.pair_index(pairs, X)
         who = self._users(fitted, users)
         who = None if who is None else one_user_a_pair(who, len(index))
         effects = self._effects(fitted)
         z = as_z(() if effects is None else effects.names, len(index), first, covariates)
-        win, tie, loss = self._odds(fitted, index, who, X, z)
-        if ties:
-            return np.column_stack([win, tie, loss])
-        decided: FloatArray = win / (win + loss)
-        return decided
+        return self._odds(fitted, index, who, X, z).told(ties)
 
     def rank(self, user: Any = None, level: float = 0.95, n_samples: int = 4000) -> Ranking:
         """Items from best to worst with intervals, P(best) and rank intervals.

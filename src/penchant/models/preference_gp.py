@@ -391,10 +391,7 @@ class PreferenceGP(UtilityModel):
         if isinstance(posterior, PathPosterior):
             names = effect_names(fitted.learned.data)
             return Estimates(names, *posterior.shown_effects) if names else None
-        found = posterior.effects
-        if found is None:
-            return None
-        return Estimates(found.names, found.mean, np.diagonal(found.covariance(posterior.lower)))
+        return Estimates.of(posterior.effects, posterior.lower)
 
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
