@@ -1,6 +1,5 @@
 """MultiUserGP: what each of many users prefers, learned together (papers 003, 004 section 2)."""
 
-import warnings
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 from penchant.data import Comparisons, ShardedComparisons, as_comparisons
 from penchant.data.names import Lookup
 from penchant.engines import ENGINES
-from penchant.errors import ConvergenceWarning, DataError
+from penchant.errors import DataError
 from penchant.gp import (
     RULES,
     Learned,
@@ -25,18 +24,14 @@ from penchant.gp.users.absorb import absorb
 from penchant.gp.users.fold_in import check_newcomers, with_newcomers
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Kept, Votes
-from penchant.kernels import Inputs, Kernel
+from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood
 from penchant.models.contract import Fitted, Odds, UtilityModel
 from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.progress import progress_bar
 from penchant.models.sharded import (
     Elsewhere,
-    Shards,
     check_all_here,
-    first_users,
-    learn_shards,
     whereabouts,
 )
 from penchant.models.sources import SourceShare, shares
@@ -59,8 +54,10 @@ from penchant.models.validation import (
 )
 from penchant.numerics.device import HOST, device_called
 from penchant.numerics.random import RandomState
-from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
+
+ASKED_FOR = "users whom it knows are asked for by predict(users=)"
+"""What to do instead where no comparisons were scanned."""
 
 
 class MultiUserGP(UtilityModel):
@@ -225,9 +222,12 @@ class MultiUserGP(UtilityModel):
         """
         self._check()
         self.__dict__.pop("_elsewhere", None)  # of an earlier fit
+        learning = UserLearning.of(self)
         if isinstance(data, ShardedComparisons):
-            given = {"user_features": user_features, "user_relations": user_relations}
-            return self._fit_shards(X, data, relations, given)
+            self._check_scanned(user_features=user_features, user_relations=user_relations)
+            columns, items = fitted_items(X, data.everybody, relations, scale=self.kernel is None)
+            learned, self._elsewhere = learning.swept(items, data)
+            return self._keep(learned, columns, FeatureColumns(0, None))
         data = as_comparisons(data)
         votes = Votes.as_shown(data, by_rater=self.raters is not None)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
@@ -236,39 +236,17 @@ class MultiUserGP(UtilityModel):
         )
         problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
         problem = problem.on(device_called(self.device))
-        return self._keep(UserLearning.of(self).learned(problem, data), columns, user_columns)
+        return self._keep(learning.learned(problem, data), columns, user_columns)
 
-    def _fit_shards(
-        self,
-        X: Any,
-        data: ShardedComparisons,
-        relations: Mapping[str, Any] | None,
-        given: Mapping[str, Any],
-    ) -> Self:
-        """From users in shards, who share one thing: what people like on average."""
-        given = {**given, "user_kernel": self.user_kernel}
-        given |= {"sparse": self.sparse, "raters": self.raters}
+    def _check_scanned(self, **given: Any) -> None:
+        """Users of scanned comparisons share one thing: what people like on average."""
+        given |= {name: getattr(self, name) for name in ("user_kernel", "sparse", "raters")}
         given["device"] = None if device_called(self.device) is HOST else self.device
         if told := [name for name, value in given.items() if value is not None]:
             raise DataError(
                 f"scanned comparisons do not go together with {', '.join(told)} yet: leave it out, "
                 "or read the comparisons of some users with read_comparisons"
             )
-        everybody = data.everybody
-        columns, items = fitted_items(X, everybody, relations, scale=self.kernel is None)
-        settings, some = Settings(self.inference), first_users(data)
-        users = Inputs(index=np.arange(some.n_users))
-        problem = UserProblem.of(items, users, Votes.of(some), settings)
-        with threads_for(len(items)):
-            solution = UserLearning.of(self).solution(problem, some)
-            with progress_bar("sweeping all users", self.progress) as watch:
-                shards = Shards(data, self.engine, self.address)
-                learned, elsewhere = learn_shards(shards, problem, some, solution, watch)
-        if not learned.report.converged:
-            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=3)
-        self._keep(learned, columns, FeatureColumns(0, None))
-        self._elsewhere = elsewhere
-        return self
 
     def knowing(self, users: Any) -> Self:
         """A copy of this model that knows these users of the scanned comparisons, by name.
@@ -276,8 +254,8 @@ class MultiUserGP(UtilityModel):
         What it says of them is what a fit in memory would say. The folder of the scanned data must
         still be there.
         """
-        fitted = self._fitted()
-        return self._with(self._known_elsewhere().learned(fitted.learned, users))
+        learned: Learned[UserProblem] = self._fitted().learned
+        return self._with(whereabouts(self, ASKED_FOR).learned(learned, users))
 
     def write_predictions(self, folder: str | PathLike[str]) -> None:
         """Write mean and standard deviation of every utility of every user of the scanned
@@ -285,12 +263,8 @@ class MultiUserGP(UtilityModel):
 
         folder : made if it is not there; files of an earlier call are replaced.
         """
-        elsewhere = self._known_elsewhere()
+        elsewhere: Elsewhere = whereabouts(self, ASKED_FOR)
         elsewhere.write(self.posterior_, Path(folder), self.engine, self.address)
-
-    def _known_elsewhere(self) -> Elsewhere:
-        found: Elsewhere = whereabouts(self, "users whom it knows are asked for by predict(users=)")
-        return found
 
     @property
     def posterior_(self) -> UserPosteriors:

@@ -4,19 +4,31 @@ import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 
-from penchant.data import Comparisons
+import numpy as np
+
+from penchant.data import Comparisons, ShardedComparisons
 from penchant.errors import ConvergenceWarning
-from penchant.gp import Learned, UserHyper, UserProblem, expectation_maximize, maximize, solve
+from penchant.gp import (
+    Learned,
+    Settings,
+    UserHyper,
+    UserProblem,
+    expectation_maximize,
+    maximize,
+    solve,
+)
 from penchant.gp.raters import learn_raters
 from penchant.gp.users.bound import largest_left, rank_error
 from penchant.gp.users.choice import with_word
 from penchant.gp.users.problem import UserSolution, of_utilities
 from penchant.gp.users.sparse import restrict, select
+from penchant.gp.users.votes import Votes
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.defaults import sharing_kernel, taste_kernel
 from penchant.models.learning import Learning
 from penchant.models.progress import progress_bar
+from penchant.models.sharded import Elsewhere, Shards, first_users, learn_shards
 from penchant.models.tastes import learn_tastes
 from penchant.models.tie_meaning import with_ties_understood
 from penchant.numerics.random import RandomState
@@ -35,6 +47,9 @@ class UserLearning(Learning):
     sparse: tuple[int, int] | None
     raters: str | None
     n_restarts: int
+    inference: str
+    engine: str
+    address: str | None
     progress: bool
     random_state: RandomState
 
@@ -63,6 +78,22 @@ class UserLearning(Learning):
             return self._ties_understood(problem, solution)
         learn = None if self.optimize is None else partial(self._solve, problem)
         return learn_raters(problem, solution, True, learn)
+
+    def swept(
+        self, items: Inputs, data: ShardedComparisons
+    ) -> tuple[Learned[UserProblem], Elsewhere]:
+        """The same from users in shards: what is known of some, and where the others are."""
+        some = first_users(data)
+        users = Inputs(index=np.arange(some.n_users))
+        problem = UserProblem.of(items, users, Votes.of(some), Settings(self.inference))
+        with threads_for(len(items)):
+            solution = self.solution(problem, some)
+            with progress_bar("sweeping all users", self.progress) as watch:
+                shards = Shards(data, self.engine, self.address)
+                learned, elsewhere = learn_shards(shards, problem, some, solution, watch)
+        if not learned.report.converged:
+            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=3)
+        return learned, elsewhere
 
     def item_kernel(self, items: Inputs) -> Kernel:
         """The kernel given, or what is known of items before any answer."""
