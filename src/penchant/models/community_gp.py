@@ -35,19 +35,21 @@ from penchant.models.community_report import (
     summarize,
     view_items,
 )
-from penchant.models.contract import Fitted, Odds, UtilityModel
+from penchant.models.contract import UtilityModel
 from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
+from penchant.models.odds import Odds
 from penchant.models.sharded import check_all_here, whereabouts
 from penchant.models.sharded_communities import CommunityShards
+from penchant.models.state import Fitted
 from penchant.models.validation import (
+    CONCENTRATION,
     KERNEL,
     LIKELIHOOD,
     NONE,
     SEED,
     TEXT,
     YES_OR_NO,
-    Constraint,
     Constraints,
     check_features,
     one_of,
@@ -147,10 +149,7 @@ class CommunityGP(UtilityModel):
     """
 
     constraints: ClassVar[Constraints] = {
-        "concentration": Constraint(
-            "a positive number, or (shape, rate) of a Gamma prior, both positive",
-            lambda value: _is_concentration(value),
-        ),
+        "concentration": CONCENTRATION,
         "kernel": NONE | KERNEL,
         "likelihood": LIKELIHOOD,
         "inference": one_of(("variational", "mcmc")),
@@ -438,15 +437,3 @@ class CommunityGP(UtilityModel):
             views = view_items(self._fitted().learned)
             lines.append(summarize(self.community_counts_, self.communities_, views))
         return "\n".join([support.sentence, *lines])
-
-
-def _is_concentration(value: Any) -> bool:
-    try:
-        numbers = np.atleast_1d(np.asarray(value, dtype=float))
-    except (TypeError, ValueError):
-        return False
-    return (
-        numbers.ndim == 1
-        and 1 <= len(numbers) <= 2
-        and bool((np.isfinite(numbers) & (numbers > 0)).all())
-    )

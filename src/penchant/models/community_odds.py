@@ -7,7 +7,7 @@ from penchant.communities.effects import common_effects
 from penchant.communities.found import Found
 from penchant.gp import Normal
 from penchant.kernels import Inputs
-from penchant.models.contract import Odds
+from penchant.models.odds import Odds
 from penchant.numerics.types import FloatArray, IntArray
 
 

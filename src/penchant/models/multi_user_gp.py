@@ -26,15 +26,17 @@ from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Kept, Votes
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood
-from penchant.models.contract import Fitted, Odds, UtilityModel
+from penchant.models.contract import UtilityModel
 from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
+from penchant.models.odds import Odds
 from penchant.models.sharded import (
     Elsewhere,
     check_all_here,
     whereabouts,
 )
 from penchant.models.sources import SourceShare, shares
+from penchant.models.state import Fitted
 from penchant.models.user_answers import foreseen_votes, problem_after
 from penchant.models.user_learning import UserLearning
 from penchant.models.validation import (

@@ -21,14 +21,16 @@ from penchant.gp.paths.posterior import PathPosterior
 from penchant.gp.raters import Answered
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood
-from penchant.models.contract import Fitted, Odds, UtilityModel
+from penchant.models.contract import UtilityModel
 from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.item_learning import ItemLearning
 from penchant.models.new_nodes import posterior_of_new_nodes
+from penchant.models.odds import Odds
 from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool, foreseen_in_pool
 from penchant.models.ranking import Ranking
 from penchant.models.sources import SourceShare, SourcesReport, shares
+from penchant.models.state import Fitted
 from penchant.models.time import as_days
 from penchant.models.validation import (
     DEVICE,
