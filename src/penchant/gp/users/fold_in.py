@@ -134,8 +134,10 @@ def fold_in(
     for block in blocks:
         phi = extended.user_features(block.users)
         personal = extended.personal(block.users, phi)
-        factors.append(host(square_root_stack(extended.prior_of(block.items, personal, phi))))
-        means.append(extended.shared_mean_at(phi, block.items))
+        factors.append(
+            host(square_root_stack(extended.covariances.prior_of(block.items, personal, phi)))
+        )
+        means.append(extended.covariances.shared_mean_at(phi, block.items))
     effects = extended.effects
     prior = NewcomerPrior(blocks, tuple(factors), tuple(means), votes.offset(effects))
     inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
