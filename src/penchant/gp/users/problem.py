@@ -227,7 +227,7 @@ class UserProblem:
         key = tied.tobytes()
         if key not in self.arrangements:
             ends = (self.edges.user, self.edges.winner, self.edges.loser)
-            self.arrangements[key] = Arrangement.of(*ends, tied, self.device.stack_size)
+            self.arrangements[key] = Arrangement.of(*ends, tied, self.device)
         return self.arrangements[key]
 
     def posterior(self, solution: UserSolution) -> UserPosteriors:
