@@ -19,7 +19,7 @@ from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs,
 from penchant.likelihoods import Logit, Probit, get
 from penchant.numerics import stacks
 from penchant.numerics.device import device_called
-from penchant.numerics.linalg import host
+from penchant.numerics.entries import host
 
 N, U, M = 9, 20, 260
 

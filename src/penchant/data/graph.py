@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from penchant.numerics.linalg import (
+from penchant.numerics.differences import (
     Ends,
     difference_variances,
     edge_variances,

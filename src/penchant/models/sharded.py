@@ -41,6 +41,26 @@ def first_users(data: ShardedComparisons) -> Comparisons:
     return data.buckets(data.first_buckets(LEARNING_VOTES))
 
 
+def check_all_here(n_elsewhere: int) -> None:
+    """Raise where most of what was learned is not here, so that it cannot be learned again."""
+    if n_elsewhere:
+        raise DataError(
+            f"{n_elsewhere:,} comparisons of other users are not in this model, so that it cannot "
+            "look at them again: fold_in new users, or fit again"
+        )
+
+
+def whereabouts(estimator: object, instead: str) -> Any:
+    """Where the users of scanned comparisons are; instead: what other models are asked for."""
+    found = vars(estimator).get("_elsewhere")
+    if found is None:
+        raise DataError(
+            "this model was not fitted to scanned comparisons in this session: fit it to what "
+            f"pc.scan_comparisons returns; {instead}"
+        )
+    return found
+
+
 def learn_shards(
     shards: Shards,
     problem: UserProblem,

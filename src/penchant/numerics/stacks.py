@@ -1,8 +1,7 @@
 """Stacks: (k, p, q) arrays, one small matrix a user; every routine works on all of them at once.
 
-The second part of the seam between devices (see `numerics.linalg`): a stack may live elsewhere,
-and then `numerics.torch_stacks` has a function of the same name. Matrices that are made of a stack
-live with it; what is one number a user or item comes back as NumPy's.
+A part of the seam between devices (see `numerics.seam`). Matrices that are made of a stack live
+with it; what is one number a user or item comes back as NumPy's.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,8 @@ from scipy import sparse
 
 from penchant.errors import NumericalError
 from penchant.numerics.device import STACK_SIZE
-from penchant.numerics.linalg import multiply, seam
+from penchant.numerics.linalg import multiply
+from penchant.numerics.seam import seam
 from penchant.numerics.types import FloatArray, IntArray
 
 stack_seam = partial(seam, module="stacks")

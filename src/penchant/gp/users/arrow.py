@@ -27,7 +27,8 @@ from penchant.errors import NumericalError
 from penchant.gp.users.blocks import Block, Points
 from penchant.gp.users.shared import SharedPrior, SharedState
 from penchant.numerics.device import HOST, Device
-from penchant.numerics.linalg import gram, host, multiply, relative_flops
+from penchant.numerics.entries import host, relative_flops
+from penchant.numerics.linalg import gram, multiply
 from penchant.numerics.stacks import (
     add_identity,
     apply_stack,

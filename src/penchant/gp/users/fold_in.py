@@ -21,7 +21,7 @@ from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserProblem
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import Inputs
-from penchant.numerics.linalg import host
+from penchant.numerics.entries import host
 from penchant.numerics.stacks import apply_stack, square_root_stack
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -134,8 +134,10 @@ def fold_in(
     for block in blocks:
         phi = extended.user_features(block.users)
         personal = extended.personal(block.users, phi)
-        factors.append(host(square_root_stack(extended.prior_of(block.items, personal, phi))))
-        means.append(extended.shared_mean_at(phi, block.items))
+        factors.append(
+            host(square_root_stack(extended.covariances.prior_of(block.items, personal, phi)))
+        )
+        means.append(extended.covariances.shared_mean_at(phi, block.items))
     effects = extended.effects
     prior = NewcomerPrior(blocks, tuple(factors), tuple(means), votes.offset(effects))
     inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)

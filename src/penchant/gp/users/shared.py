@@ -15,16 +15,8 @@ import numpy as np
 
 from penchant.gp.users.blocks import Points
 from penchant.numerics.device import HOST, Device
-from penchant.numerics.linalg import (
-    add_to_diagonal,
-    cholesky,
-    gram,
-    host,
-    identity_like,
-    log_det_lower,
-    multiply,
-    solve_lower,
-)
+from penchant.numerics.entries import add_to_diagonal, host, identity_like
+from penchant.numerics.linalg import cholesky, gram, log_det_lower, multiply, solve_lower
 from penchant.numerics.stacks import (
     join_blocks,
     join_stacks,
