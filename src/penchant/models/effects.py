@@ -9,6 +9,7 @@ from scipy.special import ndtri
 
 from penchant.errors import DataError
 from penchant.gp.effects import ORDER
+from penchant.gp.posterior import EffectPosterior
 from penchant.likelihoods import Likelihood
 from penchant.models.exports import to_html, to_text
 from penchant.numerics.types import FloatArray
@@ -22,6 +23,13 @@ class Estimates(NamedTuple):
     names: tuple[str, ...]
     mean: FloatArray
     var: FloatArray
+
+    @classmethod
+    def of(cls, found: EffectPosterior | None, lower: FloatArray) -> "Estimates | None":
+        """Of a posterior beside utilities; lower: the factor of their precision."""
+        if found is None:
+            return None
+        return cls(found.names, found.mean, np.diagonal(found.covariance(lower)))
 
 
 class Effect(NamedTuple):

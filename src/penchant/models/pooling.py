@@ -8,7 +8,9 @@ import numpy as np
 from penchant.ask import as_answers
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp.items.people import UNNAMED
+from penchant.gp import ItemProblem, Learned
+from penchant.gp.items.people import UNNAMED, edges_of
+from penchant.gp.raters import Answered, foreseen
 from penchant.numerics.types import IntArray
 
 FURTHER = ("tie", "margin", "first", "time", "covariates")
@@ -44,6 +46,16 @@ def answers_in_pool(data: Comparisons, more: Answers, user: Any, any_person: boo
         before = np.cumsum(data.count[rows]) - data.count[rows]
         count[rows] = np.clip(taken.count[row] - before, 0, data.count[rows])
     return data._with_count(count)
+
+
+def foreseen_in_pool(learned: Learned[ItemProblem]) -> Answered:
+    """Every answer to a pair with its giver, and what the other answers say of it."""
+    data, edges = learned.data.single_pairs(), learned.problem.edges
+    edge = edges_of(data, np.arange(len(data)), edges)
+    seen = foreseen(learned.problem, learned.hyper, learned.sites, personal=False)
+    givers, times = np.asarray(data.user), data.count.astype(float)
+    outcomes = edges.outcomes.part(edge)
+    return Answered(givers, seen.mean[edge], seen.var[edge], outcomes, times, data.n_users)
 
 
 def _is_unnamed(data: Comparisons, more: Answers, user: Any) -> bool:

@@ -1,50 +1,37 @@
 """PreferenceGP: a Gaussian-process preference model with relations between items (paper 000)."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from penchant.data import Comparisons, ShardedComparisons, as_comparisons
-from penchant.errors import ConvergenceWarning, DataError
+from penchant.errors import DataError
 from penchant.gp import (
     RULES,
-    Edges,
-    ItemHyper,
     ItemProblem,
     Learned,
     Normal,
     Posterior,
-    Settings,
-    expectation_maximize,
-    maximize,
-    solve,
 )
-from penchant.gp.effects import Shown
 from penchant.gp.items.absorb import absorb
-from penchant.gp.items.guess import first_guess
-from penchant.gp.items.people import People, edges_of
-from penchant.gp.paths.meetings import Calendar, check_time, effect_names
+from penchant.gp.paths.meetings import effect_names
 from penchant.gp.paths.posterior import PathPosterior
-from penchant.gp.paths.problem import PathProblem, PathSolution
-from penchant.gp.raters import Answered, foreseen, learn_raters
-from penchant.kernels import Inputs, Kernel, as_relations
-from penchant.likelihoods import Likelihood, Raters, get
-from penchant.models.contract import Fitted, Odds, UtilityModel
-from penchant.models.defaults import arbitrated_kernel
+from penchant.gp.raters import Answered
+from penchant.kernels import Kernel
+from penchant.likelihoods import Likelihood
+from penchant.models.contract import UtilityModel
 from penchant.models.effects import Estimates
-from penchant.models.features import FeatureColumns, fitted_items, stacked
-from penchant.models.item_effects import with_item_effects
-from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool
+from penchant.models.features import FeatureColumns, fitted_items
+from penchant.models.item_learning import ItemLearning
+from penchant.models.new_nodes import posterior_of_new_nodes
+from penchant.models.odds import Odds
+from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool, foreseen_in_pool
 from penchant.models.ranking import Ranking
-from penchant.models.rater_table import check_named
-from penchant.models.relevance import with_relevance
 from penchant.models.sources import SourceShare, SourcesReport, shares
-from penchant.models.tie_meaning import with_ties_understood
-from penchant.models.time import as_days, faded, path_problem, path_start
+from penchant.models.state import Fitted
+from penchant.models.time import as_days
 from penchant.models.validation import (
     DEVICE,
     KERNEL,
@@ -55,12 +42,10 @@ from penchant.models.validation import (
     YES_OR_NO,
     Constraints,
     one_of,
-    size_of_relations,
     whole,
 )
-from penchant.numerics.device import HOST, device_called
-from penchant.numerics.random import RandomState, as_rng
-from penchant.numerics.threads import threads_for
+from penchant.numerics.device import device_called
+from penchant.numerics.random import RandomState
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -212,72 +197,9 @@ class PreferenceGP(UtilityModel):
         self._check()
         data = data.everybody if isinstance(data, ShardedComparisons) else as_comparisons(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
-        learned = self._learned(items.on(device_called(self.device)), data)
+        items = items.on(device_called(self.device))
+        learned = ItemLearning.of(self).learned(items, data)
         return self._keep(learned, columns, FeatureColumns(0, None))
-
-    def _learned(self, items: Inputs, data: Comparisons) -> Learned[Any]:
-        if self.drift is not None:
-            return self._drifting(items, data)
-        likelihood = get(self.likelihood)
-        if self.raters is not None:
-            check_named(data, f"raters={self.raters!r}")
-            likelihood = Raters.alike(likelihood, self.raters, data.n_users)
-        edges = self._edges(data, likelihood)
-        if edges.shown is not None:
-            self._check_on_host("the order shown and covariates are")
-        problem = ItemProblem(items, edges, Settings(self.inference), self.max_rank)
-        problem = replace(problem, people=self._people(data, edges))
-        likelihood.check(problem.edges.outcomes)
-        start = ItemHyper(self.kernel or arbitrated_kernel(items, self.max_rank), likelihood)
-        with threads_for(len(problem.edges.items)):
-            if self.kernel is None and self.optimize == "evidence":
-                start, solution = with_relevance(problem, start, self._solve)
-            else:
-                solution = self._solve(problem, start)
-            is_plain = self.raters is None and self.optimize == "evidence"
-            if self.likelihood == "ties" and is_plain:
-                start, solution = with_ties_understood(problem, start, solution, self._solve, 4)
-            if self.kernel is None and self.optimize == "evidence":
-                solution = with_item_effects(problem, start, solution)
-            if self.raters is not None:
-                learn = None if self.optimize is None else partial(self._solve, problem)
-                solution = learn_raters(problem, solution, False, learn)
-            learned = Learned.of(data, problem, solution)
-        return self._warned(learned)
-
-    def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
-        self._check_on_host("drift is")
-        others = ("raters", "half_life", "max_rank")
-        if given := [name for name in others if getattr(self, name) is not None]:
-            raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
-        calendar = Calendar.of(check_time(data), self.period)
-        problem = path_problem(items, data, Settings(self.inference), calendar)
-        likelihood = get(self.likelihood)
-        likelihood.check(problem.edges.outcomes)
-        start = path_start(self.kernel or arbitrated_kernel(items, None), data, likelihood)
-        with threads_for(len(items)):
-            solution: PathSolution = self._solve(problem, start)
-            return self._warned(Learned.of(data, problem, solution))
-
-    def _check_on_host(self, what: str) -> None:
-        if device_called(self.device) is not HOST:
-            raise DataError(
-                f"{what} worked on by the CPU alone, got device={self.device!r}: leave it at None, "
-                "or drop them with data.bare()"
-            )
-
-    def _warned(self, learned: Learned[Any]) -> Learned[Any]:
-        if not learned.report.converged:
-            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=5)
-        return learned
-
-    def _solve(self, problem: Any, start: Any) -> Any:
-        if self.optimize is None:
-            return solve(problem, start)
-        if self.optimize == "em":
-            return expectation_maximize(problem, start)
-        begin = first_guess(problem, start) if isinstance(problem, ItemProblem) else None
-        return maximize(problem, start, self.n_restarts, as_rng(self.random_state), begin)
 
     @property
     def posterior_(self) -> Posterior:
@@ -294,7 +216,7 @@ class PreferenceGP(UtilityModel):
         """
         learned = self._fitted().learned
         items = learned.problem.universe
-        start = self.kernel or arbitrated_kernel(items, self.max_rank)
+        start = ItemLearning.of(self).item_kernel(items)
         return shares(start, learned.hyper.kernel, items)
 
     @property
@@ -333,28 +255,9 @@ class PreferenceGP(UtilityModel):
         """
         if relations is None:
             return UtilityModel.predict(self._as_of(at), X, users=users, return_std=return_std)
-        posterior = self._posterior_of_new_nodes(self._fitted(), X, relations)
+        fitted = self._fitted()
+        posterior = posterior_of_new_nodes(fitted.learned, fitted.columns, X, relations)
         return (posterior.mean, np.sqrt(posterior.var)) if return_std else posterior.mean
-
-    def _posterior_of_new_nodes(
-        self, fitted: Fitted, X: Any, relations: Mapping[str, Any]
-    ) -> Posterior:
-        """New nodes change the graph, so the prior is rebuilt over old and new items together.
-
-        The comparisons are the same, hence the sites are nearly so: a warm start settles them.
-        """
-        learned: Learned[ItemProblem] = fitted.learned
-        known = learned.problem.universe
-        n_old, n_all = len(known), size_of_relations(relations)
-        features = known.X
-        if features is not None:
-            new = fitted.columns.rows(X, n_all - n_old, "items").X
-            features = stacked(features, new)
-        graphs, every = as_relations(relations, n_all), np.arange(n_all)
-        universe = Inputs(features, graphs, every).on(known.device)
-        problem = replace(learned.problem, universe=universe)
-        extended: Posterior = learned.settle(learned.data, problem).posterior
-        return extended.at(universe.take(np.arange(n_old, n_all)))
 
     def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
         return None if users is None else np.zeros(np.size(users), dtype=np.intp)
@@ -391,10 +294,7 @@ class PreferenceGP(UtilityModel):
         if isinstance(posterior, PathPosterior):
             names = effect_names(fitted.learned.data)
             return Estimates(names, *posterior.shown_effects) if names else None
-        found = posterior.effects
-        if found is None:
-            return None
-        return Estimates(found.names, found.mean, np.diagonal(found.covariance(posterior.lower)))
+        return Estimates.of(posterior.effects, posterior.lower)
 
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
@@ -411,26 +311,7 @@ class PreferenceGP(UtilityModel):
         return self._without(fitted, data)
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[Any]:
-        learned: Learned[Any] = fitted.learned
-        if isinstance(learned.problem, PathProblem):
-            known = learned.problem
-            return learned.settle(
-                data, path_problem(known.universe, data, known.settings, known.calendar)
-            )
-        edges = self._edges(data, learned.hyper.likelihood, learned.problem.edges.shown)
-        problem = replace(learned.problem, edges=edges, people=self._people(data, edges))
-        return learned.settle(data, problem)
-
-    def _people(self, data: Comparisons, edges: Edges) -> People | None:
-        return People.of(data, edges) if self.clustered and self.half_life is None else None
-
-    def _edges(
-        self, data: Comparisons, likelihood: Likelihood, known: Shown | None = None
-    ) -> Edges:
-        if self.half_life is None:
-            return Edges.of(data, known, likelihood.by_rater)
-        pairs = data.as_pairs()
-        return faded(Edges.of(pairs, known, likelihood.by_rater), pairs, self.half_life)
+        return ItemLearning.of(self).resettled(fitted.learned, data)
 
     def _as_of(self, at: Any) -> Self:
         """The model as it sees utilities at another time."""
@@ -496,14 +377,8 @@ class PreferenceGP(UtilityModel):
         return answers_in_pool(fitted.learned.data, answers, user, self.raters is None)
 
     def _answered(self, fitted: Fitted) -> Answered:
-        learned: Learned[ItemProblem] = fitted.learned
-        data, edges = learned.data.single_pairs(), learned.problem.edges
-        edge = edges_of(data, np.arange(len(data)), edges)
-        seen = foreseen(learned.problem, learned.hyper, learned.sites, personal=False)
-        givers, times = np.asarray(data.user), data.count.astype(float)
-        outcomes = edges.outcomes.part(edge)
-        return Answered(givers, seen.mean[edge], seen.var[edge], outcomes, times, data.n_users)
+        return foreseen_in_pool(fitted.learned)
 
-    def _relearned(self, fitted: Fitted) -> Learned[ItemProblem]:
-        learned: Learned[ItemProblem] = fitted.learned
-        return self._learned(learned.problem.universe, learned.data)
+    def _relearned(self, fitted: Fitted) -> Learned[Any]:
+        learned: Learned[Any] = fitted.learned
+        return ItemLearning.of(self).learned(learned.problem.universe, learned.data)

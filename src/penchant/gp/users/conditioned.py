@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.numerics.linalg import host
+from penchant.numerics.entries import host
 from penchant.numerics.stacks import (
     apply_stack,
     multiply_stack,
