@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import chisquare
 
+from penchant.communities import assignment
 from penchant.communities.assignment import Answers, assign, count_pairs, log_likelihoods
 from penchant.data import Comparisons
 from penchant.errors import DataError
@@ -43,6 +44,16 @@ def test_every_vote_is_counted_where_it_belongs(rows):
         for key in zip(data.user, data.winner, data.loser, data.tie, data.count, strict=True)
     }
     assert seen == expected
+
+
+@pytest.mark.parametrize("few", [0, 8])
+def test_distinct_answers_are_the_same_sorted_or_not(few, monkeypatch, rng):
+    monkeypatch.setattr(assignment, "FEW_KEYS", few)
+    key = rng.integers(50, size=40)
+    row, which = assignment._distinct(key)
+    distinct, place = np.unique(key, return_inverse=True)
+    np.testing.assert_array_equal(key[row], distinct)
+    np.testing.assert_array_equal(which, place)
 
 
 def test_indices_and_values_take_four_bytes(rng):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from penchant.communities import mixture
 from penchant.communities import taste as tastes
 from penchant.communities.assignment import Answers
 from penchant.communities.division import allocate, everybody_together, learn, settle, sweep
@@ -172,6 +173,20 @@ def test_four_communities_are_found_and_predict():
     assert prob.mean() > 0.75
     sizes = found.membership.sum(axis=0)
     assert (np.diff(sizes) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("k", [None, 3])
+def test_very_many_users_are_settled_by_what_some_of_them_showed(k, monkeypatch):
+    user, winner, loser, _ = draw()
+    crowd = crowd_of(user, winner, loser)
+    whole = find_communities(crowd, n_communities=k)
+    monkeypatch.setattr(mixture, "MANY_USERS", 100)
+    found = find_communities(crowd, n_communities=k)
+    assert found.report.steps[0] == "start among 100 users"
+    assert "everybody" in found.report.steps
+    assert found.n_communities == whole.n_communities
+    assert adjusted_rand(whole.labels, found.labels) > 0.95
+    assert found.objective == pytest.approx(whole.objective, abs=1.0)
 
 
 def test_shuffled_users_are_one_community():

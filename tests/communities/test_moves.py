@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from penchant.communities import moves
 from penchant.communities.assignment import Answers
 from penchant.communities.division import allocate, everybody_together
 from penchant.communities.moves import (
@@ -100,6 +101,18 @@ def test_one_taste_is_not_split_and_not_tried_twice(monkeypatch):
     assert search.split(together, 0) is None
     monkeypatch.setattr("penchant.communities.moves._ways", pytest.fail)
     assert search.split(together, 0) is None
+
+
+def test_a_taste_that_is_spread_over_communities_is_gathered(monkeypatch):
+    """In none of them is it worth a community of its own, until those elsewhere may join it."""
+    crowd, truth = draw(tastes(5), n_users=100, n_votes=12)
+    spread = placed(crowd, np.where(truth == 4, np.arange(100) // 5 % 4, truth))
+    gathered = SplitSearch().split(spread, 3)
+    assert gathered is not None
+    assert gathered.n_communities == 5
+    assert gathered.objective > spread.objective + 10.0
+    monkeypatch.setattr(moves, "_open_to_all", lambda *_: None)
+    assert SplitSearch().split(spread, 3) is None
 
 
 def test_a_needless_division_is_merged():

@@ -78,6 +78,33 @@ def test_says_when_steps_ran_out():
     assert found.message == "stopped after 3 steps, the most allowed"
 
 
+STEEP = np.array([2.0, 8.0, 40.0])
+BOX = np.tile([-9.0, 9.0], (3, 1))
+
+
+def valley():
+    """A quadratic, steeper in some directions than in others."""
+    return Watched(lambda x: 0.5 * x @ (STEEP * x), lambda x: STEEP * x)
+
+
+def test_what_promises_too_little_is_not_tried():
+    start, far, near = np.array([3.0, 2.0, -1.0]), valley(), valley()
+    exact = minimize_in_box(far, start, BOX, 100)
+    rough = minimize_in_box(near, start, BOX, 100, least_gain=0.5)
+    assert exact.value < 1e-6
+    assert exact.value < rough.value < 1.0
+    assert len(near.seen) < len(far.seen)
+
+
+def test_an_earlier_descent_tells_how_the_value_bends():
+    first = minimize_in_box(valley(), np.array([3.0, 2.0, -1.0]), BOX, 100)
+    start, alone, told = np.array([-1.0, 0.7, 0.3]), valley(), valley()
+    minimize_in_box(alone, start, BOX, 100)
+    again = minimize_in_box(told, start, BOX, 100, first.moves)
+    assert again.value < 1e-6
+    assert len(told.seen) < len(alone.seen)
+
+
 def test_a_start_outside_is_moved_into_the_box():
     objective = Watched(lambda x: x @ x, lambda x: 2.0 * x)
     found = minimize_in_box(objective, np.array([9.0]), np.array([[1.0, 2.0]]), 10)
