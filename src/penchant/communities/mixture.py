@@ -42,8 +42,9 @@ SETTLE_SWEEPS = 60
 SETTLE_TOLERANCE = 0.05
 PRUNE_TOLERANCE = 0.2
 """The same before moves are tried: two halves of one community would slide for ever."""
-WORTHWHILE = 1.0
-"""Nats that a whole pass of growing and pruning must gain for another one."""
+WORTHWHILE, UNLEARNED = 1.0, 3.0
+"""Nats that a whole pass of growing and pruning must gain for another one, or, so many times that,
+its learning."""
 DELETIONS = 3
 """Of the smallest communities whose deletion is tried each time."""
 MANY_USERS = 20_000
@@ -248,7 +249,7 @@ class _Search:
             allocation = self._settle(self._learn(allocation))
             if is_learned and grown.objective < before.objective + least:
                 return allocation
-            is_learned = allocation.objective < grown.objective + least
+            is_learned = allocation.objective < grown.objective + UNLEARNED * least
 
     def _among_some(self) -> Division:
         """The communities of some of the users, evenly chosen."""
