@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penchant.communities import variation
+from penchant.communities import finding, variation
 from penchant.communities.assignment import Answers
 from penchant.communities.mixture import find_communities
 from penchant.communities.one_taste import one_taste
@@ -18,6 +18,7 @@ from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, solve
 from penchant.gp.users.votes import Votes
 from penchant.kernels import Constant, Independent, Inputs
 from penchant.likelihoods import Gaussian, Outcomes, Probit, Ties
+from penchant.models.community_gp import CommunityGP
 
 N_ITEMS = 10
 
@@ -155,6 +156,20 @@ def test_verdicts(n_tastes, spread, n_votes, verdict):
         assert "well supported" in support.sentence
     else:
         assert "communities, well" not in support.sentence
+
+
+def test_very_many_people_are_judged_by_some(monkeypatch):
+    """Also where they answered by choices, whose pairs are judged."""
+    monkeypatch.setattr(finding, "JUDGING_USERS", 150)
+    utilities = people(2, 0.0)
+    noise = np.random.default_rng(1).gumbel(size=utilities.shape)
+    order = np.argsort(-3.0 * utilities - noise, axis=1)
+    rankings = Comparisons.from_rankings(order.tolist(), users=range(300))
+    for data in (votes(utilities, 20), rankings):
+        support = CommunityGP(personal=False).fit(None, data).support_
+        assert support.verdict == "supported"
+        assert support.n_communities == 2
+        assert support.sentence.endswith("(by 150 of 300 people)")
 
 
 def test_two_votes_each_are_too_few():

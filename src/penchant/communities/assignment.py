@@ -180,6 +180,17 @@ class Answers:
             yield part, _rows(self.counts, part)
 
 
+def some_of(n_users: int, most: int) -> IntArray:
+    """Positions of so many users at most, drawn by chance and always the same.
+
+    >>> some_of(3, 5).tolist()
+    [0, 1, 2]
+    """
+    if n_users <= most:
+        return np.arange(n_users)
+    return np.sort(np.random.default_rng(0).choice(n_users, most, replace=False))
+
+
 def _distinct(key: IntArray) -> tuple[IntArray, LabelArray]:
     """A row of each distinct key, ascending, and which of them each row has.
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.communities.assignment import Answers
+from penchant.communities.assignment import Answers, some_of
 from penchant.communities.chains import Chain, ChainPlan, ChainStart, Watch, run_chains, start_chain
 from penchant.communities.diagnostics import diagnose
-from penchant.communities.division import allocate, learn_concentration
+from penchant.communities.division import SMALLEST, allocate, learn_concentration
 from penchant.communities.draws import Draws, align
 from penchant.communities.found import Found
 from penchant.communities.mixture import (
@@ -30,6 +30,10 @@ from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem
 from penchant.gp.effects import told
 from penchant.gp.users.problem import UserSolution
 from penchant.kernels import Inputs, Kernel
+from penchant.numerics.types import IntArray
+
+JUDGING_USERS = 5_000
+"""Most people by whom communities are judged: evidence and simulated crowds are of so many."""
 
 
 class PersonalTaste(NamedTuple):
@@ -116,20 +120,20 @@ class Finding:
         fixed, required = self.n_communities is not None, self.personal.required
         if told(self.data) and not required:  # effects of how things were shown stay beside f_c
             return None
-        on_pairs = self._on_pairs(grouping)
+        on_pairs = self._on_pairs(grouping, self.answers.voters)
         varied = variation_of(on_pairs, required=required, fixed=fixed)
         if varied is None or on_pairs is grouping:
             return varied
         return varied._replace(evidence=grouping.objective + varied.evidence - on_pairs.objective)
 
-    def _on_pairs(self, grouping: Grouping) -> Grouping:
-        """The same communities, judged by one pair of every choice: personal deviations and
-        simulated crowds are of single answers."""
+    def _on_pairs(self, grouping: Grouping, users: IntArray) -> Grouping:
+        """The same communities of users, judged by one pair of every choice: personal deviations
+        and simulated crowds are of single answers."""
         if self.answers.outcomes.cliques is None:
             return grouping
         answers = Answers.of(separate_pairs(self.data))
         members = grouping.allocation.responsibilities
-        crowd = replace(grouping.allocation.crowd, answers=answers.take(answers.voters))
+        crowd = replace(grouping.allocation.crowd, answers=answers.take(users))
         allocation = allocate(crowd.model(grouping.hyper.theta), members)
         return Grouping(allocation, grouping.membership, grouping.trace)
 
@@ -142,11 +146,18 @@ class Finding:
     def judged(self, found: Found) -> Support:
         """Whether the communities that were found are real; it takes a few searches."""
         crowd, voters = self._crowd, self.answers.voters
-        members = found.membership[voters]
-        model = replace(crowd, answers=crowd.answers.take(voters)).model(found.hyper.theta)
-        allocation = learn_concentration(allocate(model, members))
-        grouping = self._on_pairs(Grouping(allocation, found.membership, ()))
-        return judge(grouping, np.random.default_rng(found.seed))
+        some = voters[some_of(len(voters), JUDGING_USERS)]
+        members = found.membership[some]
+        present = members[:, members.sum(axis=0) >= SMALLEST]
+        present = present / present.sum(axis=1, keepdims=True)
+        model = replace(crowd, answers=crowd.answers.take(some)).model(found.hyper.theta)
+        allocation = learn_concentration(allocate(model, present))
+        grouping = self._on_pairs(Grouping(allocation, present, ()), some)
+        support = judge(grouping, np.random.default_rng(found.seed))
+        if len(some) == len(voters):
+            return support
+        by = f"{support.sentence} (by {len(some):,} of {len(voters):,} people)"
+        return support._replace(sentence=by)
 
     def started(self, grouping: Grouping, seed: int, n_chains: int) -> list[Chain]:
         """Chains that are yet to run, from the communities of a search."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import psi
 
-from penchant.communities.assignment import Answers
+from penchant.communities.assignment import Answers, some_of
 from penchant.communities.division import (
     LEARNING,
     Division,
@@ -252,9 +252,9 @@ class _Search:
             is_learned = allocation.objective < grown.objective + UNLEARNED * least
 
     def _among_some(self) -> Division:
-        """The communities of some of the users, evenly chosen."""
+        """The communities of some of the users."""
         answers = self.crowd.answers
-        some = np.linspace(0, answers.n_users - 1, MANY_USERS).astype(np.intp)
+        some = some_of(answers.n_users, MANY_USERS)
         search = _Search(replace(self.crowd, answers=answers.take(some)), self.target, self.learns)
         few = search.run(None)
         self.trace, self.bends = search.trace, search.bends
