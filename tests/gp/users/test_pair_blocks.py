@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from penchant.gp.users.arrow import ArrowPrior, ArrowState
-from penchant.gp.users.blocks import Arrangement, arrange
+from penchant.gp.users.blocks import Arrangement, Block, PairBlock, arrange
 from penchant.gp.users.gradient import item_slopes, user_slopes
-from penchant.gp.users.points import Block, PairBlock
 
 N_ITEMS, N_USERS = 9, 12
 
