@@ -23,7 +23,7 @@ from contest import table
 
 import penchant as pc
 from penchant.engines.local import LocalEngine
-from penchant.gp.users.blocks import tied_items
+from penchant.gp.users.arrangement import tied_items
 from penchant.gp.users.sweeps import UserPart
 
 BANDWIDTH = 1e9

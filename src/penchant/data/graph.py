@@ -1,7 +1,7 @@
 """The comparison graph: items are its nodes, comparisons its edges.
 
 The difference operator A, with rows e_winner − e_loser, and its weighted Laplacian
-L = Aᵀ diag(w) A live here and nowhere else; `gp.users.blocks` has their stacked form.
+L = Aᵀ diag(w) A live here and nowhere else; `numerics.stacks` has their stacked form.
 """
 
 from functools import cached_property

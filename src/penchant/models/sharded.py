@@ -16,7 +16,7 @@ from penchant.engines import Engine, Journal, Parts, State, Work, open_engine, t
 from penchant.errors import DataError
 from penchant.gp import Learned, Sites, UserProblem
 from penchant.gp.learn import Watch
-from penchant.gp.users.blocks import tied_items
+from penchant.gp.users.arrangement import tied_items
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import LEARNING_VOTES, UserSolution, of_utilities
 from penchant.gp.users.sweeps import Seen, Sweeps, Taught, UserPart, add_seen, add_taught, sites_of

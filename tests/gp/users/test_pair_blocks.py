@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from penchant.gp.users.arrangement import Arrangement, arrange
 from penchant.gp.users.arrow import ArrowPrior, ArrowState
-from penchant.gp.users.blocks import Arrangement, Block, PairBlock, arrange
+from penchant.gp.users.blocks import Block
 from penchant.gp.users.gradient import item_slopes, user_slopes
+from penchant.gp.users.pair_blocks import PairBlock
 
 N_ITEMS, N_USERS = 9, 12
 

@@ -24,7 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.errors import NumericalError
-from penchant.gp.users.blocks import Block, Points
+from penchant.gp.users.blocks import Block
+from penchant.gp.users.pair_blocks import Points
 from penchant.gp.users.shared import SharedPrior, SharedState
 from penchant.numerics.device import HOST, Device
 from penchant.numerics.entries import host, relative_flops

@@ -15,8 +15,9 @@ from penchant.gp.effects import Shown
 from penchant.gp.loop import Settings, infer
 from penchant.gp.sites import Report
 from penchant.gp.update import Learned
+from penchant.gp.users.arrangement import arrange
 from penchant.gp.users.arrow import Eliminated, eliminate
-from penchant.gp.users.blocks import Block, arrange
+from penchant.gp.users.blocks import Block
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserProblem
 from penchant.gp.users.votes import Votes, VoteSites

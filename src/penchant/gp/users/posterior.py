@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
+from penchant.gp.users.arrangement import arrange
 from penchant.gp.users.arrow import eliminate
-from penchant.gp.users.blocks import Block, arrange
+from penchant.gp.users.blocks import Block
 from penchant.gp.users.conditioned import Conditioned
 from penchant.gp.users.covariances import ItemCovariances
 from penchant.gp.users.votes import Kept, VoteSites

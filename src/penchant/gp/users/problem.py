@@ -13,8 +13,8 @@ from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
 from penchant.gp.loop import Settings
 from penchant.gp.model import Schedule, Solution
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
+from penchant.gp.users.arrangement import Arrangement, tied_items
 from penchant.gp.users.arrow import ArrowPrior, ArrowState
-from penchant.gp.users.blocks import Arrangement, tied_items
 from penchant.gp.users.gradient import item_slopes, outer_vectors, user_slopes
 from penchant.gp.users.pivots import UserFactor, factor_users
 from penchant.gp.users.posterior import UserPosteriors

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.gp.users.blocks import Points
+from penchant.gp.users.pair_blocks import Points
 from penchant.numerics.device import HOST, Device
 from penchant.numerics.entries import add_to_diagonal, host, identity_like
 from penchant.numerics.linalg import cholesky, gram, log_det_lower, multiply, solve_lower
