@@ -121,7 +121,7 @@ def check_arrow(device):
     ):
         for missed in (None, rng.uniform(0.0, 0.3, U)):
             tied = tied_items(factor @ factor.T)
-            blocks, parts = Arrangement.of(user, winner, loser, tied)
+            blocks, parts = Arrangement.of(user, winner, loser, tied, device_called(device))
             how = (phi, factor, 0.4, blocks, missed, parts)
             here = ArrowPrior(*how).refresh(weight, shift)
             for is_kept in (True, False):

@@ -12,16 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penchant.ask import (
-    Belief,
-    Rules,
-    as_answers,
-    ask,
-    grow_sets,
-    rng_for,
-    seen_by,
-    without_last,
-)
+from penchant.ask import Belief, Rules, as_answers, ask, grow_sets, rng_for, seen_by, without_last
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError, UntoldError
 from penchant.gp import Edges, Normal

@@ -13,7 +13,7 @@ from penchant.gp.items.people import UNNAMED, edges_of
 from penchant.gp.raters import Answered, foreseen
 from penchant.numerics.types import IntArray
 
-FURTHER = ("tie", "margin", "first", "time", "covariates")
+FURTHER = ("tie", "margin", "first", "time", "covariates", "both_bad")
 
 Answers = Comparisons | Iterable[tuple[Any, Any]]
 
@@ -70,7 +70,7 @@ def _same(data: Comparisons, taken: Comparisons, row: int) -> IntArray:
     for name in FURTHER:
         mine, theirs = getattr(data, name), getattr(taken, name)
         if mine is not None:
-            equal = mine == theirs[row]
+            equal = mine == (0 if theirs is None else theirs[row])  # untold: of no side, not bad
             same &= equal if equal.ndim == 1 else equal.all(axis=1)
     nobody = data.user == (data.users.index(UNNAMED) if UNNAMED in data.users else -1)
     return np.concatenate([np.flatnonzero(same & nobody), np.flatnonzero(same & ~nobody)])

@@ -1,37 +1,21 @@
 """PreferenceGP: a Gaussian-process preference model with relations between items (paper 000)."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from penchant.data import Comparisons, ShardedComparisons, as_comparisons
-from penchant.errors import DataError
-from penchant.gp import (
-    RULES,
-    ItemProblem,
-    Learned,
-    Normal,
-    Posterior,
-)
+from penchant.gp import RULES, ItemProblem, Learned
 from penchant.gp.items.absorb import absorb
-from penchant.gp.paths.meetings import effect_names
-from penchant.gp.paths.posterior import PathPosterior
-from penchant.gp.raters import Answered
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood
-from penchant.models.contract import UtilityModel
-from penchant.models.effects import Estimates
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.item_learning import ItemLearning
-from penchant.models.new_nodes import posterior_of_new_nodes
-from penchant.models.odds import Odds
-from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool, foreseen_in_pool
-from penchant.models.ranking import Ranking
+from penchant.models.item_views import ItemViews
+from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool
 from penchant.models.sources import SourceShare, SourcesReport, shares
 from penchant.models.state import Fitted
-from penchant.models.time import as_days
 from penchant.models.validation import (
     DEVICE,
     KERNEL,
@@ -46,10 +30,9 @@ from penchant.models.validation import (
 )
 from penchant.numerics.device import device_called
 from penchant.numerics.random import RandomState
-from penchant.numerics.types import FloatArray, IntArray
 
 
-class PreferenceGP(UtilityModel):
+class PreferenceGP(ItemViews):
     """Utilities of items from comparisons, with uncertainty, features and relations.
 
     One Gaussian process prior over the items' utilities: a kernel on their features plus one
@@ -202,12 +185,6 @@ class PreferenceGP(UtilityModel):
         return self._keep(learned, columns, FeatureColumns(0, None))
 
     @property
-    def posterior_(self) -> Posterior:
-        """The posterior over the items' utilities."""
-        posterior: Posterior = self._fitted().learned.posterior
-        return posterior
-
-    @property
     def shares_(self) -> dict[str, SourceShare]:
         """Source → share of the prior variance of a random difference, before and after learning.
 
@@ -230,72 +207,6 @@ class PreferenceGP(UtilityModel):
             told["widened"] = learned.posterior.widened
         return SourcesReport(**told)
 
-    @property
-    def log_evidence_(self) -> float:
-        """log p(answers | hyperparameters)."""
-        return float(self._fitted().learned.log_evidence)
-
-    def predict(
-        self,
-        X: Any = None,
-        *,
-        users: Any = None,
-        return_std: bool = False,
-        relations: Mapping[str, Any] | None = None,
-        at: Any = None,
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Mean utilities (n,), and their standard deviations if asked.
-
-        X : None for the training items, or (k, d) features of new ones; a row is a new item
-            even where a training item has the same features.
-        users : one row for each, all the same: everybody is taken together.
-        relations : for new items in a relational model, the graphs over the training items
-            followed by the new ones.
-        at : a date, where utilities drift; None: that of the last comparison.
-        """
-        if relations is None:
-            return UtilityModel.predict(self._as_of(at), X, users=users, return_std=return_std)
-        fitted = self._fitted()
-        posterior = posterior_of_new_nodes(fitted.learned, fitted.columns, X, relations)
-        return (posterior.mean, np.sqrt(posterior.var)) if return_std else posterior.mean
-
-    def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
-        return None if users is None else np.zeros(np.size(users), dtype=np.intp)
-
-    def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
-        posterior: Posterior = fitted.learned.posterior
-        return posterior
-
-    def _at(self, fitted: Fitted, X: Any) -> Posterior:
-        posterior: Posterior = fitted.learned.posterior
-        return posterior.at(None if X is None else fitted.columns.new_items(X))
-
-    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
-        posterior = self._at(fitted, X)
-        mean, var = posterior.mean, posterior.var
-        if users is None:
-            return Normal(mean, var)
-        shape = (len(users), len(mean))
-        return Normal(np.broadcast_to(mean, shape).copy(), np.broadcast_to(var, shape).copy())
-
-    def _odds(
-        self,
-        fitted: Fitted,
-        pairs: IntArray,
-        users: IntArray | None,
-        X: Any,
-        z: FloatArray | None = None,
-    ) -> Odds:
-        posterior = self._at(fitted, X)
-        return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z))
-
-    def _effects(self, fitted: Fitted) -> Estimates | None:
-        posterior: Posterior = fitted.learned.posterior
-        if isinstance(posterior, PathPosterior):
-            names = effect_names(fitted.learned.data)
-            return Estimates(names, *posterior.shown_effects) if names else None
-        return Estimates.of(posterior.effects, posterior.lower)
-
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
     ) -> Learned[ItemProblem]:
@@ -313,71 +224,11 @@ class PreferenceGP(UtilityModel):
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[Any]:
         return ItemLearning.of(self).resettled(fitted.learned, data)
 
-    def _as_of(self, at: Any) -> Self:
-        """The model as it sees utilities at another time."""
-        learned: Learned[Any] = self._fitted().learned
-        if at is None:
-            return self
-        if not isinstance(learned.posterior, PathPosterior):
-            raise DataError(f"at={at!r} needs utilities that drift: fit with drift='ou'")
-        (then,) = learned.posterior.when(np.array([as_days(at)]))
-        return self._with(replace(learned, posterior=then))
-
-    def paths(self, times: Any) -> tuple[FloatArray, FloatArray]:
-        """Mean utilities (k, n_items) and their standard deviations at k times, drift given.
-
-        They are relative to the average item at each time, as in `rank`.
-        """
-        self._as_of(0.0)
-        days = np.array([as_days(at) for at in times])
-        each = self._fitted().learned.posterior.when(days)
-        mean = np.array([then.mean - then.mean.mean() for then in each])
-        return mean, np.sqrt([then.contrast_var for then in each])
-
-    def rank(
-        self, user: Any = None, level: float = 0.95, n_samples: int = 4000, at: Any = None
-    ) -> Ranking:
-        """Items from best to worst with intervals, P(best) and rank intervals.
-
-        user : whose; None for people at large. level : of the intervals.
-        n_samples : joint draws behind P(best) and the rank intervals.
-        at : a date, where utilities drift; None: that of the last comparison.
-        """
-        return UtilityModel.rank(self._as_of(at), user, level, n_samples)
-
-    def predict_proba(
-        self,
-        pairs: Any,
-        users: Any = None,
-        X: Any = None,
-        *,
-        ties: bool = False,
-        first: Any = None,
-        covariates: Mapping[str, Any] | None = None,
-        at: Any = None,
-    ) -> FloatArray:
-        """P(first preferred to second), (k,), given that one of them is.
-
-        pairs : (k, 2) item names or indices; with X given, rows of X. users : ignored, everybody
-            is taken together. ties : return (k, 3) instead: win, tie and loss of the first.
-        first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
-            at equal sides. covariates : first minus second, by name; None: equal.
-        at : a date, where utilities drift; None: that of the last comparison.
-        """
-        how: dict[str, Any] = {"ties": ties, "first": first, "covariates": covariates}
-        return UtilityModel.predict_proba(self._as_of(at), pairs, users, X, **how)
-
-    def _seen(self, fitted: Fitted) -> Comparisons:
-        return fitted.pooled
-
     def _given(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
         return answers_to_pool(fitted.learned.data, more, user)
 
     def _given_before(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
         return answers_in_pool(fitted.learned.data, answers, user, self.raters is None)
-
-    def _answered(self, fitted: Fitted) -> Answered:
-        return foreseen_in_pool(fitted.learned)
 
     def _relearned(self, fitted: Fitted) -> Learned[Any]:
         learned: Learned[Any] = fitted.learned

@@ -23,12 +23,7 @@ from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.device import HOST, Device
 from penchant.numerics.linalg import cholesky, gram, solve_lower
-from penchant.numerics.stacks import (
-    apply_stack,
-    multiply_stack,
-    square_root_stack,
-    transpose_stack,
-)
+from penchant.numerics.stacks import apply_stack, multiply_stack, square_root_stack, transpose_stack
 from penchant.numerics.types import FloatArray, IntArray
 
 
