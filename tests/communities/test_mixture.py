@@ -175,7 +175,7 @@ def test_four_communities_are_found_and_predict():
     assert (np.diff(sizes) <= 1e-9).all()
 
 
-@pytest.mark.parametrize("k", [None, 3])
+@pytest.mark.parametrize("k", [None, 4])
 def test_very_many_users_are_settled_by_what_some_of_them_showed(k, monkeypatch):
     user, winner, loser, _ = draw()
     crowd = crowd_of(user, winner, loser)

@@ -81,7 +81,7 @@ def score(model: CommunityGP, trial: Trial) -> TrialScore:
 
 def fit(trial: Trial, seed: int, quick: bool, **options: Any) -> CommunityGP:
     """A model of the trial's training votes; that chains may disagree is in its diagnostics."""
-    length = {"n_sweeps": 30, "n_chains": 1} if quick else {"n_sweeps": 100}
+    length = {"n_sweeps": 30, "n_chains": 1} if quick else {}
     model = CommunityGP(
         **{"inference": "mcmc", **length, "random_state": seed, "progress": False, **options}
     )
