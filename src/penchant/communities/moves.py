@@ -42,6 +42,8 @@ SAMPLE = 10_000
 SCREEN, FLUCTUATION = 0.9, 10.0
 """A community is not split if its spectrum ends below this share of the noise edge, nor if it ends
 further below the edge than so many times N^(−2/3), which is how it varies by chance."""
+DIRECTIONS, FORCED_DIRECTIONS = 3, 2
+"""Along which splits are tried: by themselves, or where a number of communities is asked for."""
 CUTS = (0.0, 1.3, -1.3)
 """Where members are cut along a direction, in standard deviations of their scores."""
 STEEPNESS = 3.0
@@ -153,14 +155,15 @@ class SplitSearch:
         weights, theta = allocation.tastes[c].weights, allocation.model.hyper.theta
         if any(refusal.covers(weights, theta) for refusal in self._refused):
             return None
-        best = None
+        whole, ways = allocation.tastes[c], []
         for halves in _ways(allocation, c):
             if halves.gain > LEAST_GAIN:
                 return _replaced(allocation, c, halves)
-            best = halves if best is None or halves.gain > best.gain else best
-        opened = None if best is None else _open_to_all(allocation, c, best)
-        if opened is not None:
-            return opened
+            ways.append(halves)
+        if ways:
+            nearest = max(ways, key=lambda halves: halves.gain / halves.price(whole))
+            if (opened := _open_to_all(allocation, c, nearest)) is not None:
+                return opened
         self._refused.append(RefusedSplit(weights, theta))
         return None
 
@@ -198,7 +201,8 @@ def _ways(allocation: Division, c: int, screened: bool = True) -> Iterator["Halv
     """Ways to divide community c, from several starts."""
     members = np.flatnonzero(allocation.responsibilities[:, c] > MEMBER)
     if len(members) > 1:
-        for start in _starts(disagreement(allocation, c, members), screened):
+        n_directions = DIRECTIONS if screened else FORCED_DIRECTIONS
+        for start in _starts(disagreement(allocation, c, members, n_directions), screened):
             if (halves := _two_way(allocation, c, members, start)) is not None:
                 yield halves
 
@@ -221,7 +225,7 @@ class Halves(NamedTuple):
 
     def price(self, whole: Taste) -> float:
         """Nats that two tastes cost more than one, beside what they explain."""
-        return self.tastes[0].price + self.tastes[1].price - whole.price
+        return max(self.tastes[0].price + self.tastes[1].price - whole.price, LEAST_GAIN)
 
 
 def _two_way(allocation: Division, c: int, members: IntArray, start: FloatArray) -> Halves | None:
