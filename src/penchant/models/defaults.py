@@ -13,6 +13,7 @@ from penchant.kernels import (
     RBF,
     Constant,
     FreeCovariance,
+    GraphKernel,
     Independent,
     Inputs,
     Kernel,
@@ -20,7 +21,8 @@ from penchant.kernels import (
     RegularizedLaplacian,
 )
 from penchant.kernels.inputs import Features, squared_norms
-from penchant.models.sources import difference_variance, relation_weight
+from penchant.models.alikeness import relation_weight
+from penchant.models.sources import difference_variance, typical_variance
 from penchant.numerics.types import FloatArray
 
 ARD_FEATURES = 20
@@ -114,10 +116,8 @@ def arbitrated_kernel(items: Inputs, max_rank: int | None) -> Kernel:
     parts = list(default_kernel(items, ARBITRATED_START, RELEVANCE_FEATURES).parts)
     if items.X is not None or items.relations:
         weight = np.array([_weight(part, items) for part in parts])
-        parts = [
-            _at_variance(part, variance, items)
-            for part, variance in zip(parts, DIFFERENCE * weight / weight.sum(), strict=True)
-        ]
+        variances = DIFFERENCE * weight / weight.mean()
+        parts = [_at_variance(*each, items) for each in zip(parts, variances, strict=True)]
     return _with_effects(reduce(add, parts), items, max_rank)
 
 
@@ -141,7 +141,11 @@ def _weight(part: Kernel, items: Inputs) -> float:
 
 def _at_variance(part: Kernel, variance: float, items: Inputs) -> Kernel:
     """The same part with another variance of a random difference, if it has any at all."""
-    now = difference_variance(part, items)
+    now = (
+        typical_variance(part, items)
+        if isinstance(part, GraphKernel)
+        else difference_variance(part, items)
+    )
     factor = variance / now if now > 0.0 else 1.0
     if isinstance(part, RBF):
         return replace(part, variance=factor * part.variance)
