@@ -20,7 +20,7 @@ SAMPLED_ITEMS, MOST_COSINES = (16, 128), 4_000_000
 """Items whose neighbours are sought, at least and at most, and how many cosines that may take."""
 SPLITS = 2
 """Ways in which the features are halved; either half is foreseen by the other."""
-MOST_WEIGHT = 10.0
+MOST_WEIGHT = 30.0
 """Of the one source in units of the other: answers can still raise the weaker one."""
 FEW_ANSWERS = 30
 """With more, answers themselves say what counts."""
