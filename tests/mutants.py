@@ -10,6 +10,7 @@ file, line and change; the exit code is 1 if there are more than one in twenty.
 
 import argparse
 import ast
+import math
 import os
 import pickle
 import random
@@ -48,6 +49,8 @@ COMPARISONS = {
 }
 BOOLEANS = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
 MOST_SURVIVORS = 0.05
+STAGES = (5.0, 60.0)
+"""Seconds of tests after which another run begins: collecting all would take longer."""
 SLOWER = 5.0
 """A mutant whose tests take so many times as long as they should runs for ever: it is noticed."""
 
@@ -174,6 +177,24 @@ def statement(text: str, line: int) -> range:
     return best
 
 
+def stages(tests: list[str], seconds: dict[str, float]) -> list[list[str]]:
+    """The tests in runs of their own, each longer than the last: most mutants need the first.
+
+    >>> stages(list("abcd"), {"a": 4.0, "b": 4.0, "c": 30.0, "d": 90.0})
+    [['a', 'b'], ['c', 'd']]
+    """
+    found: list[list[str]] = [[]]
+    limits, taken = iter(STAGES), 0.0
+    limit = next(limits)
+    for test in tests:
+        if taken >= limit:
+            found.append([])
+            limit, taken = next(limits, math.inf), 0.0
+        found[-1].append(test)
+        taken += seconds[test]
+    return [some for some in found if some]
+
+
 class Recorder:
     """The pytest plugin of the recording run: names the running test to the tracer."""
 
@@ -229,10 +250,11 @@ class Bench:
         for name in FILES:
             shutil.copy(ROOT / name, folder / name)
 
-    def recorded(self) -> Reach:
+    def recorded(self, kept: Path | None) -> Reach:
         """What a child process learns of the unchanged tree: the tracer stays out of this one."""
-        into = self.root / "reach.pickle"
-        self._python(str(Path(__file__)), "--record", str(into)).wait()
+        into = (kept or self.root / "reach.pickle").resolve()
+        if not into.exists():
+            self._python(str(Path(__file__)), "--record", str(into)).wait()
         with into.open("rb") as file:
             return Reach(*pickle.load(file))
 
@@ -242,8 +264,11 @@ class Bench:
         tests = reach.tests_for(mutant, text)
         target.write_text(mutant.applied(text), encoding="utf-8")
         try:
-            patience = self.patience + SLOWER * sum(reach.seconds[test] for test in tests)
-            return not (tests and self._is_noticed(tests, patience))
+            for some in stages(tests, reach.seconds):
+                patience = self.patience + SLOWER * sum(reach.seconds[test] for test in some)
+                if self._is_noticed(some, patience):
+                    return False
+            return True
         finally:
             target.write_text(text, encoding="utf-8")
 
@@ -277,6 +302,9 @@ def main(argv=None):
     parser.add_argument("--part", action="append", choices=PARTS, help="only these folders")
     parser.add_argument("--list", action="store_true", help="only say what would be tried")
     parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--reach", type=Path, help="which tests reach which lines, kept here for the next run"
+    )
     options = parser.parse_args(argv)
     if options.record:
         options.record.write_bytes(pickle.dumps(tuple(record(Path.cwd()))))
@@ -288,7 +316,7 @@ def main(argv=None):
     survivors = []
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), options.patience)
-        reach = bench.recorded()
+        reach = bench.recorded(options.reach)
         print(f"{len(reach.seconds)} tests recorded", flush=True)
         for number, mutant in enumerate(chosen, 1):
             start = time.monotonic()

@@ -46,7 +46,7 @@ def test_evidence_has_the_same_slope(edges, rule):
 
 
 def test_blocks_cover_every_row_once_in_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("penchant.numerics.threads._n_cores", lambda: 3)
+    monkeypatch.setattr("penchant.numerics.threads.n_cores", lambda: 3)
     seen = np.zeros(1_003, dtype=int)
 
     def count(rows):

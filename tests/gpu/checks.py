@@ -30,7 +30,7 @@ from penchant.kernels import (
     undirected,
 )
 from penchant.likelihoods import Logit, Probit
-from penchant.numerics import linalg
+from penchant.numerics import differences, entries, linalg
 from penchant.numerics.device import check_room, device_called, memory_errors
 
 N = 40
@@ -92,8 +92,8 @@ def check_kernels(device):
     G += G.T
     matrix = device_called(device).matrix
     for kernel in KERNELS:
-        close(linalg.host(kernel(there)), kernel(here), 1e-12)
-        close(linalg.host(kernel(there.take(some), there)), kernel(here.take(some), here), 1e-12)
+        close(entries.host(kernel(there)), kernel(here), 1e-12)
+        close(entries.host(kernel(there.take(some), there)), kernel(here.take(some), here), 1e-12)
         close(kernel.diag(there), kernel.diag(here), 1e-12)
         first, second = (there.take(p) for p in pairs)
         close(kernel.paired(first, second), np.diagonal(kernel(here)[:9, 9:18]), 1e-12)
@@ -101,9 +101,9 @@ def check_kernels(device):
         found = kernel.pullback(there.take(some), matrix(block), there)
         close(found, kernel.pullback(here.take(some), block, here), 1e-10)
     wide = RBF(3.0)
-    close(linalg.host(wide(items(device, 30))), wide(items(None, 30)), 1e-12)
+    close(entries.host(wide(items(device, 30))), wide(items(None, 30)), 1e-12)
     twins = np.repeat(np.random.default_rng(2).standard_normal((5, 30)), 2, axis=0)
-    K = linalg.host(wide(Inputs(twins).on(device_called(device))))
+    K = entries.host(wide(Inputs(twins).on(device_called(device))))
     assert (K[::2] == K[1::2]).all()
 
 
@@ -122,7 +122,7 @@ def check_factor(device):
     for K in cases.values():
         for most in (None, 7):
             rows, order, residual = linalg.pivoted_cholesky(matrix(K), max_rank=most)
-            ours, rank = linalg.host(rows), rows.shape[1]
+            ours, rank = entries.host(rows), rows.shape[1]
             wanted = linalg.pivoted_cholesky(K, max_rank=most)
             assert rank <= (7 if most else 1.2 * wanted.rows.shape[1] + 5)
             assert (np.sort(order) == np.arange(len(K))).all()
@@ -142,14 +142,14 @@ def check_algebra(device):
         rows = rng.standard_normal((n, r))
         rows[:r] = np.tril(rows[:r])
         there, half = matrix(rows), matrix(np.asfortranarray(rows.T))
-        close(linalg.host(linalg.gram(half)), rows @ rows.T, 1e-12)
-        close(np.tril(linalg.host(linalg.lower_gram(half))), np.tril(rows @ rows.T), 1e-12)
+        close(entries.host(linalg.gram(half)), rows @ rows.T, 1e-12)
+        close(np.tril(entries.host(linalg.lower_gram(half))), np.tril(rows @ rows.T), 1e-12)
         edges = Edges.of(answers(n, 8 * n))
         laplacian = Differences(edges.winner, edges.loser, n).laplacian(np.ones(len(edges)))
         for L in (laplacian, np.diag(np.arange(1.0, n + 1.0))):
             other = linalg.multiply_symmetric(L, there)
-            close(linalg.host(other), L @ rows, 1e-12)
-            B = np.tril(linalg.host(linalg.trapezoid_product(there, other)))
+            close(entries.host(other), L @ rows, 1e-12)
+            B = np.tril(entries.host(linalg.trapezoid_product(there, other)))
             close(B, np.tril(rows.T @ (L @ rows)), 1e-11)
         for w, b in (
             (edges.winner, edges.loser),
@@ -158,25 +158,25 @@ def check_algebra(device):
         ):
             graph, weight = Differences(w, b, n), rng.uniform(0.1, 0.5, len(w))
             expected = graph.laplacian(weight) @ rows
-            close(linalg.host(graph.laplacian_times(weight, there)), expected, 1e-12)
+            close(entries.host(graph.laplacian_times(weight, there)), expected, 1e-12)
         for w, b in ((edges.winner, edges.loser), (edges.winner[:1], edges.loser[:1])):
-            ends, expected = linalg.Ends(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
+            ends, expected = differences.Ends(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
             for _ in range(2):  # the second time from what the first worked out
-                close(linalg.edge_variances(half, ends), expected, 1e-12)
+                close(differences.edge_variances(half, ends), expected, 1e-12)
         A = rows[:r] @ rows[:r].T + np.eye(r)
         lower, jitter = linalg.cholesky(matrix(A))
         assert jitter == 0.0
-        close(linalg.host(lower) @ linalg.host(lower).T, A, 1e-12)
+        close(entries.host(lower) @ entries.host(lower).T, A, 1e-12)
         for transposed in (False, True):
             x = linalg.solve_lower(lower, rows[0], transposed=transposed)
-            T = linalg.host(lower).T if transposed else linalg.host(lower)
+            T = entries.host(lower).T if transposed else entries.host(lower)
             close(T @ x, rows[0], 1e-9)
-            X = linalg.host(linalg.solve_lower(lower, there.T, transposed=transposed))
+            X = entries.host(linalg.solve_lower(lower, there.T, transposed=transposed))
             close(T @ X, rows.T, 1e-9)
-        close(linalg.host(there), rows, 0.0)
+        close(entries.host(there), rows, 0.0)
         close(linalg.multiply(there, rows[0]), rows @ rows[0], 1e-12)
-        close(linalg.row_squares(there), (rows**2).sum(1), 1e-12)
-        close(linalg.column_squares(there), (rows**2).sum(0), 1e-12)
+        close(entries.row_squares(there), (rows**2).sum(1), 1e-12)
+        close(entries.column_squares(there), (rows**2).sum(0), 1e-12)
     raised(NumericalError, linalg.cholesky, matrix(-np.eye(3)))
 
 

@@ -68,6 +68,8 @@ def test_every_function_of_the_seam_has_its_twin():
     numerics = package / "numerics"
     twins = {
         "seam": functions(numerics / "torch_linalg.py"),
+        "entry_seam": functions(numerics / "torch_entries.py"),
+        "difference_seam": functions(numerics / "torch_differences.py"),
         "stack_seam": functions(numerics / "torch_stacks.py"),
     }
     found = dict.fromkeys(twins, 0)
@@ -78,7 +80,8 @@ def test_every_function_of_the_seam_has_its_twin():
                 if kind in twins:
                     found[kind] += 1
                     assert names(twins[kind][host.name]) == names(host), host.name
-    assert min(found.values()) > 20
+    assert min(found.values()) > 1
+    assert sum(found.values()) > 50
 
 
 def functions(file):

@@ -12,14 +12,14 @@ from sklearn.base import clone
 import penchant as pc
 from penchant.errors import NumericalError
 from penchant.gp import Settings, UserHyper, UserProblem, gradient, solve
+from penchant.gp.users.arrangement import Arrangement, arrange, tied_items
 from penchant.gp.users.arrow import ArrowPrior
-from penchant.gp.users.blocks import Arrangement, arrange, tied_items
 from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit, get
 from penchant.numerics import stacks
 from penchant.numerics.device import device_called
-from penchant.numerics.linalg import host
+from penchant.numerics.entries import host
 
 N, U, M = 9, 20, 260
 
@@ -121,7 +121,7 @@ def check_arrow(device):
     ):
         for missed in (None, rng.uniform(0.0, 0.3, U)):
             tied = tied_items(factor @ factor.T)
-            blocks, parts = Arrangement.of(user, winner, loser, tied)
+            blocks, parts = Arrangement.of(user, winner, loser, tied, device_called(device))
             how = (phi, factor, 0.4, blocks, missed, parts)
             here = ArrowPrior(*how).refresh(weight, shift)
             for is_kept in (True, False):

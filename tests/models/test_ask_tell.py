@@ -126,3 +126,23 @@ def test_answers_join_the_pooled_comparisons_of_many_users():
     assert gp.predict_proba([("tea", "water")])[0] > before
     more = pc.Comparisons.from_pairs(["tea"], ["milk"], user=["cem"])
     assert gp.tell(more).comparisons_.n_comparisons == 4
+
+
+def test_an_answer_without_a_name_or_a_side_is_taken_back_from_a_pool_that_has_them():
+    data = pc.Comparisons.from_pairs(
+        ["a", "b", "a"], ["b", "c", "c"], user=["ann", "bob", "ann"], first=[1, -1, 1]
+    )
+    gp = pc.PreferenceGP(optimize=None).fit(None, data)
+    before = gp.predict()
+    gp.tell([("a", "b")]).withdraw([("a", "b")])
+    assert gp.comparisons_ == data.pooled()
+    np.testing.assert_allclose(gp.predict(), before, atol=1e-6)
+
+
+def test_a_tie_is_taken_back_and_not_one_of_two_bad_items():
+    data = pc.Comparisons.from_pairs(
+        ["a", "a", "b"], ["b", "b", "c"], tie=["both bad", "yes", "no"], user=["ann", "bob", "ann"]
+    )
+    gp = pc.PreferenceGP(optimize=None, likelihood="ties").fit(None, data)
+    gp.withdraw(pc.Comparisons.from_pairs(["a"], ["b"], tie=[True]))
+    assert gp.comparisons_.told_ties.tolist() == ["both bad", False]

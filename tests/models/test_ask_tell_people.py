@@ -9,6 +9,7 @@ from penchant.ask import CRITERIA, Rules
 from penchant.communities.assignment import Answers
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF
+from penchant.models.community_learning import CommunityLearning
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 ITEMS = ("tea", "milk", "water", "juice", "wine")
@@ -246,7 +247,8 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
     counts = np.ascontiguousarray((Answers.of(everything).counts.T @ model.membership_).T)
     hyper = ItemHyper(model.kernel_, model.likelihood_)
     universe = model.posteriors_[0].universe
-    mixture = model._finding(everything, Answers.of(everything), universe, hyper).mixture
+    learning = CommunityLearning.of(model)
+    mixture = learning.finding(everything, Answers.of(everything), universe, hyper).mixture
     from penchant.communities.utility import fit_reported
 
     refit = fit_reported(mixture, counts, mixture.hyper.theta, own=False)

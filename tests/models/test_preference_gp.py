@@ -6,6 +6,7 @@ from scipy.special import ndtr
 from sklearn.base import clone
 
 import penchant as pc
+from penchant.gp import Settings
 from penchant.kernels import RBF, Independent, RegularizedLaplacian, directed
 from penchant.likelihoods import Lapse, Probit
 
@@ -351,19 +352,9 @@ class TestBadInput:
             pc.PreferenceGP().predict()
 
     def test_non_convergence_is_a_warning_with_advice(self, monkeypatch):
-        from penchant.models import preference_gp
-
-        monkeypatch.setattr(
-            preference_gp, "Settings", lambda rule: pc_settings(rule, 1e-12, max_sweeps=1)
-        )
+        monkeypatch.setattr(Settings.__init__, "__defaults__", ("ep", 1e-12, 1))
         with pytest.warns(pc.ConvergenceWarning, match="stopped after 1 sweeps"):
             self.fit(optimize=None)
-
-
-def pc_settings(rule, tolerance, max_sweeps):
-    from penchant.gp import Settings
-
-    return Settings(rule, tolerance, max_sweeps)
 
 
 def test_a_good_fit_warns_of_nothing(study):

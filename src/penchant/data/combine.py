@@ -1,10 +1,10 @@
 """Two sets of comparisons as one, and one without the other."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penchant.data.comparison_columns import ComparisonColumns
 from penchant.data.describe import sentence
 from penchant.data.names import Encoder
 from penchant.data.rankings import Rankings
@@ -12,11 +12,8 @@ from penchant.data.table import Table
 from penchant.errors import DataError
 from penchant.numerics.types import IntArray
 
-if TYPE_CHECKING:
-    from penchant.data.comparisons import Comparisons
 
-
-def found_again(data: "Comparisons", answers: "Comparisons") -> IntArray:
+def found_again(data: ComparisonColumns, answers: ComparisonColumns) -> IntArray:
     """Return how often each row of `data` occurs in `answers`, all of which must be there."""
     items, users = Encoder(data.items), Encoder(data.users)
     theirs = recoded(data, answers, items, users)[0].merge()
@@ -34,7 +31,7 @@ def found_again(data: "Comparisons", answers: "Comparisons") -> IntArray:
     return again
 
 
-def found_rankings(data: "Comparisons", answers: "Comparisons") -> IntArray:
+def found_rankings(data: ComparisonColumns, answers: ComparisonColumns) -> IntArray:
     """Return how often each ranking of `data` occurs in `answers`, all of which must be there."""
     mine, (_, theirs) = data.rankings, recoded(data, answers, *_encoders(data))
     again = np.zeros(0 if mine is None else len(mine), dtype=np.intp)
@@ -57,18 +54,18 @@ def found_rankings(data: "Comparisons", answers: "Comparisons") -> IntArray:
     return again
 
 
-def _inverse(data: "Comparisons", answers: "Comparisons", codes: IntArray) -> list[int]:
+def _inverse(data: ComparisonColumns, answers: ComparisonColumns, codes: IntArray) -> list[int]:
     """Positions in `answers` of items that have been recoded to those of `data`."""
     code = _encoders(data)[0].encode(answers.items, "items").tolist()
     return [code.index(c) for c in codes.tolist()]
 
 
-def _encoders(data: "Comparisons") -> tuple[Encoder, Encoder]:
+def _encoders(data: ComparisonColumns) -> tuple[Encoder, Encoder]:
     return Encoder(data.items), Encoder(data.users)
 
 
 def recoded(
-    data: "Comparisons", others: "Comparisons", items: Encoder, users: Encoder
+    data: ComparisonColumns, others: ComparisonColumns, items: Encoder, users: Encoder
 ) -> tuple[Table, Rankings | None]:
     """The rows and rankings of `others` with the codes that the encoders give; new names get new
     ones."""

@@ -9,12 +9,12 @@ from penchant.errors import DataError
 from penchant.numerics.types import IntArray
 
 if TYPE_CHECKING:
-    from penchant.data.comparisons import Comparisons
+    from penchant.data.comparison_columns import ComparisonColumns
 
 _SHOWN = 10  # rows of a table in a notebook
 
 
-def describe(data: "Comparisons") -> str:
+def describe(data: "ComparisonColumns") -> str:
     """Return the text behind `Comparisons.describe`."""
     total = data.n_comparisons
     people = "1 user" if data.n_users == 1 else f"{data.n_users} users"
@@ -62,7 +62,7 @@ def _range(size: IntArray) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _long_columns(data: "Comparisons") -> dict[str, list[Any]]:
+def _long_columns(data: "ComparisonColumns") -> dict[str, list[Any]]:
     """A row for each item of a ranking, choice or pair: ballot, user, item, position."""
     single = data.single_pairs()
     if not (single.margin is None and single.first is None and single.covariates is None):
@@ -95,7 +95,7 @@ def _long_columns(data: "Comparisons") -> dict[str, list[Any]]:
     return columns
 
 
-def to_frame(data: "Comparisons") -> Any:
+def to_frame(data: "ComparisonColumns") -> Any:
     """Return the table behind `Comparisons.to_frame`."""
     try:
         import pandas as pd
@@ -123,7 +123,7 @@ def to_frame(data: "Comparisons") -> Any:
     return pd.DataFrame(columns)
 
 
-def to_html(data: "Comparisons") -> str:
+def to_html(data: "ComparisonColumns") -> str:
     """Return the table behind `Comparisons._repr_html_`: what is there, and its first rows."""
     lines = "<br>".join(escape(line) for line in describe(data).splitlines())
     head = ["user"] * (data.user is not None) + ["winner", "loser", "tie", "count"]
@@ -141,7 +141,7 @@ def to_html(data: "Comparisons") -> str:
     return f"<div><p>{lines}</p>{table}</div>"
 
 
-def sentence(data: "Comparisons", row: int) -> str:
+def sentence(data: "ComparisonColumns", row: int) -> str:
     """One row in words."""
     who = "" if data.user is None else f"{data.users[data.user[row]]!r} said: "
     verb = "tied with" if data.tie[row] else "beat"

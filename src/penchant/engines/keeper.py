@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from penchant.numerics.arrays import read_arrays, write_arrays
+from penchant.numerics.threads import in_order
 
 State = dict[str, NDArray[Any]]
 Work = Callable[[Any, State, Any], tuple[State, Any]]
@@ -43,7 +45,8 @@ class Keeper:
 
     load: part number → its data. folder: for what does not fit. durable: states are written after
     every sweep, those of the last two are kept; whoever takes the place of a keeper that died goes
-    on from there, and a sweep that was half done is done again with the same result.
+    on from there, and a sweep that was half done is done again with the same result. n_threads:
+    parts that are worked on at once; results do not depend on it.
     """
 
     def __init__(
@@ -53,36 +56,40 @@ class Keeper:
         folder: Path,
         max_memory: int,
         durable: bool = False,
+        n_threads: int = 1,
     ) -> None:
         self._load, self._numbers, self._folder = load, tuple(numbers), folder
-        self._left, self._durable = max_memory, durable
+        self._left, self._durable, self._n_threads = max_memory, durable, n_threads
+        self._lock = Lock()
         self._parts: dict[int, DataPart] = {}
         self._states: dict[int, tuple[int, State]] = {}
 
     def sweep(self, turn: int, work: Work, broadcast: Any) -> list[Any]:
         """Do the work of one sweep at every part; states go from those of `turn` to the next."""
-        results = []
-        for number in self._numbers:
-            part = self._part(number)
-            state, result = work(part, self._state(number, turn), broadcast)
+
+        def one(number: int) -> Any:
+            state, result = work(self._part(number), self._state(number, turn), broadcast)
             self._keep(number, turn + 1, state)
-            results.append(result)
-        return results
+            return result
+
+        return in_order(one, self._numbers, self._n_threads)
 
     def look(self, turn: int, work: Work, broadcast: Any) -> list[Any]:
         """Do work that leaves every state as it is."""
-        return [
-            work(self._part(number), self._state(number, turn), broadcast)[1]
-            for number in self._numbers
-        ]
+
+        def one(number: int) -> Any:
+            return work(self._part(number), self._state(number, turn), broadcast)[1]
+
+        return in_order(one, self._numbers, self._n_threads)
 
     def _part(self, number: int) -> DataPart:
         if number in self._parts:
             return self._parts[number]
         part = self._load(number)
-        if part.nbytes <= self._left:
-            self._parts[number] = part
-            self._left -= part.nbytes
+        with self._lock:
+            if part.nbytes <= self._left:
+                self._parts[number] = part
+                self._left -= part.nbytes
         return part
 
     def _state(self, number: int, turn: int) -> State:
@@ -99,10 +106,11 @@ class Keeper:
 
     def _keep(self, number: int, turn: int, state: State) -> None:
         size = sum(array.nbytes for array in state.values())
-        fits = number in self._states or size <= self._left
-        if fits:
-            self._left -= 0 if number in self._states else size
-            self._states[number] = turn, state
+        with self._lock:
+            fits = number in self._states or size <= self._left
+            if fits:
+                self._left -= 0 if number in self._states else size
+                self._states[number] = turn, state
         if self._durable or not fits:
             write_arrays(self._file(number, turn), state)
             self._file(number, turn - 2).unlink(missing_ok=True)

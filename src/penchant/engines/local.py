@@ -1,9 +1,10 @@
-"""All parts in this process, one after the other."""
+"""All parts in this process, as many at once as there are processors."""
 
 from pathlib import Path
 from typing import Any
 
 from penchant.engines.keeper import Keeper, Parts, Work
+from penchant.numerics.threads import n_cores
 
 
 class LocalEngine:
@@ -12,7 +13,9 @@ class LocalEngine:
     def __init__(self, parts: Parts, folder: Path) -> None:
         self.folder = folder
         numbers = [number for group in parts.groups for number in group]
-        self._keeper = Keeper(parts.load, numbers, folder, parts.max_memory, parts.kept)
+        self._keeper = Keeper(
+            parts.load, numbers, folder, parts.max_memory, parts.kept, n_threads=n_cores()
+        )
         self._turn = 0
 
     def sweep(self, work: Work, broadcast: Any) -> list[Any]:

@@ -14,11 +14,15 @@ from penchant.gp.solve import gradient, solve
 from penchant.numerics.optimize import VALUE_TOLERANCE, minimize_in_box
 from penchant.numerics.types import FloatArray
 
-SITE_TOLERANCE = 1e-3
-"""Of sites while climbing: the evidence is stationary in them, so it errs by the order of 1e-6."""
+SITE_TOLERANCE, FIRST_TOLERANCE = 1e-3, 1e-2
+"""Of sites while climbing: the evidence is stationary in them, so it errs by the order of 1e-6.
+The second where a single slope is wanted, and the sites are better than they look: one sweep on,
+what is left of a move is a twentieth."""
 LEARNING_FACTOR_TOLERANCE = 1e-7
 """Of the prior's factor while climbing."""
 MAX_STEPS = 100
+LEFT = 0.1
+"""What a Newton step may leave of a gain, its curvature being known to a third."""
 RESTART_SPREAD = 1.5
 """Standard deviation of a restart's log-parameters around the first start."""
 
@@ -107,8 +111,8 @@ def _one_step(
     evidence: "_Evidence", theta: FloatArray, bounds: FloatArray, curvature: float
 ) -> Summit | None:
     """The place one Newton step away, where so little is left to gain that it need not be seen."""
-    value, slope, sites = evidence(theta)
-    if 0.5 * float(slope @ slope) / curvature > VALUE_TOLERANCE * abs(value):
+    value, slope, sites = evidence(theta, FIRST_TOLERANCE)
+    if LEFT * 0.5 * float(slope @ slope) / curvature > VALUE_TOLERANCE * abs(value):
         return None
     there = np.clip(theta + slope / curvature, *bounds.T)
     return Summit(value, there, sites, 1, "converged after 1 step: the gain vanished")
@@ -124,8 +128,10 @@ class _Evidence:
         self.problem, self.start, self.sites = problem, start, sites
         self.is_ahead = sites is not None
 
-    def __call__(self, theta: FloatArray) -> tuple[float, FloatArray, Sites]:
-        solution = solve(self.problem, self.start.at(theta), self.sites)
+    def __call__(
+        self, theta: FloatArray, tolerance: float = 0.0
+    ) -> tuple[float, FloatArray, Sites]:
+        solution = solve(self.problem, self.start.at(theta), self.sites, tolerance)
         slope = gradient(self.problem, solution)
         inference = solution.inference
         self.sites = inference.wanted if self.is_ahead and inference.wanted else inference.sites

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.numerics.linalg import seam, solve_lower
+from penchant.numerics.linalg import solve_lower
+from penchant.numerics.seam import seam
 from penchant.numerics.types import FloatArray
 
 BLOCK = 32

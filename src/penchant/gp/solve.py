@@ -29,14 +29,22 @@ COARSE_SHARE = 0.7
 
 
 def solve(
-    problem: Problem[Hyper, State], hyper: Hyper, sites: Sites | None = None
+    problem: Problem[Hyper, State],
+    hyper: Hyper,
+    sites: Sites | None = None,
+    tolerance: float = 0.0,
 ) -> Solution[Hyper, State]:
-    """Factor the prior and run inference, from the given sites or from a rough guess at them."""
+    """Factor the prior and run inference, from the given sites or from a rough guess at them.
+
+    tolerance: of the sites, where the problem's own is finer than need be.
+    """
+    settings = problem.settings
+    settings = replace(settings, tolerance=max(tolerance, settings.tolerance))
     with _memory_named():
         prior = problem.prior(hyper)
         if sites is None:
             sites = _rough_sites(problem, hyper, prior)
-        inference = converge(prior, hyper.likelihood, problem.edges, problem.settings, sites)
+        inference = converge(prior, hyper.likelihood, problem.edges, settings, sites)
     report = replace(inference.report, rank=prior.rank, residual=prior.residual, space=prior.space)
     return Solution(hyper, prior, replace(inference, report=report))
 

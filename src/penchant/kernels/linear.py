@@ -7,7 +7,7 @@ from scipy import sparse
 
 from penchant.kernels.base import Inputs, Leaf, positive
 from penchant.kernels.inputs import as_dense, squared_norms
-from penchant.numerics.linalg import diagonal, inner
+from penchant.numerics.entries import diagonal, inner
 from penchant.numerics.types import FloatArray
 
 

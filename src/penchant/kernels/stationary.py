@@ -12,8 +12,10 @@ from penchant.errors import DataError
 from penchant.kernels.base import Inputs, Leaf, positive
 from penchant.kernels.inputs import Features, as_dense, squared_norms
 from penchant.numerics.device import namespace
-from penchant.numerics.linalg import fill_diagonal, host, multiply, seam
+from penchant.numerics.entries import fill_diagonal, host
+from penchant.numerics.linalg import multiply
 from penchant.numerics.optimize import PRIOR_SPREAD, weak_prior
+from penchant.numerics.seam import seam
 from penchant.numerics.types import FloatArray
 
 NARROW = 16

@@ -1,74 +1,46 @@
 """CommunityGP: communities of taste, found by a Dirichlet-process mixture (paper 004)."""
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penchant.ask import Belief, Joint
-from penchant.communities.assignment import Answers
-from penchant.communities.chains import Chain, ChainPlan
-from penchant.communities.draws import Draws
-from penchant.communities.effects import common_effects
-from penchant.communities.finding import Finding, PersonalTaste
 from penchant.communities.found import Found
 from penchant.communities.samplers import SAMPLERS
-from penchant.communities.update import LEARNING_SWEEPS
 from penchant.communities.verdict import Support
 from penchant.data import Comparisons, ShardedComparisons, as_comparisons
 from penchant.engines import ENGINES
-from penchant.errors import ConvergenceWarning, DataError
-from penchant.gp import ItemHyper, Normal, Posterior
-from penchant.gp.effects import told
+from penchant.errors import DataError
 from penchant.gp.users.fold_in import check_newcomers
-from penchant.gp.users.posterior import UserPosteriors
-from penchant.kernels import Inputs, Kernel
-from penchant.likelihoods import Likelihood, get
-from penchant.models.community_report import (
-    Community,
-    Disagreement,
-    ItemView,
-    Names,
-    disagreements,
-    introduce,
-    summarize,
-    view_items,
-)
-from penchant.models.contract import Fitted, Odds, UtilityModel
-from penchant.models.defaults import taste_kernel, utility_kernel
-from penchant.models.effects import Estimates
+from penchant.kernels import Kernel
+from penchant.likelihoods import Likelihood
+from penchant.models.community_learning import CommunityLearning
+from penchant.models.community_report import summarize, view_items
+from penchant.models.community_views import CommunityViews
 from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.progress import sweep_progress
-from penchant.models.sharded import Shards, first_users
-from penchant.models.sharded_communities import CommunityShards, learn_communities
-from penchant.models.tastes import learn_tastes
+from penchant.models.sharded import check_all_here, whereabouts
+from penchant.models.sharded_communities import CommunityShards
+from penchant.models.state import Fitted
 from penchant.models.validation import (
+    CONCENTRATION,
     KERNEL,
     LIKELIHOOD,
     NONE,
     SEED,
     TEXT,
     YES_OR_NO,
-    Constraint,
     Constraints,
     check_features,
     one_of,
     whole,
 )
-from penchant.numerics.random import RandomState, as_rng
-from penchant.numerics.threads import threads_for
-from penchant.numerics.types import FloatArray, IntArray
-
-SEARCHED_AGAIN = 1_000_000
-"""Most distinct answers among which communities are searched again when some are withdrawn."""
+from penchant.numerics.random import RandomState
 
 
-class CommunityGP(UtilityModel):
+class CommunityGP(CommunityViews):
     """Groups of users with a common taste, their number included, and what each prefers.
 
     A Dirichlet-process mixture: every user belongs to a community, every community has its own
@@ -146,7 +118,7 @@ class CommunityGP(UtilityModel):
 
     Examples
     --------
-    >>> from penchant.data import Comparisons, as_comparisons
+    >>> from penchant.data import Comparisons
     >>> tea = ["tea", "milk", "juice", "water"]
     >>> users = range(12)
     >>> data = Comparisons.from_rankings([tea] * 6 + [tea[::-1]] * 6, users=users)
@@ -158,10 +130,7 @@ class CommunityGP(UtilityModel):
     """
 
     constraints: ClassVar[Constraints] = {
-        "concentration": Constraint(
-            "a positive number, or (shape, rate) of a Gamma prior, both positive",
-            lambda value: _is_concentration(value),
-        ),
+        "concentration": CONCENTRATION,
         "kernel": NONE | KERNEL,
         "likelihood": LIKELIHOOD,
         "inference": one_of(("variational", "mcmc")),
@@ -241,51 +210,26 @@ class CommunityGP(UtilityModel):
         """
         self._check()
         self.__dict__.pop("_elsewhere", None)  # of an earlier fit
+        learning = CommunityLearning.of(self)
         if isinstance(data, ShardedComparisons):
-            return self._fit_shards(X, data, relations, user_features)
+            self._check_scanned(user_features)
+            columns, items = fitted_items(X, data.everybody, relations, scale=self.kernel is None)
+            found, self._elsewhere = learning.found_in_shards(items, data)
+            return self._keep(found, columns, FeatureColumns(0, None))
         data = self._taken(as_comparisons(data))
-        answers = Answers.of(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
         user_columns, _ = FeatureColumns.of(user_features, data.n_users, "users", scale=False)
         about_users = check_features(user_features, data.n_users, "users")
-        likelihood = get(self.likelihood)
-        likelihood.check(answers.outcomes)
-        start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
-        finding = self._finding(data, answers, items, start)
-        with threads_for(len(items)):
-            if self.inference == "variational":
-                found = finding.searched()
-            else:
-                seed = int(as_rng(self.random_state).integers(2**32))
-                grouping = finding.grouping()
-                chains = finding.started(grouping, seed, self.n_chains)
-                found = self._sampled(finding, chains, self.n_sweeps, finding.varies(grouping))
+        found = learning.found(items, data)
         return self._keep(replace(found, user_features=about_users), columns, user_columns)
 
-    def _fit_shards(
-        self,
-        X: Any,
-        data: ShardedComparisons,
-        relations: Mapping[str, Any] | None,
-        user_features: Any,
-    ) -> Self:
+    def _check_scanned(self, user_features: Any) -> None:
         if self.inference != "variational" or self.personal or user_features is not None:
             raise DataError(
                 "communities of scanned comparisons are found by a search, without personal taste "
                 "and features of users: give inference='variational', personal=False and no "
                 "user_features, or read the comparisons of some users with read_comparisons"
             )
-        some, likelihood = first_users(data), get(self.likelihood)
-        columns, items = fitted_items(X, data.everybody, relations, scale=self.kernel is None)
-        likelihood.check(Answers.of(some).outcomes)
-        start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
-        with threads_for(len(items)):
-            finding = self._finding(some, Answers.of(some), items, start)
-            shards = Shards(data, self.engine, self.address)
-            found, elsewhere = learn_communities(shards, finding)
-        self._keep(found, columns, FeatureColumns(0, None))
-        self._elsewhere = elsewhere
-        return self
 
     def write_memberships(self, folder: str | PathLike[str]) -> None:
         """Write how much every user of the scanned comparisons belongs to each community: Parquet
@@ -293,37 +237,13 @@ class CommunityGP(UtilityModel):
 
         folder : made if it is not there; files of an earlier call are replaced.
         """
-        elsewhere: CommunityShards | None = vars(self).get("_elsewhere")
-        if elsewhere is None:
-            raise DataError(
-                "this model was not fitted to scanned comparisons in this session: fit it to what "
-                "pc.scan_comparisons returns; others have membership_"
-            )
+        elsewhere: CommunityShards = whereabouts(self, "others have membership_")
         elsewhere.write(Path(folder), self.engine, self.address)
-
-    def _all_here(self, found: Found) -> None:
-        """Raise where most of what was learned is not here, so that it cannot be learned again."""
-        if found.n_elsewhere:
-            raise DataError(
-                f"{found.n_elsewhere:,} comparisons of other users are not in this model, so that "
-                "it cannot look at them again: fold_in new users, or fit again"
-            )
 
     @property
     def takes_choices(self) -> bool:
         """Whether choices and rankings are whole answers: chains break them into pairs."""
         return self.inference == "variational"
-
-    def _sampled(
-        self, finding: Finding, chains: Sequence[Chain], n_sweeps: int, personal: bool
-    ) -> Found:
-        with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
-            found = finding.sampled(chains, n_sweeps, watch)
-        if told(found.data):
-            found = replace(found, posteriors=found.inferred())
-        if (message := found.report.advice()) is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
-        return finding.with_personal(found) if personal and found.report.completed else found
 
     def resume(self, n_sweeps: int) -> Self:
         """Let every chain go on from where it is, exactly as if it had never stopped.
@@ -337,37 +257,22 @@ class CommunityGP(UtilityModel):
                     "there are no chains to resume: this model was found by a search; fit it with "
                     "inference='mcmc' to sample"
                 )
-            learned = self._resumed(fitted, n_sweeps)
+            learned = CommunityLearning.of(self).resumed(fitted.learned, n_sweeps)
             self.state_, self._history = replace(fitted, learned=learned), ()
         return self
 
-    def _resumed(self, fitted: Fitted, n_sweeps: int) -> Found:
-        found: Found = fitted.learned
-        finding = self._again(found)
-        personal = not isinstance(self.personal, str) or found.personal is not None
-        after = self._sampled(finding, finding.carried(found), n_sweeps, personal)
-        return replace(after, user_features=found.user_features)
-
     def _relearned(self, fitted: Fitted) -> Found:
-        found: Found = fitted.learned
-        if found.draws is None:
-            return replace(self._again(found).searched(), user_features=found.user_features)
-        return self._resumed(fitted, self.n_sweeps - self.n_sweeps // 2 + LEARNING_SWEEPS)
+        return CommunityLearning.of(self).relearned(fitted.learned)
 
     def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Found:
         found: Found = fitted.learned
-        self._all_here(found)
+        check_all_here(found.n_elsewhere)
         data = found.data.extend(answers)
         told = np.atleast_1d(data.user_index(answers.users))
         return found.with_answers(data, told, polish)
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Found:
-        found: Found = fitted.learned
-        self._all_here(found)
-        left = replace(found, data=data)
-        if found.draws is None and len(data) <= SEARCHED_AGAIN:
-            return replace(self._again(left).searched(), user_features=found.user_features)
-        return found.with_answers(data, left.changed_since(found.data), None)
+        return CommunityLearning.of(self).without(fitted.learned, data)
 
     def fold_in(self, data: Comparisons) -> Self:
         """A copy of this model that knows new users too, without sampling again.
@@ -378,98 +283,6 @@ class CommunityGP(UtilityModel):
         found: Found = self._fitted().learned
         check_newcomers(found.data, data)
         return self._with(found.with_newcomers(found.data.extend(data)))
-
-    def _plan(self) -> ChainPlan:
-        *rest, last = np.atleast_1d(np.asarray(self.concentration, dtype=float)).tolist()
-        return ChainPlan(
-            sampler=self.sampler,
-            n_warmup=self.n_sweeps // 2,
-            concentration=rest[0] / last if rest else last,
-            concentration_prior=(rest[0], last) if rest else None,
-            learn=self.optimize is not None,
-            own=self.hyperparameters == "community",
-        )
-
-    def _finding(
-        self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
-    ) -> Finding:
-        personal = None
-        if self.personal:
-            kernel, required = self.kernel, not isinstance(self.personal, str)
-            learn = partial(learn_tastes, kernel=kernel)
-            personal = PersonalTaste(lambda: kernel or taste_kernel(items), required, learn)
-        return Finding(
-            data, answers, items, start, self._plan(), personal, self.n_communities, self.max_rank
-        )
-
-    def _again(self, found: Found) -> Finding:
-        """On the answers that there are now."""
-        self._all_here(found)
-        return self._finding(found.data, found.answers, found.items, found.start)
-
-    def _believed(self, fitted: Fitted, user: int | None) -> Belief:
-        found: Found = fitted.learned
-        if found.personal is not None:
-            belief: Belief = found.personal.posterior.belief(user)
-            return belief
-        (weights,) = found.shares(None if user is None else np.array([user]))
-        return Joint.mixture(found.posteriors, weights / weights.sum())
-
-    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
-        found: Found = fitted.learned
-        return found.utilities(users, None if X is None else fitted.columns.new_items(X))
-
-    def _odds(
-        self,
-        fitted: Fitted,
-        pairs: IntArray,
-        users: IntArray | None,
-        X: Any,
-        z: FloatArray | None = None,
-    ) -> Odds:
-        found: Found = fitted.learned
-        target = None if X is None else fitted.columns.new_items(X)
-        first, second = pairs[:, 0], pairs[:, 1]
-        if found.personal is not None:
-            posterior = found.personal.posterior.at(target)
-            mean, var = posterior.known_differences(users, first, second)
-            common = common_effects(found.posteriors)
-            if z is not None and common is not None:
-                mean, var = mean + z.T @ common[1].mean, var + (z**2).T @ common[1].var
-            return Odds.of(posterior.likelihood, Normal(mean, var))
-        shares = np.broadcast_to(found.shares(users), (len(pairs), len(found.posteriors)))
-        total = np.zeros((3, len(pairs)))
-        for share, community in zip(shares.T, found.at(target), strict=True):
-            difference = community.difference(first, second, z)
-            total += share * np.stack(Odds.of(community.likelihood, difference))
-        return Odds(*total)
-
-    def _effects(self, fitted: Fitted) -> Estimates | None:
-        found = common_effects(fitted.learned.posteriors)
-        return None if found is None else Estimates(found[0], *found[1])
-
-    @property
-    def membership_(self) -> FloatArray:
-        """A row a user, a column a community: rows sum to one."""
-        membership: FloatArray = self._fitted().learned.membership
-        return membership
-
-    @property
-    def posteriors_(self) -> tuple[Posterior, ...]:
-        """Each community's utilities."""
-        posteriors: tuple[Posterior, ...] = self._fitted().learned.posteriors
-        return posteriors
-
-    @property
-    def n_communities_(self) -> int:
-        """The likeliest number of communities that their answers support."""
-        return len(self.posteriors_)
-
-    @property
-    def community_counts_(self) -> dict[int, float]:
-        """Posterior over the number of communities, from chains; of a search, what it found."""
-        found: Found = self._fitted().learned
-        return {self.n_communities_: 1.0} if found.draws is None else found.draws.counts()
 
     @property
     def support_(self) -> Support:
@@ -482,7 +295,7 @@ class CommunityGP(UtilityModel):
             found: Found = fitted.learned
             support = found.support
             if support is None:
-                support = self._again(found).judged(found)
+                support = CommunityLearning.of(self).again(found).judged(found)
                 self.state_ = replace(fitted, learned=replace(found, support=support))
         return support
 
@@ -490,63 +303,6 @@ class CommunityGP(UtilityModel):
     def verdict_(self) -> str:
         """ "supported", "personal" (tastes differ without groups) or "too few" votes to tell."""
         return self.support_.verdict
-
-    @property
-    def has_communities_(self) -> bool:
-        """Whether more than one community is likelier than one."""
-        return self.n_communities_ > 1
-
-    @property
-    def chains_(self) -> tuple[Chain, ...]:
-        """Where the chains are; `resume` goes on from there."""
-        chains: tuple[Chain, ...] = self._fitted().learned.chains
-        return chains
-
-    @property
-    def draws_(self) -> Draws | None:
-        """What was kept of the chains; None after a search."""
-        draws: Draws | None = self._fitted().learned.draws
-        return draws
-
-    @property
-    def sampled_(self) -> Comparisons:
-        """The data that the chains ran on."""
-        data: Comparisons = self._fitted().learned.sampled
-        return data
-
-    @property
-    def personal_(self) -> UserPosteriors | None:
-        """Everybody's own utilities, where people vary inside communities."""
-        personal = self._fitted().learned.personal
-        return None if personal is None else personal.posterior
-
-    @property
-    def communal_share_(self) -> float:
-        """How much of taste communities explain: all, unless people vary inside them."""
-        return float(self._fitted().learned.communal_share)
-
-    @property
-    def communities_(self) -> list[Community]:
-        """Who the communities are, largest first."""
-        fitted = self._fitted()
-        found: Found = fitted.learned
-        names = Names(found.data.items, fitted.columns.names, fitted.user_columns.names)
-        return introduce(found, names, np.random.default_rng(found.seed))
-
-    def consensus(self, k: int = 5) -> list[ItemView]:
-        """The k items that communities agree on most, liked or not."""
-        return view_items(self._fitted().learned)[:k]
-
-    def divisive(self, k: int = 5) -> list[ItemView]:
-        """The k items that divide communities most."""
-        return view_items(self._fitted().learned)[::-1][:k]
-
-    def disagreement(self, k: int = 3) -> list[Disagreement]:
-        """The k main directions along which people differ, whether or not they fall into groups.
-
-        None where nobody is told apart: one community without personal taste.
-        """
-        return disagreements(self._fitted().learned, k)
 
     def describe(self) -> str:
         """What was found, in a few lines: first whether the communities are real, see `support_`.
@@ -560,15 +316,3 @@ class CommunityGP(UtilityModel):
             views = view_items(self._fitted().learned)
             lines.append(summarize(self.community_counts_, self.communities_, views))
         return "\n".join([support.sentence, *lines])
-
-
-def _is_concentration(value: Any) -> bool:
-    try:
-        numbers = np.atleast_1d(np.asarray(value, dtype=float))
-    except (TypeError, ValueError):
-        return False
-    return (
-        numbers.ndim == 1
-        and 1 <= len(numbers) <= 2
-        and bool((np.isfinite(numbers) & (numbers > 0)).all())
-    )

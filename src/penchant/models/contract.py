@@ -1,52 +1,35 @@
 """What every model of utilities promises, and all that follows from it alone.
 
-A model adds how it fits, what it believes of a user, and how its one state changes with answers.
-Predictions, rankings, questions, undo, files and copies are written here, once.
+A model adds how it fits, what it believes of a user, and how its one state (see `models.state`)
+changes with answers. Predictions, rankings, questions and files are written here, once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
-from threading import Lock, RLock
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from penchant.ask import (
-    Belief,
-    Rules,
-    as_answers,
-    ask,
-    grow_sets,
-    rng_for,
-    seen_by,
-    without_last,
-)
+from penchant.ask import Belief, Rules, as_answers, ask, grow_sets, rng_for, seen_by, without_last
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError, UntoldError
 from penchant.gp import Edges, Normal
-from penchant.gp.effects import z_of
 from penchant.gp.raters import Answered
-from penchant.likelihoods import Likelihood, Outcomes
-from penchant.models.choice_odds import foreseen_choices
+from penchant.likelihoods import Outcomes
 from penchant.models.effects import Effects, Estimates, as_z
-from penchant.models.features import FeatureColumns
+from penchant.models.odds import Odds, mean_log_prob
 from penchant.models.ranking import Ranking, Tally, ranking_of
 from penchant.models.rater_table import RaterTable, check_named, rater_table
 from penchant.models.scale import told_by_example, told_of_a_person
+from penchant.models.state import Fitted, StatefulModel
 from penchant.models.storage import save
 from penchant.models.validation import (
     Constraints,
     between,
     check_argument,
     check_parameters,
-    check_row_pairs,
     one_user_a_pair,
     whole,
 )
@@ -54,54 +37,12 @@ from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 
-UNDO_DEPTH = 50
-"""How many `tell`s can be taken back by `undo`; each keeps its posterior in memory until then."""
-_MAKING_LOCKS = Lock()
 
-
-class Odds(NamedTuple):
-    """P(first preferred), P(tie), P(second preferred), (k,) each."""
-
-    win: FloatArray
-    tie: FloatArray
-    loss: FloatArray
-
-    @classmethod
-    def of(cls, likelihood: Likelihood, difference: Normal) -> "Odds":
-        """Of differences that are normal."""
-        mean, var = difference
-        win, loss = likelihood.prob(mean, var), likelihood.prob(-mean, var)
-        return cls(win, likelihood.prob_tie(mean, var), loss)
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """All that a fit has left, as one value: undo is keeping a reference to the one before.
-
-    learned: what the model knows; it has `data`, the comparisons, and `likelihood`.
-    columns, user_columns: the features that the fit saw. n_learned: how many comparisons
-    hyperparameters rest on. told: the pairs that were told last.
-    """
-
-    learned: Any
-    columns: FeatureColumns
-    user_columns: FeatureColumns
-    n_learned: int
-    told: tuple[tuple[int, int], ...] = ()
-
-    @cached_property
-    def pooled(self) -> Comparisons:
-        """The comparisons without who made them."""
-        data: Comparisons = self.learned.data
-        return data if data.user is None else data.pooled()
-
-
-class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+class UtilityModel(StatefulModel, ABC):
     """A model of what is preferred: utilities with uncertainty, of everybody or of each user."""
 
     constraints: ClassVar[Constraints]
     random_state: RandomState
-    state_: Fitted
 
     @abstractmethod
     def fit(
@@ -155,37 +96,10 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     # What was learned
 
     @property
-    def comparisons_(self) -> Comparisons:
-        """The data that were fitted, and told since."""
-        return self._seen(self._fitted())
-
-    @property
-    def n_elsewhere_(self) -> int:
-        """Comparisons that taught this model, of users whom it does not know: those of a scan."""
-        n: int = self._fitted().learned.n_elsewhere
-        return n
-
-    @property
-    def likelihood_(self) -> Likelihood:
-        """With learned parameters."""
-        likelihood: Likelihood = self._fitted().learned.hyper.likelihood
-        return likelihood
-
-    @property
-    def kernel_(self) -> Any:
-        """The kernel over items, with learned parameters."""
-        return self._fitted().learned.hyper.kernel
-
-    @property
     def scale_(self) -> str:
         """What utilities mean, in words: how often the better of two items wins, for example."""
         said = told_by_example(self)
         return f"{said} {told_of_a_person(self)}" if self.comparisons_.users else said
-
-    @property
-    def report_(self) -> Any:
-        """How it went: sweeps, tolerance, damping, jitter; or chains and their agreement."""
-        return self._fitted().learned.report
 
     @property
     def raters_(self) -> RaterTable:
@@ -198,16 +112,6 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         check_named(fitted.learned.data, "raters_")
         likelihood = fitted.learned.hyper.likelihood
         return rater_table(self._answered(fitted), likelihood, fitted.learned.data)
-
-    @property
-    def n_features_in_(self) -> int:
-        """How many features an item has."""
-        return self._fitted().columns.n_columns
-
-    @property
-    def n_unsettled_(self) -> int:
-        """How many answers were told but only absorbed, see `tell`."""
-        return int(self._fitted().learned.n_unsettled)
 
     @property
     def effects_(self) -> Effects:
@@ -265,19 +169,12 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             at equal sides. covariates : first minus second, by name; None: equal.
         """
         fitted = self._fitted()
-        if X is None:
-            index = fitted.learned.data.pair_index(pairs)
-        else:
-            index = check_row_pairs(pairs, X.shape[0] if sparse.issparse(X) else len(X))
+        index = fitted.pair_index(pairs, X)
         who = self._users(fitted, users)
         who = None if who is None else one_user_a_pair(who, len(index))
         effects = self._effects(fitted)
         z = as_z(() if effects is None else effects.names, len(index), first, covariates)
-        win, tie, loss = self._odds(fitted, index, who, X, z)
-        if ties:
-            return np.column_stack([win, tie, loss])
-        decided: FloatArray = win / (win + loss)
-        return decided
+        return self._odds(fitted, index, who, X, z).told(ties)
 
     def rank(self, user: Any = None, level: float = 0.95, n_samples: int = 4000) -> Ranking:
         """Items from best to worst with intervals, P(best) and rank intervals.
@@ -303,28 +200,14 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         the pairs in a set, see `models.choice_odds`.
         """
         fitted, data = self._fitted(), as_comparisons(data)
-        single, orders = data.single_pairs(), data.rankings
         item = fitted.learned.data.item_index(data.items)
         known, effects = self._known_users(fitted, data), self._effects(fitted)
 
-        def odds(pairs: IntArray, who: IntArray | None, z: FloatArray | None = None) -> Odds:
+        def odds(pairs: IntArray, who: IntArray | None, z: FloatArray | None) -> Odds:
             givers = None if who is None or known is None else known[who]
             return self._odds(fitted, item[pairs], givers, None, z)
 
-        log_prob, count = np.zeros(0), np.zeros(0)
-        if len(single):
-            z = None if effects is None else z_of(single, effects.names)
-            win, tie, _ = odds(np.column_stack([single.winner, single.loser]), single.user, z)
-            counted = np.where(single.tie, tie > 0.0, True)
-            prob = np.where(single.tie, tie, win)[counted]
-            log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
-            count = single.count[counted].astype(float)
-        if orders is not None:
-            choices = foreseen_choices(orders, lambda pairs, who: odds(pairs, who)[::2])
-            log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
-        if not len(count):
-            raise DataError("there is nothing to score: all comparisons are ties")
-        return float(np.average(log_prob, weights=count))
+        return mean_log_prob(data, odds, None if effects is None else effects.names)
 
     # Asking and telling
 
@@ -409,35 +292,11 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             self._remember(fitted, after)
         return self
 
-    def undo(self) -> Self:
-        """Take the last `tell` or `withdraw` back, exactly."""
-        with self._alone():
-            history = self._history
-            if not history:
-                raise DataError(
-                    f"{type(self).__name__}: there is no tell to undo (a fit or a load forgets "
-                    f"them, and at most {UNDO_DEPTH} are kept); withdraw takes back any answer"
-                )
-            self.state_, self._history = history[-1], history[:-1]
-        return self
-
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file; `penchant.load(path)` reads it back."""
         save(self, path)
 
-    # How it is kept together
-
-    def _keep(self, learned: Any, columns: FeatureColumns, user_columns: FeatureColumns) -> Self:
-        """Take a fit over: built aside, assigned last."""
-        fitted = Fitted(learned, columns, user_columns, learned.data.n_comparisons)
-        self.state_, self._history = fitted, ()
-        return self
-
-    def _with(self, learned: Any) -> Self:
-        """A copy of this model that knows something else."""
-        model = type(self)(**self.get_params(deep=False))
-        model.state_ = replace(self._fitted(), learned=learned, told=())
-        return model
+    # How answers come to it
 
     @property
     def takes_choices(self) -> bool:
@@ -451,48 +310,9 @@ class UtilityModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
     def _check(self) -> None:
         check_parameters(self, self.constraints)
 
-    def _fitted(self) -> Fitted:
-        check_is_fitted(self, "state_")
-        return self.state_
-
-    @property
-    def _history(self) -> tuple[Fitted, ...]:
-        history: tuple[Fitted, ...] = vars(self).get("_before", ())
-        return history
-
-    @_history.setter
-    def _history(self, history: tuple[Fitted, ...]) -> None:
-        self._before = history[-UNDO_DEPTH:]
-
-    def _remember(self, before: Fitted, after: Fitted) -> None:
-        self._history = (*self._history, before)
-        self.state_ = after
-
-    @contextmanager
-    def _alone(self) -> Iterator[Fitted]:
-        """One change of state at a time, with as many BLAS threads as the items are worth."""
-        with _MAKING_LOCKS:
-            lock = self.__dict__.setdefault("_lock", RLock())
-        with lock:
-            fitted = self._fitted()
-            with threads_for(fitted.learned.data.n_items):
-                yield fitted
-
-    def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in vars(self).items() if name != "_lock"}
-        return kept
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
     def _answered(self, fitted: Fitted) -> Answered:
         """Every answer with its giver, and what the other answers say of it."""
         raise UntoldError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
-
-    def _seen(self, fitted: Fitted) -> Comparisons:
-        """The comparisons as the model takes them."""
-        data: Comparisons = fitted.learned.data
-        return data
 
     def _given(
         self, fitted: Fitted, more: Comparisons | Iterable[tuple[Any, Any]], user: Any

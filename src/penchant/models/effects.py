@@ -1,16 +1,17 @@
 """The table of `effects_`: what the order shown and covariates do to a comparison."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from penchant.errors import DataError
 from penchant.gp.effects import ORDER
+from penchant.gp.posterior import EffectPosterior
 from penchant.likelihoods import Likelihood
-from penchant.models.exports import to_html, to_text
+from penchant.models.row_table import RowTable
 from penchant.numerics.types import FloatArray
 
 LEVEL = 0.95
@@ -22,6 +23,13 @@ class Estimates(NamedTuple):
     names: tuple[str, ...]
     mean: FloatArray
     var: FloatArray
+
+    @classmethod
+    def of(cls, found: EffectPosterior | None, lower: FloatArray) -> "Estimates | None":
+        """Of a posterior beside utilities; lower: the factor of their precision."""
+        if found is None:
+            return None
+        return cls(found.names, found.mean, np.diagonal(found.covariance(lower)))
 
 
 class Effect(NamedTuple):
@@ -38,8 +46,8 @@ class Effect(NamedTuple):
     prob_first: float | None
 
 
-@dataclass(frozen=True)
-class Effects(Sequence[Effect]):
+@dataclass(frozen=True, repr=False)
+class Effects(RowTable[Effect]):
     """Effects of how comparisons were made; empty where nothing is known of that.
 
     >>> print(Effects((Effect("shown first", 0.25, 0.2, 0.3, 0.6),), 0.95))
@@ -47,8 +55,10 @@ class Effects(Sequence[Effect]):
     shown first    +0.250  [+0.200, +0.300]          0.600
     """
 
-    rows: tuple[Effect, ...]
     level: float
+
+    row_type = Effect
+    left = (0, 2)
 
     @classmethod
     def of(cls, found: Estimates | None, likelihood: Likelihood, level: float = LEVEL) -> "Effects":
@@ -64,29 +74,6 @@ class Effects(Sequence[Effect]):
             for name, (estimate, low, high, prob) in zip(found.names, numbers, strict=True)
         )
         return cls(tuple(rows), level)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, key: int) -> Effect: ...
-    @overload
-    def __getitem__(self, key: slice) -> "Effects": ...
-    def __getitem__(self, key: int | slice) -> Any:
-        return Effects(self.rows[key], self.level) if isinstance(key, slice) else self.rows[key]
-
-    def __iter__(self) -> Iterator[Effect]:
-        return iter(self.rows)
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Rows as plain dictionaries."""
-        return [row._asdict() for row in self.rows]
-
-    def to_pandas(self) -> Any:
-        """A pandas data frame, one row an effect."""
-        import pandas
-
-        return pandas.DataFrame(self.to_dicts(), columns=list(Effect._fields))
 
     def _cells(self) -> list[list[str]]:
         header = ["effect", "estimate", f"{100 * self.level:.3g} % interval", "P(first wins)"]
@@ -105,15 +92,10 @@ class Effects(Sequence[Effect]):
             ),
         ]
 
-    def _repr_html_(self) -> str:
-        return to_html(self._cells())
-
     def __str__(self) -> str:
         if not self.rows:
             return "no order shown and no covariates are known"
-        return to_text(self._cells(), left=(0, 2))
-
-    __repr__ = __str__
+        return super().__str__()
 
 
 def as_z(

@@ -1,54 +1,26 @@
 """MultiUserGP: what each of many users prefers, learned together (papers 003, 004 section 2)."""
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from penchant.data import Comparisons, ShardedComparisons, as_comparisons
-from penchant.data.names import Lookup
 from penchant.engines import ENGINES
-from penchant.errors import ConvergenceWarning, DataError
-from penchant.gp import (
-    RULES,
-    Learned,
-    Normal,
-    Posterior,
-    Settings,
-    UserHyper,
-    UserProblem,
-    expectation_maximize,
-    maximize,
-    solve,
-)
-from penchant.gp.raters import Answered, foreseen, learn_raters, of_usual_strength
+from penchant.errors import DataError
+from penchant.gp import RULES, Learned, Settings, UserProblem
 from penchant.gp.users.absorb import absorb
-from penchant.gp.users.bound import largest_left, rank_error
-from penchant.gp.users.choice import with_word
 from penchant.gp.users.fold_in import check_newcomers, with_newcomers
-from penchant.gp.users.posterior import UserPosteriors
-from penchant.gp.users.problem import UserSolution, of_utilities
-from penchant.gp.users.sparse import restrict, select
-from penchant.gp.users.votes import Kept, Votes
-from penchant.kernels import Inputs, Kernel
-from penchant.likelihoods import Likelihood, Raters, get
-from penchant.models.contract import Fitted, Odds, UtilityModel
-from penchant.models.defaults import (
-    sharing_kernel,
-    taste_kernel,
-)
-from penchant.models.effects import Estimates
+from penchant.gp.users.votes import Votes
+from penchant.kernels import Kernel
+from penchant.likelihoods import Likelihood
 from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.progress import progress_bar
-from penchant.models.sharded import Elsewhere, Shards, first_users, learn_shards
+from penchant.models.sharded import Elsewhere, check_all_here, whereabouts
 from penchant.models.sources import SourceShare, shares
-from penchant.models.tastes import learn_tastes
-from penchant.models.tie_meaning import with_ties_understood
+from penchant.models.state import Fitted
+from penchant.models.user_answers import problem_after
+from penchant.models.user_learning import UserLearning
+from penchant.models.user_views import UserViews
 from penchant.models.validation import (
     DEVICE,
     KERNEL,
@@ -60,18 +32,17 @@ from penchant.models.validation import (
     Constraint,
     Constraints,
     between,
-    check_row_pairs,
     one_of,
-    one_user_a_pair,
     whole,
 )
 from penchant.numerics.device import HOST, device_called
 from penchant.numerics.random import RandomState
-from penchant.numerics.threads import threads_for
-from penchant.numerics.types import FloatArray, IntArray
+
+ASKED_FOR = "users whom it knows are asked for by predict(users=)"
+"""What to do instead where no comparisons were scanned."""
 
 
-class MultiUserGP(UtilityModel):
+class MultiUserGP(UserViews):
     """Utilities of items for each of many users, with uncertainty, from all their comparisons.
 
     Every user's utilities are what users share plus a deviation of their own:
@@ -144,7 +115,7 @@ class MultiUserGP(UtilityModel):
 
     Examples
     --------
-    >>> from penchant.data import Comparisons, as_comparisons
+    >>> from penchant.data import Comparisons
     >>> data = Comparisons.from_pairs(
     ...     ["tea", "tea", "milk", "tea"], ["milk", "water", "water", "milk"],
     ...     user=["ann", "ann", "bob", "cem"])
@@ -233,9 +204,12 @@ class MultiUserGP(UtilityModel):
         """
         self._check()
         self.__dict__.pop("_elsewhere", None)  # of an earlier fit
+        learning = UserLearning.of(self)
         if isinstance(data, ShardedComparisons):
-            given = {"user_features": user_features, "user_relations": user_relations}
-            return self._fit_shards(X, data, relations, given)
+            self._check_scanned(user_features=user_features, user_relations=user_relations)
+            columns, items = fitted_items(X, data.everybody, relations, scale=self.kernel is None)
+            learned, self._elsewhere = learning.swept(items, data)
+            return self._keep(learned, columns, FeatureColumns(0, None))
         data = as_comparisons(data)
         votes = Votes.as_shown(data, by_rater=self.raters is not None)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
@@ -244,39 +218,17 @@ class MultiUserGP(UtilityModel):
         )
         problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
         problem = problem.on(device_called(self.device))
-        return self._keep(self._learned(problem, data), columns, user_columns)
+        return self._keep(learning.learned(problem, data), columns, user_columns)
 
-    def _fit_shards(
-        self,
-        X: Any,
-        data: ShardedComparisons,
-        relations: Mapping[str, Any] | None,
-        given: Mapping[str, Any],
-    ) -> Self:
-        """From users in shards, who share one thing: what people like on average."""
-        given = {**given, "user_kernel": self.user_kernel}
-        given |= {"sparse": self.sparse, "raters": self.raters}
+    def _check_scanned(self, **given: Any) -> None:
+        """Users of scanned comparisons share one thing: what people like on average."""
+        given |= {name: getattr(self, name) for name in ("user_kernel", "sparse", "raters")}
         given["device"] = None if device_called(self.device) is HOST else self.device
         if told := [name for name, value in given.items() if value is not None]:
             raise DataError(
                 f"scanned comparisons do not go together with {', '.join(told)} yet: leave it out, "
                 "or read the comparisons of some users with read_comparisons"
             )
-        everybody = data.everybody
-        columns, items = fitted_items(X, everybody, relations, scale=self.kernel is None)
-        settings, some = Settings(self.inference), first_users(data)
-        users = Inputs(index=np.arange(some.n_users))
-        problem = UserProblem.of(items, users, Votes.of(some), settings)
-        with threads_for(len(items)):
-            solution = self._learned_solution(problem, some)
-            with progress_bar("sweeping all users", self.progress) as watch:
-                shards = Shards(data, self.engine, self.address)
-                learned, elsewhere = learn_shards(shards, problem, some, solution, watch)
-        if not learned.report.converged:
-            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=3)
-        self._keep(learned, columns, FeatureColumns(0, None))
-        self._elsewhere = elsewhere
-        return self
 
     def knowing(self, users: Any) -> Self:
         """A copy of this model that knows these users of the scanned comparisons, by name.
@@ -284,8 +236,8 @@ class MultiUserGP(UtilityModel):
         What it says of them is what a fit in memory would say. The folder of the scanned data must
         still be there.
         """
-        fitted = self._fitted()
-        return self._with(self._known_elsewhere().learned(fitted.learned, users))
+        learned: Learned[UserProblem] = self._fitted().learned
+        return self._with(whereabouts(self, ASKED_FOR).learned(learned, users))
 
     def write_predictions(self, folder: str | PathLike[str]) -> None:
         """Write mean and standard deviation of every utility of every user of the scanned
@@ -293,206 +245,16 @@ class MultiUserGP(UtilityModel):
 
         folder : made if it is not there; files of an earlier call are replaced.
         """
-        elsewhere = self._known_elsewhere()
+        elsewhere: Elsewhere = whereabouts(self, ASKED_FOR)
         elsewhere.write(self.posterior_, Path(folder), self.engine, self.address)
-
-    def _known_elsewhere(self) -> Elsewhere:
-        found: Elsewhere | None = vars(self).get("_elsewhere")
-        if found is None:
-            raise DataError(
-                "this model was not fitted to scanned comparisons in this session: fit it to what "
-                "pc.scan_comparisons returns; users whom it knows are asked for by predict(users=)"
-            )
-        return found
-
-    def _all_here(self, fitted: Fitted) -> None:
-        """Raise where most of what was learned is not here, so that it cannot be learned again."""
-        if fitted.learned.n_elsewhere:
-            raise DataError(
-                f"{fitted.learned.n_elsewhere:,} comparisons of other users are not in this model, "
-                "so that it cannot settle new answers: fold_in new users, or fit again"
-            )
-
-    def _learned(self, problem: UserProblem, data: Comparisons) -> Learned[UserProblem]:
-        users = problem.users
-        n_shared = 1 if users.X is None else 1 + users.X.shape[1]
-        with threads_for(len(problem.items) * n_shared):
-            return self._settled(data, problem, self._learned_solution(problem, data))
-
-    def _learned_solution(self, problem: UserProblem, data: Comparisons) -> UserSolution:
-        likelihood = get(self.likelihood)
-        if self.raters is not None:
-            likelihood = Raters.alike(likelihood, self.raters, data.n_users)
-        likelihood.check(problem.edges.outcomes)
-        items, users = problem.items, problem.users
-        start = UserHyper(
-            self._item_kernel(items),
-            self.user_kernel or sharing_kernel(users),
-            self.sharing,
-            likelihood,
-        )
-        solution = self._solve(problem, start)
-        if self.raters is None:
-            return self._ties_understood(problem, solution)
-        learn = None if self.optimize is None else partial(self._solve, problem)
-        return learn_raters(problem, solution, True, learn)
-
-    def _item_kernel(self, items: Inputs) -> Kernel:
-        """The kernel given, or what is known of items before any answer."""
-        if isinstance(self.kernel, Kernel):
-            return self.kernel
-        return taste_kernel(
-            replace(items, X=None, relations={}) if self.kernel == "free" else items
-        )
-
-    def _ties_understood(self, problem: UserProblem, solution: UserSolution) -> UserSolution:
-        if self.likelihood != "ties" or self.optimize != "evidence":
-            return solution
-        said = solution.inference.report.optimizer
-
-        def learn(problem: UserProblem, start: UserHyper) -> UserSolution:
-            return with_word(maximize(problem, start), said)
-
-        return with_ties_understood(problem, solution.hyper, solution, learn, 6)[1]
-
-    def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
-        if self.optimize is None:
-            return solve(problem, start)
-        with progress_bar("learning from users", self.progress) as watch:
-            if self.optimize == "em":
-                return expectation_maximize(problem, start, watch)
-            how = (self.kernel, self.n_restarts, self.random_state, watch)
-            return learn_tastes(problem, start, *how)
-
-    def _settled(
-        self, data: Comparisons, problem: UserProblem, solution: UserSolution
-    ) -> Learned[UserProblem]:
-        """What inference found; with `sparse`, what is left of it."""
-        prior, state = of_utilities(solution)
-        users = prior.users
-        if users.missed is not None:
-            largest = largest_left(solution.hyper.user_kernel, problem.users, users)
-            error = rank_error(state, largest)
-            said = f"the user kernel has rank {users.rows.shape[1]} of more: {error.word}"
-            advice = "raise max_user_rank, or give fewer or smoother user features"
-            warnings.warn(f"{said}; {advice}", ConvergenceWarning, stacklevel=4)
-            solution = with_word(solution, said)
-        learned = Learned.of(data, problem, solution)
-        if not learned.report.converged:
-            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=4)
-        if self.sparse is None:
-            return learned
-        kept = select(problem, solution, *self.sparse)
-        few, restricted = restrict(problem, solution, kept)
-        posterior = few.posterior(restricted).changed(kept=kept)
-        return replace(learned, posterior=posterior, sites=None)
-
-    @property
-    def posterior_(self) -> UserPosteriors:
-        """The posterior over all users' utilities."""
-        posterior: UserPosteriors = self._fitted().learned.posterior
-        return posterior
-
-    @property
-    def log_evidence_(self) -> float:
-        """log p(answers | hyperparameters)."""
-        return float(self._fitted().learned.log_evidence)
-
-    @property
-    def user_kernel_(self) -> Kernel:
-        """What users share, with learned parameters."""
-        kernel: Kernel = self._fitted().learned.hyper.user_kernel
-        return kernel
 
     @property
     def shares_(self) -> dict[str, SourceShare]:
         """Source → share of the prior variance of a random difference between items, before and
         after learning: of features, each relation, item effects, or a learned covariance."""
         items = self.posterior_.items
-        return shares(self._item_kernel(items), self.posterior_.kernel, items)
-
-    @property
-    def sharing_(self) -> float:
-        """ρ, learned: how much of taste is shared."""
-        return float(self._fitted().learned.hyper.sharing)
-
-    @property
-    def kept_(self) -> Kept | None:
-        """With `sparse`, what was kept, and how informative everything was."""
-        return self.posterior_.kept
-
-    @property
-    def kept_users_(self) -> tuple[Any, ...]:
-        """With `sparse`, the users that predictions rest on."""
-        kept = self.kept_
-        return () if kept is None else tuple(self.comparisons_.users[i] for i in kept.users)
-
-    @property
-    def kept_items_(self) -> tuple[Any, ...]:
-        """With `sparse`, the items that predictions rest on."""
-        kept = self.kept_
-        return () if kept is None else tuple(self.comparisons_.items[i] for i in kept.items)
-
-    def predict(
-        self,
-        X: Any = None,
-        *,
-        users: Any = None,
-        return_std: bool = False,
-        user_features: Any = None,
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Mean utilities (n_items,) of the population, or (n_users, n_items) with users.
-
-        X : None for the training items, or (k, d) features of new ones.
-        users : a user or a sequence of them, names or indices; None for the population.
-        user_features : (k, d) for new users of whom only features are known; `users` are then
-            rows of it, all by default.
-        """
-        if user_features is None:
-            return super().predict(X, users=users, return_std=return_std)
-        posterior, who = self._newcomers(self._fitted(), users, user_features, X)
-        mean, var = posterior.utilities(who)
-        return (mean, np.sqrt(var)) if return_std else mean
-
-    def predict_proba(
-        self,
-        pairs: Any,
-        users: Any = None,
-        X: Any = None,
-        *,
-        ties: bool = False,
-        first: Any = None,
-        covariates: Mapping[str, Any] | None = None,
-        user_features: Any = None,
-    ) -> FloatArray:
-        """P(first preferred to second), (k,), given that one of them is: win/(win + loss).
-
-        pairs : (k, 2) item names or indices; with X given, rows of X.
-        users : one user for all pairs, or one for each; None for the population; with
-            user_features, rows of those.
-        ties : return (k, 3) instead: win, tie and loss of the first.
-        first, covariates : how a pair is shown, if not at equal sides and covariates; of known
-            users.
-        """
-        if user_features is None:
-            shown = {"first": first, "covariates": covariates}
-            return super().predict_proba(pairs, users, X, ties=ties, **shown)
-        if first is not None or covariates:
-            raise DataError("first and covariates cannot be given together with user_features")
-        posterior, who = self._newcomers(self._fitted(), users, user_features, X)
-        if X is None:
-            index = self.comparisons_.pair_index(pairs)
-        else:
-            index = check_row_pairs(pairs, len(posterior.target))
-        difference = posterior.differences(one_user_a_pair(who, len(index)), *index.T)
-        win, tie, loss = Odds.of(posterior.likelihood, difference)
-        return np.column_stack([win, tie, loss]) if ties else win / (win + loss)
-
-    def posterior_for(self, user: Any = None) -> Posterior:
-        """The joint posterior of one user's utilities; without a user, the population's."""
-        fitted = self._fitted()
-        index = None if user is None else int(fitted.learned.data.user_index(user))
-        return self._believed(fitted, index)
+        start = UserLearning.of(self).item_kernel(items)
+        return shares(start, self.posterior_.kernel, items)
 
     def fold_in(self, data: Comparisons, user_features: Any = None) -> Self:
         """A copy of this model that knows new users too, without fitting the others again.
@@ -500,7 +262,7 @@ class MultiUserGP(UtilityModel):
         data : comparisons by users who were not in the fit, between items that were.
         user_features : (n_new_users, k) in the order of `data.users`, if the fit had any.
 
-        >>> from penchant.data import Comparisons, as_comparisons
+        >>> from penchant.data import Comparisons
         >>> old = Comparisons.from_pairs(["a", "b", "a"], ["b", "c", "c"], user=[1, 2, 2])
         >>> new = Comparisons.from_pairs(["c"], ["a"], user=["eva"])
         >>> gp = MultiUserGP(optimize=None).fit(None, old).fold_in(new)
@@ -513,106 +275,26 @@ class MultiUserGP(UtilityModel):
         newcomers = fitted.user_columns.rows(user_features, data.n_users, "users")
         return self._with(with_newcomers(learned, learned.data.extend(data), newcomers))
 
-    def _newcomers(
-        self, fitted: Fitted, users: Any, user_features: Any, X: Any
-    ) -> tuple[UserPosteriors, IntArray]:
-        """The posterior with users of whom only features are known, and which of them are asked."""
-        posterior = self._at(fitted, X)
-        first, k = len(posterior), len(user_features)
-        newcomers = fitted.user_columns.rows(user_features, k, "users")
-        rows = Lookup(tuple(range(k)), "row of user_features")
-        asked = np.arange(k) if users is None else rows.index(users)
-        return posterior.with_users(newcomers), first + np.atleast_1d(asked)
-
-    def _at(self, fitted: Fitted, X: Any) -> UserPosteriors:
-        posterior: UserPosteriors = fitted.learned.posterior
-        return posterior.at(None if X is None else fitted.columns.new_items(X))
-
-    def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
-        posterior: UserPosteriors = fitted.learned.posterior
-        return posterior.belief(user)
-
-    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
-        return self._at(fitted, X).known_utilities(users)
-
-    def _odds(
-        self,
-        fitted: Fitted,
-        pairs: IntArray,
-        users: IntArray | None,
-        X: Any,
-        z: FloatArray | None = None,
-    ) -> Odds:
-        posterior = self._at(fitted, X)
-        mean, var = posterior.known_differences(users, pairs[:, 0], pairs[:, 1])
-        if z is not None and posterior.effects is not None:
-            shift = posterior.effects.shift(z, posterior.shared_lower)
-            mean, var = mean + shift.mean, var + shift.var
-        return Odds.of(posterior.likelihood, Normal(mean, var))
-
-    def _effects(self, fitted: Fitted) -> Estimates | None:
-        posterior: UserPosteriors = fitted.learned.posterior
-        found = posterior.effects
-        if found is None:
-            return None
-        cov = found.covariance(posterior.shared_lower)
-        return Estimates(found.names, found.mean, np.diagonal(cov))
-
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
     ) -> Learned[UserProblem]:
-        self._all_here(fitted)
+        check_all_here(fitted.learned.n_elsewhere)
         learned: Learned[UserProblem] = fitted.learned
         data = learned.data.extend(answers)
-        problem = self._problem(fitted, data)
+        problem = problem_after(learned, data)
         # beside choices, rows are not one user after the other: everything is settled
         plain = self.raters is None and data.rankings is None
         if plain and learned.is_absorbed(answers.n_comparisons, polish):
             absorbed = absorb(learned, data, problem)
             if absorbed is not None:
                 return absorbed
-        return self._resettled(learned, data, problem)
+        return UserLearning.of(self).resettled(learned, data, problem)
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[UserProblem]:
-        self._all_here(fitted)
-        return self._resettled(fitted.learned, data, self._problem(fitted, data))
-
-    def _resettled(
-        self, learned: Learned[UserProblem], data: Comparisons, problem: UserProblem
-    ) -> Learned[UserProblem]:
-        solution = solve(problem, learned.hyper, learned.carried(problem))
-        return self._settled(data, problem, solution)
+        check_all_here(fitted.learned.n_elsewhere)
+        learned: Learned[UserProblem] = fitted.learned
+        return UserLearning.of(self).resettled(learned, data, problem_after(learned, data))
 
     def _relearned(self, fitted: Fitted) -> Learned[UserProblem]:
-        self._all_here(fitted)
-        return self._learned(fitted.learned.problem, fitted.learned.data)
-
-    def _problem(self, fitted: Fitted, data: Comparisons) -> UserProblem:
-        """The same items, settings and users, with newcomers of whom no features are given."""
-        learned: Learned[UserProblem] = fitted.learned
-        posterior: UserPosteriors = learned.posterior
-        n_new = data.n_users - len(posterior)
-        users = posterior.users
-        if n_new and (users.X is not None or users.relations):
-            raise DataError(
-                f"{n_new} new users answered, and the model was fitted with features of users: "
-                "bring them in by fold_in(data, user_features)"
-            )
-        if n_new:
-            users = posterior.with_users(Inputs(index=np.arange(n_new))).users
-        by_rater = learned.hyper.likelihood.by_rater
-        votes = Votes.as_shown(data, learned.problem.edges.shown, by_rater)
-        return learned.problem.over(users, votes)
-
-    def _answered(self, fitted: Fitted) -> Answered:
-        learned: Learned[UserProblem] = fitted.learned
-        problem = self._problem(fitted, learned.data)
-        votes, sites = problem.edges, learned.sites
-        if sites is not None and len(sites.tau) != len(votes):  # some were only folded in
-            sites = None
-        seen = foreseen(problem, learned.hyper, sites, personal=True)
-        cliques = votes.outcomes.cliques
-        votes = votes.part(np.arange(len(votes) - (0 if cliques is None else cliques.n_edges)))
-        seen = Normal(seen.mean[: len(votes)], seen.var[: len(votes)])
-        seen = of_usual_strength(votes.user, seen, votes.count)
-        return Answered(votes.user, *seen, votes.outcomes, votes.count, len(problem.users))
+        check_all_here(fitted.learned.n_elsewhere)
+        return UserLearning.of(self).learned(fitted.learned.problem, fitted.learned.data)

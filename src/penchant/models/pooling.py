@@ -8,10 +8,12 @@ import numpy as np
 from penchant.ask import as_answers
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp.items.people import UNNAMED
+from penchant.gp import ItemProblem, Learned
+from penchant.gp.items.people import UNNAMED, edges_of
+from penchant.gp.raters import Answered, foreseen
 from penchant.numerics.types import IntArray
 
-FURTHER = ("tie", "margin", "first", "time", "covariates")
+FURTHER = ("tie", "margin", "first", "time", "covariates", "both_bad")
 
 Answers = Comparisons | Iterable[tuple[Any, Any]]
 
@@ -46,6 +48,16 @@ def answers_in_pool(data: Comparisons, more: Answers, user: Any, any_person: boo
     return data._with_count(count)
 
 
+def foreseen_in_pool(learned: Learned[ItemProblem]) -> Answered:
+    """Every answer to a pair with its giver, and what the other answers say of it."""
+    data, edges = learned.data.single_pairs(), learned.problem.edges
+    edge = edges_of(data, np.arange(len(data)), edges)
+    seen = foreseen(learned.problem, learned.hyper, learned.sites, personal=False)
+    givers, times = np.asarray(data.user), data.count.astype(float)
+    outcomes = edges.outcomes.part(edge)
+    return Answered(givers, seen.mean[edge], seen.var[edge], outcomes, times, data.n_users)
+
+
 def _is_unnamed(data: Comparisons, more: Answers, user: Any) -> bool:
     """Whether the pool has names and these answers have none."""
     named = isinstance(more, Comparisons) and more.user is not None
@@ -58,7 +70,7 @@ def _same(data: Comparisons, taken: Comparisons, row: int) -> IntArray:
     for name in FURTHER:
         mine, theirs = getattr(data, name), getattr(taken, name)
         if mine is not None:
-            equal = mine == theirs[row]
+            equal = mine == (0 if theirs is None else theirs[row])  # untold: of no side, not bad
             same &= equal if equal.ndim == 1 else equal.all(axis=1)
     nobody = data.user == (data.users.index(UNNAMED) if UNNAMED in data.users else -1)
     return np.concatenate([np.flatnonzero(same & nobody), np.flatnonzero(same & ~nobody)])

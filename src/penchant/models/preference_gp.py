@@ -1,50 +1,21 @@
 """PreferenceGP: a Gaussian-process preference model with relations between items (paper 000)."""
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from penchant.data import Comparisons, ShardedComparisons, as_comparisons
-from penchant.errors import ConvergenceWarning, DataError
-from penchant.gp import (
-    RULES,
-    Edges,
-    ItemHyper,
-    ItemProblem,
-    Learned,
-    Normal,
-    Posterior,
-    Settings,
-    expectation_maximize,
-    maximize,
-    solve,
-)
-from penchant.gp.effects import Shown
+from penchant.gp import RULES, ItemProblem, Learned
 from penchant.gp.items.absorb import absorb
-from penchant.gp.items.guess import first_guess
-from penchant.gp.items.people import People, edges_of
-from penchant.gp.paths.meetings import Calendar, check_time, effect_names
-from penchant.gp.paths.posterior import PathPosterior
-from penchant.gp.paths.problem import PathProblem, PathSolution
-from penchant.gp.raters import Answered, foreseen, learn_raters
-from penchant.kernels import Inputs, Kernel, as_relations
-from penchant.likelihoods import Likelihood, Raters, get
-from penchant.models.contract import Fitted, Odds, UtilityModel
-from penchant.models.defaults import arbitrated_kernel
-from penchant.models.effects import Estimates
-from penchant.models.features import FeatureColumns, fitted_items, stacked
-from penchant.models.item_effects import with_item_effects
+from penchant.kernels import Kernel
+from penchant.likelihoods import Likelihood
+from penchant.models.features import FeatureColumns, fitted_items
+from penchant.models.item_learning import ItemLearning
+from penchant.models.item_views import ItemViews
 from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool
-from penchant.models.ranking import Ranking
-from penchant.models.rater_table import check_named
-from penchant.models.relevance import with_relevance
 from penchant.models.sources import SourceShare, SourcesReport, shares
-from penchant.models.tie_meaning import with_ties_understood
-from penchant.models.time import as_days, faded, path_problem, path_start
+from penchant.models.state import Fitted
 from penchant.models.validation import (
     DEVICE,
     KERNEL,
@@ -55,16 +26,13 @@ from penchant.models.validation import (
     YES_OR_NO,
     Constraints,
     one_of,
-    size_of_relations,
     whole,
 )
-from penchant.numerics.device import HOST, device_called
-from penchant.numerics.random import RandomState, as_rng
-from penchant.numerics.threads import threads_for
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.device import device_called
+from penchant.numerics.random import RandomState
 
 
-class PreferenceGP(UtilityModel):
+class PreferenceGP(ItemViews):
     """Utilities of items from comparisons, with uncertainty, features and relations.
 
     One Gaussian process prior over the items' utilities: a kernel on their features plus one
@@ -212,78 +180,9 @@ class PreferenceGP(UtilityModel):
         self._check()
         data = data.everybody if isinstance(data, ShardedComparisons) else as_comparisons(data)
         columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
-        learned = self._learned(items.on(device_called(self.device)), data)
+        items = items.on(device_called(self.device))
+        learned = ItemLearning.of(self).learned(items, data)
         return self._keep(learned, columns, FeatureColumns(0, None))
-
-    def _learned(self, items: Inputs, data: Comparisons) -> Learned[Any]:
-        if self.drift is not None:
-            return self._drifting(items, data)
-        likelihood = get(self.likelihood)
-        if self.raters is not None:
-            check_named(data, f"raters={self.raters!r}")
-            likelihood = Raters.alike(likelihood, self.raters, data.n_users)
-        edges = self._edges(data, likelihood)
-        if edges.shown is not None:
-            self._check_on_host("the order shown and covariates are")
-        problem = ItemProblem(items, edges, Settings(self.inference), self.max_rank)
-        problem = replace(problem, people=self._people(data, edges))
-        likelihood.check(problem.edges.outcomes)
-        start = ItemHyper(self.kernel or arbitrated_kernel(items, self.max_rank), likelihood)
-        with threads_for(len(problem.edges.items)):
-            if self.kernel is None and self.optimize == "evidence":
-                start, solution = with_relevance(problem, start, self._solve)
-            else:
-                solution = self._solve(problem, start)
-            is_plain = self.raters is None and self.optimize == "evidence"
-            if self.likelihood == "ties" and is_plain:
-                start, solution = with_ties_understood(problem, start, solution, self._solve, 4)
-            if self.kernel is None and self.optimize == "evidence":
-                solution = with_item_effects(problem, start, solution)
-            if self.raters is not None:
-                learn = None if self.optimize is None else partial(self._solve, problem)
-                solution = learn_raters(problem, solution, False, learn)
-            learned = Learned.of(data, problem, solution)
-        return self._warned(learned)
-
-    def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
-        self._check_on_host("drift is")
-        others = ("raters", "half_life", "max_rank")
-        if given := [name for name in others if getattr(self, name) is not None]:
-            raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
-        calendar = Calendar.of(check_time(data), self.period)
-        problem = path_problem(items, data, Settings(self.inference), calendar)
-        likelihood = get(self.likelihood)
-        likelihood.check(problem.edges.outcomes)
-        start = path_start(self.kernel or arbitrated_kernel(items, None), data, likelihood)
-        with threads_for(len(items)):
-            solution: PathSolution = self._solve(problem, start)
-            return self._warned(Learned.of(data, problem, solution))
-
-    def _check_on_host(self, what: str) -> None:
-        if device_called(self.device) is not HOST:
-            raise DataError(
-                f"{what} worked on by the CPU alone, got device={self.device!r}: leave it at None, "
-                "or drop them with data.bare()"
-            )
-
-    def _warned(self, learned: Learned[Any]) -> Learned[Any]:
-        if not learned.report.converged:
-            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=5)
-        return learned
-
-    def _solve(self, problem: Any, start: Any) -> Any:
-        if self.optimize is None:
-            return solve(problem, start)
-        if self.optimize == "em":
-            return expectation_maximize(problem, start)
-        begin = first_guess(problem, start) if isinstance(problem, ItemProblem) else None
-        return maximize(problem, start, self.n_restarts, as_rng(self.random_state), begin)
-
-    @property
-    def posterior_(self) -> Posterior:
-        """The posterior over the items' utilities."""
-        posterior: Posterior = self._fitted().learned.posterior
-        return posterior
 
     @property
     def shares_(self) -> dict[str, SourceShare]:
@@ -294,7 +193,7 @@ class PreferenceGP(UtilityModel):
         """
         learned = self._fitted().learned
         items = learned.problem.universe
-        start = self.kernel or arbitrated_kernel(items, self.max_rank)
+        start = ItemLearning.of(self).item_kernel(items)
         return shares(start, learned.hyper.kernel, items)
 
     @property
@@ -307,94 +206,6 @@ class PreferenceGP(UtilityModel):
             told["n_people"] = len(np.unique(learned.data.user))
             told["widened"] = learned.posterior.widened
         return SourcesReport(**told)
-
-    @property
-    def log_evidence_(self) -> float:
-        """log p(answers | hyperparameters)."""
-        return float(self._fitted().learned.log_evidence)
-
-    def predict(
-        self,
-        X: Any = None,
-        *,
-        users: Any = None,
-        return_std: bool = False,
-        relations: Mapping[str, Any] | None = None,
-        at: Any = None,
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Mean utilities (n,), and their standard deviations if asked.
-
-        X : None for the training items, or (k, d) features of new ones; a row is a new item
-            even where a training item has the same features.
-        users : one row for each, all the same: everybody is taken together.
-        relations : for new items in a relational model, the graphs over the training items
-            followed by the new ones.
-        at : a date, where utilities drift; None: that of the last comparison.
-        """
-        if relations is None:
-            return UtilityModel.predict(self._as_of(at), X, users=users, return_std=return_std)
-        posterior = self._posterior_of_new_nodes(self._fitted(), X, relations)
-        return (posterior.mean, np.sqrt(posterior.var)) if return_std else posterior.mean
-
-    def _posterior_of_new_nodes(
-        self, fitted: Fitted, X: Any, relations: Mapping[str, Any]
-    ) -> Posterior:
-        """New nodes change the graph, so the prior is rebuilt over old and new items together.
-
-        The comparisons are the same, hence the sites are nearly so: a warm start settles them.
-        """
-        learned: Learned[ItemProblem] = fitted.learned
-        known = learned.problem.universe
-        n_old, n_all = len(known), size_of_relations(relations)
-        features = known.X
-        if features is not None:
-            new = fitted.columns.rows(X, n_all - n_old, "items").X
-            features = stacked(features, new)
-        graphs, every = as_relations(relations, n_all), np.arange(n_all)
-        universe = Inputs(features, graphs, every).on(known.device)
-        problem = replace(learned.problem, universe=universe)
-        extended: Posterior = learned.settle(learned.data, problem).posterior
-        return extended.at(universe.take(np.arange(n_old, n_all)))
-
-    def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
-        return None if users is None else np.zeros(np.size(users), dtype=np.intp)
-
-    def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
-        posterior: Posterior = fitted.learned.posterior
-        return posterior
-
-    def _at(self, fitted: Fitted, X: Any) -> Posterior:
-        posterior: Posterior = fitted.learned.posterior
-        return posterior.at(None if X is None else fitted.columns.new_items(X))
-
-    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
-        posterior = self._at(fitted, X)
-        mean, var = posterior.mean, posterior.var
-        if users is None:
-            return Normal(mean, var)
-        shape = (len(users), len(mean))
-        return Normal(np.broadcast_to(mean, shape).copy(), np.broadcast_to(var, shape).copy())
-
-    def _odds(
-        self,
-        fitted: Fitted,
-        pairs: IntArray,
-        users: IntArray | None,
-        X: Any,
-        z: FloatArray | None = None,
-    ) -> Odds:
-        posterior = self._at(fitted, X)
-        return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z))
-
-    def _effects(self, fitted: Fitted) -> Estimates | None:
-        posterior: Posterior = fitted.learned.posterior
-        if isinstance(posterior, PathPosterior):
-            names = effect_names(fitted.learned.data)
-            return Estimates(names, *posterior.shown_effects) if names else None
-        found = posterior.effects
-        if found is None:
-            return None
-        return Estimates(found.names, found.mean, np.diagonal(found.covariance(posterior.lower)))
 
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
@@ -411,83 +222,7 @@ class PreferenceGP(UtilityModel):
         return self._without(fitted, data)
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[Any]:
-        learned: Learned[Any] = fitted.learned
-        if isinstance(learned.problem, PathProblem):
-            known = learned.problem
-            return learned.settle(
-                data, path_problem(known.universe, data, known.settings, known.calendar)
-            )
-        edges = self._edges(data, learned.hyper.likelihood, learned.problem.edges.shown)
-        problem = replace(learned.problem, edges=edges, people=self._people(data, edges))
-        return learned.settle(data, problem)
-
-    def _people(self, data: Comparisons, edges: Edges) -> People | None:
-        return People.of(data, edges) if self.clustered and self.half_life is None else None
-
-    def _edges(
-        self, data: Comparisons, likelihood: Likelihood, known: Shown | None = None
-    ) -> Edges:
-        if self.half_life is None:
-            return Edges.of(data, known, likelihood.by_rater)
-        pairs = data.as_pairs()
-        return faded(Edges.of(pairs, known, likelihood.by_rater), pairs, self.half_life)
-
-    def _as_of(self, at: Any) -> Self:
-        """The model as it sees utilities at another time."""
-        learned: Learned[Any] = self._fitted().learned
-        if at is None:
-            return self
-        if not isinstance(learned.posterior, PathPosterior):
-            raise DataError(f"at={at!r} needs utilities that drift: fit with drift='ou'")
-        (then,) = learned.posterior.when(np.array([as_days(at)]))
-        return self._with(replace(learned, posterior=then))
-
-    def paths(self, times: Any) -> tuple[FloatArray, FloatArray]:
-        """Mean utilities (k, n_items) and their standard deviations at k times, drift given.
-
-        They are relative to the average item at each time, as in `rank`.
-        """
-        self._as_of(0.0)
-        days = np.array([as_days(at) for at in times])
-        each = self._fitted().learned.posterior.when(days)
-        mean = np.array([then.mean - then.mean.mean() for then in each])
-        return mean, np.sqrt([then.contrast_var for then in each])
-
-    def rank(
-        self, user: Any = None, level: float = 0.95, n_samples: int = 4000, at: Any = None
-    ) -> Ranking:
-        """Items from best to worst with intervals, P(best) and rank intervals.
-
-        user : whose; None for people at large. level : of the intervals.
-        n_samples : joint draws behind P(best) and the rank intervals.
-        at : a date, where utilities drift; None: that of the last comparison.
-        """
-        return UtilityModel.rank(self._as_of(at), user, level, n_samples)
-
-    def predict_proba(
-        self,
-        pairs: Any,
-        users: Any = None,
-        X: Any = None,
-        *,
-        ties: bool = False,
-        first: Any = None,
-        covariates: Mapping[str, Any] | None = None,
-        at: Any = None,
-    ) -> FloatArray:
-        """P(first preferred to second), (k,), given that one of them is.
-
-        pairs : (k, 2) item names or indices; with X given, rows of X. users : ignored, everybody
-            is taken together. ties : return (k, 3) instead: win, tie and loss of the first.
-        first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
-            at equal sides. covariates : first minus second, by name; None: equal.
-        at : a date, where utilities drift; None: that of the last comparison.
-        """
-        how: dict[str, Any] = {"ties": ties, "first": first, "covariates": covariates}
-        return UtilityModel.predict_proba(self._as_of(at), pairs, users, X, **how)
-
-    def _seen(self, fitted: Fitted) -> Comparisons:
-        return fitted.pooled
+        return ItemLearning.of(self).resettled(fitted.learned, data)
 
     def _given(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
         return answers_to_pool(fitted.learned.data, more, user)
@@ -495,15 +230,6 @@ class PreferenceGP(UtilityModel):
     def _given_before(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
         return answers_in_pool(fitted.learned.data, answers, user, self.raters is None)
 
-    def _answered(self, fitted: Fitted) -> Answered:
-        learned: Learned[ItemProblem] = fitted.learned
-        data, edges = learned.data.single_pairs(), learned.problem.edges
-        edge = edges_of(data, np.arange(len(data)), edges)
-        seen = foreseen(learned.problem, learned.hyper, learned.sites, personal=False)
-        givers, times = np.asarray(data.user), data.count.astype(float)
-        outcomes = edges.outcomes.part(edge)
-        return Answered(givers, seen.mean[edge], seen.var[edge], outcomes, times, data.n_users)
-
-    def _relearned(self, fitted: Fitted) -> Learned[ItemProblem]:
-        learned: Learned[ItemProblem] = fitted.learned
-        return self._learned(learned.problem.universe, learned.data)
+    def _relearned(self, fitted: Fitted) -> Learned[Any]:
+        learned: Learned[Any] = fitted.learned
+        return ItemLearning.of(self).learned(learned.problem.universe, learned.data)

@@ -1,10 +1,10 @@
 """The table that `rank()` returns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log, nan
 from os import PathLike
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -15,6 +15,7 @@ from penchant.errors import DataError
 from penchant.gp.posterior import summarize_ranks
 from penchant.likelihoods import Likelihood
 from penchant.models import exports
+from penchant.models.row_table import RowTable
 from penchant.models.validation import between, check_argument
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -46,8 +47,8 @@ class RankedItem(NamedTuple):
     group: int = 0
 
 
-@dataclass(frozen=True)
-class Ranking(Sequence[RankedItem]):
+@dataclass(frozen=True, repr=False)
+class Ranking(RowTable[RankedItem]):
     """Items from best to worst.
 
     Rows by position, columns by name; prints as a table.
@@ -69,33 +70,12 @@ class Ranking(Sequence[RankedItem]):
        1  tea     +0.80  [+0.10, +1.50]    0.900            1–2            4     3      0.75      1
     """
 
-    rows: tuple[RankedItem, ...]
     level: float
     scale: str = "utility"
     per_unit: float = nan
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, key: int) -> RankedItem: ...
-    @overload
-    def __getitem__(self, key: slice) -> "Ranking": ...
-    @overload
-    def __getitem__(self, key: str) -> np.ndarray[Any, Any]: ...
-    def __getitem__(self, key: int | slice | str) -> Any:
-        if isinstance(key, str):
-            return np.array([getattr(row, key) for row in self.rows])
-        if isinstance(key, slice):
-            return replace(self, rows=self.rows[key])
-        return self.rows[key]
-
-    def __iter__(self) -> Iterator[RankedItem]:
-        return iter(self.rows)
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Rows as plain dictionaries."""
-        return [row._asdict() for row in self.rows]
+    row_type = RankedItem
+    left = (1, 3)
 
     def to_elo(self, anchor: float = 1000.0, item: Any = None) -> "Ranking":
         """The same ranking on a scale as Elo's: 400 points are odds of ten to one.
@@ -141,12 +121,6 @@ class Ranking(Sequence[RankedItem]):
             for row in self.rows
         )
 
-    def to_pandas(self) -> Any:
-        """A pandas data frame, one row an item."""
-        import pandas
-
-        return pandas.DataFrame(self.to_dicts(), columns=list(RankedItem._fields))
-
     def to_polars(self) -> Any:
         """A polars data frame, one row an item."""
         import polars
@@ -165,11 +139,7 @@ class Ranking(Sequence[RankedItem]):
         """Write an .xlsx file, one row an item; needs openpyxl."""
         exports.to_excel(self.to_dicts(), RankedItem._fields, path)
 
-    def _repr_html_(self) -> str:
-        return exports.to_html(self._cells())
-
     def _cells(self) -> list[list[str]]:
-        """Header and rows as text."""
         interval = f"{100 * self.level:.3g} % interval"
         header = ["rank", "item", self.scale, interval, "P(best)", "rank interval"]
         form = ".0f" if self.scale == "elo" else "+.2f"
@@ -189,11 +159,6 @@ class Ranking(Sequence[RankedItem]):
             for row in self.rows
         ]
         return [[*header, "comparisons", "wins", "win rate", "group"], *rows]
-
-    def __str__(self) -> str:
-        return exports.to_text(self._cells(), left=(1, 3))
-
-    __repr__ = __str__
 
 
 class Tally(NamedTuple):

@@ -1,8 +1,7 @@
 """The table that `raters_` is: how reliable everybody who answered is."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from penchant.data import Comparisons
 from penchant.errors import UntoldError
 from penchant.gp.raters import Answered, judge
 from penchant.likelihoods import Likelihood, Raters
-from penchant.models.exports import to_html, to_text
+from penchant.models.row_table import RowTable
 
 LEVEL = 0.95
 
@@ -25,8 +24,8 @@ class Rater(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True)
-class RaterTable(Sequence[Rater]):
+@dataclass(frozen=True, repr=False)
+class RaterTable(RowTable[Rater]):
     """Raters from the least reliable to the most.
 
     With kind "lapse" reliability is the share of answers that are not given at random; with
@@ -38,41 +37,13 @@ class RaterTable(Sequence[Rater]):
     ann        30         0.97  [0.90, 0.99]
     """
 
-    rows: tuple[Rater, ...]
     kind: str
     level: float = LEVEL
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, key: int) -> Rater: ...
-    @overload
-    def __getitem__(self, key: slice) -> "RaterTable": ...
-    @overload
-    def __getitem__(self, key: str) -> np.ndarray[Any, Any]: ...
-    def __getitem__(self, key: int | slice | str) -> Any:
-        if isinstance(key, str):
-            return np.array([getattr(row, key) for row in self.rows])
-        if isinstance(key, slice):
-            return RaterTable(self.rows[key], self.kind, self.level)
-        return self.rows[key]
-
-    def __iter__(self) -> Iterator[Rater]:
-        return iter(self.rows)
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Rows as plain dictionaries."""
-        return [row._asdict() for row in self.rows]
-
-    def to_pandas(self) -> Any:
-        """A pandas data frame, one row a rater."""
-        import pandas
-
-        return pandas.DataFrame(self.to_dicts(), columns=list(Rater._fields))
+    row_type = Rater
+    left = (0, 3)
 
     def _cells(self) -> list[list[str]]:
-        """Header and rows as text."""
         header = ["user", "answers", "reliability", f"{100 * self.level:.3g} % interval"]
         return [header] + [
             [
@@ -83,14 +54,6 @@ class RaterTable(Sequence[Rater]):
             ]
             for row in self.rows
         ]
-
-    def _repr_html_(self) -> str:
-        return to_html(self._cells())
-
-    def __str__(self) -> str:
-        return to_text(self._cells(), left=(0, 3))
-
-    __repr__ = __str__
 
 
 def rater_table(

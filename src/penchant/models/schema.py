@@ -267,7 +267,7 @@ KINDS: dict[str, Kind] = {
         ),
     ),
     "fitted": Kind(
-        "penchant.models.contract:Fitted",
+        "penchant.models.state:Fitted",
         ("learned", "columns", "user_columns", "n_learned", "told"),
     ),
 }

@@ -16,7 +16,7 @@ from penchant.engines import Engine, Journal, Parts, State, Work, open_engine, t
 from penchant.errors import DataError
 from penchant.gp import Learned, Sites, UserProblem
 from penchant.gp.learn import Watch
-from penchant.gp.users.blocks import tied_items
+from penchant.gp.users.arrangement import tied_items
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import LEARNING_VOTES, UserSolution, of_utilities
 from penchant.gp.users.sweeps import Seen, Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
@@ -39,6 +39,26 @@ def first_users(data: ShardedComparisons) -> Comparisons:
     """The comparisons of the users of the first buckets: hyperparameters are learned from them,
     and the model knows them."""
     return data.buckets(data.first_buckets(LEARNING_VOTES))
+
+
+def check_all_here(n_elsewhere: int) -> None:
+    """Raise where most of what was learned is not here, so that it cannot be learned again."""
+    if n_elsewhere:
+        raise DataError(
+            f"{n_elsewhere:,} comparisons of other users are not in this model, so that it cannot "
+            "look at them again: fold_in new users, or fit again"
+        )
+
+
+def whereabouts(estimator: object, instead: str) -> Any:
+    """Where the users of scanned comparisons are; instead: what other models are asked for."""
+    found = vars(estimator).get("_elsewhere")
+    if found is None:
+        raise DataError(
+            "this model was not fitted to scanned comparisons in this session: fit it to what "
+            f"pc.scan_comparisons returns; {instead}"
+        )
+    return found
 
 
 def learn_shards(

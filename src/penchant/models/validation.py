@@ -86,6 +86,22 @@ POSITIVE = Constraint(
 PROBABILITY = Constraint(
     "a number from 0 to 1", lambda value: _is_number(value) and 0.0 <= value <= 1.0
 )
+CONCENTRATION = Constraint(
+    "a positive number, or (shape, rate) of a Gamma prior, both positive",
+    lambda value: _is_concentration(value),
+)
+
+
+def _is_concentration(value: Any) -> bool:
+    try:
+        numbers = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        return False
+    return (
+        numbers.ndim == 1
+        and 1 <= len(numbers) <= 2
+        and bool((np.isfinite(numbers) & (numbers > 0)).all())
+    )
 
 
 def _is_whole(value: Any) -> bool:

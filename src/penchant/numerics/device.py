@@ -1,8 +1,8 @@
 """Where matrices live: in the host's memory, or on a card that torch reaches.
 
 The rule above this package: what has one axis is NumPy's; what has two or three lives on the
-device of the inputs that it was made from. `numerics.linalg` and `numerics.stacks` work on either,
-and nothing above them asks which. (The sites of many users are carried over once a sweep, as the
+device of the inputs that it was made from. The functions of `numerics.seam` work on either, and
+nothing above them asks which. (The sites of many users are carried over once a sweep, as the
 one thing with one axis, and what is made of them comes back as such.)
 """
 
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from penchant.errors import DataError
+from penchant.numerics.seam import twin
 from penchant.numerics.types import FloatArray, IntArray
 
 MATRICES = 6
@@ -111,7 +111,7 @@ def _torch_device(name: str) -> Device:
             f"device={name!r}: torch {torch.__version__} sees {n_cards} CUDA cards; see `penchant "
             "doctor`, or leave device=None"
         )
-    made: Device = twin().TorchDevice(name, wanted)
+    made: Device = twin("device").TorchDevice(name, wanted)
     return made
 
 
@@ -130,12 +130,6 @@ def torch_version() -> str | None:
     """None where torch is not installed."""
     torch = _torch()
     return None if torch is None else str(torch.__version__)
-
-
-@cache
-def twin(module: str = "linalg") -> ModuleType:
-    """`numerics.linalg`, or `numerics.stacks`, for matrices of torch, function by function."""
-    return import_module(f"penchant.numerics.torch_{module}")
 
 
 def namespace(array: FloatArray) -> Any:

@@ -1,59 +1,29 @@
-"""Dense linear algebra used by every model: factors, triangular solves, reported jitter.
+"""Dense linear algebra used by every model: factors, triangular solves, products, reported jitter.
 
-This is the seam between devices: matrices may be NumPy's, which SciPy's BLAS works on, or live
-elsewhere, and then `numerics.torch_linalg` has a function of the same name. Vectors are always
-NumPy's. All matrices are real and symmetric positive (semi)definite unless said otherwise.
+A part of the seam between devices (see `numerics.seam`): matrices may live elsewhere, vectors are
+always NumPy's. All matrices are real and symmetric positive (semi)definite unless said otherwise.
 
 Heavy products go through SciPy's BLAS, never through NumPy's `@`: the two wheels bring a thread
 pool each, and a pool that still spins after its last call slows the other's next one (measured:
 a product and a factor of size 1,000 on two cores take 25 ms in one library, 50–100 ms in two).
 """
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import blas, lapack
 
 from penchant.errors import NumericalError
-from penchant.numerics.device import twin
+from penchant.numerics.entries import diagonal, host
+from penchant.numerics.seam import seam, twin
 from penchant.numerics.types import FloatArray, IntArray
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 FACTOR_TOLERANCE = 1e-10
 """Default bound on the residual diagonal of a pivoted factor, relative to the largest variance."""
 
-
-GRAM_SHARE = 100
-"""Form Σ when n² ≤ this × m: a gathered product costs 3 ns a number, a syrk 0.01–0.02 ns a flop."""
-
 BOUNDED_ON_HOST = 4_000
 """Up to so many candidates the pivots of a bounded factor are always found on the host."""
-
-
-def seam(place: int = 0, module: str = "linalg") -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """The function works on NumPy's matrices; its twin on those that live elsewhere.
-
-    place: the argument whose home decides; module: of `numerics`, whose twins stand together.
-    """
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        name = function.__name__
-
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            if isinstance(args[place], (np.ndarray, sparse.sparray)):
-                return function(*args, **kwargs)
-            result: R = getattr(twin(module), name)(*args, **kwargs)
-            return result
-
-        return call
-
-    return decorate
 
 
 class PivotedCholesky(NamedTuple):
@@ -109,7 +79,7 @@ def pivoted_cholesky(
             return PivotedCholesky(*twin().pivoted_cholesky(K, tolerance, max_rank))
         # which pivots a bounded factor takes is part of the result: the host's choice
         chosen = pivoted_cholesky(host(K), tolerance, max_rank)
-        return chosen._replace(rows=twin().like(K, chosen.rows))
+        return chosen._replace(rows=twin("entries").up(chosen.rows, K.device))
     variance = np.diagonal(K).copy()
     largest = float(variance.max())
     if not np.isfinite(largest) or largest <= 0.0:
@@ -259,175 +229,6 @@ def trapezoid_product(rows: FloatArray, other: FloatArray) -> FloatArray:
 def log_det_lower(lower: FloatArray) -> float:
     """log |L Lᵀ| from the lower factor."""
     return float(2.0 * np.log(diagonal(lower)).sum())
-
-
-class Ends:
-    """The two points of every edge: an object, so that a device can keep what it made of them."""
-
-    def __init__(self, winner: IntArray, loser: IntArray) -> None:
-        self.winner, self.loser = winner, loser
-
-
-@seam()
-def multiply_laplacian(
-    rows: FloatArray,
-    ends: Ends,
-    weight: FloatArray,
-    laplacian: Callable[[FloatArray], sparse.csr_array | FloatArray],
-) -> FloatArray:
-    """L @ rows in C order, L = Aᵀ diag(weight) A of edges between n points, for rows (n, r).
-
-    laplacian: makes L on the host, where a device does not itself.
-    """
-    return multiply_symmetric(laplacian(weight), rows)
-
-
-@seam()
-def edge_variances(half: FloatArray, ends: Ends) -> FloatArray:
-    """(m,) variances |half_w − half_l|² of differences under Σ = halfᵀ half, half (r, n)."""
-    winner, loser = ends.winner, ends.loser
-    m, n = len(winner), half.shape[1]
-    if n * n <= GRAM_SHARE * m:
-        return difference_variances(lower_gram(half), winner, loser)
-    rows = np.ascontiguousarray(half.T)
-    var: FloatArray = np.empty(m)
-    block = max(1, 2**18 // max(rows.shape[1], 1))
-    for start in range(0, m, block):
-        part = slice(start, start + block)
-        difference = rows[winner[part]] - rows[loser[part]]
-        var[part] = np.einsum("ij,ij->i", difference, difference)
-    return var
-
-
-def difference_variances(cov: FloatArray, winner: IntArray, loser: IntArray) -> FloatArray:
-    """(m,) variances of differences, from the lower triangle of a covariance (n, n)."""
-    d = np.diagonal(cov)
-    high, low = np.maximum(winner, loser), np.minimum(winner, loser)
-    var: FloatArray = d[high] + d[low] - 2.0 * cov[high, low]
-    return var
-
-
-# Parts and sums: what code above would write in NumPy's words if all matrices were NumPy's.
-
-
-@seam()
-def host(A: FloatArray) -> FloatArray:
-    """A as NumPy's; one that is so already passes through."""
-    return A
-
-
-@seam()
-def relative_flops(A: FloatArray, flops: float) -> float:
-    """What so many flops on A's device cost, in flops of the host."""
-    return flops
-
-
-@seam(1)
-def multiply_sparse(S: sparse.csr_array, A: FloatArray) -> FloatArray:
-    """S @ A for a sparse S of the host."""
-    product: FloatArray = S @ A
-    return product
-
-
-@seam()
-def diagonal(A: FloatArray) -> FloatArray:
-    """(n,) the diagonal, to be read."""
-    return np.diagonal(A)
-
-
-@seam()
-def add_to_diagonal(A: FloatArray, value: float) -> None:
-    """A += value · I."""
-    A[np.diag_indices_from(A)] += value
-
-
-@seam()
-def fill_diagonal(A: FloatArray, value: float) -> None:
-    """Set the diagonal."""
-    np.fill_diagonal(A, value)
-
-
-@seam()
-def add_outer(A: FloatArray, a: FloatArray, b: FloatArray) -> None:
-    """A += a bᵀ."""
-    A += np.outer(a, b)
-
-
-@seam()
-def subtract(A: FloatArray, S: Any) -> None:
-    """A −= S, for a sparse or dense S of the host."""
-    A -= S if isinstance(S, np.ndarray) else S.toarray()
-
-
-@seam()
-def row_products(A: FloatArray, B: FloatArray) -> FloatArray:
-    """(n,) Σ_j A_ij B_ij."""
-    products: FloatArray = np.einsum("ij,ij->i", A, B)
-    return products
-
-
-@seam()
-def row_squares(A: FloatArray) -> FloatArray:
-    """(n,) Σ_j A_ij²."""
-    squares: FloatArray = np.einsum("ij,ij->i", A, A)
-    return squares
-
-
-@seam()
-def column_squares(A: FloatArray) -> FloatArray:
-    """(n,) Σ_i A_ij²."""
-    squares: FloatArray = np.einsum("ij,ij->j", A, A)
-    return squares
-
-
-@seam()
-def row_sums(A: FloatArray) -> FloatArray:
-    """(n,) Σ_j A_ij."""
-    sums: FloatArray = A.sum(axis=1)
-    return sums
-
-
-@seam()
-def column_sums(A: FloatArray) -> FloatArray:
-    """(n,) Σ_i A_ij."""
-    sums: FloatArray = A.sum(axis=0)
-    return sums
-
-
-@seam()
-def inner(A: FloatArray, B: FloatArray) -> float:
-    """Σ_ij A_ij B_ij."""
-    return float(np.vdot(A, B))
-
-
-@seam()
-def leading_columns(A: FloatArray, k: int) -> FloatArray:
-    """A[:, :k] in C order."""
-    return np.ascontiguousarray(A[:, :k])
-
-
-@seam()
-def stack_rows(A: FloatArray, B: FloatArray) -> FloatArray:
-    """A above B, in C order."""
-    return np.concatenate([A, B])
-
-
-@seam()
-def take_columns(A: FloatArray, columns: IntArray) -> FloatArray:
-    """A[:, columns] in Fortran order."""
-    return np.asfortranarray(A[:, columns])
-
-
-@seam()
-def identity_like(A: FloatArray, n: int) -> FloatArray:
-    """The (n, n) identity where A lives."""
-    return np.eye(n)
-
-
-@seam()
-def zeros_like(A: FloatArray) -> FloatArray:
-    """Zeros in the shape of A, where it lives."""
-    return np.zeros(A.shape)
 
 
 def solve_square(A: FloatArray, b: FloatArray) -> FloatArray:

@@ -1,12 +1,12 @@
 """How many threads a problem is worth: the one policy, for all models and all Python threads."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
@@ -14,6 +14,8 @@ ALONE = 300
 """Up to matrices of this size one thread is about as fast as several."""
 MOST_THREADS = 4
 """For long arrays: more would wait for memory, and for each other's turn in Python."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 MANY_BLOCKS = 16
 """Fewer are done before threads have started."""
 
@@ -80,7 +82,7 @@ def in_blocks(work: Callable[[slice], None], length: int, block: int) -> None:
     20
     """
     blocks = [slice(start, start + block) for start in range(0, length, block)]
-    n_threads = min(_n_cores(), MOST_THREADS) if len(blocks) >= MANY_BLOCKS else 1
+    n_threads = min(n_cores(), MOST_THREADS) if len(blocks) >= MANY_BLOCKS else 1
     if n_threads == 1:
         for rows in blocks:
             work(rows)
@@ -90,7 +92,22 @@ def in_blocks(work: Callable[[slice], None], length: int, block: int) -> None:
             pass
 
 
-def _n_cores() -> int:
+def in_order(work: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
+    """What work makes of every item, in a few threads; an error ends those that wait.
+
+    >>> in_order(lambda x: x * x, [3, 1, 2], 2)
+    [9, 1, 4]
+    """
+    if n_threads <= 1 or len(items) <= 1:
+        return [work(item) for item in items]
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        return list(pool.map(work, items))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def n_cores() -> int:
     """How many cores this process may use, and wants to."""
     allowed = getattr(os, "sched_getaffinity", None)
     n_cores = len(allowed(0)) if allowed else os.cpu_count() or 1

@@ -1,141 +1,29 @@
 """`numerics.linalg` on torch's matrices, in double precision: functions of the same names.
 
-Vectors come and go as NumPy's. Sums run in a fixed order, so the same numbers come out each time.
+Besides twins of `kernels.stationary` and `gp.rank_one`, which are algebra, too.
 """
 
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
-from scipy import sparse
 from scipy.linalg import lapack
 
 from penchant.errors import NumericalError
-from penchant.numerics.device import HOST, MATRICES
-from penchant.numerics.linalg import Ends
+from penchant.numerics.torch_entries import CHUNK, Tensor, diagonal, host, multiply_sparse, up
 from penchant.numerics.types import FloatArray, IntArray
 
-Tensor = Any
-"""torch's; it is not installed where types are checked."""
-T = TypeVar("T")
-
-CUDA_SPEED = 3000.0
-"""Flops that a card does while the host does one."""
 PIVOT_BLOCK = 256
 """Pivots looked for together: the host factors so small a block while the card waits."""
 PIVOT_SHARE = 0.5
 """A pivot need not be the best of all: at least this share of the best outside its block."""
 LEAST_BLOCK = 512
 """Rows of a blocked product: fewer would leave a card idle."""
-GRAM_SHARE = 500
-"""Form covariances when n² ≤ this × m: a product's flop costs a card so much less than a read."""
-LAPLACIAN_SHARE = 150
-"""Form the Laplacian when n² ≤ this × m: a sparse product reads a row of the factor an edge."""
-DENSE_POINTS = 10_000
-"""Beyond so many it would take the room of a matrix that others need."""
-CHUNK = 2**27
-"""Most numbers of a temporary: one gigabyte."""
 LARGE_RANK = 4_000
 """Of a factor that is worth a first guess from its leading columns."""
-STACKS, KEPT_STACKS = 2048, 16
-"""Arrays of one block of users that a card has room for, and of all blocks that are kept."""
 NARROW = 16
 """Up to so many features are differenced one by one, which is exact."""
-
-with warnings.catch_warnings():
-    # torch says once that its CSR matrices are in beta; products with them are cuSPARSE's
-    warnings.simplefilter("ignore")
-    torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1))
-
-
-@dataclass(frozen=True)
-class TorchDevice:
-    """A device of torch; see `numerics.device.Device`."""
-
-    name: str
-    device: Any
-
-    @cached_property
-    def _memory(self) -> int | None:
-        """Bytes of a card."""
-        if self.device.type != "cuda":
-            return None
-        return int(torch.cuda.get_device_properties(self.device).total_memory)
-
-    @property
-    def most_items(self) -> int:
-        """As many as fit beside each other, `MATRICES` times."""
-        if self._memory is None:
-            return HOST.most_items
-        return int((self._memory / (8.0 * MATRICES)) ** 0.5)
-
-    @property
-    def stack_size(self) -> int:
-        """A small share: large enough to be worth a launch, and some twenty exist at once."""
-        return HOST.stack_size if self._memory is None else self._memory // (8 * STACKS)
-
-    @property
-    def kept_size(self) -> int:
-        """Three of them take a fifth of a card."""
-        return HOST.kept_size if self._memory is None else self._memory // (8 * KEPT_STACKS)
-
-    def matrix(self, array: FloatArray) -> FloatArray:
-        """The array there."""
-        moved: FloatArray = up(array, self.device)
-        return moved
-
-    def full(self, shape: tuple[int, int], value: float) -> FloatArray:
-        """A matrix of one number."""
-        made: FloatArray = torch.full(shape, value, dtype=torch.float64, device=self.device)
-        return made
-
-    def where_equal(self, rows: IntArray, columns: IntArray, value: float) -> FloatArray:
-        """`value` where the numbers of row and column agree, else zero."""
-        same = up(rows, self.device)[:, None] == up(columns, self.device)
-        made: FloatArray = same.to(torch.float64).mul_(value)
-        return made
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return TorchDevice.named, (self.name,)
-
-    @staticmethod
-    def named(name: str) -> "TorchDevice":
-        """From its name alone."""
-        return TorchDevice(name, torch.device(name.removeprefix("torch:")))
-
-
-def up(array: Any, device: Any) -> Tensor:
-    """The array on the device, in its own memory order."""
-    if isinstance(array, torch.Tensor):
-        return array
-    if not array.flags.writeable:  # torch has no tensors that are only read
-        array = array.copy(order="K")
-    if array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous:
-        return torch.from_numpy(np.ascontiguousarray(array.T)).to(device).T
-    return torch.from_numpy(np.ascontiguousarray(array)).to(device)
-
-
-def host(A: Tensor) -> Any:
-    """A copy as NumPy's."""
-    return A.detach().cpu().numpy()
-
-
-def like(A: Tensor, array: FloatArray) -> Tensor:
-    """The host's array where A lives."""
-    return up(array, A.device)
-
-
-def relative_flops(A: Tensor, flops: float) -> float:
-    """What they cost, in flops of the host."""
-    return flops / CUDA_SPEED if A.is_cuda else flops
-
-
-# Factors
 
 
 def pivoted_cholesky(
@@ -248,66 +136,10 @@ def solve_lower(lower: Tensor, b: Any, transposed: bool = False, overwrite: bool
     return solution
 
 
-# Products
-
-
 def multiply(A: Tensor, B: Any) -> Any:
     """A @ B; with a vector the product is NumPy's."""
     product = A @ up(B, A.device)
     return host(product) if B.ndim == 1 else product
-
-
-def multiply_sparse(S: Any, A: Tensor) -> Tensor:
-    """S @ A, for a SciPy sparse matrix or a dense one of the host."""
-    if isinstance(S, np.ndarray):
-        return up(S, A.device) @ A
-    csr = sparse.csr_array(S)
-    width = np.int32 if csr.nnz < 2**31 else np.int64
-    parts = (csr.indptr.astype(width), csr.indices.astype(width), csr.data)
-    on_device = torch.sparse_csr_tensor(
-        *(up(part, A.device) for part in parts), size=csr.shape, check_invariants=False
-    )
-    return on_device @ A.contiguous()
-
-
-def multiply_laplacian(
-    rows: Tensor, ends: Ends, weight: FloatArray, laplacian: Callable[[FloatArray], Any]
-) -> Tensor:
-    """L @ rows; of few points L is made here, from nothing but the weights."""
-    n, m = len(rows), len(weight)
-    if n > DENSE_POINTS or n * n > LAPLACIAN_SHARE * m:
-        return multiply_sparse(laplacian(weight), rows)
-    cells, there = kept(ends, rows.device, _cells, n), up(weight, rows.device)
-    return dense_laplacians(there, cells, (1, n, n))[0] @ rows
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Where each edge lies in a flattened stack of matrices: row of the winner, column of the
-    loser; and whether no two lie in the same place."""
-
-    place: Tensor
-    is_distinct: bool
-
-    @classmethod
-    def of(cls, place: Tensor) -> "Cells":
-        """From the places alone."""
-        return cls(place, len(torch.unique(place)) == len(place))
-
-
-def _cells(ends: Ends, device: Any, n: int) -> Cells:
-    return Cells.of(up(ends.winner * n + ends.loser, device))
-
-
-def dense_laplacians(weight: Tensor, cells: Cells, shape: tuple[int, int, int]) -> Tensor:
-    """Laplacians of a stack of graphs, from the weights of their edges."""
-    directed = weight.new_zeros(shape)
-    # with accumulate torch sorts on a card, which takes its time and keeps the order of sums
-    directed.reshape(-1).index_put_((cells.place,), weight, accumulate=not cells.is_distinct)
-    L = -directed
-    L -= directed.mT
-    L.diagonal(dim1=1, dim2=2).copy_(-L.sum(dim=2))
-    return L
 
 
 def multiply_symmetric(S: Any, rows: Tensor) -> Tensor:
@@ -315,7 +147,7 @@ def multiply_symmetric(S: Any, rows: Tensor) -> Tensor:
     return multiply_sparse(S, rows)
 
 
-def _blocks(n: int) -> Iterator[tuple[int, int]]:
+def blocks(n: int) -> Iterator[tuple[int, int]]:
     step = max(LEAST_BLOCK, -(-n // 16))
     return ((start, min(start + step, n)) for start in range(0, n, step))
 
@@ -324,7 +156,7 @@ def lower_gram(half: Tensor) -> Tensor:
     """The lower triangle of halfᵀ half; above it whatever the blocks hold."""
     n = half.shape[1]
     product = half.new_empty((n, n))
-    for start, stop in _blocks(n):
+    for start, stop in blocks(n):
         product[start:stop, :stop] = half[:, start:stop].T @ half[:, :stop]
     return product
 
@@ -332,7 +164,7 @@ def lower_gram(half: Tensor) -> Tensor:
 def gram(half: Tensor) -> Tensor:
     """halfᵀ half in full."""
     product = lower_gram(half)
-    for start, stop in _blocks(half.shape[1]):
+    for start, stop in blocks(half.shape[1]):
         product[:start, start:stop] = product[start:stop, :start].T
     return product
 
@@ -341,167 +173,9 @@ def trapezoid_product(rows: Tensor, other: Tensor) -> Tensor:
     """The lower triangle of rowsᵀ other: r³/3 flops of the first r rows in place of 2 r³."""
     r = rows.shape[1]
     product = rows.new_zeros((r, r))
-    for start, stop in _blocks(r):
+    for start, stop in blocks(r):
         product[start:stop, :stop] = rows[start:, start:stop].T @ other[start:, :stop]
     return product
-
-
-def edge_variances(half: Tensor, ends: Ends) -> FloatArray:
-    """(m,) |half_w − half_l|², from blocks of the covariance, or by reading two columns an edge."""
-    n, m = half.shape[1], len(ends.winner)
-    if n * n <= GRAM_SHARE * m:
-        return _variances_by_blocks(half, kept(ends, half.device, _plan, n))
-    first, second = up(ends.winner, half.device), up(ends.loser, half.device)
-    rows, var = half.T.contiguous(), half.new_empty(m)
-    step = max(1, CHUNK // max(1, 4 * len(half)))
-    for start in range(0, m, step):
-        part = slice(start, start + step)
-        difference = rows[first[part]]
-        difference -= rows[second[part]]
-        var[part] = torch.linalg.vector_norm(difference, dim=1).square_()
-    return np.asarray(host(var))
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """Edges in the order of their later end, so that each block of covariances serves its own.
-
-    cuts: where the edges of each block begin, and where those of the last end.
-    """
-
-    order: Tensor
-    high: Tensor
-    low: Tensor
-    cuts: list[int]
-
-
-_KEPT: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
-"""The edges of a fit are the same in every sweep."""
-
-
-def kept(places: Any, device: Any, make: Callable[..., T], *details: int) -> T:
-    """What `make` works out of some edges or places, once for each device."""
-    known = _KEPT.setdefault(places, {})
-    key = (make, device, details)
-    if key not in known:
-        known[key] = make(places, device, *details)
-    found: T = known[key]
-    return found
-
-
-def _plan(ends: Ends, device: Any, n: int) -> _Plan:
-    winner, loser = up(ends.winner, device), up(ends.loser, device)
-    high, order = torch.sort(torch.maximum(winner, loser), stable=True)
-    low = torch.minimum(winner, loser)[order]
-    stops = up(np.array([0, *(stop for _, stop in _blocks(n))]), device)
-    return _Plan(order, high, low, torch.searchsorted(high, stops).tolist())
-
-
-def _variances_by_blocks(half: Tensor, plan: _Plan) -> FloatArray:
-    diagonal, sorted_var = _column_squares(half), half.new_empty(len(plan.order))
-    for (start, stop), begin, end in zip(
-        _blocks(half.shape[1]), plan.cuts[:-1], plan.cuts[1:], strict=True
-    ):
-        covariance = half[:, start:stop].T @ half[:, :stop]
-        a, b = plan.high[begin:end], plan.low[begin:end]
-        sorted_var[begin:end] = diagonal[a] + diagonal[b] - 2.0 * covariance[a - start, b]
-    var = torch.empty_like(sorted_var)
-    var[plan.order] = sorted_var
-    return np.asarray(host(var))
-
-
-# Parts and sums
-
-
-def diagonal(A: Tensor) -> FloatArray:
-    """(n,) a copy."""
-    return np.asarray(host(torch.diagonal(A)))
-
-
-def add_to_diagonal(A: Tensor, value: float) -> None:
-    """In place."""
-    A.diagonal().add_(value)
-
-
-def fill_diagonal(A: Tensor, value: float) -> None:
-    """In place."""
-    A.diagonal().fill_(value)
-
-
-def add_outer(A: Tensor, a: FloatArray, b: FloatArray) -> None:
-    """A += a bᵀ."""
-    A.addr_(up(a, A.device), up(b, A.device))
-
-
-def subtract(A: Tensor, S: Any) -> None:
-    """A −= S, for a sparse or dense S of the host."""
-    if isinstance(S, np.ndarray):
-        A -= up(S, A.device)
-        return
-    coo = S.tocoo()
-    place = tuple(up(index.astype(np.int64), A.device) for index in (coo.row, coo.col))
-    A.index_put_(place, up(-coo.data, A.device), accumulate=True)
-
-
-def row_products(A: Tensor, B: Tensor) -> FloatArray:
-    """(n,) Σ_j A_ij B_ij."""
-    return np.asarray(host(torch.linalg.vecdot(A, B, dim=1)))
-
-
-def row_squares(A: Tensor) -> FloatArray:
-    """(n,) Σ_j A_ij²."""
-    return np.asarray(host(_column_squares(A.T)))
-
-
-def column_squares(A: Tensor) -> FloatArray:
-    """(n,) Σ_i A_ij²."""
-    return np.asarray(host(_column_squares(A)))
-
-
-def _column_squares(A: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(A, dim=0).square_()
-
-
-def row_sums(A: Tensor) -> FloatArray:
-    """(n,) Σ_j A_ij."""
-    return np.asarray(host(A.sum(dim=1)))
-
-
-def column_sums(A: Tensor) -> FloatArray:
-    """(n,) Σ_i A_ij."""
-    return np.asarray(host(A.sum(dim=0)))
-
-
-def inner(A: Tensor, B: Tensor) -> float:
-    """Σ_ij A_ij B_ij, a few rows at a time."""
-    step = max(1, CHUNK // max(1, A.shape[1]))
-    parts = [(A[i : i + step] * B[i : i + step]).sum() for i in range(0, len(A), step)]
-    return float(sum(parts))
-
-
-def leading_columns(A: Tensor, k: int) -> Tensor:
-    """A[:, :k], its own memory."""
-    return A[:, :k].clone(memory_format=torch.contiguous_format)
-
-
-def stack_rows(A: Tensor, B: Tensor) -> Tensor:
-    """A above B."""
-    return torch.cat([A, B])
-
-
-def take_columns(A: Tensor, columns: IntArray) -> Tensor:
-    """A[:, columns]."""
-    return A.T[up(columns, A.device)].T
-
-
-def identity_like(A: Tensor, n: int) -> Tensor:
-    """(n, n)."""
-    return torch.eye(n, dtype=A.dtype, device=A.device)
-
-
-def zeros_like(A: Tensor) -> Tensor:
-    """Zeros in the shape of A."""
-    return torch.zeros(A.shape, dtype=A.dtype, device=A.device)
 
 
 def squared_distances(U: Tensor, V: Tensor | None = None) -> Tensor:
@@ -527,9 +201,6 @@ def squared_distances(U: Tensor, V: Tensor | None = None) -> Tensor:
     if V is None:
         squared.fill_diagonal_(0.0)
     return squared
-
-
-# What one more site changes; see `gp.rank_one`
 
 
 def grown_lower(lower: Tensor, z: FloatArray, stretch: FloatArray, share: FloatArray) -> Tensor:

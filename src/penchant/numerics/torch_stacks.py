@@ -11,15 +11,8 @@ import numpy as np
 import torch
 
 from penchant.numerics.stacks import EdgeMoments, StackPlaces, not_definite
-from penchant.numerics.torch_linalg import (
-    CHUNK,
-    Cells,
-    Tensor,
-    dense_laplacians,
-    host,
-    kept,
-    up,
-)
+from penchant.numerics.torch_differences import Cells, dense_laplacians, kept
+from penchant.numerics.torch_entries import CHUNK, Tensor, host, up
 from penchant.numerics.types import FloatArray, IntArray
 
 JITTERS = (0.0, 1e-14, 1e-12)

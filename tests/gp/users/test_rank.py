@@ -101,3 +101,4 @@ def test_more_rank_is_less_error():
         probs.append(rank_error(solution.inference.state, largest).prob)
     assert probs[0] > probs[1] > probs[2]
     assert probs[2] < 0.05
+    assert rank_error(solution.inference.state, 1e6).prob == 1.0  # a bound beyond it says nothing

@@ -23,8 +23,9 @@ MANY = 100_000
 """Distinct comparisons from which on it pays."""
 DENSE = 10
 """Times as many entries as comparisons may the table of wins have."""
-NEWTON_STEPS, LONGEST = 5, 2.0
-"""Of the mode's search, and how far a utility may go in one."""
+NEWTON_STEPS, LONGEST, SHORT = 10, 2.0, 0.2
+"""At most in the mode's search; how far a utility may go in one; and the last one, after which
+what is left is less than what a logistic model errs by."""
 
 
 def first_guess(problem: ItemProblem, start: ItemHyper) -> Guess | None:
@@ -82,5 +83,7 @@ def _mode(wins: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
         lower = cholesky(H.T, overwrite=True).lower
         step = solve_lower(lower, solve_lower(lower, slope), transposed=True)
         f += np.clip(step, -LONGEST, LONGEST)
+        if np.abs(step).max() < SHORT:
+            break
     diagonal = 1.0 + weight.sum(axis=1, dtype=np.float64)
     return f, 1.0 / diagonal

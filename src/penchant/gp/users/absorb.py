@@ -117,7 +117,7 @@ def _own(posteriors: UserPosteriors, vote: Votes) -> tuple[FloatArray, float, fl
     sites, user = posteriors.sites, vote.user
     (personal,) = posteriors.personal(user, posteriors.user_features(user))
     mine = np.flatnonzero(sites.user == user[0])
-    factor = posteriors.known_factor
+    factor = posteriors.covariances.known_factor
     D = factor[sites.winner[mine]] - factor[sites.loser[mine]]
     (d,) = factor[vote.winner] - factor[vote.loser]
     weight = personal * sites.weight[mine]

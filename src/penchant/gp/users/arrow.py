@@ -25,16 +25,17 @@ import numpy as np
 
 from penchant.errors import NumericalError
 from penchant.gp.users.blocks import Block
+from penchant.gp.users.pair_blocks import Points
 from penchant.gp.users.shared import SharedPrior, SharedState
 from penchant.numerics.device import HOST, Device
-from penchant.numerics.linalg import gram, host, multiply, relative_flops
+from penchant.numerics.entries import host, relative_flops
+from penchant.numerics.linalg import gram, multiply
 from penchant.numerics.stacks import (
     add_identity,
     apply_stack,
     cholesky_stack,
     log_det_stack,
     multiply_stack,
-    put_edges,
     scale_stack,
     solve_stack,
     transpose_stack,
@@ -46,7 +47,8 @@ from penchant.numerics.types import FloatArray, IntArray
 class Eliminated(NamedTuple):
     """A block's users with their deviations integrated out: see the module's head.
 
-    L: (k, p, p) of the sites; half: (k, q, p) with C = halfᵀ half; log_det: Σ log|I + FᵀLF|.
+    L: (k, p, p) of the sites, or its diagonals (k, p); half: (k, q, p) with C = halfᵀ half;
+    log_det: Σ log|I + FᵀLF|.
     """
 
     L: FloatArray
@@ -65,16 +67,21 @@ class Eliminated(NamedTuple):
 
     def left_by(self, C: FloatArray) -> FloatArray:
         """J, where C is there already."""
-        J = multiply_stack(-C, self.L)
+        J = _times(-C, self.L)
         add_identity(J)
         return J
 
     @property
     def R(self) -> FloatArray:
         """(k, p, p): L − L C L, not L J: what L knows nothing of would be the rounding of C."""
-        pulled = multiply_stack(self.half, self.L)
-        R: FloatArray = self.L - multiply_stack(transpose_stack(pulled), pulled)
-        return 0.5 * (R + transpose_stack(R))
+        pulled = _times(self.half, self.L)
+        lost = multiply_stack(transpose_stack(pulled), pulled)
+        if self.L.ndim == 3:
+            R: FloatArray = self.L - lost
+            return 0.5 * (R + transpose_stack(R))
+        diagonal = np.arange(self.L.shape[1])
+        lost[:, diagonal, diagonal] -= self.L
+        return -0.5 * (lost + transpose_stack(lost))
 
     def deviation(self, shift: FloatArray) -> FloatArray:
         """(k, p): C x."""
@@ -82,36 +89,45 @@ class Eliminated(NamedTuple):
 
     def kept(self, shared: FloatArray) -> FloatArray:
         """(k, p): J x, what the sites leave of a shared utility."""
-        return shared - self.deviation(apply_stack(self.L, shared))
+        return shared - self.deviation(self.pulled(shared))
 
     def forced(self, shift: FloatArray) -> FloatArray:
         """(k, p): Jᵀ x."""
-        return shift - apply_stack(self.L, self.deviation(shift))
+        return shift - self.pulled(self.deviation(shift))
+
+    def pulled(self, x: FloatArray) -> FloatArray:
+        """(k, p): L x."""
+        return self.L * x if self.L.ndim == 2 else apply_stack(self.L, x)
+
+
+def _times(A: FloatArray, L: FloatArray) -> FloatArray:
+    """A L of each, where L may be diagonal."""
+    return A * L[:, None, :] if L.ndim == 2 else multiply_stack(A, L)
 
 
 def eliminate(L: FloatArray, F: FloatArray) -> Eliminated:
-    """Integrate the deviations out: L is (k, p, p), F is (k, p, q) or (1, p, q)."""
+    """Integrate the deviations out: L is (k, p, p) or (k, p), F is (k, p, q) or (1, p, q)."""
     F_T = transpose_stack(F)
-    B = multiply_stack(multiply_stack(F_T, L), F)
+    B = multiply_stack(_times(F_T, L), F)
     add_identity(B)
     lower = cholesky_stack(B, "a user's posterior precision")
     return Eliminated(L, solve_stack(lower, F_T), log_det_stack(lower))
 
 
-def local_factor(factor: FloatArray, K: FloatArray, block: Block) -> FloatArray:
-    """(k, p, min(p, r)) with F Fᵀ = K at each user's own items, or (1, …) if those are alike.
+def local_factor(factor: FloatArray, K: FloatArray, block: Points) -> FloatArray:
+    """(k, p, min(p, r)) with F Fᵀ = K at each user's own points, or (1, …) if those are alike.
 
-    factor: (n, r), K = factor factorᵀ. Few items have a triangle of their own; where K is singular
+    factor: (n, r), K = factor factorᵀ. Few points have a triangle of their own; where K is singular
     there, it comes from the factor's rows.
     """
-    items = block.items[:1] if block.same_items else block.items
-    p, r = items.shape[1], factor.shape[1]
-    if p < r:
+    k, p = block.shape
+    some = slice(1) if isinstance(block, Block) and block.same_items else slice(k)
+    if p < factor.shape[1]:
         try:
-            return cholesky_stack(K[items[:, :, None], items[:, None, :]], "a prior")
+            return cholesky_stack(block.within(K, some), "a prior")
         except NumericalError:
             pass
-    return triangle_stack(factor[items])
+    return triangle_stack(block.rows(factor, some))
 
 
 def outer_products(phi: FloatArray) -> FloatArray:
@@ -132,7 +148,7 @@ class ArrowPrior:
     user_factor: FloatArray
     item_factor: FloatArray
     sharing: float
-    blocks: tuple[Block, ...]
+    blocks: tuple[Points, ...]
     missed: FloatArray | None = None
     parts: tuple[IntArray, ...] | None = None
     device: Device = HOST
@@ -151,10 +167,10 @@ class ArrowPrior:
     @cached_property
     def is_kept(self) -> bool:
         """Whether what is worked out for each block fits."""
-        size = sum(int(block.items.size) * block.items.shape[1] for block in self.blocks)
+        size = sum(k * p * p for k, p in (block.shape for block in self.blocks))
         return bool(size <= self.device.kept_size)
 
-    def personal(self, block: Block) -> FloatArray:
+    def personal(self, block: Points) -> FloatArray:
         """(k,) the variance of each user's own deviation, in units of K_x; (1,) if all alike."""
         if self.missed is None:
             return np.array([1.0 - self.sharing])
@@ -173,11 +189,11 @@ class ArrowPrior:
         """Φ Φᵀ where stacks live."""
         return self.device.matrix(self.item_covariance)
 
-    def phi(self, block: Block) -> FloatArray:
+    def phi(self, block: Points) -> FloatArray:
         """(k, r_u) rows of a block's users."""
         return self._users_there[block.users]
 
-    def _local(self, block: Block) -> FloatArray:
+    def _local(self, block: Points) -> FloatArray:
         F = local_factor(self._items_there, self.covariance_there, block)
         return scale_stack(F, np.sqrt(self.personal(block)))
 
@@ -192,8 +208,7 @@ class ArrowPrior:
     @property
     def flops(self) -> float:
         """Of a sweep's dense algebra: some ten products of p × p matrices a user, and S."""
-        sizes = [(len(block.users), block.items.shape[1]) for block in self.blocks]
-        own = float(sum(10 * k * p**3 for k, p in sizes))
+        own = float(sum(10 * k * p**3 for k, p in (block.shape for block in self.blocks)))
         return relative_flops(self._items_there, own + self.shared.flops)
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "ArrowState":
@@ -212,7 +227,7 @@ class ArrowPrior:
         )
 
 
-def gather(prior: ArrowPrior, block: Block, part: Eliminated, information: FloatArray) -> None:
+def gather(prior: ArrowPrior, block: Points, part: Eliminated, information: FloatArray) -> None:
     """Add what a block's users know of W, Σ_u φ_u φ_uᵀ ⊗ R_u, to the information."""
     prior.shared.add(information, block, outer_products(prior.phi(block)), part.R)
 
@@ -284,7 +299,7 @@ class ArrowState:
         """Of the sites' own shift: the posterior mean of W, and α = b − L μ."""
         return self.respond_to(self.shifts)
 
-    def each(self) -> Iterator[tuple[int, Block, Eliminated]]:
+    def each(self) -> Iterator[tuple[int, Points, Eliminated]]:
         """Every block with its users eliminated, worked out again where it was not kept."""
         if self.eliminated:
             kept = zip(self.prior.blocks, self.eliminated, strict=True)
@@ -295,8 +310,8 @@ class ArrowState:
             factor = self.prior.local_factor_of(number)
             yield number, block, eliminate(block.laplacian(there), factor)
 
-    def shared_at(self, block: Block) -> FloatArray:
-        """(k, p, p) covariance of the shared utilities of a block's users at their items."""
+    def shared_at(self, block: Points) -> FloatArray:
+        """(k, p, p) covariance of the shared utilities of a block's users at their points."""
         return self.shared.at(block, outer_products(self.prior.phi(block)))
 
     def collect(self, vectors: tuple[FloatArray, ...]) -> FloatArray:
@@ -313,8 +328,7 @@ class ArrowState:
         everybodys, residual = self._everybodys(shared), []
         for number, block, part in self.each():
             utility = block.pick(self.prior.phi(block), everybodys)
-            pulled = apply_stack(part.L, part.kept(utility))  # R = L J
-            residual.append(forced[number] - pulled)
+            residual.append(forced[number] - part.pulled(part.kept(utility)))  # R = L J
         return Response(shared, tuple(residual))
 
     def respond(self, pull: FloatArray) -> FloatArray:
@@ -326,7 +340,7 @@ class ArrowState:
         for number, block, part in self.each():
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
             moved = block.forward(utility + part.deviation(shifts[number]))
-            put_edges(answer, (moved,), block)
+            block.put(answer, (moved,))
         differences: FloatArray = host(answer)[0]
         return differences
 
@@ -347,9 +361,7 @@ class ArrowState:
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
             utility += part.deviation(self.shifts[number])
             C = part.C
-            J = part.left_by(C)
-            through = multiply_stack(multiply_stack(J, self.shared_at(block)), transpose_stack(J))
-            through += C
-            put_edges(moments, block.differences(utility, through), block)
+            found = block.moments(utility, C, part.left_by(C), self.shared_at(block))
+            block.put(moments, found)
         mean, var = host(moments)
         return mean, var

@@ -15,13 +15,14 @@ from penchant.gp.effects import Shown
 from penchant.gp.loop import Settings, infer
 from penchant.gp.sites import Report
 from penchant.gp.update import Learned
+from penchant.gp.users.arrangement import arrange
 from penchant.gp.users.arrow import Eliminated, eliminate
-from penchant.gp.users.blocks import Block, arrange
+from penchant.gp.users.blocks import Block
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserProblem
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import Inputs
-from penchant.numerics.linalg import host
+from penchant.numerics.entries import host
 from penchant.numerics.stacks import apply_stack, square_root_stack
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -134,8 +135,10 @@ def fold_in(
     for block in blocks:
         phi = extended.user_features(block.users)
         personal = extended.personal(block.users, phi)
-        factors.append(host(square_root_stack(extended.prior_of(block.items, personal, phi))))
-        means.append(extended.shared_mean_at(phi, block.items))
+        factors.append(
+            host(square_root_stack(extended.covariances.prior_of(block.items, personal, phi)))
+        )
+        means.append(extended.covariances.shared_mean_at(phi, block.items))
     effects = extended.effects
     prior = NewcomerPrior(blocks, tuple(factors), tuple(means), votes.offset(effects))
     inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)

@@ -11,14 +11,9 @@ import numpy as np
 
 from penchant.gp.effects import EffectsState
 from penchant.gp.users.arrow import ArrowState, outer_products
-from penchant.numerics.linalg import gram, host, multiply, row_squares, solve_lower
-from penchant.numerics.stacks import (
-    inner_stack,
-    join_blocks,
-    meet_items,
-    multiply_stack,
-    trace_blocks,
-)
+from penchant.numerics.entries import host, row_squares
+from penchant.numerics.linalg import gram, multiply, solve_lower
+from penchant.numerics.stacks import inner_stack, join_blocks, multiply_stack, trace_blocks
 from penchant.numerics.types import FloatArray
 
 Signed = list[tuple[float, tuple[FloatArray, ...]]]
@@ -136,6 +131,6 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
             cov = system.pick(block, phi, covariance[:, column])
             mine[:, column] = -inner_stack(R, cov)
         for sign, vectors, total in totals:
-            mine += sign * meet_items(vectors[number], total, block)
+            mine += sign * block.meet(vectors[number], total)
         np.add.at(slopes, block.users, mine)
     return slopes

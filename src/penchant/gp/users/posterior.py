@@ -13,23 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
-from penchant.gp.users.arrow import eliminate, outer_products
-from penchant.gp.users.blocks import Block, arrange
-from penchant.gp.users.conditioned import Asked, Conditioned
+from penchant.gp.users.arrangement import arrange
+from penchant.gp.users.arrow import eliminate
+from penchant.gp.users.blocks import Block
+from penchant.gp.users.conditioned import Conditioned
+from penchant.gp.users.covariances import ItemCovariances
 from penchant.gp.users.votes import Kept, VoteSites
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.device import HOST, Device
-from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
-from penchant.numerics.stacks import (
-    apply_stack,
-    multiply_stack,
-    row_products_stack,
-    scale_stack,
-    square_root_stack,
-    take_columns_stack,
-    transpose_stack,
-)
+from penchant.numerics.linalg import cholesky, gram, solve_lower
+from penchant.numerics.stacks import apply_stack, multiply_stack, square_root_stack, transpose_stack
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -107,7 +101,7 @@ class UserPosteriors:
     def population(self) -> Posterior:
         """What users share on average: utilities without anybody's deviation."""
         phi = self.user_features(np.arange(self.n_fitted)).mean(axis=0, keepdims=True)
-        mean, cov = self._shared(phi)
+        mean, cov = self.covariances.shared(phi)
         return self._posterior(mean[0], cov[0], self.sharing * float(np.vdot(phi, phi)))
 
     def _posterior(self, mean: FloatArray, cov: FloatArray, scale: float) -> Posterior:
@@ -139,10 +133,9 @@ class UserPosteriors:
         """Means and variances of the target items' utilities, (k, n) each."""
         distinct, owner = np.unique(users, return_inverse=True)
         mean, var = np.empty((2, len(distinct), len(self.target)))
-        every = np.arange(len(self.target))
         for known in self._own(distinct):
-            for some in known.chunks(len(every)):
-                asked = self._whole(known, some, every)
+            for some in known.chunks(len(self.target)):
+                asked = self.covariances.whole(known.phi[some], known.items[some])
                 mean[known.rows[some]], var[known.rows[some]] = known.moments(some, asked)
         return Normal(mean[owner], var[owner])
 
@@ -157,7 +150,8 @@ class UserPosteriors:
             place = np.repeat(np.arange(len(known.rows)), np.diff(starts)[known.rows])
             for part in known.chunks(1, place):
                 some, asked = place[part], pairs[part]
-                contrast = self._contrast(known, some, first[asked], second[asked])
+                pair = first[asked], second[asked]
+                contrast = self.covariances.contrast(known.phi[some], known.items[some], *pair)
                 moments = known.moments(some, contrast)
                 mean[asked], var[asked] = (moment[:, 0] for moment in moments)
         return Normal(mean, np.maximum(var, 0.0))
@@ -177,32 +171,15 @@ class UserPosteriors:
         return Normal(mean, var)
 
     @cached_property
-    def _features(self) -> FloatArray:
-        """Φ of the target items, (n, r)."""
-        return self.item_basis.features(self.kernel, self.items, self.target)
-
-    @cached_property
-    def known_factor(self) -> FloatArray:
-        """Φ of the items that were fitted, (n, r)."""
-        return self.item_basis.features(self.kernel, self.items, self.items)
-
-    @cached_property
-    def _shared_cov(self) -> FloatArray:
-        """(r_u², r, r) covariance blocks of W."""
-        rank, r = self.shared_mean.shape
-        half = solve_lower(self.shared_lower, np.eye(len(self.shared_lower)))
-        blocks = gram(half).reshape(rank, r, rank, r)
-        return blocks.transpose(0, 2, 1, 3).reshape(rank * rank, r, r)
+    def covariances(self) -> ItemCovariances:
+        """Between items, before anybody's own sites."""
+        return ItemCovariances(
+            **{each.name: getattr(self, each.name) for each in fields(ItemCovariances)}
+        )
 
     def user_features(self, users: IntArray) -> FloatArray:
         """(k, r_u) φ of users."""
         return self.user_basis.features(self.user_kernel, self.users, self.users.take(users))
-
-    def _shared(self, phi: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean (k, r) and covariance (k, r, r) of √ρ Wᵀφ."""
-        mean = np.sqrt(self.sharing) * multiply(phi, self.shared_mean)
-        cov = np.tensordot(outer_products(self.sharing**0.5 * phi), self._shared_cov, axes=1)
-        return mean, cov
 
     def personal(self, users: IntArray, phi: FloatArray) -> FloatArray:
         """(k,) variance of each user's own deviation, in units of K_x."""
@@ -214,7 +191,7 @@ class UserPosteriors:
         """Posterior weights of one user."""
         users = np.array([user])
         phi = self.user_features(users)
-        mean, shared_cov = self._shared(phi)
+        mean, shared_cov = self.covariances.shared(phi)
         r, is_later = mean.shape[1], user >= self.n_fitted
         personal = self.personal(users, phi)
         # what the user's own sites act on: for a later user the shared part is in it, because
@@ -249,7 +226,7 @@ class UserPosteriors:
 
         Returns A Φᵀ R Φ, by which the covariance A shrinks, and the new means.
         """
-        factor = self.known_factor[block.items]
+        factor = self.covariances.known_factor[block.items]
         into = multiply_stack(prior, transpose_stack(factor))
         root = square_root_stack(multiply_stack(factor, into))
         own = eliminate(block.laplacian(self.sites.weight), root)
@@ -279,203 +256,16 @@ class UserPosteriors:
     ) -> Conditioned:
         phi = self.user_features(users)
         personal = self.personal(users, phi)
-        prior = self.prior_of(block.items, personal, phi if is_later else None)
+        prior = self.covariances.prior_of(block.items, personal, phi if is_later else None)
         weight, shift = self._sites_there
         own = eliminate(block.laplacian(weight), square_root_stack(prior))
-        R, mean = own.R, self.device.matrix(self.shared_mean_at(phi, block.items))
+        R, mean = own.R, self.device.matrix(self.covariances.shared_mean_at(phi, block.items))
         alpha = own.forced(block.adjoint(shift))
         alpha -= apply_stack(R, mean)
-        shared = None if is_later else self._shared_within(phi, block.items)
+        shared = None if is_later else self.covariances.shared_within(phi, block.items)
         largest = self.device.stack_size
         return Conditioned(rows, block.items, phi, personal, R, alpha, shared, largest)
-
-    def prior_of(self, items: IntArray, personal: FloatArray, phi: FloatArray | None) -> FloatArray:
-        """(k, p, p) covariance before a user's own sites: their deviation's, with φ the shared too.
-
-        items: (k, p) positions of fitted items.
-        """
-        K = scale_stack(self._prior_there[items[:, :, None], items[:, None, :]], personal)
-        return K if phi is None else K + self._shared_within(phi, items)
-
-    def shared_mean_at(self, phi: FloatArray, items: IntArray) -> FloatArray:
-        """(k, p) mean of the shared utilities of users φ at fitted items (k, p)."""
-        return self._shared_mean(phi, self._known_shared, items)
-
-    def _whole(self, known: Conditioned, some: IntArray, every: IntArray) -> Asked:
-        """All target items of some users."""
-        items = known.items[some]
-        cross = take_columns_stack(self._cross_there, items)
-        prior = np.broadcast_to(self._target_var, (len(some), len(every)))
-        phi = known.phi[some]
-        across, within = self._shared_across(phi, items, None)
-        within = within + self._unseen(phi)[:, None] * self._rest(None)
-        mean = multiply(phi, self._target_shared)
-        return Asked(mean, prior, cross, within, across)
-
-    def _contrast(
-        self, known: Conditioned, some: IntArray, first: IntArray, second: IntArray
-    ) -> Asked:
-        """One difference of target items a user."""
-        items, phi = known.items[some], known.phi[some]
-        wide = self._cross_there
-        cross = wide[first[:, None], items] - wide[second[:, None], items]
-        prior = self._target_var[first] + self._target_var[second]
-        prior = prior - 2.0 * self.kernel_between(first, second)
-        across, within = self._shared_across(phi, items, (first, second))
-        within = within + self._unseen(phi) * self._rest((first, second))
-        shared = self._target_shared[:, first] - self._target_shared[:, second]
-        mean = np.einsum("kq,qk->k", phi, shared)
-        return Asked(mean[:, None], prior[:, None], cross[:, None], within[:, None], across)
-
-    def kernel_between(self, first: IntArray, second: IntArray) -> FloatArray:
-        """(k,) prior covariances of target items."""
-        if self.target is self.items:
-            picked: FloatArray = self._prior[first, second]
-            return picked
-        return self.kernel.paired(self.target.take(first), self.target.take(second))
-
-    def _shared_mean(self, phi: FloatArray, wide: FloatArray, items: IntArray) -> FloatArray:
-        picked: FloatArray = np.einsum("kq,qkp->kp", phi, wide[:, items])
-        return picked
-
-    def _shared_within(self, phi: FloatArray, items: IntArray) -> FloatArray:
-        """(k, p, p) covariance of the shared utilities of users φ at fitted items."""
-        if self._is_single:
-            scale = self.sharing * phi[:, 0] ** 2
-            picked = self._single_known_there[items[:, :, None], items[:, None, :]]
-            return scale_stack(picked, scale)
-        factor = self._known_factor_there[items]
-        inner = multiply_stack(factor, self.device.matrix(self._shared(phi)[1]))
-        return multiply_stack(inner, transpose_stack(factor))
-
-    def _shared_across(
-        self, phi: FloatArray, items: IntArray, pairs: tuple[IntArray, IntArray] | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Covariance of shared utilities: of targets with fitted items (k, t, p), of targets alone.
-
-        pairs: the contrasts asked, one a row; None for all targets.
-        """
-        if self._is_single:
-            scale = self.sharing * phi[:, 0] ** 2
-            if pairs is None:
-                across = take_columns_stack(self._single_across_there, items)
-                within = np.broadcast_to(self._single_var, across.shape[:2])
-                return scale_stack(across, scale), scale[:, None] * within
-            first, second = pairs
-            wide = self._single_across_there
-            across = wide[first[:, None], items] - wide[second[:, None], items]
-            D = self._features[first] - self._features[second]
-            within = np.einsum("kr,kr->k", multiply(D, self._shared_cov[0]), D)
-            return scale_stack(across[:, None], scale), scale * within
-        cov, features = self.device.matrix(self._shared(phi)[1]), self._features_there
-        if pairs is None:
-            rows = features[None]
-        else:
-            rows = (features[pairs[0]] - features[pairs[1]])[:, None]
-        through = multiply_stack(rows, cov)
-        across = multiply_stack(through, transpose_stack(self._known_factor_there[items]))
-        within = row_products_stack(through, rows)
-        return across, within if pairs is None else within[:, 0]
-
-    def _unseen(self, phi: FloatArray) -> FloatArray:
-        """(k,) prior variance of the shared utility, in units of K_x."""
-        explained: FloatArray = np.einsum("kq,kq->k", phi, phi)
-        return self.sharing * explained
-
-    def _rest(self, pairs: tuple[IntArray, IntArray] | None) -> FloatArray:
-        """Prior variance that Φ leaves unexplained, of all targets or of contrasts of them."""
-        if self.target is self.items:
-            return np.zeros(len(self.items) if pairs is None else len(pairs[0]))
-        if pairs is None:
-            prior, rows = self._target_var, self._features
-        else:
-            first, second = pairs
-            prior = self._target_var[first] + self._target_var[second]
-            prior = prior - 2.0 * self.kernel_between(first, second)
-            rows = self._features[first] - self._features[second]
-        left = prior - np.einsum("ij,ij->i", rows, rows)
-        return np.where(left > 1e-9 * prior, left, 0.0)  # differences of the size of rounding
-
-    @property
-    def _is_single(self) -> bool:
-        """Whether users share one thing, so that one matrix serves everybody."""
-        return len(self.shared_mean) == 1
-
-    @cached_property
-    def _prior(self) -> FloatArray:
-        """(n, n) K_x of the fitted items."""
-        return self.kernel(self.items)
-
-    @cached_property
-    def _cross(self) -> FloatArray:
-        """(t, n) K_x between the target and the fitted items."""
-        if self.target is self.items:
-            return self._prior
-        return self.kernel(self.target, self.items)
-
-    # The same where stacks live; on the host these are the arrays themselves.
-
-    @cached_property
-    def _prior_there(self) -> FloatArray:
-        return self.device.matrix(self._prior)
-
-    @cached_property
-    def _cross_there(self) -> FloatArray:
-        return self.device.matrix(self._cross)
-
-    @cached_property
-    def _features_there(self) -> FloatArray:
-        return self.device.matrix(self._features)
-
-    @cached_property
-    def _known_factor_there(self) -> FloatArray:
-        return self.device.matrix(self.known_factor)
-
-    @cached_property
-    def _single_known_there(self) -> FloatArray:
-        return self.device.matrix(self._single_known)
-
-    @cached_property
-    def _single_across_there(self) -> FloatArray:
-        return self.device.matrix(self._single_across)
 
     @cached_property
     def _sites_there(self) -> tuple[FloatArray, FloatArray]:
         return self.device.matrix(self.sites.weight), self.device.matrix(self.sites.shift)
-
-    @cached_property
-    def _target_var(self) -> FloatArray:
-        return self.kernel.diag(self.target)
-
-    @cached_property
-    def _known_shared(self) -> FloatArray:
-        """(r_u, n): √ρ Wᵀ at the fitted items."""
-        wide: FloatArray = self.sharing**0.5 * multiply(self.shared_mean, self.known_factor.T)
-        return wide
-
-    @cached_property
-    def _target_shared(self) -> FloatArray:
-        """(r_u, t): √ρ Wᵀ at the target items."""
-        wide: FloatArray = self.sharing**0.5 * multiply(self.shared_mean, self._features.T)
-        return wide
-
-    @cached_property
-    def _single_half(self) -> FloatArray:
-        """(r, n) with halfᵀ half the covariance of the one shared utility of fitted items."""
-        return solve_lower(self.shared_lower, self.known_factor.T)
-
-    @cached_property
-    def _single_known(self) -> FloatArray:
-        return gram(self._single_half)
-
-    @cached_property
-    def _single_across(self) -> FloatArray:
-        if self.target is self.items:
-            return self._single_known
-        return multiply(solve_lower(self.shared_lower, self._features.T).T, self._single_half)
-
-    @cached_property
-    def _single_var(self) -> FloatArray:
-        half = solve_lower(self.shared_lower, self._features.T)
-        variances: FloatArray = np.einsum("rt,rt->t", half, half)
-        return variances

@@ -13,8 +13,8 @@ from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
 from penchant.gp.loop import Settings
 from penchant.gp.model import Schedule, Solution
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
+from penchant.gp.users.arrangement import Arrangement, tied_items
 from penchant.gp.users.arrow import ArrowPrior, ArrowState
-from penchant.gp.users.blocks import Arrangement, tied_items
 from penchant.gp.users.gradient import item_slopes, outer_vectors, user_slopes
 from penchant.gp.users.pivots import UserFactor, factor_users
 from penchant.gp.users.posterior import UserPosteriors
@@ -22,12 +22,7 @@ from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import FreeCovariance, Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.device import HOST, Device
-from penchant.numerics.linalg import (
-    FACTOR_TOLERANCE,
-    PivotedCholesky,
-    pivoted_cholesky,
-    rank_at,
-)
+from penchant.numerics.linalg import FACTOR_TOLERANCE, PivotedCholesky, pivoted_cholesky, rank_at
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -232,7 +227,7 @@ class UserProblem:
         key = tied.tobytes()
         if key not in self.arrangements:
             ends = (self.edges.user, self.edges.winner, self.edges.loser)
-            self.arrangements[key] = Arrangement.of(*ends, tied, self.device.stack_size)
+            self.arrangements[key] = Arrangement.of(*ends, tied, self.device)
         return self.arrangements[key]
 
     def posterior(self, solution: UserSolution) -> UserPosteriors:

@@ -13,20 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.gp.users.blocks import Block
+from penchant.gp.users.pair_blocks import Points
 from penchant.numerics.device import HOST, Device
-from penchant.numerics.linalg import (
-    add_to_diagonal,
-    cholesky,
-    gram,
-    host,
-    identity_like,
-    log_det_lower,
-    multiply,
-    solve_lower,
-)
+from penchant.numerics.entries import add_to_diagonal, host, identity_like
+from penchant.numerics.linalg import cholesky, gram, log_det_lower, multiply, solve_lower
 from penchant.numerics.stacks import (
-    collect_rows,
     join_blocks,
     join_stacks,
     mix_stack,
@@ -101,7 +92,7 @@ class SharedPrior:
         size = self.factor.shape[1 if self.is_contracted else 0]
         return self.device.matrix(np.zeros((self.rank**2, size, size)))
 
-    def add(self, information: FloatArray, block: Block, outer: FloatArray, R: FloatArray) -> None:
+    def add(self, information: FloatArray, block: Points, outer: FloatArray, R: FloatArray) -> None:
         """Add Σ_u outer[u] R_u of a block's users, (k, r_u²) and (k, p, p), in place."""
         if not self.is_contracted:
             information += block.weighted_sum(outer, R)
@@ -114,17 +105,17 @@ class SharedPrior:
     def _factor_there(self) -> FloatArray:
         return self.device.matrix(self.factor)
 
-    def _rows(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
-        """A block's users a few at a time, with G at their items, (k, p, r)."""
-        k, p = block.items.shape
+    def _rows(self, block: Points) -> Iterator[tuple[slice, FloatArray]]:
+        """A block's users a few at a time, with G at their points, (k, p, r)."""
+        k, p = block.shape
         size, r = self.device.stack_size, self.factor.shape[1]
         step = max(1, size // (max(p, r) * r))
         for start in range(0, k, step):
             some = slice(start, min(start + step, k))
-            yield some, self._factor_there[block.items[some]]
+            yield some, block.rows(self._factor_there, some)
 
-    def pick(self, block: Block, outer: FloatArray, covariance: FloatArray) -> FloatArray:
-        """(k, p, p): Σ_q outer[u, q] covariance[q] at each user's items, covariance as `nothing`'s
+    def pick(self, block: Points, outer: FloatArray, covariance: FloatArray) -> FloatArray:
+        """(k, p, p): Σ_q outer[u, q] covariance[q] at each user's points, covariance as `nothing`'s
         shape, where stacks live."""
         if not self.is_contracted:
             return block.weighted_pick(outer, covariance)
@@ -134,12 +125,12 @@ class SharedPrior:
             picked.append(multiply_stack(multiply_stack(G, inner), transpose_stack(G)))
         return join_stacks(*picked)
 
-    def half_contracted(self, block: Block, outer: FloatArray, R: FloatArray) -> FloatArray:
+    def half_contracted(self, block: Points, outer: FloatArray, R: FloatArray) -> FloatArray:
         """(r_u², r, n): Σ_u outer[u] Gᵀ R_u of a block's users."""
         total: FloatArray = np.zeros((outer.shape[1], *self.factor.shape[::-1]))
         for some, G in self._rows(block):
             rows = multiply_stack(R[some], G)
-            total += host(collect_rows(rows, outer[some], block.items[some], block.n_items))
+            total += host(block.collect_rows(rows, outer[some], some))
         return total
 
     def given(self, information: FloatArray) -> "SharedState":
@@ -217,6 +208,6 @@ class SharedState:
             total[:, part.items[:, None], part.items] = flat
         return total
 
-    def at(self, block: Block, outer: FloatArray) -> FloatArray:
-        """(k, p, p) covariance of the shared utilities of a block's users at their items."""
+    def at(self, block: Points, outer: FloatArray) -> FloatArray:
+        """(k, p, p) covariance of the shared utilities of a block's users at their points."""
         return self.prior.pick(block, outer, self.covariance)

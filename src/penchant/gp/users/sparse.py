@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from penchant.errors import DataError
-from penchant.gp.users.blocks import tied_items
+from penchant.gp.users.arrangement import tied_items
 from penchant.gp.users.problem import UserProblem, UserSolution, of_utilities, over
 from penchant.gp.users.votes import Kept, Votes
 from penchant.numerics.types import FloatArray, IntArray

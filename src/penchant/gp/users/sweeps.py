@@ -18,8 +18,9 @@ from penchant.errors import NumericalError
 from penchant.gp.loop import PATIENCE, SMALLEST_STEP, Settings, hold_invalid, scaled_moves
 from penchant.gp.rules import RULES, propose
 from penchant.gp.sites import Report, Sites
+from penchant.gp.users.arrangement import Arrangement
 from penchant.gp.users.arrow import ArrowPrior, ArrowState, Eliminated, eliminate, gather
-from penchant.gp.users.blocks import Arrangement, Block
+from penchant.gp.users.pair_blocks import Points
 from penchant.gp.users.shared import SharedState
 from penchant.gp.users.votes import Votes
 from penchant.likelihoods import Likelihood
@@ -36,7 +37,7 @@ class UserPart:
     number: int
     votes: Votes
     n_users: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[Points, ...]
 
     @classmethod
     def of(cls, number: int, data: Comparisons, tied: IntArray) -> "UserPart":
@@ -52,7 +53,7 @@ class UserPart:
         """What it takes in memory."""
         columns = [self.votes.user, self.votes.winner, self.votes.loser, self.votes.count]
         for block in self.blocks:
-            columns += [block.users, block.items, block.edges, block.row, block.winner, block.loser]
+            columns += block.columns
         return sum(column.nbytes for column in columns)
 
 

@@ -1,0 +1,45 @@
+"""What communities foresee: a user's utilities and answers, by the communities they belong to."""
+
+import numpy as np
+
+from penchant.ask import Belief, Joint
+from penchant.communities.effects import common_effects
+from penchant.communities.found import Found
+from penchant.gp import Normal
+from penchant.kernels import Inputs
+from penchant.models.odds import Odds
+from penchant.numerics.types import FloatArray, IntArray
+
+
+def believed_of(found: Found, user: int | None) -> Belief:
+    """The joint Gaussian over a user's utilities, or over those of people at large."""
+    if found.personal is not None:
+        belief: Belief = found.personal.posterior.belief(user)
+        return belief
+    (weights,) = found.shares(None if user is None else np.array([user]))
+    return Joint.mixture(found.posteriors, weights / weights.sum())
+
+
+def odds_among(
+    found: Found,
+    pairs: IntArray,
+    users: IntArray | None,
+    target: Inputs | None,
+    z: FloatArray | None,
+) -> Odds:
+    """Of answers to pairs (k, 2) of the target items; users: (k,), or None for people at large;
+    z: (q, k) of the effects, or None."""
+    first, second = pairs[:, 0], pairs[:, 1]
+    if found.personal is not None:
+        posterior = found.personal.posterior.at(target)
+        mean, var = posterior.known_differences(users, first, second)
+        common = common_effects(found.posteriors)
+        if z is not None and common is not None:
+            mean, var = mean + z.T @ common[1].mean, var + (z**2).T @ common[1].var
+        return Odds.of(posterior.likelihood, Normal(mean, var))
+    shares = np.broadcast_to(found.shares(users), (len(pairs), len(found.posteriors)))
+    total = np.zeros((3, len(pairs)))
+    for share, community in zip(shares.T, found.at(target), strict=True):
+        difference = community.difference(first, second, z)
+        total += share * np.stack(Odds.of(community.likelihood, difference))
+    return Odds(*total)

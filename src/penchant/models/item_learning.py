@@ -1,0 +1,147 @@
+"""How `PreferenceGP` learns: from comparisons of everybody together to what is known of items."""
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from penchant.data import Comparisons
+from penchant.errors import ConvergenceWarning, DataError
+from penchant.gp import (
+    Edges,
+    ItemHyper,
+    ItemProblem,
+    Learned,
+    Settings,
+    expectation_maximize,
+    maximize,
+    solve,
+)
+from penchant.gp.effects import Shown
+from penchant.gp.items.guess import first_guess
+from penchant.gp.items.people import People
+from penchant.gp.paths.meetings import Calendar, check_time
+from penchant.gp.paths.problem import PathProblem, PathSolution
+from penchant.gp.raters import learn_raters
+from penchant.kernels import Inputs, Kernel
+from penchant.likelihoods import Likelihood, Raters, get
+from penchant.models.defaults import arbitrated_kernel
+from penchant.models.item_effects import with_item_effects
+from penchant.models.learning import Learning
+from penchant.models.rater_table import check_named
+from penchant.models.relevance import with_relevance
+from penchant.models.tie_meaning import with_ties_understood
+from penchant.models.time import faded, path_problem, path_start
+from penchant.numerics.device import HOST, device_called
+from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.threads import threads_for
+
+
+@dataclass(frozen=True, eq=False)
+class ItemLearning(Learning):
+    """By the parameters of `PreferenceGP`, where they are explained."""
+
+    kernel: Kernel | None
+    likelihood: str | Likelihood
+    inference: str
+    optimize: str | None
+    max_rank: int | None
+    clustered: bool
+    raters: str | None
+    drift: str | None
+    period: float | None
+    half_life: float | None
+    device: str | None
+    n_restarts: int
+    random_state: RandomState
+
+    def learned(self, items: Inputs, data: Comparisons) -> Learned[Any]:
+        """Everything, hyperparameters included."""
+        if self.drift is not None:
+            return self._drifting(items, data)
+        likelihood = get(self.likelihood)
+        if self.raters is not None:
+            check_named(data, f"raters={self.raters!r}")
+            likelihood = Raters.alike(likelihood, self.raters, data.n_users)
+        edges = self._edges(data, likelihood)
+        if edges.shown is not None:
+            self._check_on_host("the order shown and covariates are")
+        problem = ItemProblem(items, edges, Settings(self.inference), self.max_rank)
+        problem = replace(problem, people=self._people(data, edges))
+        likelihood.check(problem.edges.outcomes)
+        start = ItemHyper(self.item_kernel(items), likelihood)
+        with threads_for(len(problem.edges.items)):
+            if self.kernel is None and self.optimize == "evidence":
+                start, solution = with_relevance(problem, start, self._solve)
+            else:
+                solution = self._solve(problem, start)
+            is_plain = self.raters is None and self.optimize == "evidence"
+            if self.likelihood == "ties" and is_plain:
+                start, solution = with_ties_understood(problem, start, solution, self._solve, 4)
+            if self.kernel is None and self.optimize == "evidence":
+                solution = with_item_effects(problem, start, solution)
+            if self.raters is not None:
+                learn = None if self.optimize is None else partial(self._solve, problem)
+                solution = learn_raters(problem, solution, False, learn)
+            learned = Learned.of(data, problem, solution)
+        return self._warned(learned)
+
+    def item_kernel(self, items: Inputs) -> Kernel:
+        """The kernel given, or what is known of items before any answer."""
+        return self.kernel or arbitrated_kernel(items, self.max_rank)
+
+    def resettled(self, learned: Learned[Any], data: Comparisons) -> Learned[Any]:
+        """After other answers, under the hyperparameters that were learned."""
+        if isinstance(learned.problem, PathProblem):
+            known = learned.problem
+            return learned.settle(
+                data, path_problem(known.universe, data, known.settings, known.calendar)
+            )
+        edges = self._edges(data, learned.hyper.likelihood, learned.problem.edges.shown)
+        problem = replace(learned.problem, edges=edges, people=self._people(data, edges))
+        return learned.settle(data, problem)
+
+    def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
+        self._check_on_host("drift is")
+        others = ("raters", "half_life", "max_rank")
+        if given := [name for name in others if getattr(self, name) is not None]:
+            raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
+        calendar = Calendar.of(check_time(data), self.period)
+        problem = path_problem(items, data, Settings(self.inference), calendar)
+        likelihood = get(self.likelihood)
+        likelihood.check(problem.edges.outcomes)
+        start = path_start(self.item_kernel(items), data, likelihood)
+        with threads_for(len(items)):
+            solution: PathSolution = self._solve(problem, start)
+            return self._warned(Learned.of(data, problem, solution))
+
+    def _check_on_host(self, what: str) -> None:
+        if device_called(self.device) is not HOST:
+            raise DataError(
+                f"{what} worked on by the CPU alone, got device={self.device!r}: leave it at None, "
+                "or drop them with data.bare()"
+            )
+
+    def _warned(self, learned: Learned[Any]) -> Learned[Any]:
+        if not learned.report.converged:
+            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=5)
+        return learned
+
+    def _solve(self, problem: Any, start: Any) -> Any:
+        if self.optimize is None:
+            return solve(problem, start)
+        if self.optimize == "em":
+            return expectation_maximize(problem, start)
+        begin = first_guess(problem, start) if isinstance(problem, ItemProblem) else None
+        return maximize(problem, start, self.n_restarts, as_rng(self.random_state), begin)
+
+    def _people(self, data: Comparisons, edges: Edges) -> People | None:
+        return People.of(data, edges) if self.clustered and self.half_life is None else None
+
+    def _edges(
+        self, data: Comparisons, likelihood: Likelihood, known: Shown | None = None
+    ) -> Edges:
+        if self.half_life is None:
+            return Edges.of(data, known, likelihood.by_rater)
+        pairs = data.as_pairs()
+        return faded(Edges.of(pairs, known, likelihood.by_rater), pairs, self.half_life)
