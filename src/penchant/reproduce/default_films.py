@@ -21,7 +21,8 @@ from penchant.reproduce.defaults_users import MOVIELENS_FILMS, FilmRatings
 from penchant.reproduce.page import Page
 
 RATINGS = "Ratings turned into pairs"
-_ABOUT = """Films are rated in five steps, and pairs of the same rating are left out of the set above.
+_ABOUT = """Films are rated in five steps, and pairs of the same rating are left out of the set
+above.
 Who has put b below a has then hardly room left to put c below b: such pairs foretell each other
 better than continuous utilities can, even without any noise, and a model of these is too timid.
 Below are simulated ratings of the same films by the same people, as they are and rounded to as many
