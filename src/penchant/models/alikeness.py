@@ -16,7 +16,7 @@ from penchant.numerics.types import FloatArray, IntArray
 
 SAMPLED_LINKS = 5_000
 """Links whose features are compared."""
-SAMPLED_ITEMS, MOST_COSINES = (16, 128), 4_000_000
+SAMPLED_ITEMS, MOST_COSINES = (16, 128), 1_000_000
 """Items whose neighbours are sought, at least and at most, and how many cosines that may take."""
 SPLITS = 2
 """Ways in which the features are halved; either half is foreseen by the other."""

@@ -61,7 +61,7 @@ class FilmTrial(NamedTuple):
         return [
             self.name,
             "kept" if self.keeps_ties else "left out",
-            f"{len(train) + len(test):,}",
+            f"{train.n_comparisons + test.n_comparisons:,}",
             f"{1.0 - right:.3f}",
             f"{np.log(p).mean():.3f}",
             f"{calibration(p).error:.3f} ({by_chance(p):.3f})",
