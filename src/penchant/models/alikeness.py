@@ -24,7 +24,6 @@ MOST_WEIGHT = 30.0
 """Of the one source in units of the other: answers can still raise the weaker one."""
 FEW_ANSWERS = 30
 """With more, answers themselves say what counts."""
-
 ROUNDING = 1e-9
 """Cosines nearer to each other are the same."""
 
