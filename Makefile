@@ -25,8 +25,8 @@ demo: $(STAMP)
 test: lint types layers pytest
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks examples docs
-	$(BIN)/ruff format --check src tests benchmarks examples docs
+	$(BIN)/ruff check src tests benchmarks examples docs hatch_build.py
+	$(BIN)/ruff format --check src tests benchmarks examples docs hatch_build.py
 
 types: $(STAMP)
 	$(BIN)/mypy

@@ -1,9 +1,11 @@
 """Build what would be published, install each archive alone, and use it: `make release-check`."""
 
+import os
 import subprocess
 import sys
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +34,12 @@ def main() -> None:
         old.unlink()
     run(sys.executable, "-m", "build", "--outdir", dist, cwd=ROOT)
     archives = sorted(dist.iterdir())
+    if "GITHUB_REPOSITORY" in os.environ:
+        (wheel,) = dist.glob("*.whl")
+        with zipfile.ZipFile(wheel) as file:
+            (metadata,) = (name for name in file.namelist() if name.endswith("/METADATA"))
+            if b"Project-URL: Source" not in file.read(metadata):
+                sys.exit("the wheel does not say where its source is")
     run(sys.executable, "-m", "twine", "check", "--strict", *archives, cwd=ROOT)
     for archive in archives:
         with tempfile.TemporaryDirectory() as folder:

@@ -20,6 +20,9 @@ from penchant.numerics.types import FloatArray, IntArray
 
 stack_seam = partial(seam, module="stacks")
 
+FEW = 64
+"""Matrices in a stack below which calls from Python take longer than their work."""
+
 
 # Algebra
 
@@ -68,11 +71,14 @@ def not_definite(what: str) -> NumericalError:
 @stack_seam()
 def solve_stack(lower: FloatArray, B: FloatArray) -> FloatArray:
     """L⁻¹ B for each of the lower triangular matrices (k, p, p), and (k, p, q) or (1, p, q)."""
-    # halves of halves leave products alone: two to four times as fast as LAPACK, which has no
-    # stacked solve but that of full matrices
     half = lower.shape[1] // 2
     if half == 0:
         return B / lower
+    if len(lower) < FEW:
+        every = np.broadcast_to(B, (len(lower), *B.shape[1:]))
+        return np.asarray(np.linalg.solve(lower, every), dtype=np.float64)
+    # halves of halves leave products alone: two to four times as fast as LAPACK, which has no
+    # stacked solve but that of full matrices
     upper_rows = solve_stack(lower[:, :half, :half], B[:, :half])
     left = B[:, half:] - multiply_stack(lower[:, half:, :half], upper_rows)
     return np.concatenate([upper_rows, solve_stack(lower[:, half:, half:], left)], axis=1)

@@ -14,6 +14,12 @@ from penchant.gp.users.pair_blocks import PairBlock
 N_ITEMS, N_USERS = 9, 12
 
 
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch):
+    monkeypatch.setattr("penchant.gp.users.arrangement.MANY", 1)
+    monkeypatch.setattr("penchant.numerics.stacks.FEW", 1)
+
+
 def votes(rng):
     """Forests, circles and repeated pairs, of users with one to six comparisons."""
     sizes = 1 + np.arange(N_USERS) % 6

@@ -16,6 +16,8 @@ from penchant.gp.users.pair_blocks import PairBlock, Points
 from penchant.numerics.device import HOST, STACK_SIZE, Device
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
+MANY = 3_000
+"""Comparisons from which on blocks of two kinds pay."""
 PAIRS_SHARE = 8
 """How many times smaller stacks of comparisons are than those of items: what is read at their
 items is four times as large."""
@@ -56,7 +58,7 @@ def _arranged(
 ) -> tuple[Points, ...]:
     """Everybody among their items, or among their comparisons where no one follows from others."""
     size = device.stack_size
-    if device is not HOST or not len(user):
+    if device is not HOST or len(user) < MANY:
         return arrange(user, winner, loser, n_items, size)
     free = _without_circles(user, winner, loser, n_items)[user]
     items, pairs = np.flatnonzero(~free), np.flatnonzero(free)
