@@ -77,7 +77,7 @@ def foresight(X: Features, relation: Relation) -> Foresight:
     n_near = _mean_degree(links.data, n)
     found = []
     for _ in range(SPLITS):
-        halves = [Directions.of(X[:, half]) for half in _halves(rng.permutation(d))]
+        halves = [CentredRows.of(X[:, half]) for half in _halves(rng.permutation(d))]
         cosines = [half.among(items) for half in halves]
         for half, hidden, known in zip(halves, cosines, cosines[::-1], strict=True):
             random = hidden[np.isfinite(hidden)]
@@ -109,7 +109,7 @@ def _of_nearest(known: FloatArray, hidden: FloatArray, n_near: int) -> float:
     return float(rows.mean())
 
 
-class Directions(NamedTuple):
+class CentredRows(NamedTuple):
     """Rows around the mean row; sparse ones are never centred themselves.
 
     (x − m)·(y − m) = x·y − along(x) − along(y)  with  along(x) = x·m − ½ m·m.
@@ -120,7 +120,7 @@ class Directions(NamedTuple):
     length: FloatArray
 
     @classmethod
-    def of(cls, X: Features) -> "Directions":
+    def of(cls, X: Features) -> "CentredRows":
         """Of all items."""
         mean = np.asarray(X.mean(axis=0)).ravel()
         along = np.asarray(X @ mean).ravel() - 0.5 * float(mean @ mean)
