@@ -114,6 +114,8 @@ def test_flat_differences_are_scaled_up_and_others_left():
     seen = Normal(np.array([2.0, -2.0, 2.0, 2.0, 0.1, -0.1]), np.zeros(6))
     scaled = of_usual_strength(rater, seen, np.ones(6))
     np.testing.assert_allclose(scaled.mean, [2, -2, 2, 2, 2, -2])
+    unsure = Normal(np.zeros(6), np.array([4.0, 4.0, 4.0, 4.0, 0.25, 0.25]))
+    np.testing.assert_allclose(of_usual_strength(rater, unsure, np.ones(6)).var, np.full(6, 4.0))
 
 
 def test_raters_survive_telling_withdrawing_files_and_copies(judged, tmp_path):

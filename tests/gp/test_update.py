@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from penchant.data import Comparisons
 from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, solve
 from penchant.gp.items import absorb as absorbing
-from penchant.gp.model import place_among
+from penchant.gp.model import place_among, sites_at
 from penchant.gp.rank_one import Growth, Weights
+from penchant.gp.sites import Sites
 from penchant.gp.update import Learned
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
@@ -172,6 +173,13 @@ def test_columns_are_found_by_value():
     sought = np.array([[2.0, 1.0, 3.0], [0.0, 0.0, 0.0]])
     assert place_among(known, sought).tolist() == [2, 0, -1]
     assert place_among(np.empty((2, 0)), sought).tolist() == [-1, -1, -1]
+
+
+def test_sites_are_carried_to_where_they_belong():
+    sites = Sites(np.array([5.0, 6.0]), np.array([7.0, 8.0]))
+    carried = sites_at(sites, np.array([1, -1, 0]))
+    assert carried.tau.tolist() == [6.0, 0.0, 5.0]
+    assert carried.nu.tolist() == [8.0, 0.0, 7.0]
 
 
 @given(r=st.integers(1, 8), seed=st.integers(0, 1000))

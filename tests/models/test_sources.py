@@ -6,16 +6,10 @@ from scipy import sparse
 
 import penchant as pc
 from penchant.kernels import RBF, Independent, Inputs, Linear, RegularizedLaplacian, as_relations
+from penchant.models import alikeness
+from penchant.models.alikeness import MOST_WEIGHT, foresight, relation_weight
 from penchant.models.defaults import DIFFERENCE, arbitrated_kernel, default_kernel
-from penchant.models.sources import (
-    LEAST_WEIGHT,
-    MOST_WEIGHT,
-    alikeness,
-    difference_variance,
-    relation_weight,
-    shares,
-    source_name,
-)
+from penchant.models.sources import difference_variance, shares, source_name, typical_variance
 
 N = 90
 
@@ -59,44 +53,103 @@ def test_one_item_has_no_difference():
     assert difference_variance(Independent(), Inputs(index=np.arange(1))) == 0.0
 
 
-def test_alikeness_against_a_dense_computation(papers):
-    _, words, links, _ = papers
-    C = words - words.mean(axis=0)
+def cosines(X):
+    """Dense, around the mean; nothing with itself."""
+    C = X - X.mean(axis=0)
     C /= np.linalg.norm(C, axis=1, keepdims=True)
-    cosine = (C @ C.T)[np.triu_indices(N, 1)]
-    linked = links[np.triu_indices(N, 1)] > 0
-    expected = (cosine[linked].mean() - cosine.mean()) / cosine.std()
-    assert alikeness(words, relation(links)) == pytest.approx(expected)
+    return np.where(np.eye(len(C), dtype=bool), np.nan, C @ C.T)
 
 
-def test_links_that_features_vouch_for_weigh_much_and_others_little(papers):
+def test_a_typical_difference_is_the_median_one(papers):
+    *_, links, _ = papers
+    links = links.copy()
+    links[:5], links[:, :5] = 0.0, 0.0  # a few stand alone
+    items = Inputs(None, as_relations({"r": links}, N), np.arange(N))
+    kernel = RegularizedLaplacian("r", 2.0, 9.0)
+    K = kernel(items)
+    pairs = [K[i, i] + K[j, j] - 2 * K[i, j] for i in range(N) for j in range(i)]
+    assert typical_variance(kernel, items) == pytest.approx(np.median(pairs))
+    assert typical_variance(kernel, items) < 0.5 * difference_variance(kernel, items)
+
+
+def test_foresight_against_a_dense_computation(papers):
+    _, words, links, _ = papers
+    linked, degree = links > 0, round(links.sum() / N)
+    expected, rng = [], np.random.default_rng(0)
+    for _ in range(2):
+        order = rng.permutation(words.shape[1])
+        halves = [cosines(words[:, half]) for half in np.array_split(order, 2)]
+        for hidden, known in (halves, halves[::-1]):
+            least = np.sort(np.nan_to_num(known, nan=-2.0), axis=1)[:, -degree, None]
+            near = known >= least - 1e-9
+            per_item = [hidden[i, near[i]].mean() for i in range(N)]
+            found = np.array([hidden[linked].mean(), np.mean(per_item)])
+            expected.append((found - np.nanmean(hidden)) / np.nanstd(hidden))
+    found = foresight(words, relation(links))
+    assert found[:2] == pytest.approx(tuple(np.mean(expected, axis=0)))
+    assert found.error == pytest.approx(np.sqrt(2.0 / links.sum() + 1.0 / (N * degree)))
+
+
+def test_links_that_foresee_features_weigh_much_and_others_little(papers):
     _, words, links, shuffled = papers
-    assert relation_weight(words, relation(links)) > 10.0 * LEAST_WEIGHT
-    assert relation_weight(words, relation(shuffled)) == LEAST_WEIGHT
-    assert relation_weight(words, relation(np.zeros((N, N)))) == LEAST_WEIGHT
-    assert relation_weight(np.ones((N, 2)), relation(links)) == LEAST_WEIGHT
-    same = (words @ words.T >= words.sum(axis=1)).astype(float)
-    np.fill_diagonal(same, 0.0)
-    assert relation_weight(words, relation(np.maximum(same, same.T))) <= MOST_WEIGHT
+    assert relation_weight(words, relation(links)) > 1.0
+    assert relation_weight(words, relation(shuffled)) == 1.0 / MOST_WEIGHT
+    assert relation_weight(words, relation(np.zeros((N, N)))) == 1.0 / MOST_WEIGHT
+
+
+def test_features_without_order_judge_nobody(papers):
+    """Few columns count as much as a relation; of many there is little to expect."""
+    _, words, links, _ = papers
+    rng = np.random.default_rng(8)
+    few = [relation_weight(rng.random((N, 4)), relation(links)) for _ in range(20)]
+    assert np.exp(np.mean(np.log(few))) == pytest.approx(1.0, abs=0.3)
+    assert relation_weight(rng.permuted(words, axis=0), relation(links)) > 2.0
+    assert relation_weight(np.ones((N, 2)), relation(links)) == 1.0
+
+
+def test_one_feature_foresees_itself(papers):
+    topic, _, links, _ = papers
+    X = (topic == 0).astype(float)[:, None]
+    found = foresight(X, relation(links))
+    assert found.features > found.links > 0.0
+
+
+def test_links_of_different_weights_count_as_much_as_they_weigh(papers):
+    _, words, links, shuffled = papers
+    both = foresight(words, relation(links + 1e-6 * shuffled))
+    assert both.links == pytest.approx(foresight(words, relation(links)).links, abs=1e-4)
 
 
 def test_sparse_features_say_the_same_as_dense_ones(papers):
     _, words, links, _ = papers
     thin = sparse.csr_array(words)
-    assert alikeness(thin, relation(links)) == pytest.approx(alikeness(words, relation(links)))
+    found, expected = (tuple(foresight(X, relation(links))) for X in (thin, words))
+    assert found == pytest.approx(expected)
 
 
-def test_the_sources_begin_with_one_variance_of_a_difference(papers):
+def test_a_sample_of_items_foresees_as_all_do(papers, monkeypatch):
+    _, words, links, _ = papers
+    many = sparse.csr_array(np.tile(words, (8, 1)))
+    every = as_relations({"r": sparse.block_diag([links] * 8).tocsr()}, 8 * N)["r"]
+    sampled = foresight(many, every)
+    monkeypatch.setattr(alikeness, "SAMPLED_ITEMS", (8 * N, 8 * N))
+    assert sampled[:2] == pytest.approx(foresight(many, every)[:2], abs=0.1)
+
+
+def test_the_sources_begin_with_one_variance_each_divided_by_weight(papers):
     _, words, links, shuffled = papers
     items = Inputs(words, as_relations({"a": links, "b": shuffled}, N), np.arange(N))
     kernel = arbitrated_kernel(items, None)
-    assert difference_variance(kernel, items) == pytest.approx(DIFFERENCE)
+    features, a, b = kernel.parts
+    known = difference_variance(features, items)
+    weight = relation_weight(words, items.relations["a"])
+    assert typical_variance(a, items) == pytest.approx(weight * known)
+    assert typical_variance(b, items) == pytest.approx(known / MOST_WEIGHT)
+    total = known * (1.0 + weight + 1.0 / MOST_WEIGHT)
+    assert total == pytest.approx(3 * DIFFERENCE)
     found = shares(kernel, kernel, items)
     assert list(found) == ["features", "a", "b"]
     assert sum(share.prior for share in found.values()) == pytest.approx(1.0)
-    assert found["b"].prior == pytest.approx(LEAST_WEIGHT * found["features"].prior)
-    weight = relation_weight(words, items.relations["a"])
-    assert found["a"].prior == pytest.approx(weight * found["features"].prior)
 
 
 @pytest.mark.parametrize("given", ["features", "relations"])
@@ -105,14 +158,15 @@ def test_a_single_source_begins_with_all_of_it(papers, given):
     X, graphs = (words, {}) if given == "features" else (None, {"r": links})
     items = Inputs(X, as_relations(graphs, N), np.arange(N))
     kernel = arbitrated_kernel(items, None)
-    assert difference_variance(kernel, items) == pytest.approx(DIFFERENCE)
+    measure = difference_variance if given == "features" else typical_variance
+    assert measure(kernel, items) == pytest.approx(DIFFERENCE)
 
 
 def test_relations_without_features_begin_alike(papers):
     _, _, links, shuffled = papers
     items = Inputs(None, as_relations({"a": links, "b": shuffled}, N), np.arange(N))
-    found = shares(*[arbitrated_kernel(items, None)] * 2, items)
-    assert found["a"].prior == pytest.approx(0.5)
+    for part in arbitrated_kernel(items, None).parts:
+        assert typical_variance(part, items) == pytest.approx(DIFFERENCE)
 
 
 def few_pairs(topic, seed, n_pairs=10):
@@ -179,5 +233,5 @@ def test_the_order_of_items_says_nothing():
     X, links = rng.normal(size=(9, 3)), rng.random((9, 9))
     links = links + links.T
     order = rng.permutation(9)
-    moved = alikeness(X[order], relation(links[np.ix_(order, order)]))
-    assert moved == pytest.approx(alikeness(X, relation(links)), abs=1e-12)
+    moved = tuple(foresight(X[order], relation(links[np.ix_(order, order)])))
+    assert moved == pytest.approx(tuple(foresight(X, relation(links))), abs=1e-12)

@@ -4,7 +4,7 @@ inside was rebuilt around one engine.
 recorded_fits.json was made by the functions below at the commit before (2f35513), with sites
 settled to 1e-11. What differs on purpose is said where it is compared. The entries
 "items-arbitrated-…" were added when default kernels began with one variance of a difference; the
-one with a relation again when the features of all pairs, not of some, told what it is worth.
+one with a relation again whenever what features tell about its worth was measured in another way.
 """
 
 import json

@@ -13,6 +13,7 @@ from penchant.kernels import (
     RBF,
     Constant,
     FreeCovariance,
+    GraphKernel,
     Independent,
     Inputs,
     Kernel,
@@ -20,7 +21,8 @@ from penchant.kernels import (
     RegularizedLaplacian,
 )
 from penchant.kernels.inputs import Features, squared_norms
-from penchant.models.sources import difference_variance, relation_weight
+from penchant.models.alikeness import relation_weight
+from penchant.models.sources import difference_variance, typical_variance
 from penchant.numerics.types import FloatArray
 
 ARD_FEATURES = 20
@@ -42,7 +44,7 @@ GRAPH_REACH = 50.0
 """First ι² of a graph kernel, in units of the inverse mean degree."""
 DIFFERENCE = 2.0
 """First variance of a random difference, in units of an answer's noise: that of independent items
-of variance one, and of all sources together where there are features or relations."""
+of variance one, and what each source brings where there are features or relations."""
 
 
 @dataclass(frozen=True)
@@ -106,18 +108,16 @@ def utility_kernel(items: Inputs, max_rank: int | None) -> Kernel:
 
 
 def arbitrated_kernel(items: Inputs, max_rank: int | None) -> Kernel:
-    """The same on one scale: all sources together begin with one variance of a difference.
+    """The same on one scale: each source brings one variance of a difference.
 
-    Between features and relations it is divided by what links say about features; effects of
-    items begin with as much again.
+    What features and relations bring is divided between them by who knows features better; effects
+    of items begin with as much as one source brings.
     """
     parts = list(default_kernel(items, ARBITRATED_START, RELEVANCE_FEATURES).parts)
     if items.X is not None or items.relations:
         weight = np.array([_weight(part, items) for part in parts])
-        parts = [
-            _at_variance(part, variance, items)
-            for part, variance in zip(parts, DIFFERENCE * weight / weight.sum(), strict=True)
-        ]
+        variances = DIFFERENCE * weight / weight.mean()
+        parts = [_at_variance(*each, items) for each in zip(parts, variances, strict=True)]
     return _with_effects(reduce(add, parts), items, max_rank)
 
 
@@ -141,7 +141,8 @@ def _weight(part: Kernel, items: Inputs) -> float:
 
 def _at_variance(part: Kernel, variance: float, items: Inputs) -> Kernel:
     """The same part with another variance of a random difference, if it has any at all."""
-    now = difference_variance(part, items)
+    measure = typical_variance if isinstance(part, GraphKernel) else difference_variance
+    now = measure(part, items)
     factor = variance / now if now > 0.0 else 1.0
     if isinstance(part, RBF):
         return replace(part, variance=factor * part.variance)

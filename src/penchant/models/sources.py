@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from penchant.gp import Report
 from penchant.kernels import (
@@ -25,18 +24,12 @@ from penchant.kernels import (
     LowRankCovariance,
     Matern,
     Product,
-    Relation,
 )
-from penchant.kernels.inputs import Features, squared_norms
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.entries import host
+from penchant.numerics.types import IntArray
 
 SAMPLED_ITEMS = 128
 """Items whose differences stand for all: their 8,128 pairs give the mean within a few percent."""
-SAMPLED_PAIRS = 5_000
-"""Links, and as many random pairs, whose features are compared."""
-LEAST_WEIGHT, MOST_WEIGHT = 0.1, 30.0
-"""Of a relation, in units of the features': what is nearly nothing can still be raised by answers,
-and features keep a say beside the best relation."""
 
 
 class SourceShare(NamedTuple):
@@ -114,63 +107,20 @@ def difference_variance(kernel: Kernel, items: Inputs) -> float:
     return max(0.0, float(2.0 * (n * np.trace(K) - K.sum()) / (n * (n - 1))))
 
 
+def typical_variance(kernel: Kernel, items: Inputs) -> float:
+    """The median instead of the mean: few items that stand alone in a graph differ most from all.
+
+    >>> typical_variance(Independent(3.0), Inputs(index=np.arange(5)))
+    6.0
+    """
+    K = host(kernel(items.take(spread_over(len(items), SAMPLED_ITEMS))))
+    first, second = np.triu_indices(len(K), k=1)
+    if not len(first):
+        return 0.0
+    own = np.diagonal(K)
+    return float(np.median(own[first] + own[second] - 2.0 * K[first, second]))
+
+
 def spread_over(n: int, size: int) -> IntArray:
     """Up to `size` positions evenly over n: the same ones every time."""
     return np.unique(np.linspace(0, n - 1, min(n, size)).round().astype(np.intp))
-
-
-def relation_weight(X: Features, relation: Relation) -> float:
-    """How much a relation counts beside features of weight one, before any answer.
-
-    Ten answers cannot tell a good graph from a bad one, but the features can: of t, how much more
-    alike linked items are than random ones, in standard deviations of random pairs. Were these
-    similarities normal, a linked pair's would speak for a link with odds of exp(t²) on average
-    (one more than the χ² divergence): exp(t²) − 1 is nothing where links say nothing.
-    """
-    t = max(0.0, alikeness(X, relation))
-    return float(np.clip(np.expm1(min(t, 10.0) ** 2), LEAST_WEIGHT, MOST_WEIGHT))
-
-
-def alikeness(X: Features, relation: Relation) -> float:
-    """How much more alike the features of linked items are, in standard deviations.
-
-    The mean centred cosine of linked items, weighted as the links are, less that of random pairs,
-    divided by the standard deviation of the latter. Zero where there is nothing to compare.
-    """
-    links = sparse.triu(relation.weights, k=1).tocoo()
-    n = X.shape[0]
-    if n < 3 or not links.nnz:
-        return 0.0
-    rng = np.random.default_rng(0)  # the same links and pairs every time
-    chosen = np.arange(links.nnz)
-    if links.nnz > SAMPLED_PAIRS:
-        chosen = rng.choice(links.nnz, SAMPLED_PAIRS, replace=False)
-    if n * (n - 1) <= 2 * SAMPLED_PAIRS:
-        first, second = np.triu_indices(n, k=1)
-    else:
-        first = rng.integers(n, size=SAMPLED_PAIRS)
-        second = (first + 1 + rng.integers(n - 1, size=SAMPLED_PAIRS)) % n
-    random = _cosines(X, first, second)
-    linked = _cosines(X, links.row[chosen], links.col[chosen])
-    spread = float(random.std())
-    if spread == 0.0:
-        return 0.0
-    return float((np.average(linked, weights=links.data[chosen]) - random.mean()) / spread)
-
-
-def _cosines(X: Features, first: IntArray, second: IntArray) -> FloatArray:
-    """Cosine of pairs of rows around the mean row; sparse rows are never centred themselves."""
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    along = np.asarray(X @ mean).ravel()
-    # (x − m)·(y − m) = x·y − x·m − y·m + m·m
-    square = float(mean @ mean)
-    norm = np.sqrt(np.maximum(squared_norms(X) - 2.0 * along + square, 0.0))
-    left, right = X[first], X[second]
-    if isinstance(left, sparse.sparray):
-        product = np.asarray(left.multiply(right).sum(axis=1)).ravel()
-    else:
-        product = np.einsum("ij,ij->i", left, right)
-    product = product - along[first] - along[second] + square
-    scale = norm[first] * norm[second]
-    cosines: FloatArray = np.divide(product, scale, out=np.zeros_like(scale), where=scale > 0.0)
-    return cosines

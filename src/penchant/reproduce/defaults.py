@@ -16,6 +16,7 @@ from penchant.datasets.items import load_cora, load_ohsumed, load_regression
 from penchant.datasets.people import load_cars, load_movielens, load_sushi_a
 from penchant.metrics import calibration
 from penchant.plots.calibration import plot_calibration
+from penchant.reproduce.default_films import RATINGS, explain_films
 from penchant.reproduce.default_scores import HEAD, ContestScores, by_chance, score
 from penchant.reproduce.default_tasks import (
     DEFAULTS,
@@ -76,6 +77,8 @@ def run(
             with page.part(name):
                 found[name] = score(rounds(page))
                 page.table(HEAD, found[name].rows())
+        if not quick:
+            explain_films(page)
     _conclude(page, found)
     return page.text()
 
@@ -157,7 +160,7 @@ def _claim_calibration(page: Page, people: Mapping[str, ContestScores]) -> None:
             f"many people: ECE at most {WORST_CALIBRATION}",
             f"worst {errors[worst][0]:.3f}, by chance {errors[worst][1]:.3f} ({worst})",
             all(error <= max(WORST_CALIBRATION, chance) for error, chance in errors.values()),
-            "or what chance alone makes of right statements, where that is more",
+            f"or what chance alone makes of right statements, where that is more; films: {RATINGS}",
         )
     )
     page.claim(
@@ -165,7 +168,7 @@ def _claim_calibration(page: Page, people: Mapping[str, ContestScores]) -> None:
             f"many people: confidence within {WORST_CONFIDENCE} of accuracy",
             f"worst {over[boldest]:+.3f} ({boldest})",
             abs(over[boldest]) <= WORST_CONFIDENCE,
-            "all rounds of a set taken together",
+            f"all rounds of a set taken together; films: {RATINGS}",
         )
     )
 

@@ -13,7 +13,7 @@ from penchant.kernels import Independent, Kernel
 from penchant.models.defaults import Scaling, taste_kernel
 from penchant.models.features import fitted_items
 from penchant.models.multi_user_gp import MultiUserGP
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 from penchant.reproduce.default_tasks import DEFAULTS, FREE, INDEPENDENT, TASTES, Contest
 
 MOVIELENS_FILMS = 50
@@ -100,21 +100,42 @@ def people_of_cars(cars: Cars) -> Draw:
     return lambda rng: _split(cars.item_features, user, winner, loser, rng)
 
 
-def people_of_movielens(films: MovieLens) -> Draw:
-    """Pairs of differently rated films among those rated most, a chain of each user's."""
+class FilmRatings(NamedTuple):
+    """Ratings of the films that were rated most: by whom, of which of these films, and how."""
 
-    def draw(rng: np.random.Generator) -> UserSet:
+    user: IntArray
+    film: IntArray
+    rating: FloatArray
+    genres: FloatArray
+
+    @classmethod
+    def of(cls, films: MovieLens) -> "FilmRatings":
+        """Of all that were rated."""
         seen = np.bincount(films.item, minlength=len(films.titles))
         kept = np.sort(np.argsort(-seen, kind="stable")[:MOVIELENS_FILMS])
-        rows = rng.permutation(np.flatnonzero(np.isin(films.item, kept)))
-        rows = rows[np.argsort(films.user[rows], kind="stable")]
-        first, second = rows[:-1], rows[1:]
-        gap = films.rating[first] - films.rating[second]
-        keep = (films.user[first] == films.user[second]) & (gap != 0)
-        first, second, gap = first[keep], second[keep], gap[keep]
-        best, worst = np.where(gap > 0, first, second), np.where(gap > 0, second, first)
-        place = np.searchsorted(kept, films.item)
-        return _split(films.genres[kept], films.user[first], place[best], place[worst], rng)
+        rows = np.flatnonzero(np.isin(films.item, kept))
+        film = np.searchsorted(kept, films.item[rows])
+        return cls(films.user[rows], film, films.rating[rows], films.genres[kept])
+
+    def pairs(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Each user's ratings as a chain in any order: the better one and the other, or a tie."""
+        rows = rng.permutation(len(self.user))
+        rows = rows[np.argsort(self.user[rows], kind="stable")]
+        same = self.user[rows[:-1]] == self.user[rows[1:]]
+        first, second = rows[:-1][same], rows[1:][same]
+        is_better = self.rating[first] > self.rating[second]
+        return np.where(is_better, first, second), np.where(is_better, second, first)
+
+
+def people_of_movielens(films: MovieLens) -> Draw:
+    """Pairs of differently rated films among those rated most, a chain of each user's."""
+    rated = FilmRatings.of(films)
+
+    def draw(rng: np.random.Generator) -> UserSet:
+        best, worst = rated.pairs(rng)
+        differ = rated.rating[best] != rated.rating[worst]
+        best, worst = best[differ], worst[differ]
+        return _split(rated.genres, rated.user[best], rated.film[best], rated.film[worst], rng)
 
     return draw
 
