@@ -38,8 +38,7 @@ HELD_OUT = 0.2
 AFFORDABLE = 1e7
 """Answers times items up to which personal taste is considered without being asked for."""
 CHOICE_ANSWERS = 8_000
-"""Of some users, by which is chosen whether people vary, where there are more: half of them do
-where nobody sticks out."""
+"""Of some users, by which is chosen whether people vary, where there are more."""
 
 
 class Varied(NamedTuple):
@@ -69,7 +68,7 @@ def variation_of(grouping: Grouping, *, required: bool, fixed: bool) -> Varied |
     seen = required or _sticks_out(grouping)
     if K == 1 and not seen:
         return None
-    some = _sample(grouping, CHOICE_ANSWERS if seen else CHOICE_ANSWERS // 2)
+    some = _sample(grouping)
     # where nobody sticks out, only an evidence above that of the communities would matter
     around = one_taste(some, -np.inf if seen else some.objective)
     best = Varied(np.ones((answers.n_users, 1)), around.one.model.hyper, around.evidence)
@@ -99,14 +98,14 @@ def _sticks_out(grouping: Grouping) -> bool:
     return False
 
 
-def _sample(grouping: Grouping, most: int) -> Grouping:
-    """The same communities, by some of the users where there are more answers than so many."""
+def _sample(grouping: Grouping) -> Grouping:
+    """The same communities, by some of the users where there are very many answers."""
     allocation = grouping.allocation
     crowd, n_answers = allocation.crowd, allocation.crowd.answers.counts.nnz
-    if n_answers <= most:
+    if n_answers <= CHOICE_ANSWERS:
         return grouping
     chosen = np.flatnonzero(
-        np.random.default_rng(0).random(crowd.answers.n_users) < most / n_answers
+        np.random.default_rng(0).random(crowd.answers.n_users) < CHOICE_ANSWERS / n_answers
     )
     few = replace(allocation.model, crowd=replace(crowd, answers=crowd.answers.take(chosen)))
     members = allocation.responsibilities[chosen]
