@@ -52,7 +52,7 @@ from people import CONTESTANTS, penchant_communities, penchant_from_scratch
 
 VOTES = (10, 30)
 FIRST_SEED = 30_000
-"""Of the draws of structures and of the race: no threshold was chosen with a look at them."""
+"""Of the draws of structures, by which no threshold was chosen, and of the race."""
 LARGE = {
     "search": penchant_communities,
     "blocked chain from scratch, 20 sweeps": partial(
