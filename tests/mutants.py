@@ -250,7 +250,7 @@ class Bench:
         for name in FILES:
             shutil.copy(ROOT / name, folder / name)
 
-    def recorded(self, kept: Path | None) -> Reach:
+    def recorded(self, kept: Path | None = None) -> Reach:
         """What a child process learns of the unchanged tree: the tracer stays out of this one."""
         into = (kept or self.root / "reach.pickle").resolve()
         if not into.exists():
