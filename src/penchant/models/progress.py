@@ -40,8 +40,10 @@ def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[SweepWatch]:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    hidden = not (shown and console.is_terminal)
-    with Progress(console=console, transient=True, disable=hidden) as bar:
+    if not shown or not console.is_terminal:  # some versions end a bar that is disabled by a line
+        yield lambda state: None
+        return
+    with Progress(console=console, transient=True) as bar:
         task = bar.add_task("sampling communities", total=n_sweeps)
 
         def watch(state: ChainState) -> None:

@@ -1,8 +1,8 @@
 """Learning from a stream that is too long to hold: one round at a time, with checkpoints."""
 
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from penchant.numerics.random import RandomState, as_rng
 from penchant.online.feedback import User
@@ -44,14 +44,13 @@ def learn_stream(
     rng = as_rng(random_state)
     learned = 0
     try:
-        with _progress() as progress:
-            task = progress.add_task("learning", total=None)
+        with _progress() as tell:
             for round_ in rounds:
                 presented = model.present(round_.docs)
                 model.learn(round_.docs, presented, user(round_, presented, rng))
                 learned += 1
                 if learned % _STRIDE == 0:
-                    progress.update(task, completed=learned)
+                    tell(learned)
                 if checkpoint is not None and learned % every == 0:
                     checkpoint(model)
     finally:
@@ -60,7 +59,12 @@ def learn_stream(
     return learned
 
 
-def _progress() -> Any:
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None]]:
+    """What to tell the number of rounds; where nobody would see it, nothing is drawn."""
+    if not sys.stderr.isatty():
+        yield lambda n_rounds: None
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -70,12 +74,13 @@ def _progress() -> Any:
         TimeElapsedColumn,
     )
 
-    return Progress(
+    columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed:,} rounds"),
         TaskProgressColumn(show_speed=True),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
     )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("learning", total=None)
+        yield lambda n_rounds: bar.update(task, completed=n_rounds)
