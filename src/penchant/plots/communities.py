@@ -186,5 +186,5 @@ def _side_by_side(n_panels: int, n_rows: int) -> list[Any]:
 
     width = COLUMN_WIDTH * (0.4 + 0.5 * n_panels)
     figure = Figure(figsize=(width, 1.0 + 0.17 * n_rows), layout="constrained", dpi=200)
-    panels = figure.subplots(1, n_panels, sharey=True, squeeze=False)
+    panels = figure.subplots(1, n_panels, sharex=True, sharey=True, squeeze=False)
     return list(panels[0])
