@@ -82,14 +82,7 @@ def in_blocks(work: Callable[[slice], None], length: int, block: int) -> None:
     20
     """
     blocks = [slice(start, start + block) for start in range(0, length, block)]
-    n_threads = min(n_cores(), MOST_THREADS) if len(blocks) >= MANY_BLOCKS else 1
-    if n_threads == 1:
-        for rows in blocks:
-            work(rows)
-        return
-    with ThreadPoolExecutor(n_threads) as pool:
-        for _ in pool.map(work, blocks):
-            pass
+    in_order(work, blocks, min(n_cores(), MOST_THREADS) if len(blocks) >= MANY_BLOCKS else 1)
 
 
 def in_order(work: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
