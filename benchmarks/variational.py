@@ -1,6 +1,7 @@
 """The deterministic search for communities: what it finds, in what time, and what it says of it.
 
     python benchmarks/variational.py [--quick] [--draws 20] [--verdicts] [--structure "one taste" …]
+                                     [--bare]
     python benchmarks/variational.py --large 1000000
     python benchmarks/variational.py --race
     python benchmarks/variational.py --films
@@ -119,6 +120,8 @@ def draw(structure, n_votes, seed, n_users):
 
 def crowd_of(trial):
     """The crowd as CommunityGP would see it: standardised features and the default kernel."""
+    if trial.X is None:
+        return bare_crowd_of(trial)
     X = Scaling.of(trial.X).apply(trial.X)
     items = Inputs(X, index=np.arange(len(X)))
     hyper = ItemHyper(utility_kernel(items, None), Probit())
@@ -158,7 +161,7 @@ def task(n_users, draws):
     return lines
 
 
-def structures(names, n_users, draws, verdicts):
+def structures(names, n_users, draws, verdicts, bare):
     """What is found where, and the verdict on it: a line as soon as its draws are done."""
     print(f"## Structures, {n_users:,} users, {draws} draws\n")
     print("| structure | votes | found | adjusted Rand | s | verdicts | evidence, nats | s |")
@@ -168,7 +171,7 @@ def structures(names, n_users, draws, verdicts):
         structure = STRUCTURES[name]
         for n_votes in VOTES:
             rows = [
-                measure(structure, n_votes, FIRST_SEED + seed, n_users, verdicts)
+                measure(structure, n_votes, FIRST_SEED + seed, n_users, verdicts, bare)
                 for seed in range(draws)
             ]
             found, rand, seconds, said, evidence, judging = zip(*rows, strict=True)
@@ -187,9 +190,10 @@ def structures(names, n_users, draws, verdicts):
         print(f" of {len(misses)}")
 
 
-def measure(structure, n_votes, seed, n_users, verdicts):
+def measure(structure, n_votes, seed, n_users, verdicts, bare):
     """Number found, adjusted Rand index, seconds, verdict, its evidence, its seconds."""
     trial = draw(structure, n_votes, seed, n_users)
+    trial = trial._replace(X=None if bare else trial.X)
     found, seconds = timed(lambda: find_communities(crowd_of(trial)))
     rand = adjusted_rand(trial.communities, found.labels)
     if not verdicts:
@@ -308,8 +312,7 @@ def people():
 
 def number_of_modes(name, trial, starts=5):
     """Evidence of 2 to 6 modes of taste against one, from several starts, and their agreement."""
-    crowd = crowd_of(trial) if trial.X is not None else bare_crowd_of(trial)
-    around = one_taste(find_communities(crowd, n_communities=1))
+    around = one_taste(find_communities(crowd_of(trial), n_communities=1))
     one, ballots = around.modes, around.ballots
     own = ballots.reduced(one.sites, one.spread).pull
     for k in range(2, 7):
@@ -337,6 +340,7 @@ def main():
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--verdicts", action="store_true", help="also judge the communities")
     parser.add_argument("--structure", action="append", choices=STRUCTURES, help="only these")
+    parser.add_argument("--bare", action="store_true", help="structures without item features")
     parser.add_argument("--users", type=int, default=1_500, help="in every structure")
     parser.add_argument("--large", type=int, metavar="USERS", help="only so many users, 20 votes")
     parser.add_argument("--race", action="store_true", help="only 2,000 users, against others")
@@ -355,7 +359,9 @@ def main():
     for n_users in () if options.structure else (300,) if options.quick else (2_000, 10_000):
         print("\n".join([*task(n_users, draws), ""]), flush=True)
     n_users = 200 if options.quick else options.users
-    return structures(options.structure or STRUCTURES, n_users, draws, options.verdicts)
+    return structures(
+        options.structure or STRUCTURES, n_users, draws, options.verdicts, options.bare
+    )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import pytest
 from penchant.communities import personal
 from penchant.communities.assignment import Answers
 from penchant.communities.mixture import find_communities
+from penchant.communities.one_taste import one_taste
 from penchant.communities.personal import variation_of
 from penchant.communities.taste import Crowd
 from penchant.data import Comparisons
@@ -14,22 +15,20 @@ from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 from penchant.metrics import adjusted_rand
 
-N_ITEMS = 8
 
-
-def grouping_of(n_tastes, spread, n_users=240, n_votes=25, seed=0, **options):
+def grouping_of(n_tastes, spread, n_users=240, n_votes=25, seed=0, n_items=8, **options):
     """Communities by a plain search, and the true ones."""
     rng = np.random.default_rng(seed)
     truth = np.arange(n_users) % n_tastes
-    utilities = 1.5 * rng.standard_normal((n_tastes, N_ITEMS))[truth]
-    utilities += spread * rng.standard_normal((n_users, N_ITEMS))
+    utilities = 1.5 * rng.standard_normal((n_tastes, n_items))[truth]
+    utilities += spread * rng.standard_normal((n_users, n_items))
     user = np.repeat(np.arange(n_users), n_votes)
-    a = rng.integers(N_ITEMS, size=len(user))
-    b = (a + rng.integers(1, N_ITEMS, size=len(user))) % N_ITEMS
+    a = rng.integers(n_items, size=len(user))
+    b = (a + rng.integers(1, n_items, size=len(user))) % n_items
     wins = utilities[user, a] - utilities[user, b] + rng.standard_normal(len(user)) > 0
     winner, loser = np.where(wins, a, b), np.where(wins, b, a)
-    data = Comparisons.from_pairs(winner, loser, user=user, items=range(N_ITEMS))
-    items = Inputs(index=np.arange(N_ITEMS))
+    data = Comparisons.from_pairs(winner, loser, user=user, items=range(n_items))
+    items = Inputs(index=np.arange(n_items))
     crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(), Probit()), **options)
     return find_communities(crowd), truth
 
@@ -38,6 +37,26 @@ def test_communities_of_people_alike_need_no_personal_taste():
     grouping, _ = grouping_of(3, 0.0)
     assert grouping.n_communities == 3
     assert variation_of(grouping, required=False, fixed=False) is None
+
+
+def test_directions_of_many_items_are_paid_for():
+    """They were learned from the same votes: for nothing, they would outdo the communities."""
+    grouping, truth = grouping_of(4, 0.2, n_users=800, n_votes=10, n_items=60)
+    assert grouping.n_communities == 4
+    assert adjusted_rand(truth, grouping.labels) > 0.8
+    around = one_taste(grouping)
+    _, gain = around.modes_of(grouping)
+    assert around.evidence + gain > grouping.objective + 50.0
+    assert around.evidence + gain - around.price < grouping.objective
+    assert variation_of(grouping, required=False, fixed=False) is None
+
+
+def test_a_spread_along_all_directions_costs_nothing():
+    """None was chosen among others."""
+    grouping, _ = grouping_of(1, 1.0)
+    around = one_taste(grouping)
+    assert around.loading.shape[1] == 7
+    assert around.price == pytest.approx(0.0, abs=1.0)
 
 
 def test_personal_taste_is_not_mistaken_for_communities():

@@ -46,6 +46,29 @@ class OneTaste(NamedTuple):
         """Nats for personal deviations, against one taste for all."""
         return self.evidence - self.one.objective
 
+    @property
+    def price(self) -> float:
+        """Nats that the directions cost, which were learned from the same votes.
+
+        q directions among d that the votes settle have q (d − q) degrees of freedom. Direction k
+        is a taste g ~ N(0, c K) that people have more or less of; s is what a person's votes tell
+        of how much, as signal to noise, and s / (1 + s) the share of everybody's votes that tells
+        of g. With the best c its price is ½ (d + log |I + c s / (1 + s) K A|); a direction that
+        brings less than it costs, U/2 (s − log(1 + s)), might have been left out.
+        """
+        taste, n_users = self.one.tastes[0], self.ballots.n_users
+        state, design = taste.state, self.one.model.prior.design
+        d = state.n_settled
+        variance, axes = np.linalg.eigh(self.modes.spread)
+        directions = self.loading @ axes * np.sqrt(variance)
+        curvature = taste.local.curvature(taste.weights)
+        s = curvature @ directions**2 / n_users
+        z = np.stack([state.solve(design.adjoint(curvature * g)) for g in directions.T])
+        told = s / (1.0 + s) * np.sum(z**2, axis=1) / d  # c s / (1 + s)
+        known = np.maximum(d + state.log_det + d * np.log(told), 0.0)
+        cost = 0.5 * max(1.0 - len(s) / d, 0.0) * known
+        return float(np.minimum(cost, 0.5 * n_users * (s - np.log1p(s))).sum())
+
     def modes_of(self, grouping: Grouping) -> tuple[Modes, float]:
         """Communities with personal deviations of their members, and nats for them."""
         best = fit_modes(self.cloud, self.modes, grouping.allocation.responsibilities)
@@ -102,10 +125,10 @@ def _directions(one: Division, grouping: Grouping) -> FloatArray:
         contrasts = contrasts[:, :0]
     basis = np.zeros((len(weight), 0))
     for part in (main, contrasts):
-        rest = weight[:, None] * part
-        rest -= basis @ (basis.T @ rest)
-        left, size, _ = np.linalg.svd(rest, full_matrices=False)
-        kept = np.flatnonzero(size > 0.1 * size.max(initial=0.0))[:MAX_DIRECTIONS]
+        whole = weight[:, None] * part
+        left, size, _ = np.linalg.svd(whole - basis @ (basis.T @ whole), full_matrices=False)
+        rounding = 1e-6 * np.linalg.norm(whole)
+        kept = np.flatnonzero(size > max(0.1 * size.max(initial=0.0), rounding))[:MAX_DIRECTIONS]
         basis = np.column_stack([basis, left[:, kept]])
     loading: FloatArray = basis / weight[:, None] * np.sqrt(np.sum(weight**2))
     return loading

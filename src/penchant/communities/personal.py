@@ -71,17 +71,18 @@ def variation_of(grouping: Grouping, *, required: bool, fixed: bool) -> Varied |
     some = _sample(grouping)
     # where nobody sticks out, only an evidence above that of the communities would matter
     around = one_taste(some, -np.inf if seen else some.objective)
-    best = Varied(np.ones((answers.n_users, 1)), around.one.model.hyper, around.evidence)
+    alone = around.evidence - around.price
+    best = Varied(np.ones((answers.n_users, 1)), around.one.model.hyper, alone)
     # communities inside which nobody sticks out, and which beat one taste, leave nothing to explain
     if K > 1 and (seen or best.evidence > some.objective):
         modes, gain = around.modes_of(some)
         if fixed:
-            best = Varied(plain, grouping.hyper, around.evidence + max(gain, 0.0))
+            best = Varied(plain, grouping.hyper, alone + max(gain, 0.0))
         elif gain > CLEAR_EVIDENCE:
             fewer = prune(around.cloud, modes)
             gain += fewer.objective - modes.objective
             members = _members(around, fewer, answers)
-            best = Varied(members, grouping.hyper, around.evidence + gain)
+            best = Varied(members, grouping.hyper, alone + gain)
     gain = best.evidence - some.objective
     if not required and gain <= CLEAR_EVIDENCE:
         return None
