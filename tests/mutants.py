@@ -151,6 +151,8 @@ class Reach(NamedTuple):
         """Those that could notice, the likeliest first; all of them if it runs on import."""
         reached = self.lines.get(mutant.path.as_posix(), {})
         found = set().union(*(reached.get(line, set()) for line in statement(text, mutant.line)))
+        if "import numba" in text:  # the tracer sees nothing of what is compiled
+            found |= {test for test in self.seconds if f"tests/{mutant.path.parent.name}/" in test}
         on_import = "" in found
         users = set().union(*reached.values()) if on_import else found
         named = f"test_{mutant.path.stem}"

@@ -3,7 +3,27 @@
 import numpy as np
 import pytest
 
-from penchant.communities.diagnostics import effective_size, potential_scale_reduction
+from penchant.communities.diagnostics import (
+    Diagnostics,
+    effective_size,
+    potential_scale_reduction,
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "changed"),
+    [
+        (None, {}),
+        ("interrupted", {"completed": False}),
+        ("different communities", {"agreement": 0.1}),
+    ],
+)
+def test_chains_have_converged_where_there_is_no_advice(said, changed):
+    settled = {"rhat": 1.0, "effective_size": 500.0, "agreement": 1.0, "completed": True}
+    trace = (np.zeros(400),)
+    found = Diagnostics(trace, trace, 100, split_rate=0.1, merge_rate=0.1, **settled | changed)
+    assert found.converged == (said is None)
+    assert (found.advice() or "").find(said or "") >= 0
 
 
 def test_chains_that_never_move_agree_or_never_will():

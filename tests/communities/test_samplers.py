@@ -94,6 +94,7 @@ def test_the_scan_is_the_same_compiled_and_not(rng):
         uniform = np.linspace(0.01, 1.0, 60, dtype=np.float32).reshape(30, 2)
         scan = Scan(log_likelihood, assignment, size, np.array([3, 4, 5]), uniform)
         assert function(scan, 0.0, 0, 6)[0] == 30
+        np.testing.assert_array_equal(np.bincount(assignment, minlength=12), size)
         results.append(assignment)
     np.testing.assert_array_equal(*results)
 

@@ -95,6 +95,16 @@ def at(place, new):
     return change
 
 
+def one_past(column, names):
+    """A vote of the first position that there is not."""
+
+    def craft(file):
+        bound = len(file.at("comparisons")[names]["$tuple"])
+        file.array("sites of users", column)[-1] = bound
+
+    return craft
+
+
 def swapped_rows(file):
     for name in ("winner", "loser", "count", "tie"):
         array = file.array("comparisons", name)
@@ -221,6 +231,9 @@ CASES = {
     ),
     "votes of nobody": (USERS, changed("sites of users", "user", at(-1, 999)), "sites"),
     "votes for nothing": (USERS, changed("sites of users", "winner", at(-1, 999)), "sites|winner"),
+    "votes of the user after the last": (USERS, one_past("user", "users"), "sites"),
+    "votes for the item after the last": (USERS, one_past("winner", "items"), "sites"),
+    "votes against the item after the last": (USERS, one_past("loser", "items"), "sites"),
     "votes of no weight": (USERS, changed("sites of users", "weight", at(0, np.inf)), "weight"),
     "more fitted than there are": (USERS, value("posterior of users", "n_fitted", 999), "n_fitted"),
     "kept of nobody": (SPARSE, changed("kept", "users", at(0, 999)), "users"),

@@ -1,14 +1,23 @@
 """Small changes that once went unnoticed: each of these tests fails on one of them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy.special import entr
 
 import penchant as pc
-from penchant.gp import Edges, Settings, loop
+from penchant.ask import criteria
+from penchant.communities import sharded
+from penchant.communities.assignment import Answers
+from penchant.communities.division import log_likelihoods, shares, soft_counts
+from penchant.communities.taste import Crowd
+from penchant.gp import Edges, ItemHyper, Settings, learn, loop
 from penchant.gp.items.prior import factor_prior
 from penchant.kernels import FreeCovariance, Independent, Inputs
-from penchant.likelihoods import Probit
+from penchant.likelihoods import Gaussian, Probit
 from penchant.models.defaults import default_kernel, sharing_kernel, utility_kernel
+from penchant.numerics import device
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])
@@ -91,3 +100,63 @@ def test_ties_that_are_no_truth_values_are_refused(wrong):
 def test_ties_in_words_in_an_array_are_read():
     data = pc.Comparisons.from_pairs(["a", "b"], ["b", "c"], tie=np.array(["yes", "no"]))
     assert data.tie.tolist() == [True, False]
+
+
+def test_every_restart_begins_somewhere_else(rng):
+    begin, bounds = np.zeros(3), np.array([[-1.0, 1.0]] * 3)
+    assert len(learn._starts(begin, bounds, 0, rng)) == 1
+    for n_restarts in (1, 4):
+        starts = learn._starts(begin, bounds, n_restarts, rng)
+        assert len(np.unique(np.stack(starts), axis=0)) == n_restarts + 1
+        np.testing.assert_array_equal(starts[0], begin)
+        assert np.abs(starts).max() <= 1.0
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(1e-3), Gaussian(1e-8)])
+def test_entropies_are_looked_at_as_far_as_they_change(likelihood):
+    """Of narrow likelihoods: a thousandth of the bump is left there, and less at the next probe."""
+    reach = 4.0 * criteria._grid_of(likelihood)[-1] / criteria._GRID[-1]
+    probes = criteria._PROBES
+    entropy = criteria._entropy(likelihood, probes, np.zeros(len(probes)))
+    bump = np.abs(entropy - entropy[-1])
+    at = int(np.argmin(np.abs(probes - reach)))
+    assert probes[at] == pytest.approx(reach)
+    assert bump[at] > 1e-3 * bump.max() >= bump[at + 1]
+
+
+def test_sweeps_over_parts_end_where_nothing_is_gained(rng):
+    """Two camps that everybody can tell apart settle long before the most sweeps."""
+    user = np.repeat(np.arange(40), 15)
+    a = rng.integers(5, size=len(user))
+    b = (a + 1 + rng.integers(4, size=len(user))) % 5
+    up = (a > b) == (user < 20)
+    data = pc.Comparisons.from_pairs(
+        np.where(up, a, b), np.where(up, b, a), user=user, items=range(5), users=range(40)
+    )
+    answers = Answers.of(data)
+    crowd = Crowd(answers, Inputs(index=np.arange(5)), ItemHyper(Independent(), Probit()))
+    model, asked = crowd.model(crowd.hyper.theta), []
+
+    def ask(told):
+        r = shares(log_likelihoods(answers, told.table) + told.log_weights)
+        asked.append(told)
+        return sharded.Members(soft_counts(answers, r), r.sum(axis=0), float(entr(r).sum()))
+
+    slopes = (answers.winner > answers.loser) - 0.5
+    start = sharded.Views(np.column_stack([slopes, -slopes]), np.zeros(2))
+    settled = sharded.settle_parts(model, start, 40, ask)
+    np.testing.assert_allclose(settled.members.sizes, [20.0, 20.0], atol=0.1)
+    assert settled.n_sweeps <= len(asked) < 8 < sharded.SETTLE_SWEEPS
+
+
+@pytest.mark.parametrize(("n_cards", "index"), [(0, None), (0, 0), (1, 1), (2, 5)])
+def test_a_card_beyond_the_last_is_refused(n_cards, index, monkeypatch):
+    torch = SimpleNamespace(
+        __version__="2",
+        cuda=SimpleNamespace(device_count=lambda: n_cards),
+        device=lambda name: SimpleNamespace(type="cuda", index=index),
+    )
+    monkeypatch.setattr(device, "_torch", lambda: torch)
+    device._torch_device.cache_clear()
+    with pytest.raises(pc.DataError, match=f"sees {n_cards} CUDA cards"):
+        device.device_called("cuda" if index is None else f"cuda:{index}")

@@ -219,3 +219,16 @@ def test_communities_share_what_the_order_does(tmp_path):
     more = pc.Comparisons.from_pairs([0], [1], first=[1], user=[0])
     assert again.tell(more).effects_ == camps.tell(more).effects_
     assert len(camps.undo().effects_) == 1
+
+
+@pytest.mark.parametrize(
+    ("estimate", "estimate_said", "interval_said"),
+    [
+        (1e-3, "+0.001", "[+0.000, +0.002]"),
+        (9e-4, "+0.0009", "[+0.000123, +0.00188]"),
+        (-2.0, "-2.000", "[+0.000, +0.002]"),
+    ],
+)
+def test_small_effects_keep_their_digits(estimate, estimate_said, interval_said):
+    said = Effects((Effect("length", estimate, 0.000123, 0.00188, None),), 0.95)._cells()
+    assert said[1] == ["length", estimate_said, interval_said, ""]

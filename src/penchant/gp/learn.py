@@ -155,7 +155,7 @@ def _starts(
     begin: FloatArray, bounds: FloatArray, n_restarts: int, rng: np.random.Generator | None
 ) -> list[FloatArray]:
     """The given start, then draws around it inside the bounds."""
-    if n_restarts == 0 or rng is None:
+    if rng is None:
         return [begin]
     low, high = bounds.T
     draws = begin + RESTART_SPREAD * rng.standard_normal((n_restarts, len(begin)))

@@ -196,7 +196,8 @@ def propose(
     """
     if outcomes.cliques is None:
         return rule.propose(*marginals, sites, likelihood, outcomes)
-    (mean, var), n = marginals, len(marginals[0]) - outcomes.cliques.n_edges
+    mean, var = marginals
+    n = len(mean) - outcomes.cliques.n_edges
     pairs = rule.propose(
         mean[:n], var[:n], Sites(sites.tau[:n], sites.nu[:n]), likelihood, _of_pairs(outcomes)
     )
@@ -240,7 +241,8 @@ def slopes(
     """(q, m) ∂ log Z / ∂ the likelihood's parameters; choices depend on none of them."""
     if outcomes.cliques is None:
         return rule.slopes(*marginals, sites, likelihood, outcomes)
-    (mean, var), n = marginals, len(marginals[0]) - outcomes.cliques.n_edges
+    mean, var = marginals
+    n = len(mean) - outcomes.cliques.n_edges
     here = Sites(sites.tau[:n], sites.nu[:n])
     pairs = rule.slopes(mean[:n], var[:n], here, likelihood, _of_pairs(outcomes))
     return np.pad(pairs, ((0, 0), (0, outcomes.cliques.n_edges)))

@@ -77,20 +77,15 @@ class Effects(RowTable[Effect]):
 
     def _cells(self) -> list[list[str]]:
         header = ["effect", "estimate", f"{100 * self.level:.3g} % interval", "P(first wins)"]
-        return [
-            header,
-            *(
-                [
-                    row.name,
-                    f"{row.estimate:+.3g}" if abs(row.estimate) < 1e-3 else f"{row.estimate:+.3f}",
-                    "[{:+{f}}, {:+{f}}]".format(
-                        row.low, row.high, f=".3g" if abs(row.estimate) < 1e-3 else ".3f"
-                    ),
-                    "" if row.prob_first is None else f"{row.prob_first:.3f}",
-                ]
-                for row in self.rows
-            ),
-        ]
+        cells = [header]
+        for row in self.rows:
+            digits = "+.3f" if abs(row.estimate) >= 1e-3 else "+.3g"
+            estimate, low, high = (
+                format(number, digits) for number in (row.estimate, row.low, row.high)
+            )
+            first = "" if row.prob_first is None else f"{row.prob_first:.3f}"
+            cells.append([row.name, estimate, f"[{low}, {high}]", first])
+        return cells
 
     def __str__(self) -> str:
         if not self.rows:
