@@ -105,6 +105,11 @@ def one_past(column, names):
     return craft
 
 
+def sizes_of(*sizes):
+    """How many users the communities have, counting those of whom the file holds nothing."""
+    return lambda file: file.put("communities", "all_sizes", sizes)
+
+
 def swapped_rows(file):
     for name in ("winner", "loser", "count", "tie"):
         array = file.array("comparisons", name)
@@ -262,6 +267,9 @@ CASES = {
     "no draws": (GROUPS, value("draws", "kept", {"$tuple": []}), "kept"),
     "communities of none": (GROUPS, value("draws", "n_communities", 0), "n_communities"),
     "a share of two": (GROUPS, value("communities", "communal_share", 2.0), "communal_share"),
+    "sizes below nothing": (GROUPS, sizes_of(26.0, -1.0), "all_sizes"),
+    "sizes of nobody": (GROUPS, sizes_of(0.0, 0.0), "all_sizes"),
+    "sizes of three": (GROUPS, sizes_of(9.0, 9.0, 7.0), "all_sizes"),
     "a start of another length": (
         GROUPS,
         changed("communities", "start", lambda a: np.append(a, 0.0)),
@@ -282,6 +290,37 @@ def test_a_crafted_file_is_refused_with_its_field(name, craft, field, tmp_path):
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.penchant")), ids=lambda path: path.stem)
 def test_a_file_taken_apart_and_put_together_is_still_read(path, tmp_path):
     assert type(Crafted(path.stem).load(tmp_path / "same")) is type(pc.load(path))
+
+
+def test_a_community_may_have_less_than_one_member(tmp_path):
+    file = Crafted(GROUPS)
+    sizes_of(24.5, 0.5)(file)
+    assert file.load(tmp_path / "small").n_communities_ == 2
+
+
+class Trap:
+    """What is pickled runs whatever it likes when it is read."""
+
+    def __init__(self, sprung):
+        self.sprung = sprung
+
+    def __reduce__(self):
+        return (Path.touch, (self.sprung,))
+
+
+def test_nothing_in_a_file_is_run(tmp_path):
+    file, sprung = Crafted(ITEMS), tmp_path / "sprung"
+    crafted, content = tmp_path / "trap", io.BytesIO()
+    np.save(content, np.array([Trap(sprung)], dtype=object), allow_pickle=True)
+    with zipfile.ZipFile(crafted, "w") as archive:
+        archive.writestr("model.json", json.dumps(file.header))
+        for number in file.arrays:
+            archive.writestr(f"{number}.npy", content.getvalue())
+    with pytest.raises(pc.DataError):
+        pc.load(crafted)
+    assert not sprung.exists()
+    np.load(io.BytesIO(content.getvalue()), allow_pickle=True)
+    assert sprung.exists()  # it would have been
 
 
 def test_every_kind_has_a_check():

@@ -14,7 +14,8 @@ from penchant.communities.division import log_likelihoods, shares, soft_counts
 from penchant.communities.taste import Crowd
 from penchant.gp import Edges, ItemHyper, Settings, learn, loop
 from penchant.gp.items.prior import factor_prior
-from penchant.kernels import FreeCovariance, Independent, Inputs
+from penchant.gp.users.pivots import factor_users
+from penchant.kernels import RBF, FreeCovariance, Independent, Inputs
 from penchant.likelihoods import Gaussian, Probit
 from penchant.models.defaults import default_kernel, sharing_kernel, utility_kernel
 from penchant.numerics import device
@@ -160,3 +161,12 @@ def test_a_card_beyond_the_last_is_refused(n_cards, index, monkeypatch):
     device._torch_device.cache_clear()
     with pytest.raises(pc.DataError, match=f"sees {n_cards} CUDA cards"):
         device.device_called("cuda" if index is None else f"cuda:{index}")
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1e-8])
+def test_users_who_are_alike_are_one_pivot(tolerance):
+    """What is left of the second is nothing, by which nothing may be divided."""
+    users = Inputs(np.array([[1.0], [1.0], [1.0]]), index=np.arange(3))
+    factor = factor_users(RBF(1.0), users, 3, tolerance)
+    np.testing.assert_array_equal(factor.pivots, [0])
+    np.testing.assert_allclose(factor.rows, np.ones((3, 1)))

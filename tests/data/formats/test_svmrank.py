@@ -41,6 +41,14 @@ def test_sparse_wide_and_zipped(path, tmp_path):
     np.testing.assert_array_equal(documents.X.toarray()[:, :3], read_svmrank(path).X)
 
 
+def test_documents_without_features_stay_with_their_query(tmp_path):
+    path = tmp_path / "bare.txt"
+    path.write_text("1 qid:1\n0 qid:1 1:1\n2 qid:2\n1 qid:3\n")
+    chunks = list(iter_svmrank(path, n_features=1))
+    assert [chunk.qid.tolist() for chunk in chunks] == [[1, 1], [2], [3]]
+    assert [chunk.y.tolist() for chunk in chunks] == [[1.0, 0.0], [2.0], [1.0]]
+
+
 @pytest.mark.parametrize("chunk_queries", [1, 2, 3, 10])
 def test_streaming_gives_the_same_documents(path, chunk_queries):
     whole = read_svmrank(path)
