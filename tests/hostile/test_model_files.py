@@ -292,9 +292,10 @@ def test_a_file_taken_apart_and_put_together_is_still_read(path, tmp_path):
     assert type(Crafted(path.stem).load(tmp_path / "same")) is type(pc.load(path))
 
 
-def test_a_community_may_have_less_than_one_member(tmp_path):
+@pytest.mark.parametrize("least", [0.0, 0.5])
+def test_a_community_may_have_less_than_one_member(least, tmp_path):
     file = Crafted(GROUPS)
-    sizes_of(24.5, 0.5)(file)
+    sizes_of(25.0 - least, least)(file)
     assert file.load(tmp_path / "small").n_communities_ == 2
 
 

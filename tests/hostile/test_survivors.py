@@ -10,11 +10,14 @@ import penchant as pc
 from penchant.ask import criteria
 from penchant.communities import sharded
 from penchant.communities.assignment import Answers
-from penchant.communities.division import log_likelihoods, shares, soft_counts
+from penchant.communities.division import everybody_together, log_likelihoods, shares, soft_counts
 from penchant.communities.taste import Crowd
 from penchant.gp import Edges, ItemHyper, Settings, learn, loop
 from penchant.gp.items.prior import factor_prior
+from penchant.gp.users import problem as user_problem
 from penchant.gp.users.pivots import factor_users
+from penchant.gp.users.shared import SharedPrior
+from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, FreeCovariance, Independent, Inputs
 from penchant.likelihoods import Gaussian, Probit
 from penchant.models.defaults import default_kernel, sharing_kernel, utility_kernel
@@ -170,3 +173,64 @@ def test_users_who_are_alike_are_one_pivot(tolerance):
     factor = factor_users(RBF(1.0), users, 3, tolerance)
     np.testing.assert_array_equal(factor.pivots, [0])
     np.testing.assert_allclose(factor.rows, np.ones((3, 1)))
+
+
+@pytest.mark.parametrize(("share", "is_near"), [(0.9, True), (1.1, False)])
+def test_one_step_is_enough_where_little_is_left_to_gain(share, is_near):
+    """A Newton step along a slope s gains s² / 2c: several times that is still within tolerance."""
+    value, curvature = -100.0, 4.0
+    gain = share * learn.VALUE_TOLERANCE * abs(value) / learn.LEFT
+    slope = np.array([np.sqrt(2.0 * curvature * gain)])
+    bounds = np.array([[-1.0, 1.0]])
+    summit = learn._one_step(
+        lambda theta, tolerance: (value, slope, None), np.zeros(1), bounds, curvature
+    )
+    assert (summit is not None) == is_near
+    if summit is not None:
+        np.testing.assert_allclose(summit.theta, slope / curvature)
+
+
+def test_very_many_items_are_learned_from_by_those_compared_most(rng, monkeypatch):
+    """Votes between them stay, all of them, under new positions."""
+    monkeypatch.setattr(user_problem, "LARGEST_LEARNED", 9)
+    monkeypatch.setattr(user_problem, "LEARNING_ITEMS", 4)
+    ring = [(i, (i + 1) % 10) for i in range(10)]
+    often = [(0, 3), (3, 7), (0, 9), (9, 7)] * 5
+    winner, loser = np.array(ring + often).T
+    data = pc.Comparisons.from_pairs(
+        winner, loser, user=rng.integers(3, size=len(winner)), items=range(10), users=range(3)
+    )
+    items, users = (Inputs(index=np.arange(n)) for n in (10, 3))
+    problem = user_problem.UserProblem.of(items, users, Votes.of(data), Settings())
+    few = problem.few_items()
+    np.testing.assert_array_equal(few.items.index, [0, 3, 7, 9])
+    kept = few.items.index
+    found = zip(kept[few.edges.winner], kept[few.edges.loser], few.edges.user, strict=True)
+    wanted = [
+        pair
+        for pair in zip(data.winner, data.loser, data.user, strict=True)
+        if set(pair[:2]) <= {0, 3, 7, 9}
+    ]
+    assert sorted(found) == sorted(wanted)
+    assert few.few_items() is few
+    assert few.edges.count.sum() == 21.0  # 9 → 0 is in the ring
+
+
+@pytest.mark.parametrize(("rank", "columns"), [(1, 7), (2, 3), (3, 3)])
+def test_what_users_share_is_added_up_where_it_is_smaller(rank, columns, rng):
+    shared = SharedPrior.of(rng.standard_normal((7, 3)), rank, None)
+    assert shared.nothing().shape == (rank**2, columns, columns)
+
+
+def test_sites_of_a_taste_lead_to_its_mode(rng):
+    """Conditioned on them, the prior has the mode for its mean: a start that is the end."""
+    winner = rng.integers(6, size=80)
+    loser = (winner + 1 + rng.integers(5, size=80)) % 6
+    data = pc.Comparisons.from_pairs(winner, loser, user=np.zeros(80, int), items=range(6))
+    items = Inputs(index=np.arange(6))
+    crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(2.0), Probit()))
+    taste = everybody_together(crowd, crowd.hyper.theta).tastes[0]
+    tau, nu = taste.sites
+    state = taste.prior.refresh(taste.weights * tau, taste.weights * nu)
+    np.testing.assert_allclose(state.mean, taste.state.mean, atol=0.05)
+    assert np.abs(state.mean).max() > 0.3

@@ -71,22 +71,25 @@ def variation_of(grouping: Grouping, *, required: bool, fixed: bool) -> Varied |
     some = _sample(grouping)
     # where nobody sticks out, only an evidence above that of the communities would matter
     around = one_taste(some, -np.inf if seen else some.objective)
-    alone = around.evidence - around.price
-    best = Varied(np.ones((answers.n_users, 1)), around.one.model.hyper, alone)
+    evidence, modes = around.evidence - around.price, None
     # communities inside which nobody sticks out, and which beat one taste, leave nothing to explain
-    if K > 1 and (seen or best.evidence > some.objective):
+    if K > 1 and (seen or evidence > some.objective):
         modes, gain = around.modes_of(some)
         if fixed:
-            best = Varied(plain, grouping.hyper, alone + max(gain, 0.0))
+            gain = max(gain, 0.0)
         elif gain > CLEAR_EVIDENCE:
             fewer = prune(around.cloud, modes)
-            gain += fewer.objective - modes.objective
-            members = _members(around, fewer, answers)
-            best = Varied(members, grouping.hyper, alone + gain)
-    gain = best.evidence - some.objective
-    if not required and gain <= CLEAR_EVIDENCE:
+            gain, modes = gain + fewer.objective - modes.objective, fewer
+        else:
+            gain, modes = 0.0, None
+        evidence += gain
+    if not required and evidence <= some.objective + CLEAR_EVIDENCE:
         return None
-    return best._replace(evidence=grouping.objective + gain)
+    evidence += grouping.objective - some.objective
+    if modes is None:
+        return Varied(np.ones((answers.n_users, 1)), around.one.model.hyper, evidence)
+    members = plain if fixed else _members(around, modes, answers)
+    return Varied(members, grouping.hyper, evidence)
 
 
 def _sticks_out(grouping: Grouping) -> bool:
