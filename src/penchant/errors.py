@@ -3,6 +3,14 @@
 A message says what is wrong, what it got, what it must be and what to try.
 """
 
+import contextlib
+import os
+import sys
+import warnings
+
+_INSIDE = (os.path.dirname(__file__) + os.sep, contextlib.__file__)
+"""Files of this package, and what stands between two of its functions."""
+
 
 class PenchantError(Exception):
     """Base class of every error that penchant raises on purpose.
@@ -65,3 +73,20 @@ class DataWarning(UserWarning):
     >>> told[0].category.__name__, "2 groups" in str(told[0].message)
     ('DataWarning', True)
     """
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called this package, however deep inside it something was noticed.
+
+    >>> import penchant as pc
+    >>> data = pc.Comparisons.from_pairs(["tea"], ["milk"])
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     _ = pc.PreferenceGP(optimize=None).fit([[1.0], [1.0]], data)
+    >>> "doctest" in told[0].filename, str(told[0].message).split(":")[0]
+    (True, 'feature columns 0 of X are constant')
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

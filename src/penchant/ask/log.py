@@ -7,7 +7,6 @@ line break is dropped when the file is read, and written over when it is continu
 
 import json
 import os
-import warnings
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 from penchant.ask.answers import orders_of, with_orders
 from penchant.data import Comparisons
 from penchant.data.files import sync_folder, take_lock
-from penchant.errors import DataError, DataWarning
+from penchant.errors import DataError, DataWarning, warn
 
 Event = dict[str, Any]
 EVENTS = ("start", "ask", "tell", "undo", "stop")
@@ -220,11 +219,10 @@ def read_log(path: str | PathLike[str]) -> tuple[list[Event], Known]:
             events.append(_event(rest, f"the last line of {path}"))
             whole, glue = len(content), b"\n"
         except DataError:
-            warnings.warn(
+            warn(
                 f"the last line of {path} was cut off and is left out: the answer in it, if it is "
                 "one, was never acknowledged; give it again",
                 DataWarning,
-                stacklevel=3,
             )
     return events, Known(len(content), whole, glue)
 

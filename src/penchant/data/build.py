@@ -1,6 +1,5 @@
 """The one checker: every row is looked at once, every complaint is made at once."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from penchant.data.coding import BOTH_BAD, MISSING, UNREADABLE, CodedRows
 from penchant.data.names import Names, closest
 from penchant.data.table import Table
-from penchant.errors import DataError, DataWarning
+from penchant.errors import DataError, DataWarning, warn
 from penchant.numerics.types import BoolArray, IntArray
 
 _SHOWN = 5  # bad rows that a message spells out
@@ -44,7 +43,7 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Nam
             keep[problem.rows] = False
         if not keep.any():
             raise DataError(f"no row is usable. {message}")
-        warnings.warn(f"{message}\nThey were left out.", DataWarning, stacklevel=3)
+        warn(f"{message}\nThey were left out.", DataWarning)
     told: Any = rows  # codes may be narrow here, and are wide once rows are merged
     table = Table(
         told.winner[keep],

@@ -1,6 +1,5 @@
 """Files of comparisons into buckets of users, out of core: DuckDB reads, codes and sorts."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -28,7 +27,7 @@ from penchant.data.scan_folder import ScanFolder, Scanned, fingerprint
 from penchant.data.shards import BucketFiles, ShardedComparisons, n_buckets
 from penchant.data.sql import Further, RowsByCode, refuse_other_outcomes, rows_by_code
 from penchant.data.table import Table
-from penchant.errors import DataError, DataWarning
+from penchant.errors import DataError, DataWarning, warn
 from penchant.numerics.types import IntArray
 
 MAX_MEMORY = 4 << 30
@@ -206,11 +205,10 @@ def _deal(path: Path, wish: Wish, folder: Path, n: int) -> _Dealt:
         if reading.shape != "pairs":
             lost.append("who was shown first")
         if lost:
-            warnings.warn(
+            warn(
                 f"{path}: scanned comparisons keep who won, ties and counts, and leave out "
                 f"{', '.join(lost)}; read_comparisons keeps all, in memory",
                 DataWarning,
-                stacklevel=4,
             )
         if wish.shape is None:
             refuse_other_outcomes(duck.con, source, reading, wish.further)

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, overload
-from warnings import warn
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import spsolve
 
-from penchant.errors import DataError, DataWarning
+from penchant.errors import DataError, DataWarning, warn
 from penchant.kernels.cliques import maximal_cliques
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -137,7 +136,7 @@ def directed(
     >>> roles["linking"].n_edges, roles["linked"].n_edges
     (1, 0)
     """
-    W = _square(graph, "the graph", stacklevel=3)
+    W = _square(graph, "the graph")
     if treatment == "roles":
         return {
             "linking": Relation(_without_loops(W @ W.T), "linking"),
@@ -193,7 +192,7 @@ def as_relations(relations: Mapping[str, object] | None, n_items: int) -> dict[s
 
 
 def _undirected(graph: Graph, what: str) -> Relation:
-    W = _square(graph, what, stacklevel=4)
+    W = _square(graph, what)
     asymmetry = abs(W - W.T).max() if W.nnz else 0.0
     if asymmetry > SYMMETRY_TOLERANCE * (W.max() if W.nnz else 0.0):
         raise DataError(
@@ -204,7 +203,7 @@ def _undirected(graph: Graph, what: str) -> Relation:
     return Relation(sparse.csr_array((W + W.T) / 2.0))
 
 
-def _square(graph: Graph, what: str, stacklevel: int) -> sparse.csr_array:
+def _square(graph: Graph, what: str) -> sparse.csr_array:
     W = _weights(graph, what)
     if W.shape[0] != W.shape[1]:
         raise DataError(
@@ -216,7 +215,6 @@ def _square(graph: Graph, what: str, stacklevel: int) -> sparse.csr_array:
         warn(
             f"{what} has {loops} self-loops, which say nothing about other items: left out",
             DataWarning,
-            stacklevel=stacklevel,
         )
     return _without_loops(W)
 

@@ -1,6 +1,5 @@
 """How `CommunityGP` learns: from answers to the communities that are found in them."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +12,7 @@ from penchant.communities.finding import Finding, PersonalTaste
 from penchant.communities.found import Found
 from penchant.communities.update import LEARNING_SWEEPS
 from penchant.data import Comparisons, ShardedComparisons
-from penchant.errors import ConvergenceWarning
+from penchant.errors import ConvergenceWarning, warn
 from penchant.gp import ItemHyper
 from penchant.gp.effects import told
 from penchant.kernels import Inputs, Kernel
@@ -124,7 +123,7 @@ class CommunityLearning(Learning):
         if told(found.data):
             found = replace(found, posteriors=found.inferred())
         if (message := found.report.advice()) is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warn(message, ConvergenceWarning)
         return finding.with_personal(found) if personal and found.report.completed else found
 
     def _plan(self) -> ChainPlan:

@@ -1,6 +1,5 @@
 """The items that a fit saw: features, scaled, and relations, so that new rows are treated alike."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons, check_connected
-from penchant.errors import DataError, DataWarning
+from penchant.errors import DataError, DataWarning, warn
 from penchant.kernels import Inputs, as_relations
 from penchant.kernels.inputs import Features
 from penchant.models.defaults import Scaling
@@ -101,7 +100,7 @@ def fitted_items(
     columns, items = FeatureColumns.of(X, data.n_items, "items", scale, relations)
     nothing_links = items.X is None and not items.relations
     if nothing_links and (message := check_connected(data)) is not None:
-        warnings.warn(message, DataWarning, stacklevel=4)
+        warn(message, DataWarning)
     if items.X is not None:
         warn_constant_features(items.X)
     return columns, items

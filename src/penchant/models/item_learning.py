@@ -1,12 +1,11 @@
 """How `PreferenceGP` learns: from comparisons of everybody together to what is known of items."""
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from penchant.data import Comparisons
-from penchant.errors import ConvergenceWarning, DataError
+from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import (
     Edges,
     ItemHyper,
@@ -77,7 +76,7 @@ class ItemLearning(Learning):
                 solution = self._solve(problem, start)
             is_plain = self.raters is None and self.optimize == "evidence"
             if self.likelihood == "ties" and is_plain:
-                start, solution = with_ties_understood(problem, start, solution, self._solve, 4)
+                start, solution = with_ties_understood(problem, start, solution, self._solve)
             if self.kernel is None and self.optimize == "evidence":
                 solution = with_item_effects(problem, start, solution)
             if self.raters is not None:
@@ -124,7 +123,7 @@ class ItemLearning(Learning):
 
     def _warned(self, learned: Learned[Any]) -> Learned[Any]:
         if not learned.report.converged:
-            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=5)
+            warn(learned.report.advice(), ConvergenceWarning)
         return learned
 
     def _solve(self, problem: Any, start: Any) -> Any:

@@ -1,10 +1,9 @@
 """Whether ties say that items are close, or nothing about them: the evidence tells."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from penchant.errors import DataWarning
+from penchant.errors import DataWarning, warn
 from penchant.gp import ItemHyper, ItemProblem, UserHyper, UserProblem, solve
 from penchant.gp.model import Solution
 from penchant.likelihoods import Abstain, Probit
@@ -20,11 +19,10 @@ def with_ties_understood(
     start: HyperT,
     close: Solution[HyperT, Any],
     learn: Callable[[Any, HyperT], Solution[HyperT, Any]],
-    stacklevel: int,
 ) -> tuple[HyperT, Solution[HyperT, Any]]:
     """The given solution, whose ties mean close items, or a likelier one whose ties mean nothing.
 
-    With the hyperparameters from which it was learned. stacklevel: how far up whoever fits is.
+    With the hyperparameters from which it was learned.
 
     Ties of people who cannot judge or do not care come at any difference. Taken for closeness
     they draw utilities together, and predictions are worse than without them.
@@ -42,11 +40,10 @@ def with_ties_understood(
         return start, close
     if is_sample:
         unrelated = learn(problem, other)
-    warnings.warn(
+    warn(
         f"ties come at any difference here (log evidence {gain:.1f} higher): they are taken for "
         "abstentions, which say nothing about closeness; likelihood=Ties() insists on closeness",
         DataWarning,
-        stacklevel=stacklevel,
     )
     return other, unrelated
 

@@ -1,13 +1,12 @@
 """How `MultiUserGP` learns: from a problem of many users to what is known of them."""
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from penchant.data import Comparisons, ShardedComparisons
-from penchant.errors import ConvergenceWarning
+from penchant.errors import ConvergenceWarning, warn
 from penchant.gp import (
     Learned,
     Settings,
@@ -92,7 +91,7 @@ class UserLearning(Learning):
                 shards = Shards(data, self.engine, self.address)
                 learned, elsewhere = learn_shards(shards, problem, some, solution, watch)
         if not learned.report.converged:
-            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=3)
+            warn(learned.report.advice(), ConvergenceWarning)
         return learned, elsewhere
 
     def item_kernel(self, items: Inputs) -> Kernel:
@@ -118,7 +117,7 @@ class UserLearning(Learning):
         def learn(problem: UserProblem, start: UserHyper) -> UserSolution:
             return with_word(maximize(problem, start), said)
 
-        return with_ties_understood(problem, solution.hyper, solution, learn, 6)[1]
+        return with_ties_understood(problem, solution.hyper, solution, learn)[1]
 
     def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
         if self.optimize is None:
@@ -140,11 +139,11 @@ class UserLearning(Learning):
             error = rank_error(state, largest)
             said = f"the user kernel has rank {users.rows.shape[1]} of more: {error.word}"
             advice = "raise max_user_rank, or give fewer or smoother user features"
-            warnings.warn(f"{said}; {advice}", ConvergenceWarning, stacklevel=4)
+            warn(f"{said}; {advice}", ConvergenceWarning)
             solution = with_word(solution, said)
         learned = Learned.of(data, problem, solution)
         if not learned.report.converged:
-            warnings.warn(learned.report.advice(), ConvergenceWarning, stacklevel=4)
+            warn(learned.report.advice(), ConvergenceWarning)
         if self.sparse is None:
             return learned
         kept = select(problem, solution, *self.sparse)

@@ -1,6 +1,5 @@
 """Checks that estimators share. Messages say what, what it got, what it must be, what to try."""
 
-import warnings
 from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real
 from re import fullmatch
@@ -9,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from penchant.errors import DataError, DataWarning
+from penchant.errors import DataError, DataWarning, warn
 from penchant.kernels import Kernel
 from penchant.kernels.inputs import Features
 from penchant.likelihoods import Likelihood, known_likelihoods
@@ -185,11 +184,10 @@ def warn_constant_features(X: Features) -> None:
     constant = np.flatnonzero(np.ptp(X, axis=0) == 0.0)
     if len(constant):
         listed = ", ".join(map(str, constant[:10])) + (" …" if len(constant) > 10 else "")
-        warnings.warn(
+        warn(
             f"feature columns {listed} of X are constant: they carry no information about "
             "preference and can be dropped",
             DataWarning,
-            stacklevel=5,
         )
 
 

@@ -5,7 +5,6 @@ inside the margin form a graph; its Laplacian L gives the Hessian I + 2C ΦᵀL�
 gradients apply as two products with Φ and one with a sparse n × n matrix.
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from penchant.errors import ConvergenceWarning
+from penchant.errors import ConvergenceWarning, warn
 from penchant.numerics.types import FloatArray
 from penchant.ranking.graph import OrderedPairs, Pairs, PreferenceGraph
 
@@ -106,11 +105,10 @@ def fit_rank_svm(
         size = float(np.linalg.norm(gradient))
     converged = size <= tol * start
     if not converged:
-        warnings.warn(
+        warn(
             f"RankSVM stopped after {n_iter} Newton steps with a gradient of {size / start:.1e} "
             f"of the first, not {tol:g}: raise max_iter or tol, or lower C",
             ConvergenceWarning,
-            stacklevel=4,
         )
     return RankSVMFit(w, n_iter, converged)
 

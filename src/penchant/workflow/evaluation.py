@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 
 from penchant.data import Comparisons, as_comparisons
-from penchant.errors import ConvergenceWarning, DataError
+from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp.effects import as_shown
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models.choice_odds import foreseen_choices
@@ -220,7 +220,7 @@ def _warned_once() -> Iterator[None]:
         text = str(each.message)
         said.setdefault((each.category, re.sub(r"\d[\d.,]*", "#", text)), text)
     for (category, _), text in said.items():
-        warnings.warn(text, category, stacklevel=5)
+        warn(text, category)
 
 
 def hold_out(model: Any, material: Material, test: Comparisons) -> HeldOut:

@@ -1,7 +1,6 @@
 """Tables whose rows are ballots: which of their shapes a table has, and its cells."""
 
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from penchant.data.formats.grids import BRACKETS, read_rankings, read_ranks, rea
 from penchant.data.formats.sheet import BadCell, Ballots, Sheet
 from penchant.data.names import whole_numbers
 from penchant.data.source import Source, find_column, listed
-from penchant.errors import DataError, DataWarning
+from penchant.errors import DataError, DataWarning, warn
 
 _BEST, _WORST = ("best", "most"), ("worst", "least")
 _SHOWN = re.compile(
@@ -116,10 +115,9 @@ def _read_good(sheet: Sheet, read: Callable[[Sheet], Ballots], skip_bad: bool) -
         if bad:
             listed_rows = "\n  ".join(bad[:_SHOWN_BAD])
             more = f"\n  … and {len(bad) - _SHOWN_BAD} more" if len(bad) > _SHOWN_BAD else ""
-            warnings.warn(
+            warn(
                 f"{len(bad)} rows cannot be used:\n  {listed_rows}{more}\nThey were left out.",
                 DataWarning,
-                stacklevel=2,
             )
         return ballots
 
