@@ -231,6 +231,19 @@ def test_an_interrupt_at_once_leaves_one_draw():
     assert len(after.draws) == 1
 
 
+def test_chains_that_never_began_are_left_out():
+    mixture, _ = planted(n_users=12)
+
+    def interrupt(state):
+        if state.sweep == 1:
+            raise KeyboardInterrupt
+
+    chains = [Chain.of(start_chain(mixture, plan(), (3, number))) for number in range(3)]
+    after, completed = run_chains(mixture, plan(), chains, 9, interrupt)
+    assert not completed
+    assert [chain.state.sweep for chain in after] == [1]
+
+
 def test_chains_agree_on_hyperparameters_when_they_are_warm():
     mixture, _ = planted()
     how = plan(n_warmup=6)

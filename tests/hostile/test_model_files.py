@@ -299,6 +299,22 @@ def test_a_community_may_have_less_than_one_member(least, tmp_path):
     assert file.load(tmp_path / "small").n_communities_ == 2
 
 
+def test_relations_of_other_numbers_of_items_are_refused(tmp_path):
+    ring = np.ones((3, 3)) - np.eye(3)
+    data = pc.Comparisons.from_pairs([0, 1], [1, 2], items=range(3))
+    relations = {name: pc.kernels.undirected(ring) for name in ("by maker", "by shop")}
+    pc.PreferenceGP(optimize=None).fit(None, data, relations=relations).save(
+        tmp_path / "two.penchant"
+    )
+    file = Crafted(tmp_path / "two")
+    weights = file.at("relation", 1)["weights"]
+    weights["shape"] = [4, 4]
+    starts = weights["$sparse"][2]["$array"]
+    file.arrays[starts] = np.append(file.arrays[starts], file.arrays[starts][-1])
+    with pytest.raises(pc.DataError, match=r"cover \[3, 4\] items, not the same"):
+        file.load(tmp_path / "crafted")
+
+
 class Trap:
     """What is pickled runs whatever it likes when it is read."""
 
