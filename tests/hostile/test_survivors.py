@@ -12,6 +12,7 @@ from penchant.communities import sharded
 from penchant.communities.assignment import Answers
 from penchant.communities.division import everybody_together, log_likelihoods, shares, soft_counts
 from penchant.communities.taste import Crowd
+from penchant.data.formats.sheet import Sheet
 from penchant.gp import Edges, ItemHyper, Settings, learn, loop
 from penchant.gp.items.prior import factor_prior
 from penchant.gp.users import problem as user_problem
@@ -234,3 +235,10 @@ def test_sites_of_a_taste_lead_to_its_mode(rng):
     state = taste.prior.refresh(taste.weights * tau, taste.weights * nu)
     np.testing.assert_allclose(state.mean, taste.state.mean, atol=0.05)
     assert np.abs(state.mean).max() > 0.3
+
+
+@pytest.mark.parametrize("n_users", [1, 3])
+def test_rows_and_their_users_are_never_cut_to_the_shorter(n_users):
+    sheet = Sheet("votes.csv", {"first": ["tea", "milk"]}, ["ann"] * n_users, 2)
+    with pytest.raises(ValueError, match="zip"):
+        sheet.rows(["first"])

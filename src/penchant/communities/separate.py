@@ -26,7 +26,7 @@ def separate_pairs(data: Comparisons) -> Comparisons:
         return data.as_pairs()
     rng = np.random.default_rng(0)
     drawn = [_drawn(stage, rng) for stage in data.rankings.stages()]
-    winner, loser, user = (np.concatenate(column) for column in zip(*drawn, strict=True))
+    winner, loser, user = np.hstack(drawn)
     one, no_tie = np.ones_like(winner), np.zeros(len(winner), dtype=bool)
     table = Table(winner, loser, one, user, no_tie, None).merge()
     return data.bare().single_pairs().extend(Comparisons.from_table(table, data.items, data.users))

@@ -1,6 +1,7 @@
 """Names in JSON, where 1, 1.0, true and "1" are four different values."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from penchant.data.source import EXACT
@@ -9,22 +10,20 @@ from penchant.errors import DataError
 
 def json_names(raw: list[str]) -> list[Any]:
     """JSON values as names; 1, 1.0 and true are different names, kept as they are written."""
-    names = [_json_name(text) for text in raw]
-    spellings: dict[Any, set[str]] = {}
-    for name, text in zip(names, raw, strict=True):
-        spellings.setdefault(name, set()).add(text)
-    written = [
-        text if isinstance(name, float) and len(spellings[name]) > 1 else name
-        for name, text in zip(names, raw, strict=True)
-    ]
-    given = {name for name, text in zip(names, raw, strict=True) if text.startswith('"')}
-    for name, text in zip(written, raw, strict=True):
+    names = {text: _json_name(text) for text in raw}
+    n_spellings = Counter(names.values())
+    written = {
+        text: text if isinstance(name, float) and n_spellings[name] > 1 else name
+        for text, name in names.items()
+    }
+    given = {name for text, name in names.items() if text.startswith('"')}
+    for text, name in written.items():
         if name in given and not text.startswith('"'):
             raise DataError(
                 f"both {text} and the text {json.dumps(name)} occur as names, so that they cannot "
                 "be told apart: write them alike"
             )
-    return written
+    return [written[text] for text in raw]
 
 
 def _json_name(text: str) -> Any:
