@@ -242,3 +242,11 @@ def test_rows_and_their_users_are_never_cut_to_the_shorter(n_users):
     sheet = Sheet("votes.csv", {"first": ["tea", "milk"]}, ["ann"] * n_users, 2)
     with pytest.raises(ValueError, match="zip"):
         sheet.rows(["first"])
+
+
+def test_a_fit_beyond_a_card_says_what_it_would_need():
+    card = SimpleNamespace(name="cuda:0", most_items=10_000)
+    device.check_room(card, 10_000)
+    need = f"{device.MATRICES * 3.2:,.0f} GB"  # 20,000² numbers of 8 bytes are 3.2 GB
+    with pytest.raises(pc.DataError, match=need):
+        device.check_room(card, 20_000)

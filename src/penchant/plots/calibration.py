@@ -39,7 +39,9 @@ def plot_calibration(
     ax = axes(ax, height=3.2)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--", zorder=1)
     ax.vlines(x, np.maximum(centre - reach, 0), np.minimum(centre + reach, 1), color=BLUE)
-    ax.scatter(x, y, s=12 + 60 * count / count.max(), color=BLUE, alpha=0.8, zorder=3)
+    ax.scatter(
+        x, y, s=12 + 60 * count / count.max(), color=BLUE, alpha=0.8, zorder=3, clip_on=False
+    )
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability", ylabel="observed share")
     ax.set_aspect("equal")
     return tidy(ax)

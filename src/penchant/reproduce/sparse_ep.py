@@ -130,6 +130,7 @@ def draw(sushi: Sushi, sizes: Sequence[int], curves: Mapping[bool, Curves]) -> A
         ncols=2,
         fontsize=7,
         frameon=False,
+        handlelength=4.0,  # else dashes do not show
     )
     rankings = sushi.rankings[:1000]
     train, test = split_rankings(rankings, 27, np.random.default_rng(0))

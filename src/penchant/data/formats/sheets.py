@@ -27,7 +27,7 @@ def open_sheet(duck: Duck, path: Path) -> Source:
     (cells,) = filled.values()
     table = cells.iloc[1:].reset_index(drop=True)
     table.columns = ["" if _is_blank(label) else str(label).strip() for label in cells.iloc[0]]
-    further = 0 if table.empty else sum(not _is_blank(cell) for cell in table.iloc[0])
+    further = sum(not _is_blank(cell) for cell in table.head(1).to_numpy().ravel())
     refuse_title(list(table.columns), further > 1, path.name)
     return open_frame(duck, table, path.name, first_row=1)
 

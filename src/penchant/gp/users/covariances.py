@@ -62,8 +62,11 @@ class ItemCovariances:
     def shared(self, phi: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean (k, r) and covariance (k, r, r) of √ρ Wᵀφ."""
         mean = np.sqrt(self.sharing) * multiply(phi, self.shared_mean)
-        cov = np.tensordot(outer_products(self.sharing**0.5 * phi), self._shared_cov, axes=1)
-        return mean, cov
+        # neighbours are often one person, asked about several pairs
+        begins = np.append(True, (phi[1:] != phi[:-1]).any(axis=1))[: len(phi)]
+        weights = outer_products(self.sharing**0.5 * phi[begins])
+        cov = np.tensordot(weights, self._shared_cov, axes=1)
+        return mean, cov[np.cumsum(begins) - 1]
 
     def prior_of(self, items: IntArray, personal: FloatArray, phi: FloatArray | None) -> FloatArray:
         """(k, p, p) covariance before a user's own sites: their deviation's, with φ the shared too.
