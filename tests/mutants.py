@@ -118,9 +118,14 @@ def mutants_of(path: Path, text: str) -> list[Mutant]:
 
 
 def _code_of(tree: ast.AST):
-    """Nodes that run: annotations say nothing at run time, and formats of texts only look."""
+    """Nodes that run: annotations say nothing at run time, and formats of texts only look.
+
+    `strict` is an assertion about what is zipped, which holds.
+    """
     for name, part in ast.iter_fields(tree):
         if name in ("annotation", "returns", "format_spec"):
+            continue
+        if isinstance(tree, ast.keyword) and tree.arg == "strict":
             continue
         for node in part if isinstance(part, list) else [part]:
             if isinstance(node, ast.JoinedStr):
