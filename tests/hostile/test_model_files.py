@@ -234,6 +234,11 @@ CASES = {
         changed("posterior of users", "shared_lower", at(slice(None), 0.0)),
         "shared_lower",
     ),
+    "a shared factor with a cell above its diagonal": (
+        USERS,
+        changed("posterior of users", "shared_lower", at((0, 1), 1.0)),
+        "shared_lower",
+    ),
     "votes of nobody": (USERS, changed("sites of users", "user", at(-1, 999)), "sites"),
     "votes for nothing": (USERS, changed("sites of users", "winner", at(-1, 999)), "sites|winner"),
     "votes of the user after the last": (USERS, one_past("user", "users"), "sites"),

@@ -232,3 +232,14 @@ def test_communities_share_what_the_order_does(tmp_path):
 def test_small_effects_keep_their_digits(estimate, estimate_said, interval_said):
     said = Effects((Effect("length", estimate, 0.000123, 0.00188, None),), 0.95)._cells()
     assert said[1] == ["length", estimate_said, interval_said, ""]
+
+
+def test_more_answers_leave_the_scale_of_an_effect_as_it_was_learned():
+    """Else one odd length would change what all the others say."""
+    data = battles(m=300, slope=0.005, users=30)
+    camps = pc.CommunityGP(random_state=0, progress=False, personal=False).fit(None, data)
+    before = camps.posteriors_[0].effects.sd
+    odd = pc.Comparisons.from_pairs(
+        ["a"], ["b"], user=["u1"], first=[1], covariates={"length": [1e6]}
+    )
+    np.testing.assert_array_equal(camps.tell(odd).posteriors_[0].effects.sd, before)
