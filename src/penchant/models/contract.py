@@ -65,6 +65,10 @@ class UtilityModel(StatefulModel, ABC):
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         """Means and variances (n,) of everybody's utilities, or (k, n) of some users'."""
 
+    def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
+        """The means alone, for models that have them without the variances."""
+        return self._utilities(fitted, users, X).mean
+
     @abstractmethod
     def _odds(
         self,
@@ -146,8 +150,11 @@ class UtilityModel(StatefulModel, ABC):
         return_std : also return standard deviations, of the same shape.
         """
         fitted = self._fitted()
-        mean, var = self._utilities(fitted, self._users(fitted, users), X)
-        return (mean, np.sqrt(var)) if return_std else mean
+        asked = self._users(fitted, users)
+        if not return_std:
+            return self._means(fitted, asked, X)
+        mean, var = self._utilities(fitted, asked, X)
+        return mean, np.sqrt(var)
 
     def predict_proba(
         self,

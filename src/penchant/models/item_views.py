@@ -131,11 +131,10 @@ class ItemViews(UtilityModel):
 
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         posterior = self._at(fitted, X)
-        mean, var = posterior.mean, posterior.var
-        if users is None:
-            return Normal(mean, var)
-        shape = (len(users), len(mean))
-        return Normal(np.broadcast_to(mean, shape).copy(), np.broadcast_to(var, shape).copy())
+        return Normal(_for_all(posterior.mean, users), _for_all(posterior.var, users))
+
+    def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
+        return _for_all(self._at(fitted, X).mean, users)
 
     def _odds(
         self,
@@ -157,3 +156,8 @@ class ItemViews(UtilityModel):
 
     def _answered(self, fitted: Fitted) -> Answered:
         return foreseen_in_pool(fitted.learned)
+
+
+def _for_all(numbers: FloatArray, users: IntArray | None) -> FloatArray:
+    """The same row for each of the users, where there are any."""
+    return numbers if users is None else np.tile(numbers, (len(users), 1))
