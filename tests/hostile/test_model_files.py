@@ -320,6 +320,19 @@ def test_relations_of_other_numbers_of_items_are_refused(tmp_path):
         file.load(tmp_path / "crafted")
 
 
+@pytest.mark.parametrize(
+    ("column", "bound", "said"),
+    [("item", 3, "must rank known items"), ("user", 2, "must be of known users")],
+)
+def test_rankings_of_what_comes_after_the_last_are_refused(column, bound, said, tmp_path):
+    data = pc.Comparisons.from_rankings([["a", "b", "c"], ["c", "a"]], users=["ann", "bob"])
+    pc.MultiUserGP(optimize=None).fit(None, data).save(tmp_path / "ranked.penchant")
+    file = Crafted(tmp_path / "ranked")
+    file.array("rankings", column)[-1] = bound
+    with pytest.raises(pc.DataError, match=said):
+        file.load(tmp_path / "crafted")
+
+
 class Trap:
     """What is pickled runs whatever it likes when it is read."""
 
