@@ -5,6 +5,7 @@ import inspect
 import pickle
 import sys
 import threading
+from contextlib import suppress
 
 import joblib
 import numpy as np
@@ -125,6 +126,24 @@ def test_predictions_have_one_shape(shared):
     assert shared.predict(users="user 03").shape == (1, 5)
     assert shared.predict(X[:2] + 0.1).shape == (2,)
     assert shared.predict(X[:2] + 0.1, users=USERS).shape == (12, 2)
+
+
+def test_what_is_handed_out_can_not_change_the_model(shared):
+    """Predictions are the caller's own; what the model keeps refuses to be changed."""
+    before = copy.deepcopy(shared)
+    for asked in ({}, {"users": USERS[:2]}, {"return_std": True}):
+        for array in np.atleast_2d(shared.predict(**asked)):
+            array -= 7.0
+    shared.predict_proba(PAIRS)[:] = 0.0
+    for name in ("mean", "var"):
+        with suppress(ValueError):  # read-only
+            getattr(shared.belief(), name)[:] = 7.0
+    if hasattr(shared, "membership_"):
+        with pytest.raises(ValueError, match="read-only"):
+            shared.membership_[:] = 0.0
+    for asked in ({}, {"users": USERS[:2]}, {"return_std": True}):
+        np.testing.assert_array_equal(shared.predict(**asked), before.predict(**asked))
+    np.testing.assert_array_equal(shared.predict_proba(PAIRS), before.predict_proba(PAIRS))
 
 
 def test_probabilities_are_given_a_decision(shared):

@@ -167,13 +167,13 @@ class Posterior:
     @cached_property
     def mean(self) -> FloatArray:
         """(n,) posterior mean utilities."""
-        return multiply(self.features, self.coefficients)
+        return _locked(multiply(self.features, self.coefficients))
 
     @cached_property
     def var(self) -> FloatArray:
         """(n,) posterior variances of the utilities."""
         variances: FloatArray = column_squares(self.half) + self._rest
-        return variances
+        return _locked(variances)
 
     @cached_property
     def contrast_var(self) -> FloatArray:
@@ -330,3 +330,10 @@ def summarize_ranks(
     tail = 0.5 * (1.0 - level)
     low, high = np.quantile(ranks, [tail, 1.0 - tail], axis=0, method="nearest")
     return RankSummary((ranks == 1).mean(axis=0), low.astype(np.intp), high.astype(np.intp))
+
+
+def _locked(kept: FloatArray) -> FloatArray:
+    """What is worked out once and handed out again must stay as it is."""
+    if isinstance(kept, np.ndarray):
+        kept.flags.writeable = False
+    return kept

@@ -35,7 +35,8 @@ class CommunityViews(UtilityModel):
     @property
     def membership_(self) -> FloatArray:
         """A row a user, a column a community: rows sum to one."""
-        membership: FloatArray = self._fitted().learned.membership
+        membership: FloatArray = self._fitted().learned.membership.view()
+        membership.flags.writeable = False
         return membership
 
     @property

@@ -152,9 +152,9 @@ class UtilityModel(StatefulModel, ABC):
         fitted = self._fitted()
         asked = self._users(fitted, users)
         if not return_std:
-            return self._means(fitted, asked, X)
+            return _own(self._means(fitted, asked, X))
         mean, var = self._utilities(fitted, asked, X)
-        return mean, np.sqrt(var)
+        return _own(mean), np.sqrt(var)
 
     def predict_proba(
         self,
@@ -347,3 +347,8 @@ class UtilityModel(StatefulModel, ABC):
             return None
         place = {name: number for number, name in enumerate(known.users)}
         return np.array([place.get(name, -1) for name in data.users], dtype=np.intp)
+
+
+def _own(numbers: FloatArray) -> FloatArray:
+    """Numbers that the caller may change: a copy of what the model keeps, which is locked."""
+    return numbers if numbers.flags.writeable else numbers.copy()
