@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from penchant.communities import chains as community
+from penchant.communities import mixing
 from penchant.communities.assignment import Answers, count_pairs
 from penchant.communities.chains import ChainPlan, start_chain, sweep
 from penchant.communities.mixing import log_prior_of_sizes
@@ -195,7 +196,23 @@ def test_gibbs_steps_leave_the_exact_posterior(sampler, monkeypatch):
     assert distance(found, exact_posterior(tiny_mixture(3))) < 0.12
 
 
+@pytest.fixture
+def remembered_fits(monkeypatch):
+    """Five users form 31 communities at most: a chain of thousands of sweeps fits each once."""
+    fits = {}
+
+    def fit_once(mixture, pair_counts, theta, start=None):
+        answers = pair_counts.tobytes()
+        if answers not in fits:
+            fits[answers] = fit_community(mixture, pair_counts, theta)
+        return fits[answers]
+
+    monkeypatch.setattr(community, "fit_community", fit_once)
+    monkeypatch.setattr(mixing, "fit_community", fit_once)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("remembered_fits")
 @pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
 @pytest.mark.parametrize("n_moves", [0, 3])
 def test_chains_leave_the_exact_posterior(sampler, n_moves, monkeypatch):
