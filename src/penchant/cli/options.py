@@ -239,7 +239,7 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         "--shape",
         metavar="SHAPE",
         help="How the table is meant, where that is not recognised: pairs, outcome, scores, "
-        "rankings, ranks, ratings, questions, best-worst, top, approvals …",
+        "rankings, ranks, ratings, grades, questions, best-worst, top, approvals …",
     )
     @click.option(
         "--where",

@@ -29,6 +29,7 @@ SHAPES = {
     "rankings": "a row names a ballot, an item and its position there",
     "ranks": "a row is a ballot, a column an item, a cell its rank (1 is best)",
     "ratings": "a row is a person, a column an item, a cell its grade (more is better)",
+    "grades": "a row names a person, an item and its grade (more is better)",
     "questions": "a row is a person, a column a question 'X or Y?', a cell the answer",
     "best-worst": "a row names the best and the worst of the items in its other columns",
     "top": "a row is a ballot, its columns name the first choice, the second, …",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penchant.data.columns import bare, find_roles
+from penchant.data.columns import SPELLINGS, bare, find_roles
 from penchant.data.formats.choices import (
     APPROVAL,
     CHOICE,
@@ -15,8 +15,14 @@ from penchant.data.formats.choices import (
     read_questions,
     read_top,
 )
-from penchant.data.formats.grids import BRACKETS, read_rankings, read_ranks, read_ratings
-from penchant.data.formats.sheet import BadCell, Ballots, Sheet
+from penchant.data.formats.grids import (
+    BRACKETS,
+    read_grades,
+    read_rankings,
+    read_ranks,
+    read_ratings,
+)
+from penchant.data.formats.sheet import BadRows, Ballots, Sheet
 from penchant.data.names import whole_numbers
 from penchant.data.source import Source, find_column, listed
 from penchant.errors import DataError, DataWarning, warn
@@ -25,13 +31,23 @@ _BEST, _WORST = ("best", "most"), ("worst", "least")
 _SHOWN = re.compile(
     r"(item|option|alternative|product|shown|candidate)[ _#]*([0-9]+|[a-z])", re.IGNORECASE
 )
-_LONG = (
-    ("ballot", "ranking", "list", "id", "user", "voter", "judge", "rater", "respondent"),
-    ("item", "option", "candidate", "alternative", "product", "name", "choice"),
-    ("position", "rank", "place"),
-)
+_ITEMS = ("item", "option", "candidate", "alternative", "product", "name", "choice")
+_LONG = {
+    "rankings": (
+        ("ballot", "ranking", "list", "id", "user", "voter", "judge", "rater", "respondent"),
+        _ITEMS,
+        ("position", "rank", "place"),
+    ),
+    "grades": (
+        (*SPELLINGS["user"], "reviewer", "customer", "participant"),
+        (*_ITEMS, "movie", "film", "book", "song", "track", "artist", "title"),
+        ("rating", "grade", "stars", "score"),
+    ),
+}
+"""Shapes of a row for each ballot and item: words for the ballot, the item and its place."""
 _READERS: dict[str, Callable[[Sheet, Sequence[str]], Ballots]] = {
     "rankings": read_rankings,
+    "grades": read_grades,
     "ranks": read_ranks,
     "ratings": read_ratings,
     "questions": read_questions,
@@ -41,7 +57,14 @@ _READERS: dict[str, Callable[[Sheet, Sequence[str]], Ballots]] = {
 }
 _MOST_BALLOTS = 1_000_000
 _SHOWN_BAD = 5  # bad rows that a warning spells out
-_LEAST = {"top": 2, "ratings": 2, "ranks": 2, "best-worst": 2, "rankings": 3}  # columns
+_LEAST = {
+    "top": 2,
+    "ratings": 2,
+    "ranks": 2,
+    "best-worst": 2,
+    "rankings": 3,
+    "grades": 3,
+}  # columns
 
 
 def read_ballots(
@@ -56,29 +79,31 @@ def read_ballots(
     skip_bad : leave out rows with a cell that cannot be used, and warn.
     """
     names = source.names
-    found = {shape: _used(shape, names)} if shape else _recognised(names)
+    user = find_roles(names, asked, ("user",), table=source.name).get("user")
+    said_user = user if asked.get("user") else None
+    found = {shape: _used(shape, names, said_user)} if shape else _recognised(names, said_user)
     if not found:
         return None
     if len(found) > 1:
         readings = " or ".join(f"shape={name!r}" for name in found)
         raise DataError(f"{source.name} can be read in {len(found)} ways: say {readings}")
     ((kind, columns),) = found.items()
-    user = find_roles(names, asked, ("user",), table=source.name).get("user")
     count = None
-    if asked.get("count") and kind != "rankings":
+    if asked.get("count") and kind not in _LONG:
         count = find_column(asked["count"] or "", "count", names, source.name)
-    columns = [name for name in columns if name not in (user, count) or kind == "rankings"]
+    columns = [name for name in columns if name not in (user, count) or kind in _LONG]
     if len(columns) < _LEAST.get(kind, 1):
         raise DataError(
             f"{source.name} has no columns for shape={kind!r}: its columns are {listed(names)}"
         )
-    sheet = _sheet(con, source, user)
+    sheet = replace(_sheet(con, source, user), bad=BadRows(skip_bad))
     if kind == "rankings" and user is not None and user not in columns:
         sheet = replace(sheet, has_user=True)
     sheet = sheet if count is None else _repeated(sheet, count)
     if kind == "ratings" and shape is None:
         _refuse_permutations(sheet, columns)
-    ballots = _read_good(sheet, lambda rows: _READERS[kind](rows, columns), skip_bad)
+    ballots = _READERS[kind](sheet, columns)
+    _tell_of_bad_rows(sheet.bad, ballots)
     return _with_integers(ballots, source)
 
 
@@ -86,40 +111,30 @@ def _repeated(sheet: Sheet, count: str) -> Sheet:
     """Every row as often as its count says."""
     lines: list[int] = []
     for line, (row, _, (cell,)) in enumerate(sheet.rows([count])):
-        if not re.fullmatch(r"0*[1-9][0-9]{0,14}(\.0*)?", cell):
-            raise sheet.wrong(count, row, cell, "be a whole number of at least 1")
-        if len(lines) + float(cell) > _MOST_BALLOTS:
-            raise DataError(
-                f"{sheet.name}: the counts in {count!r} add up to more than {_MOST_BALLOTS:,} "
-                "ballots: they must be fewer; is the column something else, such as an id?"
-            )
-        lines += [line] * int(float(cell))
+        with sheet.bad:
+            if not re.fullmatch(r"0*[1-9][0-9]{0,14}(\.0*)?", cell):
+                raise sheet.wrong(count, row, cell, "be a whole number of at least 1")
+            if len(lines) + float(cell) > _MOST_BALLOTS:
+                raise DataError(
+                    f"{sheet.name}: the counts in {count!r} add up to more than {_MOST_BALLOTS:,} "
+                    "ballots: they must be fewer; is the column something else, such as an id?"
+                )
+            lines += [line] * int(float(cell))
     return sheet.take(lines)
 
 
-def _read_good(sheet: Sheet, read: Callable[[Sheet], Ballots], skip_bad: bool) -> Ballots:
-    """What `read` makes of the rows; bad ones raise, or are left out with a warning."""
-    bad: list[str] = []
-    while True:
-        try:
-            ballots = read(sheet)
-        except BadCell as error:
-            if not skip_bad:
-                raise
-            bad.append(str(error))
-            kept = [k for k in range(len(sheet.users)) if sheet.number(k) != error.row]
-            if not kept:
-                raise DataError(f"no row is usable. {error}") from None
-            sheet = sheet.take(kept)
-            continue
-        if bad:
-            listed_rows = "\n  ".join(bad[:_SHOWN_BAD])
-            more = f"\n  … and {len(bad) - _SHOWN_BAD} more" if len(bad) > _SHOWN_BAD else ""
-            warn(
-                f"{len(bad)} rows cannot be used:\n  {listed_rows}{more}\nThey were left out.",
-                DataWarning,
-            )
-        return ballots
+def _tell_of_bad_rows(bad: BadRows, ballots: Ballots) -> None:
+    """Warn of rows that were left out; raise where no other is there."""
+    said = {error.row: str(error) for error in bad.found}  # a row that counts twice is bad once
+    if not said:
+        return
+    listed_rows = "\n  ".join(list(said.values())[:_SHOWN_BAD])
+    if not ballots.rankings:
+        raise DataError(f"no row is usable. {listed_rows}")
+    more = f"\n  … and {len(said) - _SHOWN_BAD} more" if len(said) > _SHOWN_BAD else ""
+    warn(
+        f"{len(said)} rows cannot be used:\n  {listed_rows}{more}\nThey were left out.", DataWarning
+    )
 
 
 def _refuse_permutations(sheet: Sheet, columns: Sequence[str]) -> None:
@@ -157,7 +172,7 @@ def _sheet(con: Any, source: Source, user: str | None) -> Sheet:
     return Sheet(source.name, by_name, who, source.first_row)
 
 
-def _recognised(names: Sequence[str]) -> dict[str, list[str]]:
+def _recognised(names: Sequence[str], user: str | None) -> dict[str, list[str]]:
     """Return every shape that the columns' names speak of, with its columns."""
     grid = [name for name in names if BRACKETS.fullmatch(name)]
     if len(grid) >= _LEAST["ratings"]:
@@ -166,17 +181,20 @@ def _recognised(names: Sequence[str]) -> dict[str, list[str]]:
         asks_ranks = any(re.search(r"\brank", name, re.IGNORECASE) for name in grid)
         return {"ranks" if asks_ranks else "ratings": grid}
     kinds = [kind for kind in _READERS if kind not in ("ranks", "ratings", "approvals")]
-    found = {kind: _used(kind, names) for kind in kinds}
+    found = {kind: _used(kind, names, user) for kind in kinds}
     found["approvals"] = [name for name in names if APPROVAL.search(name)]
     return {kind: used for kind, used in found.items() if len(used) >= _LEAST.get(kind, 1)}
 
 
-def _used(kind: str, names: Sequence[str]) -> list[str]:
-    """Return the columns whose names fit a shape."""
+def _used(kind: str, names: Sequence[str], user: str | None) -> list[str]:
+    """Return the columns whose names fit a shape; user: the one that was said to name people."""
     if kind in ("ranks", "ratings"):
         return [name for name in names if BRACKETS.fullmatch(name)] or list(names)
-    if kind == "rankings":
-        return _named_each(names, _LONG)
+    if kind in _LONG:
+        words, *others = _LONG[kind]
+        said = () if user is None else (bare(user),)
+        ways = (said, words) if kind == "grades" else (words, said)  # whose grades, or which ballot
+        return next(filter(None, (_named_each(names, (way, *others)) for way in ways)), [])
     if kind == "best-worst":
         ends = _named_each(names, (_BEST, _WORST))
         shown = [name for name in names if _SHOWN.fullmatch(name.strip())]

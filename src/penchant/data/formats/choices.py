@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from penchant.data.formats.sheet import Ballots, Sheet
+from penchant.data.formats.sheet import Ballots, Places, Sheet
 from penchant.data.outcomes import FIRST_WON, SECOND_WON, TIE, read_words
 from penchant.data.source import listed
 from penchant.errors import DataError
@@ -27,23 +27,29 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 def read_questions(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """A column a question 'X or Y?', a cell its answer; an empty cell was not asked."""
-    rankings, users, ties = [], [], 0
     spelling: dict[str, str] = {}  # "Tea or milk?" and "Milk or tea?" speak of the same two
+    asked = []
     for column in columns:
         match = QUESTION.fullmatch(column)
         if match is None:
             raise DataError(f"{sheet.name}: column {column!r} is no question 'X or Y?'")
-        one, two = (spelling.setdefault(i.strip().casefold(), i.strip()) for i in match.groups())
-        for row, user, (cell,) in sheet.rows([column]):
-            if not cell:
-                continue
-            side = _answer(cell, one, two)
-            if side is None:
-                raise sheet.wrong(column, row, cell, f"be {one!r}, {two!r} or a tie")
-            ties += side == TIE
-            order = [one, two] if side == FIRST_WON else [two, one]
-            rankings.append([order] if side == TIE else [[item] for item in order])
-            users.append(user)
+        asked.append([spelling.setdefault(i.strip().casefold(), i.strip()) for i in match.groups()])
+    rankings: list[Places] = []
+    users = []
+    for row, user, cells in sheet.rows(columns):
+        with sheet.bad:
+            given = []
+            for column, cell, (one, two) in zip(columns, cells, asked, strict=True):
+                side = _answer(cell, one, two) if cell else None
+                if cell and side is None:
+                    raise sheet.wrong(column, row, cell, f"be {one!r}, {two!r} or a tie")
+                if side == TIE:
+                    given.append([[one, two]])
+                elif side is not None:
+                    given.append([[one], [two]] if side == FIRST_WON else [[two], [one]])
+            rankings += given
+            users += [user] * len(given)
+    ties = sum(len(order) == 1 for order in rankings)
     said = f"{len(rankings):,} answers to {len(columns)} questions 'X or Y?'; {ties:,} ties"
     return Ballots(rankings, users, said)
 
@@ -59,17 +65,18 @@ def read_best_worst(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """The best, the worst, and in further columns all that was shown."""
     rankings, users = [], []
     for row, user, (best, worst, *cells) in sheet.rows(columns):
-        shown = [item for item in cells if item]
-        for column, item in zip(columns, (best, worst), strict=False):
-            if not item or (shown and item not in shown):
-                among = f", one of {listed(shown)}" if shown else ""
-                raise sheet.wrong(column, row, item, f"name an item that was shown{among}")
-        if best == worst:
-            raise sheet.wrong(columns[1], row, worst, "differ from the best")
-        others = [item for item in shown if item not in (best, worst)]
-        rankings.append([[best], others, [worst]] if others else [[best], [worst]])
-        users.append(user)
-    said = f"{len(sheet.users):,} choices of a best and a worst item"
+        with sheet.bad:
+            shown = [item for item in cells if item]
+            for column, item in zip(columns, (best, worst), strict=False):
+                if not item or (shown and item not in shown):
+                    among = f", one of {listed(shown)}" if shown else ""
+                    raise sheet.wrong(column, row, item, f"name an item that was shown{among}")
+            if best == worst:
+                raise sheet.wrong(columns[1], row, worst, "differ from the best")
+            others = [item for item in shown if item not in (best, worst)]
+            rankings.append([[best], others, [worst]] if others else [[best], [worst]])
+            users.append(user)
+    said = f"{len(rankings):,} choices of a best and a worst item"
     return Ballots(rankings, users, said, tied=False)
 
 

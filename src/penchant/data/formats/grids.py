@@ -1,13 +1,13 @@
 """Ballots of numbers and grades: ranks, rankings, Likert grids."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from penchant.data.coding import TRUE_WORDS
-from penchant.data.formats.sheet import Ballots, Sheet, ordered
+from penchant.data.formats.sheet import Ballots, Places, Sheet, ordered
 from penchant.data.names import whole_numbers
-from penchant.data.source import listed
 from penchant.errors import DataError
 
 BRACKETS = re.compile(r"(.*?)\s*\[([^\[\]]+)\]\s*", re.DOTALL)  # How good is it? [tea]
@@ -33,14 +33,15 @@ def read_ranks(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """A column an item, a cell its rank; an empty cell was not ranked."""
     rankings, users = [], []
     for row, user, cells in sheet.rows(columns):
-        place = {
-            _item(column): _position(sheet, column, row, cell)
-            for column, cell in zip(columns, cells, strict=True)
-            if cell
-        }
-        if len(place) > 1:
-            rankings.append(ordered(place))
-            users.append(user)
+        with sheet.bad:
+            place = {
+                _item(column): _position(sheet, column, row, cell)
+                for column, cell in zip(columns, cells, strict=True)
+                if cell
+            }
+            if len(place) > 1:
+                rankings.append(ordered(place))
+                users.append(user)
     said = f"{len(rankings):,} ballots of ranks of {len(columns)} items; 1 is best"
     return Ballots(rankings, users, said)
 
@@ -51,29 +52,58 @@ def read_rankings(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     The ballot is the user's where no other column says whose it is; columns `count` and `tied`,
     as `Comparisons.to_frame` writes them, hold for the whole ballot.
     """
-    ballots: dict[str, dict[str, float]] = {}
-    about: dict[str, tuple[Any, ...]] = {}
     further = [name for name in ("count", "tied") if name in sheet.columns]
-    for line, (row, user, (ballot, item, cell)) in enumerate(sheet.rows(columns)):
-        who = user if sheet.has_user else ballot
-        told = (who, *(sheet.columns[name][line] for name in further))
-        if about.setdefault(ballot, told) != told:
-            raise sheet.wrong(columns[0], row, ballot, "have one user, count and tied alone")
-        if not ballot or not item:
-            raise sheet.wrong(columns[1 if ballot else 0], row, "", "not be empty")
-        place = ballots.setdefault(ballot, {})
-        if item in place:
-            raise sheet.wrong(columns[1], row, item, f"occur once in {columns[0]} {ballot!r}")
-        place[item] = _position(sheet, columns[2], row, cell)
-    rankings = [ordered(place) for place in ballots.values()]
-    users = [who for who, *_ in about.values()]
-    users = users if sheet.has_user else whole_numbers(users)
+    rankings, users, given = _by_ballot(sheet, columns, further, partial(_position, sheet))
     whose = "user given" if sheet.has_user else f"{columns[0]} = user"
     said = f"{len(rankings):,} rankings; {columns[2]} 1 is best; {whose}"
-    given = {name: [values[1 + k] for values in about.values()] for k, name in enumerate(further)}
     tied = [str(cell).strip().lower() in TRUE_WORDS for cell in given.get("tied", ())]
     count = _counts(sheet, given["count"]) if "count" in given else None
     return Ballots(rankings, users, said, tied or True, count)
+
+
+def read_grades(sheet: Sheet, columns: Sequence[str]) -> Ballots:
+    """A row names a person, an item and its grade, as tables of ratings do."""
+    grade = _grades(sheet, columns[2:])
+
+    def place(column: str, row: int, cell: str) -> float:
+        if not cell:
+            raise sheet.wrong(column, row, "", "not be empty")
+        return -_grade(sheet, grade, column, row, cell)
+
+    rankings, users, _ = _by_ballot(sheet, columns, (), place)
+    said = f"{len(rankings):,} people's grades; {columns[0]} = user; {columns[2]} {_scale(grade)}"
+    return Ballots(rankings, users, said)
+
+
+def _by_ballot(
+    sheet: Sheet,
+    columns: Sequence[str],
+    further: Sequence[str],
+    place: Callable[[str, int, str], float],
+) -> tuple[list[Places], list[Any], dict[str, list[Any]]]:
+    """Rankings out of rows for each ballot and item, whose they are, and their further cells.
+
+    place: what a column, a row's number and a cell say of where the item stands, the lowest first.
+    """
+    ballots: dict[str, dict[str, float]] = {}
+    about: dict[str, tuple[Any, ...]] = {}
+    for line, (row, user, (ballot, item, cell)) in enumerate(sheet.rows(columns)):
+        with sheet.bad:
+            if not ballot or not item:
+                raise sheet.wrong(columns[1 if ballot else 0], row, "", "not be empty")
+            who = user if sheet.has_user else ballot
+            told = (who, *(sheet.columns[name][line] for name in further))
+            if about.get(ballot, told) != told:
+                raise sheet.wrong(columns[0], row, ballot, "have one user, count and tied alone")
+            if item in ballots.get(ballot, ()):
+                raise sheet.wrong(columns[1], row, item, f"occur once in {columns[0]} {ballot!r}")
+            where = place(columns[2], row, cell)
+            ballots.setdefault(ballot, {})[item] = where
+            about[ballot] = told
+    users = [who for who, *_ in about.values()]
+    given = {name: [values[1 + k] for values in about.values()] for k, name in enumerate(further)}
+    rankings = [ordered(places) for places in ballots.values()]
+    return rankings, users if sheet.has_user else whole_numbers(users), given
 
 
 def _counts(sheet: Sheet, cells: Sequence[Any]) -> list[int]:
@@ -85,38 +115,50 @@ def _counts(sheet: Sheet, cells: Sequence[Any]) -> list[int]:
 
 def read_ratings(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """A column an item, a cell its grade; an empty cell was not graded."""
-    lines = sheet.rows(columns)
-    grade = _grades(sheet, columns, {c.casefold() for *_, line in lines for c in line if c})
+    grade = _grades(sheet, columns)
     rankings, users = [], []
-    for _, user, line in lines:
-        given = {
-            _item(column): -grade[cell.casefold()]
-            for column, cell in zip(columns, line, strict=True)
-            if cell
-        }
-        if len(given) > 1:
-            rankings.append(ordered(given))
-            users.append(user)
-    scale = " < ".join(sorted(grade, key=grade.__getitem__)[:7])
-    return Ballots(
-        rankings, users, f"{len(rankings):,} people's grades of {len(columns)} items: {scale}"
-    )
+    for row, user, line in sheet.rows(columns):
+        with sheet.bad:
+            given = {
+                _item(column): -_grade(sheet, grade, column, row, cell)
+                for column, cell in zip(columns, line, strict=True)
+                if cell
+            }
+            if len(given) > 1:
+                rankings.append(ordered(given))
+                users.append(user)
+    said = f"{len(rankings):,} people's grades of {len(columns)} items: {_scale(grade)}"
+    return Ballots(rankings, users, said)
 
 
-def _grades(sheet: Sheet, columns: Sequence[str], cells: set[str]) -> dict[str, float]:
+def _grades(sheet: Sheet, columns: Sequence[str]) -> dict[str, float]:
     """Return the grade behind each cell: a number, or a place on a known scale of words."""
-    for scale in _SCALES:
-        if cells <= set(scale):
-            return {word: float(scale.index(word)) for word in cells}
-    numbers = {cell: _GRADE.fullmatch(cell) for cell in cells}
-    for cell, number in sorted(numbers.items()):
-        if number is None:
-            raise DataError(
-                f"{sheet.name}: {cell!r} in one of {listed(columns[:3])} … is no grade that is "
-                "known: grades must be numbers, more is better, or words of a usual scale "
-                "(strongly disagree … strongly agree)"
-            )
-    return {cell: float(number[1]) for cell, number in numbers.items() if number}
+    cells = {cell.casefold() for *_, line in sheet.rows(columns) for cell in line if cell}
+    scale = max(_SCALES, key=lambda words: len(cells.intersection(words)))
+    words = {word: float(scale.index(word)) for word in cells.intersection(scale)}
+    matches = {cell: _GRADE.fullmatch(cell) for cell in cells}
+    numbers = {cell: float(match[1]) for cell, match in matches.items() if match}
+    return words if len(words) > len(numbers) else numbers
+
+
+def _grade(sheet: Sheet, grade: Mapping[str, float], column: str, row: int, cell: str) -> float:
+    found = grade.get(cell.casefold())
+    if found is None:
+        raise sheet.wrong(
+            column,
+            row,
+            cell,
+            "be a grade: a number, more is better, or a word of a usual scale (strongly disagree "
+            "… strongly agree)",
+        )
+    return found
+
+
+def _scale(grade: Mapping[str, float]) -> str:
+    """The grades that occur, the worst first, as a line tells them."""
+    steps = {grade[cell]: cell for cell in sorted(grade, reverse=True)}  # 5 rather than 5.0
+    shown = [steps[step] for step in sorted(steps)]
+    return " < ".join(shown if len(shown) <= 7 else [*shown[:3], "…", *shown[-3:]])
 
 
 def _item(column: str) -> str:

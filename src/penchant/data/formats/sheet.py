@@ -1,7 +1,8 @@
 """The cells of a table of ballots, and the rankings that are read from them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import Any, Self
 
 from penchant.errors import DataError
@@ -16,6 +17,31 @@ class BadCell(DataError):
     def __init__(self, message: str, row: int) -> None:
         super().__init__(message)
         self.row = row
+
+
+@dataclass
+class BadRows:
+    """What is done about a cell that says nothing, `with` this around all that is done with a row.
+
+    skipped: the row is left out, and its error kept here; else the error is raised.
+    """
+
+    skipped: bool = False
+    found: list[BadCell] = field(default_factory=list)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not (self.skipped and isinstance(error, BadCell)):
+            return False
+        self.found.append(error)
+        return True
 
 
 @dataclass(frozen=True)
@@ -43,6 +69,7 @@ class Sheet:
     first_row: int
     numbers: Sequence[int] | None = None  # of the rows, where some were left out or repeated
     has_user: bool = False
+    bad: BadRows = field(default_factory=BadRows)
 
     def rows(self, names: Sequence[str]) -> list[tuple[int, Any, tuple[str, ...]]]:
         """Return for each row its number, its user, and the cells of some columns, "" if empty."""
