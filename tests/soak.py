@@ -18,12 +18,14 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from click.testing import CliRunner
 
 import penchant as pc
 from penchant.ask import CRITERIA
+from penchant.cli import main as cli
 from penchant.errors import PenchantError
 from penchant.kernels import RBF, Independent, Matern
-from penchant.likelihoods import Lapse, Probit
+from penchant.likelihoods import Abstain, Lapse, Logit, Probit, Ties
 
 NAMES = ["tea", "café", "=1+1", "a,b", 'q"uote', "007", "7", "-1", "\u2028", "🍵", "NULL", "nan "]
 SETTLED = 2e-4
@@ -221,6 +223,155 @@ def utility_trial(rng, estimator, people):
         must((given[1][name] == W).all(), "relations are not changed")
 
 
+# Every setting with every kind of answer
+
+
+def random_answers(rng, kinds):
+    """A few answers about five items, with whatever `kinds` says that they tell."""
+    n, m = 5, int(rng.integers(1, 9))
+    a = rng.integers(n, size=m)
+    b = (a + rng.integers(1, n, size=m)) % n
+    tie = rng.random(m) < 0.4 if "ties" in kinds else np.zeros(m, dtype=bool)
+    told = {
+        "ties": {"tie": tie},
+        "counts": {"count": rng.integers(1, 4, size=m)},
+        "margins": {"margin": np.where(tie, 0.0, 0.1 + rng.random(m))},
+        "sides": {"first": rng.choice([-1, 0, 1], size=m)},
+        "lengths": {"covariates": {"length": rng.standard_normal(m)}},
+        "times": {"time": rng.integers(50, size=m).astype(float)},
+        "people": {"user": rng.integers(3, size=m), "users": range(3)},
+    }
+    columns = {name: values for kind in kinds & set(told) for name, values in told[kind].items()}
+    data = pc.Comparisons.from_pairs(a, b, items=range(n), **columns)
+    if not kinds & {"rankings", "tied rankings"} or kinds & {"margins", "lengths", "times"}:
+        return data
+    orders = []
+    for _ in range(int(rng.integers(1, 6))):
+        places = [[int(rng.integers(n))]]
+        for item in rng.permutation(np.delete(np.arange(n), places[0])).tolist():
+            if "tied rankings" in kinds and rng.random() < 0.4:
+                places[-1].append(item)
+            elif rng.random() < 0.8:
+                places.append([item])
+        orders.append(places)
+    people = rng.integers(3, size=len(orders)).tolist() if "people" in kinds else None
+    return data + pc.Comparisons.from_rankings(orders, users=people, items=range(n))
+
+
+def any_setting(rng, kinds):
+    """An estimator with settings out of all that it has, whether they go together or not."""
+
+    def one_of(*values):
+        return values[rng.integers(len(values))]
+
+    base = one_of(Probit(), Logit())
+    how = {
+        "likelihood": one_of(
+            *("probit", "logit", "ties", "ties", Ties(0.3, "logit")),
+            *(Abstain(base, 0.2), Lapse(base, 0.05), Lapse(Ties(0.3), 0.05)),
+            *(["gaussian"] * 4 if "margins" in kinds else []),
+        ),
+        "random_state": 0,
+    }
+    has_people = "people" in kinds
+    several = (pc.MultiUserGP, pc.CommunityGP) if has_people else ()
+    estimator = one_of(pc.PreferenceGP, *several)
+    if estimator is pc.CommunityGP:
+        how |= {"inference": one_of("variational", "variational", "mcmc"), "n_sweeps": 4}
+        how |= {"personal": one_of(True, False, "auto"), "n_communities": one_of(None, None, 2)}
+        return estimator(sampler=one_of("collapsed", "blocked"), n_chains=1, progress=False, **how)
+    how |= {"inference": one_of("ep", "ep", "ep", "laplace", "variational", "exact")}
+    how |= {"optimize": one_of(None, "evidence", "evidence", "em")}
+    how |= {"raters": one_of(None, None, "lapse", "noise") if has_people else None}
+    how |= {"kernel": one_of(None, None, None, RBF())}
+    if estimator is pc.MultiUserGP:
+        return estimator(sparse=one_of(None, None, (2, 2)), progress=False, **how)
+    how |= {"clustered": one_of(True, False), "max_rank": one_of(None, None, 2)}
+    timed = "times" in kinds
+    how |= one_of({}, {"drift": "ou"}, {"half_life": 10.0}) if timed else {}
+    return estimator(**how)
+
+
+def settings_trial(rng):
+    """A right answer or a clear refusal of what does not go together."""
+    every = ["ties", "counts", "margins", "sides", "lengths", "times", "people", "people"]
+    every += ["rankings", "tied rankings"]
+    kinds = set(rng.choice(every, size=int(rng.integers(6))).tolist())
+    model = any_setting(rng, kinds)
+    data, more = random_answers(rng, kinds), random_answers(rng, kinds)
+    X = rng.standard_normal((data.n_items, 2)) if rng.random() < 0.6 else None
+    model.fit(X, data)
+    check_usable(model, data, rng)
+    model.tell(more)
+    check_usable(model, data, rng)
+
+
+def check_usable(model, data, rng):
+    """What was fitted answers: nothing is refused any more."""
+    try:
+        must(np.isfinite(model.predict()).all(), "utilities are finite", model=model)
+        if not data.tie.all():
+            must(np.isfinite(model.score(data)), "the score is finite", model=model)
+        check_odds(model, data, rng)
+        check_ranking(model, data)
+        check_file(model)
+        if rng.random() < 0.1:
+            choice = pc.choose_model(data)
+            choice.model.fit(None, data)
+    except PenchantError as error:
+        raise Violation(f"{error} by {model} after {data}") from error
+
+
+def random_table(rng):
+    """The text of a small table of any shape, much of it tied or left out."""
+    items = list("abcde"[: rng.integers(2, 6)])
+    shape, rows = rng.choice(["pairs", "outcome", "rankings", "ratings", "grades"]), []
+    people = int(rng.integers(4))
+    for row in range(int(rng.integers(1, 9))):
+        who = [f"user {rng.integers(people)}"] if people else []
+        a, b = rng.choice(items, size=2, replace=False)
+        grades = {item: str(rng.integers(1, 4)) for item in items if rng.random() < 0.7}
+        if shape == "pairs":
+            rows.append([a, b, str(rng.integers(3) // 2), *who])
+        elif shape == "outcome":
+            rows.append([a, b, rng.choice(["model_a", "model_b", "tie"]), *who])
+        elif shape == "ratings":
+            rows.append([f"user {row}", *(grades.get(item, "") for item in items)])
+        else:
+            rows += [[f"user {row}", *graded] for graded in grades.items()]
+    names = {
+        "pairs": ["winner", "loser", "tie", *["user"] * bool(people)],
+        "outcome": ["model_a", "model_b", "winner", *["judge"] * bool(people)],
+        "ratings": ["user", *(f"How good? [{item}]" for item in items)],
+        "rankings": ["ballot", "item", "position"],
+        "grades": ["user", "item", "rating"],
+    }
+    return "".join(",".join(map(str, row)) + "\n" for row in [names[shape], *rows])
+
+
+def table_trial(rng):
+    """Small tables of every shape through every command, within this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        votes = Path(folder) / "votes.csv"
+        votes.write_text(random_table(rng), encoding="utf-8")
+        model = ["--model", str(rng.choice(["gp", "multi-user", "community"]))]
+        commands = [
+            ["rank", *model],
+            ["rank"],
+            ["evaluate", "--folds", "2"],
+            ["report", "-o", f"{folder}/report.html"],
+            ["groups"],
+            ["ask", *model],
+            ["fit", "-o", f"{folder}/model.penchant"],
+        ]
+        name, *options = commands[rng.integers(len(commands))]
+        done = CliRunner().invoke(cli, [name, str(votes), *options])
+        text, error = votes.read_text(encoding="utf-8"), done.exception
+        is_known = error is None or isinstance(error, SystemExit)
+        must(is_known, "no tracebacks", command=name, options=options, text=text, error=error)
+        must(done.exit_code in (0, 1, 3), "known exit codes", code=done.exit_code, text=text)
+
+
 def scores_trial(rng, estimator):
     n, d = int(rng.integers(4, 40)), int(rng.integers(1, 5))
     X = rng.standard_normal((n, d))
@@ -289,6 +440,8 @@ TRIALS = {
     "PreferenceGP": (6, lambda rng: utility_trial(rng, pc.PreferenceGP, rng.random() < 0.3)),
     "MultiUserGP": (4, lambda rng: utility_trial(rng, pc.MultiUserGP, True)),
     "CommunityGP": (2, lambda rng: utility_trial(rng, pc.CommunityGP, True)),
+    "settings": (5, settings_trial),
+    "tables": (2, table_trial),
     "RankRLS": (1, lambda rng: scores_trial(rng, pc.RankRLS)),
     "KPCRank": (1, lambda rng: scores_trial(rng, pc.KPCRank)),
     "RankSVM": (1, lambda rng: scores_trial(rng, pc.RankSVM)),

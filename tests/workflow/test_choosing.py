@@ -81,19 +81,25 @@ def test_a_trial_takes_some_people_and_the_most_compared_items(monkeypatch):
     data = tastes("own")
     X = np.arange(30.0)[:, None]
     sample = choosing._sampled(models.Material(data, X), data.user)
-    assert sample.data.n_users == 7
-    met = sum(np.bincount(side, data.count, 30) for side in (data.winner, data.loser))
-    assert set(sample.X.ravel()) == set(np.argsort(-met, kind="stable")[:5].astype(float))
-    assert sample.data.n_items == 5
+    assert (sample.data.n_users, sample.data.n_items) == (7, 5)
+    people = np.random.default_rng(0).permutation(data.n_users)[:7]
+    asked = np.isin(data.user, people)
+    sides = data.winner[asked], data.loser[asked]
+    met = sum(np.bincount(side, data.count[asked], 30) for side in sides)
+    (kept,) = sample.X.astype(int).T
+    assert np.bincount(sample.data.winner, minlength=5).sum() == len(sample.data)
+    assert np.union1d(sample.data.winner, sample.data.loser).tolist() == [0, 1, 2, 3, 4]
+    assert met[kept].mean() > np.sort(met)[-10:].mean()  # most of them among the most compared
 
 
 def test_ties_and_crowds_get_settings_that_suit_them(monkeypatch):
-    monkeypatch.setattr(choosing, "_trial", lambda *_: {"gp": -0.6, "community": -0.5})
+    scores = {"gp": -0.6, "multi-user": -0.7, "community": -0.5}
+    monkeypatch.setattr(choosing, "_tried", lambda name, *_: scores[name])
     tie = np.arange(100) % 5 == 0
     choice = pc.choose_model(crowd(20, 5, tie=tie))
     assert choice.model.likelihood == "ties"
     assert choice.model.sampler == "collapsed"
-    assert "(log loss: gp 0.600, community 0.500)" in choice.why
+    assert "(log loss: gp 0.600, multi-user 0.700, community 0.500)" in choice.why
     monkeypatch.setattr(models, "MANY_PEOPLE", 19)
     assert pc.choose_model(crowd(20, 5)).model.sampler == "blocked"
     assert pc.choose_model(crowd(20, 5), sampler="collapsed").model.sampler == "collapsed"

@@ -129,6 +129,8 @@ def _directions(one: Division, grouping: Grouping) -> FloatArray:
         left, size, _ = np.linalg.svd(whole - basis @ (basis.T @ whole), full_matrices=False)
         rounding = 1e-6 * np.linalg.norm(whole)
         kept = np.flatnonzero(size > max(0.1 * size.max(initial=0.0), rounding))[:MAX_DIRECTIONS]
+        if not len(kept) and not basis.size:  # nobody disagrees: any direction says so
+            kept = np.arange(1)
         basis = np.column_stack([basis, left[:, kept]])
     loading: FloatArray = basis / weight[:, None] * np.sqrt(np.sum(weight**2))
     return loading

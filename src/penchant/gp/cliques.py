@@ -7,12 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.data.rankings import ChoiceStages, Rankings
+from penchant.errors import DataError
 from penchant.likelihoods.choices import ChoiceGroup, Cliques
 from penchant.numerics.types import IntArray
 
 MOST_WAYS = 1000
 """Of taking so many out of a set: where there are more, each item taken (or left, if those are
 fewer) is a choice of its own against all of the other side."""
+
+MOST_PAIRS = 100_000_000
+"""In all choices, 40 bytes each: their number grows with the cube of a ranking's length."""
 
 BLOCK = 1 << 20
 """Numbers in the largest temporary: choices are worked on so many together."""
@@ -35,6 +39,14 @@ def clique_edges(rankings: Rankings, n_items: int) -> CliqueEdges:
 
 def edges_of_stages(stages: list[ChoiceStages], n_items: int) -> CliqueEdges:
     """The same of choices; groups stand in the order of the stages and of their rows."""
+    pairs = sum(len(stage.item) * comb(stage.item.shape[1], 2) for stage in stages)
+    longest = max(stage.item.shape[1] for stage in stages)
+    if pairs > MOST_PAIRS:
+        raise DataError(
+            f"rankings or grades of up to {longest} items hold {pairs:,} pairs within choices, and "
+            f"memory is planned for {MOST_PAIRS:,}: break them into pairs with data.as_pairs(), or "
+            "read some of the items only (where=)"
+        )
     keys = [_keys(stage, n_items) for stage in stages]
     distinct, place = np.unique(np.concatenate([key.ravel() for key in keys]), return_inverse=True)
     ends = np.cumsum([key.size for key in keys])[:-1]

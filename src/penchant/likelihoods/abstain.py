@@ -84,7 +84,7 @@ class Abstain(Likelihood):
         tie = _abstained(outcomes, mean.size)
         return np.where(tie, 1.0 - self.rate, -self.rate)[None]
 
-    def check(self, outcomes: Outcomes) -> None:
+    def check_pairs(self, outcomes: Outcomes) -> None:
         """Wins and ties are both explained."""
 
 

@@ -198,21 +198,21 @@ class Likelihood(ABC):
 
     def check(self, outcomes: Outcomes) -> None:
         """Raise DataError when the observed outcomes are none that this likelihood explains."""
-        self.check_choices(outcomes)
+        if outcomes.cliques is not None and self.choice_scale is None:
+            raise DataError(
+                f"the data hold {outcomes.cliques.n_choices} choices out of several items, and "
+                f"likelihood {type(self).__name__} explains pairs alone: use likelihood='probit' "
+                "or 'logit' and no raters=, or break the choices into pairs with data.as_pairs()"
+            )
+        self.check_pairs(outcomes)
+
+    def check_pairs(self, outcomes: Outcomes) -> None:
+        """Raise DataError when outcomes of single pairs are none that this likelihood explains."""
         if outcomes.tie is not None and np.any(outcomes.tie):
             name = type(self).__name__
             raise DataError(
                 f"{int(np.sum(outcomes.tie))} of the {outcomes.tie.size} comparisons are ties and "
                 f"likelihood {name} has none: use likelihood='ties', or leave the ties out"
-            )
-
-    def check_choices(self, outcomes: Outcomes) -> None:
-        """Raise DataError when there are choices, and this likelihood explains pairs alone."""
-        if outcomes.cliques is not None and self.choice_scale is None:
-            raise DataError(
-                f"the data hold {outcomes.cliques.n_choices} choices out of several items, and "
-                f"likelihood {type(self).__name__} explains pairs alone: use likelihood='probit' "
-                "or 'logit', or break the choices into pairs with data.as_pairs()"
             )
 
     def draw(self, g: FloatArray, rng: np.random.Generator) -> IntArray:

@@ -74,8 +74,7 @@ class Gaussian(Likelihood):
         _, d1, d2 = self.tilted(mean, var, outcomes)
         return 0.5 * self.noise * (d1**2 - d2)[None]
 
-    def check(self, outcomes: Outcomes) -> None:
-        self.check_choices(outcomes)
+    def check_pairs(self, outcomes: Outcomes) -> None:
         if outcomes.margin is None:
             raise DataError(
                 "likelihood Gaussian got comparisons without margins: it needs the score "

@@ -100,9 +100,8 @@ class Lapse(Likelihood):
         own = 1.0 - attentive - self.rate  # ε(1 − ε) ∂log Z/∂ε, simplified
         return np.vstack([base, own]) if self.learn else base
 
-    def check(self, outcomes: Outcomes) -> None:
-        self.check_choices(outcomes)
-        self.base.check(outcomes)
+    def check_pairs(self, outcomes: Outcomes) -> None:
+        self.base.check_pairs(outcomes)
 
     def _mix(self, log_base: FloatArray) -> tuple[FloatArray, FloatArray]:
         """log of the mixture, and the probability w that the answer was an attentive one."""

@@ -137,8 +137,8 @@ class Raters(Likelihood):
         _, attentive = self._mix(self.base.tilted(mean, var, outcomes).log_z, level)
         return attentive * self.base.tilted_gradient(mean, var, outcomes)
 
-    def check(self, outcomes: Outcomes) -> None:
-        self.base.check(outcomes)
+    def check_pairs(self, outcomes: Outcomes) -> None:
+        self.base.check_pairs(outcomes)
 
     @cached_property
     def _known(self) -> FloatArray:

@@ -115,7 +115,7 @@ class Ties(Likelihood):
         slope[tie] = upper[1] + ratio * (upper[1] + lower[1])
         return self.threshold * slope[None]
 
-    def check(self, outcomes: Outcomes) -> None:
+    def check_pairs(self, outcomes: Outcomes) -> None:
         """Wins and ties are both explained."""
 
     def _bracket(

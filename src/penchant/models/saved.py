@@ -73,16 +73,18 @@ class SavedLearned:
         known, sites, settings = self.posterior, self.sites, Settings(self.rule)
         problem: ItemProblem | UserProblem | PathProblem
         hyper: ItemHyper | UserHyper | PathHyper
+        # what data tell of how they were made counts only where effects of it were learned
+        data = self.data.bare() if getattr(known, "effects", None) is None else self.data
         if isinstance(known, PathPosterior):
             problem = PathProblem(known.universe, known.meetings, known.calendar, settings)
             drift = (known.variance, known.timescale)
             hyper = PathHyper(known.constants, *drift, known.likelihood)
         elif isinstance(known, Posterior):
-            edges = Edges.of(self.data, Shown.known(known.effects), known.likelihood.by_rater)
+            edges = Edges.of(data, Shown.known(known.effects), known.likelihood.by_rater)
             problem = ItemProblem(known.universe, edges, settings, self.max_rank)
             hyper = ItemHyper(known.kernel, known.likelihood)
         else:
-            votes = Votes.as_shown(self.data, Shown.known(known.effects), known.likelihood.by_rater)
+            votes = Votes.as_shown(data, Shown.known(known.effects), known.likelihood.by_rater)
             problem = UserProblem.of(known.items, known.users, votes, settings, self.max_rank)
             hyper = UserHyper(known.kernel, known.user_kernel, known.sharing, known.likelihood)
             if sites is None and len(known.sites.user) == len(votes):

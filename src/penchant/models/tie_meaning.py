@@ -49,5 +49,9 @@ def with_ties_understood(
 
 
 def _share_of_ties(problem: ItemProblem | UserProblem) -> float:
-    tie, count = problem.edges.outcomes.tie, problem.edges.count
-    return 0.0 if tie is None else float(count[tie].sum() / count.sum())
+    """Among single pairs: a choice out of several items is no tie, and stands behind them."""
+    tie = problem.edges.outcomes.tie
+    if tie is None:
+        return 0.0
+    count = problem.edges.count[: len(tie)]
+    return float(count[tie].sum() / count.sum())

@@ -77,40 +77,42 @@ def choose(material: Material) -> tuple[str, str]:
         return "multi-user", "people are described by features"
     if material.user_relations:
         return "multi-user", "there are relations between people, and this model uses them"
-    made = float(np.median(np.bincount(data.user, data.count)))
+    made = float(np.median(np.bincount(data.user, data.count, data.n_users)))
     said = f"{data.n_users:,} people made about {made:.0f} comparisons each"
     if made < FEW_ANSWERS:
         return "gp", f"{said}, too few to tell them apart"
+    sample = _sampled(material, data.user)
+    train, test = sample.data.split(HELD_OUT, random_state=0)
+    if test.tie.all() or not len(train):
+        return "gp", f"{said}, too few of them decided to try another model"
     candidates = ["gp", "multi-user", "community"][: 2 if data.n_users < FEW_PEOPLE else 3]
-    scores = _trial(candidates, _sampled(material, data.user))
+    scores = {name: _tried(name, sample.only(train), test) for name in candidates}
     best = next(name for name in scores if scores[name] >= max(scores.values()) - AS_GOOD)
     found = ", ".join(f"{name} {-score:.3f}" for name, score in scores.items())
     return best, f"{said}, and of a sample it foresees as much as any (log loss: {found})"
 
 
-def _trial(candidates: list[str], sample: Material) -> dict[str, float]:
-    """Mean log-likelihood of held-out answers of a sample, by candidate, simplest first."""
-    train, test = sample.data.split(HELD_OUT, random_state=0)
-    scores: dict[str, float] = {}
-    for name in candidates:
-        settings = {**spared(name, train, only_scored=True), "random_state": 0}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a trial: what the choice has to say it says itself
-            model = sample.only(train).fit(build(name, train, settings))
-        scores[name] = model.score(test)
-    return scores
+def _tried(name: str, train: Material, test: Comparisons) -> float:
+    """Mean log-likelihood of held-out answers of a sample under one model."""
+    settings = {**spared(name, train.data, only_scored=True), "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a trial: what the choice has to say it says itself
+        return float(train.fit(build(name, train.data, settings)).score(test))
 
 
 def _sampled(material: Material, giver: IntArray) -> Material:
-    """Some people, some of their answers about the most compared items, and these items with what
-    links them."""
+    """Some people, some of their answers about the items that they compared most, and these items
+    with what links them."""
     data, rng = material.data, np.random.default_rng(0)
     people = np.sort(rng.permutation(data.n_users)[:TRIED_PEOPLE])
-    met = np.bincount(data.winner, data.count, data.n_items)
-    met += np.bincount(data.loser, data.count, data.n_items)
-    known = np.argsort(-met, kind="stable")[:TRIED_ITEMS]
-    among = np.isin(data.winner, known) & np.isin(data.loser, known)
-    rows = np.flatnonzero(among & np.isin(giver, people))
+    rows = np.flatnonzero(np.isin(giver, people))
+    pairs = np.column_stack([data.winner, data.loser])[rows]
+    met = np.bincount(pairs.ravel(), np.repeat(data.count[rows], 2), data.n_items)
+    # pair by pair, so that what is kept was compared with something else that is
+    common = pairs[np.argsort(-met[pairs].min(axis=1), kind="stable")].ravel()
+    _, first = np.unique(common, return_index=True)
+    known = common[np.sort(first)[:TRIED_ITEMS]]
+    rows = rows[np.isin(pairs, known).all(axis=1)]
     rows = np.sort(rng.permutation(rows)[:TRIED_ANSWERS])
     items = np.unique(np.concatenate([data.winner[rows], data.loser[rows]]))
     item, user = (np.empty(n, dtype=np.intp) for n in (data.n_items, data.n_users))

@@ -56,9 +56,10 @@ def choose(
 ) -> CovarianceChoice:
     """The candidate that predicts best; `simplest`, called "independent", is the first of them.
 
-    fallback: the one where users are too few to judge.
+    fallback: the one where users are too few to judge. Choices are judged by the pairs that they
+    decide: a choice shares its edges with others, so that no cavity is without it alone.
     """
-    problem = problem.few_items()
+    problem = replace(problem, edges=problem.edges.as_pairs(), arrangements={}).few_items()
     teachers, judges = _split(problem)
     if not len(judges) or not others:
         start = others[fallback](simplest) if fallback in others else simplest

@@ -94,6 +94,38 @@ class Votes:
             None if self.shown is None else self.shown.part(rows),
         )
 
+    def as_pairs(self) -> "Votes":
+        """The same with choices broken into the pairs that they decide, each an answer of its own.
+
+        >>> data = Comparisons.from_rankings([["tea", "milk", "water"]], users=["ann"])
+        >>> votes = Votes.of(data).as_pairs()
+        >>> [(data.items[w], data.items[l]) for w, l in zip(votes.winner, votes.loser)]
+        [('tea', 'milk'), ('milk', 'water'), ('tea', 'water')]
+        """
+        cliques = self.outcomes.cliques
+        if cliques is None:
+            return self
+        n, decided = len(self) - cliques.n_edges, []
+        for group in cliques.groups:
+            i, j = np.triu_indices(group.chosen.shape[1], 1)
+            row, pair = np.nonzero(group.chosen[:, i] != group.chosen[:, j])
+            first_won = group.chosen[row, i[pair]] > 0
+            decided.append((group.edge[row, pair], first_won, group.count[row]))
+        edge, first_won, count = (np.concatenate(part) for part in zip(*decided, strict=True))
+        answer, same = np.unique(2 * edge.astype(np.intp) + first_won, return_inverse=True)
+        rows, won = np.append(np.arange(n), n + answer // 2), answer % 2 == 1
+        first, second = self.winner[rows], self.loser[rows]
+        won = np.append(np.ones(n, dtype=bool), won)
+        tie = self.outcomes.tie
+        return Votes(
+            self.user[rows],
+            np.where(won, first, second),
+            np.where(won, second, first),
+            np.append(self.count[:n], np.bincount(same, count, len(answer))),
+            Outcomes(None if tie is None else np.append(tie, np.zeros(len(answer), dtype=bool))),
+            None if self.shown is None else self.shown.part(rows),
+        )
+
     def offset(self, effects: EffectPosterior | None) -> FloatArray:
         """(m,) zᵀβ̂, by what is known of the effects."""
         if self.shown is None or effects is None:
