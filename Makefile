@@ -120,7 +120,7 @@ lowest: $(STAMP)
 release-check: $(STAMP)
 	$(BIN)/python tests/release.py
 
-# every target above that tests something, one after the other, and a table of what held
+# every target above that tests something, about an hour, and a table of what held
 check-all: $(STAMP)
 	$(BIN)/python tests/check_all.py $(PARTS)
 

@@ -15,8 +15,8 @@ MOST_WAYS = 1000
 """Of taking so many out of a set: where there are more, each item taken (or left, if those are
 fewer) is a choice of its own against all of the other side."""
 
-MOST_PAIRS = 100_000_000
-"""In all choices, 40 bytes each: their number grows with the cube of a ranking's length."""
+MOST_PAIRS = 50_000_000
+"""In all choices, 55 bytes each: their number grows with the cube of a ranking's length."""
 
 BLOCK = 1 << 20
 """Numbers in the largest temporary: choices are worked on so many together."""
