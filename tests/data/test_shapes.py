@@ -398,6 +398,15 @@ def test_tables_of_ratings(read):
     assert "column 'item' row 3 is 'b': it must occur once in user 'u'" in complaint(read, rows)
     with pytest.warns(DataWarning, match="4 rows cannot be used"):
         assert won(read(rows, skip_bad=True)) == {("a", "b", "won"): 1}
+    for text in (
+        "user,item,rating,n\nu,a,5,2\nu,b,3,2\n",
+        "ballot,item,rank,n\n1,a,1,2\n1,b,2,2\n",
+    ):
+        assert "count='n' cannot tell how often the whole was given" in complaint(
+            read, text, count="n"
+        )
+    rankings = read("ballot,item,rank,count\n1,a,1,2\n1,b,2,2\n", count="count")
+    assert won(rankings) == {("a", "b", "won"): 2}
     assert "say shape='rankings' or shape='grades'" in complaint(
         read, "user,item,rank,rating\nu,a,1,5\n"
     )

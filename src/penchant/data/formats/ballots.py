@@ -57,14 +57,8 @@ _READERS: dict[str, Callable[[Sheet, Sequence[str]], Ballots]] = {
 }
 _MOST_BALLOTS = 1_000_000
 _SHOWN_BAD = 5  # bad rows that a warning spells out
-_LEAST = {
-    "top": 2,
-    "ratings": 2,
-    "ranks": 2,
-    "best-worst": 2,
-    "rankings": 3,
-    "grades": 3,
-}  # columns
+_LEAST = dict.fromkeys(("top", "ratings", "ranks", "best-worst"), 2) | dict.fromkeys(_LONG, 3)
+"""Columns that a shape needs, where it needs more than one."""
 
 
 def read_ballots(
@@ -91,6 +85,12 @@ def read_ballots(
     count = None
     if asked.get("count") and kind not in _LONG:
         count = find_column(asked["count"] or "", "count", names, source.name)
+    elif asked.get("count") and (kind, asked["count"]) != ("rankings", "count"):
+        raise DataError(
+            f"{source.name} is read as shape={kind!r}, a row for each item of a ballot, and "
+            f"count={asked['count']!r} cannot tell how often the whole was given: leave it out; "
+            "rankings may have a column called 'count'"
+        )
     columns = [name for name in columns if name not in (user, count) or kind in _LONG]
     if len(columns) < _LEAST.get(kind, 1):
         raise DataError(
