@@ -9,7 +9,7 @@ SEED   := 0
 OLD_PYTHON := python3.6
 TORCH  := 2.13.0
 
-.PHONY: install demo test lint types layers pytest slow properties statistics soak mutants study study-bench browser torch cluster bench bench-quick scaling pictures docs lowest release-check check-all clean
+.PHONY: install demo test lint types layers pytest slow speed properties statistics soak mutants study study-bench browser torch cluster bench bench-quick scaling pictures docs lowest release-check check-all clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,7 +47,11 @@ properties: $(STAMP)
 
 # every other test that is too long for `make test`
 slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow --ignore=tests/statistical
+	$(BIN)/python -m pytest -m slow --ignore=tests/statistical --ignore-glob='tests/*/test_speed.py'
+
+# what an operation may cost, as a multiple of another: on a quiet machine
+speed: $(STAMP)
+	$(BIN)/python -m pytest -m slow tests/*/test_speed.py
 
 # random data through every model and command for MINUTES; prints the seed of a violation
 soak: $(STAMP)

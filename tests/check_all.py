@@ -25,7 +25,7 @@ CHAINS = (
 )
 """Faults that are cheap to find first. What stands in one chain follows one another: a browser
 looks at the site that was built, and installs what it needs beside what earlier tests use."""
-TIMED = ("scaling", "bench-quick")
+TIMED = ("speed", "scaling", "bench-quick")
 """These compare times, so that nothing else may run: at the end, each alone."""
 TARGETS = (*(target for chain in CHAINS for target in chain), *TIMED)
 TOGETHER = 2
