@@ -15,6 +15,7 @@ import penchant as pc
 from penchant.models import storage
 from penchant.models.fields import CHECKS
 from penchant.models.schema import KINDS
+from penchant.numerics.arrays import read_arrays, write_arrays
 
 GOLDEN = Path(__file__).parents[1] / "golden" / f"v{storage.VERSION}"
 
@@ -414,3 +415,26 @@ def test_a_save_that_fails_leaves_the_old_file_and_no_litter(error, tmp_path, mo
             model.save(tmp_path / "model")
     assert (tmp_path / "model").read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("fails", [1, 3])
+def test_a_miscount_of_the_interpreter_is_no_damage(tmp_path, monkeypatch, fails):
+    """CPython may take what two threads parse at a time for an error of its own."""
+    model = pc.PreferenceGP().fit(None, pc.Comparisons.from_pairs(["a"], ["b"]))
+    model.save(tmp_path / "model")
+    write_arrays(tmp_path / "sums.npz", {"total": 3.0})
+    load, left = np.load, [fails]
+
+    def miscounting(*given, **options):
+        if left[0]:
+            left[0] -= 1
+            raise SystemError("AST constructor recursion depth mismatch")
+        return load(*given, **options)
+
+    monkeypatch.setattr(np, "load", miscounting)
+    assert pc.load(tmp_path / "model").predict().tobytes() == model.predict().tobytes()
+    left[0] = fails
+    assert read_arrays(tmp_path / "sums.npz", "add up again")["total"] == 3.0
+    left[0] = 1_000  # what never ends is told
+    with pytest.raises(SystemError, match="recursion depth"):
+        read_arrays(tmp_path / "sums.npz", "add up again")

@@ -23,6 +23,7 @@ from penchant.errors import DataError
 from penchant.models.migrate import MIGRATIONS
 from penchant.models.schema import FORMAT, VERSION, estimator_classes, kind_called, kind_of
 from penchant.models.soundness import check_estimator, check_kind, check_made
+from penchant.numerics.arrays import without_miscounts
 
 
 def save(model: BaseEstimator, path: str | PathLike[str]) -> None:
@@ -195,8 +196,8 @@ class _Reader:
         if "$float" in tree:
             return float(tree["$float"])
         if "$array" in tree:
-            content = io.BytesIO(self.archive.read(f"{int(tree['$array'])}.npy"))
-            return np.load(content, allow_pickle=False)
+            content = self.archive.read(f"{int(tree['$array'])}.npy")
+            return without_miscounts(lambda: np.load(io.BytesIO(content), allow_pickle=False))
         if "$objects" in tree:
             return np.array(self.value(tree["$objects"]), dtype=object)
         if "$sparse" in tree:

@@ -2,14 +2,33 @@
 
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penchant.errors import DataError
+
+TRIES = 10
+
+Read = TypeVar("Read")
+
+
+def without_miscounts(read: Callable[[], Read]) -> Read:
+    """What `read` returns, called again where CPython miscounts.
+
+    NumPy parses the headers of arrays as Python does its own code, and CPython counts the depth of
+    what two threads parse at a time as one: now and then it takes that for an error of its own
+    (its issue 106905).
+    """
+    for _ in range(TRIES):
+        try:
+            return read()
+        except SystemError:
+            continue
+    return read()
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -36,8 +55,12 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 def read_arrays(path: Path, advice: str) -> dict[str, NDArray[Any]]:
     """What was written; advice: what to do where the file is gone or damaged."""
-    try:
+
+    def read() -> dict[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
+
+    try:
+        return without_miscounts(read)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zipfile.error) as error:
         raise DataError(f"{path} is gone or damaged ({error}): {advice}") from None
