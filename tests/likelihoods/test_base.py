@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -7,7 +8,16 @@ from scipy.stats import cauchy
 
 from penchant import likelihoods
 from penchant.errors import DataError
-from penchant.likelihoods import Gaussian, Likelihood, LogProb, Outcomes, Probit, Ties
+from penchant.likelihoods import (
+    Abstain,
+    Gaussian,
+    Lapse,
+    Likelihood,
+    LogProb,
+    Outcomes,
+    Probit,
+    Ties,
+)
 
 
 @dataclass(frozen=True)
@@ -74,3 +84,12 @@ def test_draws_repeat_with_the_seed():
     first, again = (Ties().draw(g, np.random.default_rng(5)) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert set(first) == {-1, 0, 1}
+
+
+@pytest.mark.parametrize("value", ["0.5", None, np.nan, 0.0, -1.0, [0.5], np.inf])
+@pytest.mark.parametrize(
+    "made", [Ties, Gaussian, partial(Lapse, Probit()), partial(Abstain, Probit())]
+)
+def test_parameters_that_are_no_numbers_in_range_are_refused(made, value):
+    with pytest.raises(DataError, match=r"(threshold|noise|rate) of \w+ is .*: it must"):
+        made(value)

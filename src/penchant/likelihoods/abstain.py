@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from penchant.errors import DataError
-from penchant.likelihoods.base import WINS, Likelihood, LogProb, Outcomes, Tilted
+from penchant.likelihoods.base import WINS, Likelihood, LogProb, Outcomes, Tilted, lies_within
 from penchant.likelihoods.logit import Logit
 from penchant.likelihoods.probit import Probit
 from penchant.numerics.types import BoolArray, FloatArray
@@ -34,7 +34,7 @@ class Abstain(Likelihood):
     def __post_init__(self) -> None:
         if not isinstance(self.base, Probit | Logit):
             raise DataError(f"base of Abstain is {self.base!r}: it must be Probit() or Logit()")
-        if not 0.0 < self.rate < 1.0:
+        if not lies_within(self.rate, 1.0):
             raise DataError(f"rate of Abstain is {self.rate!r}: it must lie strictly in 0 to 1")
 
     @property

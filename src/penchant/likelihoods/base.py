@@ -12,7 +12,8 @@ Conventions, stated here once and used everywhere:
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import ClassVar, NamedTuple, Self
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -20,6 +21,15 @@ from penchant.errors import DataError
 from penchant.likelihoods.choices import Cliques
 from penchant.numerics import quadrature
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+
+def lies_within(value: Any, high: float) -> bool:
+    """Whether a parameter is a number, strictly between 0 and `high`.
+
+    >>> lies_within(0.5, 1.0), lies_within(1.0, 1.0), lies_within("0.5", 1.0)
+    (True, False, False)
+    """
+    return isinstance(value, Real) and 0.0 < float(value) < high
 
 
 class Outcomes(NamedTuple):

@@ -7,7 +7,15 @@ import numpy as np
 from scipy.special import ndtr
 
 from penchant.errors import DataError
-from penchant.likelihoods.base import WINS, Expected, Likelihood, LogProb, Outcomes, Tilted
+from penchant.likelihoods.base import (
+    WINS,
+    Expected,
+    Likelihood,
+    LogProb,
+    Outcomes,
+    Tilted,
+    lies_within,
+)
 from penchant.numerics.types import FloatArray
 
 _LOG_2PI = np.log(2.0 * np.pi)
@@ -31,7 +39,7 @@ class Gaussian(Likelihood):
     log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.noise < np.inf:
+        if not lies_within(self.noise, np.inf):
             raise DataError(f"noise of Gaussian is {self.noise!r}: it must be a positive variance")
 
     def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:

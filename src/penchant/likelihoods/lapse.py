@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from penchant.errors import DataError
-from penchant.likelihoods.base import WINS, Likelihood, LogProb, Outcomes, Tilted
+from penchant.likelihoods.base import WINS, Likelihood, LogProb, Outcomes, Tilted, lies_within
 from penchant.likelihoods.gaussian import Gaussian
 from penchant.numerics.types import FloatArray
 
@@ -42,7 +42,7 @@ class Lapse(Likelihood):
             raise DataError(
                 f"base of Lapse is {self.base!r}: it must be a likelihood, e.g. Lapse(Probit())"
             )
-        if not 0.0 < self.rate < 1.0:
+        if not lies_within(self.rate, 1.0):
             raise DataError(f"rate of Lapse is {self.rate!r}: it must lie strictly within 0 and 1")
 
     @property

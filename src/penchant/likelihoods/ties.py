@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from penchant.errors import DataError
-from penchant.likelihoods.base import WINS, Likelihood, LogProb, Outcomes, Tilted
+from penchant.likelihoods.base import WINS, Likelihood, LogProb, Outcomes, Tilted, lies_within
 from penchant.likelihoods.logit import Logit
 from penchant.likelihoods.probit import Probit
 from penchant.numerics.types import BoolArray, FloatArray
@@ -39,7 +39,7 @@ class Ties(Likelihood):
     log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.threshold < np.inf:
+        if not lies_within(self.threshold, np.inf):
             raise DataError(
                 f"threshold of Ties is {self.threshold!r}: it must be positive; "
                 "without ties use likelihood='probit' or 'logit'"
