@@ -54,6 +54,7 @@ def test_the_exponent_of_a_power_law(load):
     assert scaling.verdict(exponent, error, limit=1.1) == "exceeded"
     assert scaling.verdict(0.9, 0.05, limit=1.1) == "holds"
     assert scaling.verdict(0.9, 0.5, limit=1.1) == "too noisy to tell"
+    assert scaling.verdict(-0.15, 0.26, limit=1.1) == "holds"
 
 
 def test_ratios_come_with_the_range_that_the_runs_allow(load):

@@ -56,12 +56,23 @@ def test_cars(name, record_property):
 
 
 def test_sushi_pooled(record_property):
-    """Everybody as one: what the population prefers, on answers of people not seen before."""
+    """Everybody as one: what the population prefers, on answers of people not seen before.
+
+    By 200 people in turn. Whole rankings are held for Plackett and Luce's, and people are surer of
+    their first places than of their last: that costs calibration of pairs, see docs/choices.md.
+    """
     rankings = pc.datasets.load_sushi_a().rankings
-    seen = pc.Comparisons.from_rankings(rankings[:200].tolist(), items=range(10))
-    unseen = pc.Comparisons.from_rankings(rankings[200:].tolist(), items=range(10))
-    model = pc.PreferenceGP().fit(None, seen)
-    pairs = np.column_stack([unseen.winner, unseen.loser])
-    error = calibration(model.predict_proba(pairs), counts=unseen.count).error
-    record_property("calibration error", f"{error:.4f}")
-    assert error < 0.02
+    errors = {"whole": [], "as pairs": []}
+    for start in range(0, 5000, 500):
+        some = np.arange(start, start + 200)
+        seen = pc.Comparisons.from_rankings(rankings[some].tolist(), items=range(10))
+        others = np.delete(rankings, some, axis=0).tolist()
+        unseen = pc.Comparisons.from_rankings(others, items=range(10))
+        pairs = np.column_stack([unseen.winner, unseen.loser])
+        for way, data in (("whole", seen), ("as pairs", seen.as_pairs())):
+            foreseen = pc.PreferenceGP().fit(None, data).predict_proba(pairs)
+            errors[way].append(calibration(foreseen, counts=unseen.count).error)
+    for way, found in errors.items():
+        record_property(f"calibration error, {way}", f"{np.mean(found):.4f}")
+    assert np.mean(errors["as pairs"]) < 0.02
+    assert np.mean(errors["whole"]) < 0.03
