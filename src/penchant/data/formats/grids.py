@@ -31,17 +31,7 @@ _SCALES = (
 
 def read_ranks(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """A column an item, a cell its rank; an empty cell was not ranked."""
-    rankings, users = [], []
-    for row, user, cells in sheet.rows(columns):
-        with sheet.bad:
-            place = {
-                _item(column): _position(sheet, column, row, cell)
-                for column, cell in zip(columns, cells, strict=True)
-                if cell
-            }
-            if len(place) > 1:
-                rankings.append(ordered(place))
-                users.append(user)
+    rankings, users = _by_row(sheet, columns, partial(_position, sheet))
     said = f"{len(rankings):,} ballots of ranks of {len(columns)} items; 1 is best"
     return Ballots(rankings, users, said)
 
@@ -64,27 +54,35 @@ def read_rankings(sheet: Sheet, columns: Sequence[str]) -> Ballots:
 def read_grades(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """A row names a person, an item and its grade, as tables of ratings do."""
     grade = _grades(sheet, columns[2:])
-
-    def place(column: str, row: int, cell: str) -> float:
-        if not cell:
-            raise sheet.wrong(column, row, "", "not be empty")
-        return -_grade(sheet, grade, column, row, cell)
-
-    rankings, users, _ = _by_ballot(sheet, columns, (), place)
+    rankings, users, _ = _by_ballot(sheet, columns, (), partial(_below_the_best, sheet, grade))
     said = f"{len(rankings):,} people's grades; {columns[0]} = user; {columns[2]} {_scale(grade)}"
     return Ballots(rankings, users, said)
 
 
-def _by_ballot(
-    sheet: Sheet,
-    columns: Sequence[str],
-    further: Sequence[str],
-    place: Callable[[str, int, str], float],
-) -> tuple[list[Places], list[Any], dict[str, list[Any]]]:
-    """Rankings out of rows for each ballot and item, whose they are, and their further cells.
+Place = Callable[[str, int, str], float]
+"""What a column, a row's number and a cell say of where an item stands, the lowest first."""
 
-    place: what a column, a row's number and a cell say of where the item stands, the lowest first.
-    """
+
+def _by_row(sheet: Sheet, columns: Sequence[str], place: Place) -> tuple[list[Places], list[Any]]:
+    """Rankings out of a row for each ballot and a column for each item, and whose they are."""
+    rankings, users = [], []
+    for row, user, cells in sheet.rows(columns):
+        with sheet.bad:
+            places = {
+                _item(column): place(column, row, cell)
+                for column, cell in zip(columns, cells, strict=True)
+                if cell
+            }
+            if len(places) > 1:
+                rankings.append(ordered(places))
+                users.append(user)
+    return rankings, users
+
+
+def _by_ballot(
+    sheet: Sheet, columns: Sequence[str], further: Sequence[str], place: Place
+) -> tuple[list[Places], list[Any], dict[str, list[Any]]]:
+    """Rankings out of a row for each ballot and item, whose they are, and their further cells."""
     ballots: dict[str, dict[str, float]] = {}
     about: dict[str, tuple[Any, ...]] = {}
     for line, (row, user, (ballot, item, cell)) in enumerate(sheet.rows(columns)):
@@ -116,17 +114,7 @@ def _counts(sheet: Sheet, cells: Sequence[Any]) -> list[int]:
 def read_ratings(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """A column an item, a cell its grade; an empty cell was not graded."""
     grade = _grades(sheet, columns)
-    rankings, users = [], []
-    for row, user, line in sheet.rows(columns):
-        with sheet.bad:
-            given = {
-                _item(column): -_grade(sheet, grade, column, row, cell)
-                for column, cell in zip(columns, line, strict=True)
-                if cell
-            }
-            if len(given) > 1:
-                rankings.append(ordered(given))
-                users.append(user)
+    rankings, users = _by_row(sheet, columns, partial(_below_the_best, sheet, grade))
     said = f"{len(rankings):,} people's grades of {len(columns)} items: {_scale(grade)}"
     return Ballots(rankings, users, said)
 
@@ -141,7 +129,10 @@ def _grades(sheet: Sheet, columns: Sequence[str]) -> dict[str, float]:
     return words if len(words) > len(numbers) else numbers
 
 
-def _grade(sheet: Sheet, grade: Mapping[str, float], column: str, row: int, cell: str) -> float:
+def _below_the_best(
+    sheet: Sheet, grade: Mapping[str, float], column: str, row: int, cell: str
+) -> float:
+    """A grade as a place: the lower, the better."""
     found = grade.get(cell.casefold())
     if found is None:
         raise sheet.wrong(
@@ -151,7 +142,7 @@ def _grade(sheet: Sheet, grade: Mapping[str, float], column: str, row: int, cell
             "be a grade: a number, more is better, or a word of a usual scale (strongly disagree "
             "… strongly agree)",
         )
-    return found
+    return -found
 
 
 def _scale(grade: Mapping[str, float]) -> str:
