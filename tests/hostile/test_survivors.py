@@ -53,7 +53,7 @@ def test_the_first_lengthscale_is_five_times_the_items_spread(scale):
     items = Inputs(X, index=np.arange(4))
     expected = (10.0 * scale,) * 2
     assert default_kernel(items).lengthscale == pytest.approx(expected)
-    assert utility_kernel(items, None).lengthscale == pytest.approx(expected)
+    assert utility_kernel(items, None).parts[0].lengthscale == pytest.approx(expected)
     assert expected[0] in [pytest.approx(v) for v in np.exp(sharing_kernel(items).theta)]
 
 

@@ -36,7 +36,7 @@ def test_one_feature_may_leave_where_all_but_few_stay():
 def test_up_to_a_hundred_features_have_lengthscales_of_their_own(rng):
     for d, own in ((100, True), (101, False)):
         kernel = arbitrated_kernel(Inputs(rng.random((10, d)), index=np.arange(10)), None)
-        assert isinstance(kernel.lengthscale, tuple) is own
+        assert isinstance(kernel.parts[0].lengthscale, tuple) is own
 
 
 def test_many_features_that_matter_alike_share_one_lengthscale(rng):

@@ -34,8 +34,11 @@ SMOOTH_START = 5.0
 ARBITRATED_START = 2.0
 """The same where the variance of a difference is set: the kernel's variance is then a few times
 that of a difference, and a feature that explains little data can not make it much larger."""
+OWN_EFFECT = 0.2
+"""First variance of what features do not tell of an item: a fifth of a difference's."""
 FEW_TWINS = 0.05
-"""Share of items that may have the features of another before each gets an effect of its own."""
+"""Share of items that may have the features of another before features say so little that an
+item's own effect starts at variance one."""
 FREE_ITEMS, LOW_RANK_ITEMS = 60, (20, 400)
 """Most items whose covariance is learned entry by entry; how many it takes, and how many there may
 be, for few directions of taste."""
@@ -103,15 +106,14 @@ def _sparse_scale(X: sparse.csr_array) -> FloatArray:
 
 
 def utility_kernel(items: Inputs, max_rank: int | None) -> Kernel:
-    """The default kernel, with an effect of each item's own where many share all features."""
+    """The default kernel, with an effect of each item's own beside features."""
     return _with_effects(default_kernel(items), items, max_rank)
 
 
 def arbitrated_kernel(items: Inputs, max_rank: int | None) -> Kernel:
     """The same on one scale: each source brings one variance of a difference.
 
-    What features and relations bring is divided between them by who knows features better; effects
-    of items begin with as much as one source brings.
+    What features and relations bring is divided between them by who knows features better.
     """
     parts = list(default_kernel(items, ARBITRATED_START, RELEVANCE_FEATURES).parts)
     if items.X is not None or items.relations:
@@ -122,14 +124,14 @@ def arbitrated_kernel(items: Inputs, max_rank: int | None) -> Kernel:
 
 
 def _with_effects(kernel: Kernel, items: Inputs, max_rank: int | None) -> Kernel:
-    """Items with the same features need not be liked the same.
+    """Add an effect of each item's own: features do not tell all, and intervals must allow for it.
 
-    Not so with a bound on the rank, which effects of single items would use up, or with
-    relations, which tell items apart.
+    Its variance is learned under the weak prior around this start. With a bound on the rank there
+    is no such effect, since it would use up the rank; with relations the graph kernels have it.
     """
-    if items.X is None or items.relations or max_rank is not None or not _has_twins(items.X):
+    if items.X is None or items.relations or max_rank is not None:
         return kernel
-    return kernel + Independent()
+    return kernel + Independent(1.0 if _has_twins(items.X) else OWN_EFFECT)
 
 
 def _weight(part: Kernel, items: Inputs) -> float:

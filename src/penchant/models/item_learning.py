@@ -25,7 +25,6 @@ from penchant.gp.raters import learn_raters
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.defaults import arbitrated_kernel
-from penchant.models.item_effects import with_item_effects
 from penchant.models.learning import Learning
 from penchant.models.rater_table import check_named
 from penchant.models.relevance import with_relevance
@@ -77,8 +76,6 @@ class ItemLearning(Learning):
             is_plain = self.raters is None and self.optimize == "evidence"
             if self.likelihood == "ties" and is_plain:
                 start, solution = with_ties_understood(problem, start, solution, self._solve)
-            if self.kernel is None and self.optimize == "evidence":
-                solution = with_item_effects(problem, start, solution)
             if self.raters is not None:
                 learn = None if self.optimize is None else partial(self._solve, problem)
                 solution = learn_raters(problem, solution, False, learn)

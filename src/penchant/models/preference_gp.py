@@ -50,9 +50,9 @@ class PreferenceGP(ItemViews):
     kernel : Kernel or None
         Prior covariance over items. None: an RBF on the standardised features (one lengthscale
         a feature, up to 20 features) plus a regularised Laplacian per relation, or independent
-        utilities when there is neither. `+ Independent()`, an effect of each item's own, joins
-        it where many items share all their features, or where the evidence says that features
-        do not tell all (by two nats; with `optimize="evidence"`, no relations and no `max_rank`).
+        utilities when there is neither. Beside features stands `Independent()`, an effect of
+        each item's own: features seldom tell all, and intervals allow for the rest. Relations
+        have such an effect in their own kernels; under `max_rank` there is none.
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" (score differences), or an instance, for example
         `Lapse(Probit())` when some answers are given at random. Under "ties" and

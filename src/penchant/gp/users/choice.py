@@ -1,8 +1,10 @@
 """Which covariance between items suits many users: chosen by answers that it was not learned from.
 
-Evidence favours covariances of many parameters that predict worse. So half of the users, or as many
-as suffice, teach each candidate its parameters, and others judge: the log density of each of
-their answers when it alone is left out, which the cavities of its sites give at no cost.
+Evidence favours covariances of many parameters that predict worse. So users are halved. Each half
+in turn teaches every candidate its parameters, and the other half judges: by the log density of
+each of their answers when it alone is left out, which the cavities of its sites give at no cost.
+A candidate is preferred to a simpler one only where its gain exceeds the standard error of the
+gain over users. Halves are drawn by content, so that names and order decide nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,15 +12,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penchant.gp.learn import Watch, maximize
+from penchant.gp.learn import Guess, Watch, maximize
 from penchant.gp.rules import cavity
 from penchant.gp.solve import solve
 from penchant.gp.users.problem import UserHyper, UserProblem, UserSolution
+from penchant.gp.users.votes import Votes
 from penchant.kernels import FreeCovariance
+from penchant.numerics.random import content_keys
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 TEACHING_VOTES = 5_000
-"""Most answers of the users who teach, and of those who judge."""
+"""Most answers of each half of the users."""
 FEWEST_USERS = 8
 """With fewer there is nobody to judge by."""
 
@@ -30,7 +34,7 @@ Start = Callable[[UserHyper], UserHyper]
 class CovarianceChoice:
     """The candidate chosen: where it started (its prior's centre), and where it had come to.
 
-    scores: mean log density of the judges' answers, each left out, by candidate.
+    scores: mean log density of answers that are left out, by candidate.
     """
 
     name: str
@@ -54,28 +58,54 @@ def choose(
     fallback: str,
     watch: Watch | None = None,
 ) -> CovarianceChoice:
-    """The candidate that predicts best; `simplest`, called "independent", is the first of them.
+    """The candidate that predicts best; `simplest`, called "independent", is one of them.
 
-    fallback: the one where users are too few to judge. Choices are judged by the pairs that they
-    decide: a choice shares its edges with others, so that no cavity is without it alone.
+    others: from simple to rich. fallback: the one that any other must beat, and that is taken
+    where users are too few to judge. Choices are judged by the pairs that they decide: a choice
+    shares its edges with others, so that no cavity is without it alone.
     """
     problem = replace(problem, edges=problem.edges.as_pairs(), arrangements={}).few_items()
-    teachers, judges = _split(problem)
-    if not len(judges) or not others:
+    halves = _halves(problem.edges)
+    if len(halves) < 2 or not others:
         start = others[fallback](simplest) if fallback in others else simplest
         return CovarianceChoice(fallback, start, start.theta, {})
-    taught, both = _of(problem, teachers), _of(problem, np.concatenate([teachers, judges]))
-    taught, both = taught.roughly(), both.roughly()
-    is_judged = np.isin(both.edges.user, judges)
-    learned = maximize(taught, simplest, watch=watch).hyper
-    starts, ends = {"independent": simplest}, {"independent": learned}
-    for name, begin in others.items():
-        starts[name] = begin(learned)
-        ends[name] = maximize(taught, starts[name], watch=watch).hyper
-    scores = {name: left_out(both, hyper, is_judged) for name, hyper in ends.items()}
-    best = max(scores, key=lambda name: scores[name])
+    both = _of(problem, np.concatenate(halves)).roughly()
+    starts: dict[str, UserHyper] = {}
+    ends: dict[str, UserHyper] = {}
+    density = {name: np.zeros(len(both.edges)) for name in ("independent", *others)}
+    for teachers, judges in (halves, halves[::-1]):
+        taught, is_judged = _of(problem, teachers).roughly(), np.isin(both.edges.user, judges)
+        for name in density:
+            if name not in starts:
+                known = ends.get("independent", simplest)
+                starts[name] = others[name](known) if name in others else simplest
+            begin = Guess(ends[name].theta) if name in ends else None
+            ends[name] = maximize(taught, starts[name], begin=begin, watch=watch).hyper
+            density[name][is_judged] = left_out(both, ends[name])[is_judged]
+    order = sorted(density, key=lambda name: name != fallback)
+    best = _simplest_of_the_best({name: density[name] for name in order}, both.edges)
+    weight = both.edges.count
+    scores = {name: float(np.average(each, weights=weight)) for name, each in density.items()}
     start, theta = _seen_from(starts[best], ends[best])
     return CovarianceChoice(best, start, theta, scores)
+
+
+def _simplest_of_the_best(density: Mapping[str, FloatArray], votes: Votes) -> str:
+    """The first candidate that the best one does not beat by more than a standard error.
+
+    density: (m,) log density of each answer, by candidate, from simple to rich. The error is that
+    of the mean over users, whose answers go together.
+    """
+    total = {name: float(votes.count @ each) for name, each in density.items()}
+    best = max(total, key=lambda name: total[name])
+    share = np.bincount(votes.user, votes.count) / votes.count.sum()
+    for name, each in density.items():
+        gain = density[best] - each
+        of_user = np.bincount(votes.user, votes.count * gain) / votes.count.sum()
+        error = float(np.sqrt(np.sum((of_user - share * of_user.sum()) ** 2)))
+        if of_user.sum() <= error:
+            return name
+    return best
 
 
 def _seen_from(start: UserHyper, end: UserHyper) -> tuple[UserHyper, FloatArray]:
@@ -91,7 +121,7 @@ def scaled_start(
 ) -> CovarianceChoice:
     """One candidate, asked for by name: where it starts is learned from some users."""
     problem = problem.few_items()
-    taught = _of(problem, _split(problem)[0]).roughly()
+    taught = _of(problem, _halves(problem.edges)[0]).roughly()
     begun = start(maximize(taught, simplest, watch=watch).hyper)
     return CovarianceChoice("free", begun, begun.theta, {})
 
@@ -104,29 +134,28 @@ def with_word(solution: UserSolution, word: str) -> UserSolution:
     return solution._replace(inference=inference)
 
 
-def left_out(problem: UserProblem, hyper: UserHyper, asked: BoolArray) -> float:
-    """Mean log density of the answers `asked`, (m,) truth values, each without its own site."""
+def left_out(problem: UserProblem, hyper: UserHyper) -> FloatArray:
+    """(m,) log density of each answer without its own site."""
     inference = solve(problem, hyper).inference
     cav = cavity(inference.state.mean, inference.state.var, inference.sites)
-    log_z = hyper.likelihood.tilted(cav.mean, cav.var, problem.edges.outcomes)[0]
-    weight = problem.edges.count * asked
-    return float(np.sum(weight * log_z) / np.sum(weight))
+    log_z: FloatArray = hyper.likelihood.tilted(cav.mean, cav.var, problem.edges.outcomes)[0]
+    return log_z
 
 
-def _split(problem: UserProblem) -> tuple[IntArray, IntArray]:
-    """Users who teach and users who judge; where they are too few all teach."""
-    users, votes = np.unique(problem.edges.user, return_counts=True)
+def _halves(votes: Votes) -> list[IntArray]:
+    """The users in two halves, each with not too many answers; one part where users are few."""
+    users, n_votes = np.unique(votes.user, return_counts=True)
     if len(users) < FEWEST_USERS:
-        return users, users[:0]
-    order = np.random.default_rng(0).permutation(len(users))
-    half = np.array_split(order, 2)
-    teachers, judges = (users[part[_within(votes[part])]] for part in half)
-    return teachers, judges
+        return [users]
+    tie = votes.outcomes.tie
+    key = content_keys(votes.winner, votes.loser, votes.user, votes.count, tie).user[users]
+    order = np.argsort(key, kind="stable")
+    return [users[part[_within(n_votes[part])]] for part in (order[::2], order[1::2])]
 
 
 def _within(votes: IntArray) -> BoolArray:
     """The first ones whose answers together are not too many, at least one."""
-    inside = np.cumsum(votes) <= TEACHING_VOTES
+    inside: BoolArray = np.cumsum(votes) <= TEACHING_VOTES
     inside[0] = True
     return inside
 
