@@ -54,7 +54,7 @@ EXAMPLES = [
     Product((RBF(0.8), Matern(1.5), RegularizedLaplacian("links", iota=2.0))),
     Product((Constant(2.0), Sum((Linear(), RandomWalk("walk", offset=3.0))), CommonCause("links"))),
     FreeCovariance.of(np.eye(48) + 0.5 * np.diag(np.ones(47), 1) + 0.5 * np.diag(np.ones(47), -1)),
-    LowRankCovariance.begin(48, 2, 0.7),
+    LowRankCovariance.begin(np.arange(48), 2, 0.7),
 ]
 N_ITEMS = 48
 

@@ -26,7 +26,7 @@ def test_pullback_is_the_derivative(rng, crossed):
 
 
 def test_slope_of_the_prior_is_its_derivative():
-    start = LowRankCovariance.begin(5, 2, 1.3)
+    start = LowRankCovariance.begin(np.arange(5), 2, 1.3)
     expected = slopes(lambda t: KERNEL.with_theta(t).log_prior(start)[0], KERNEL.theta)
     np.testing.assert_allclose(KERNEL.log_prior(start)[1], expected, rtol=1e-6, atol=1e-6)
 

@@ -67,7 +67,8 @@ def test_items_that_their_features_do_not_explain_get_effects_of_their_own(rng, 
 def test_items_that_their_features_explain_have_next_to_no_effect_of_their_own(rng):
     X, f, data = odd_items(rng, spread=0.0)
     gp = pc.PreferenceGP().fit(X, data)
-    assert gp.shares_["item effects"].posterior < 0.02 < gp.shares_["item effects"].prior
+    own = gp.shares_["item effects"]
+    assert own.posterior < own.prior / 3.0
     assert np.corrcoef(gp.predict(), f)[0, 1] > 0.99
 
 

@@ -36,10 +36,13 @@ class LowRankCovariance(Kernel):
     variance: float
 
     @classmethod
-    def begin(cls, n_items: int, rank: int, variance: float) -> Self:
-        """Where learning starts: small directions that nothing distinguishes but chance."""
-        spread = np.sqrt(0.1 * variance / rank)
-        return cls(spread * np.random.default_rng(0).standard_normal((n_items, rank)), variance)
+    def begin(cls, place: IntArray, rank: int, variance: float) -> Self:
+        """Where learning starts: small random directions.
+
+        place: (n,) of each item in an order that does not depend on names, see `content_keys`.
+        """
+        draws = np.random.default_rng(0).standard_normal((len(place), rank))
+        return cls(np.sqrt(0.1 * variance / rank) * draws[place], variance)
 
     def __repr__(self) -> str:
         n, k = self.directions.shape

@@ -23,7 +23,7 @@ from penchant.kernels import (
 from penchant.kernels.inputs import Features, squared_norms
 from penchant.models.alikeness import relation_weight
 from penchant.models.sources import difference_variance, typical_variance
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 ARD_FEATURES = 20
 """Up to this many features each gets its own lengthscale; more would outrun the comparisons."""
@@ -186,13 +186,17 @@ def free_start(known: UserHyper, n_items: int) -> UserHyper:
     return known._replace(kernel=kernel.around(kernel))
 
 
-def learned_covariances(n_items: int) -> dict[str, Start]:
-    """Candidates for a covariance that users teach, as far as the number of items allows."""
+def learned_covariances(place: IntArray) -> dict[str, Start]:
+    """Candidates for a covariance that users teach, as far as the number of items allows.
+
+    place: (n_items,) of each item in an order that does not depend on names.
+    """
     found: dict[str, Start] = {}
+    n_items = len(place)
     fewest, most = LOW_RANK_ITEMS
     if fewest < n_items <= most:
         found["low rank"] = lambda known: known._replace(
-            kernel=LowRankCovariance.begin(n_items, DIRECTIONS, _variance(known))
+            kernel=LowRankCovariance.begin(place, DIRECTIONS, _variance(known))
         )
     if n_items <= FREE_ITEMS:
         found["free"] = lambda known: free_start(known, n_items)

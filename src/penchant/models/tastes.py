@@ -55,5 +55,5 @@ def _chosen(
         return scaled_start(problem, simplest, lambda known: free_start(known, n), watch)
     featured: dict[str, Start] = {"features": lambda _: start} if is_known else {}
     fallback = "features" if is_known else "independent"
-    others = {**featured, **learned_covariances(n)}
+    others = {**featured, **learned_covariances(problem.edges.item_order(n))}
     return choose(problem, simplest, others, fallback, watch)

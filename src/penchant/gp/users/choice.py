@@ -18,7 +18,6 @@ from penchant.gp.solve import solve
 from penchant.gp.users.problem import UserHyper, UserProblem, UserSolution
 from penchant.gp.users.votes import Votes
 from penchant.kernels import FreeCovariance
-from penchant.numerics.random import content_keys
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 TEACHING_VOTES = 5_000
@@ -147,9 +146,7 @@ def _halves(votes: Votes) -> list[IntArray]:
     users, n_votes = np.unique(votes.user, return_counts=True)
     if len(users) < FEWEST_USERS:
         return [users]
-    tie = votes.outcomes.tie
-    key = content_keys(votes.winner, votes.loser, votes.user, votes.count, tie).user[users]
-    order = np.argsort(key, kind="stable")
+    order = np.argsort(votes.content.user[users], kind="stable")
     return [users[part[_within(n_votes[part])]] for part in (order[::2], order[1::2])]
 
 

@@ -24,7 +24,6 @@ from penchant.likelihoods import Likelihood
 from penchant.numerics.device import HOST, Device
 from penchant.numerics.linalg import FACTOR_TOLERANCE, PivotedCholesky, pivoted_cholesky, rank_at
 from penchant.numerics.optimize import weak_prior
-from penchant.numerics.random import content_keys
 from penchant.numerics.types import FloatArray, IntArray
 
 SHARED_SIZE = 3072
@@ -288,9 +287,7 @@ class UserProblem:
         share = min(LEARNING_VOTES / max(1, len(votes)), LEARNING_FLOPS / max(1.0, flops))
         if share >= 1.0:
             return self
-        tie = votes.outcomes.tie
-        key = content_keys(votes.winner, votes.loser, votes.user, votes.count, tie).user
-        chosen = key < np.uint64(share * 2.0**64)
+        chosen = votes.content.user < np.uint64(share * 2.0**64)
         votes = votes.part(np.flatnonzero(chosen[votes.user]))
         return replace(self, edges=votes, arrangements={})
 

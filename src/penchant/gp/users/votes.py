@@ -1,6 +1,7 @@
 """Comparisons with the user who made each, and the sites that stand in for them."""
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from penchant.gp.posterior import EffectPosterior
 from penchant.gp.sites import Sites
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import multiply
+from penchant.numerics.random import ContentKeys, content_keys
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -82,6 +84,19 @@ class Votes:
         """What tells votes apart, beside their outcomes."""
         z = () if self.shown is None else tuple(self.shown.z)
         return self.user, self.winner, self.loser, *z
+
+    @cached_property
+    def content(self) -> ContentKeys:
+        """Keys of users and items that do not depend on names, see `content_keys`."""
+        pairs = self.as_pairs()  # the orientation of a choice's edges depends on the items' order
+        tie = pairs.outcomes.tie
+        return content_keys(pairs.winner, pairs.loser, pairs.user, pairs.count, tie)
+
+    def item_order(self, n_items: int) -> IntArray:
+        """(n_items,) the place of each item in a random order that names do not decide."""
+        key = np.zeros(n_items, dtype=np.uint64)
+        key[: len(self.content.item)] = self.content.item
+        return np.argsort(np.argsort(key, kind="stable"), kind="stable")
 
     def part(self, rows: IntArray) -> "Votes":
         """Some of the comparisons."""
