@@ -106,7 +106,7 @@ class StudyLearner:
 
     def _fitted(self, learned: LearnedParameters, *, learn: bool) -> Any:
         answers = self.record.taught()
-        data = comparisons(answers, list(self.record.items), self.config.model == "personal")
+        data = comparisons(answers, list(self.record.items))
         likelihood = learned.values.get("likelihood", "probit")
         if data.tie.any() and get(likelihood).n_answers == 2:
             likelihood = "ties"
@@ -204,27 +204,33 @@ def _parameters(model: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if isinstance(value, kept)}
 
 
-def comparisons(answers: Sequence[Answer], items: Sequence[str], personal: bool) -> pc.Comparisons:
-    """The answers as data of a model over these items; the best of several, and rankings, whole."""
+def comparisons(answers: Sequence[Answer], items: Sequence[str]) -> pc.Comparisons:
+    """The answers as data of a model over these items, equal to those that an export is read as.
+
+    The best of several, and rankings, stay whole. Who was shown first is known where all answers
+    are about two items.
+    """
     by_form: dict[str, list[Answer]] = {}
     for answer in answers:
         by_form.setdefault("pair" if len(answer.items) == 2 else answer.form, []).append(answer)
     parts = [
-        _AS_DATA[form](said, items, [answer.participant or "imported" for answer in said])
+        _AS_DATA[form](said, items, [answer.user for answer in said])
         for form, said in by_form.items()
     ]
     data = reduce(pc.Comparisons.extend, parts)
-    return data if personal else data.pooled()
+    return data if len(parts) == 1 else data.bare()
 
 
 def _pairs(said: list[Answer], items: Sequence[str], user: list[str]) -> pc.Comparisons:
     pairs = [pair for answer in said for pair in answer.pairs()]
     tie = [pair.tie for pair in pairs]
+    first = [pair.first for pair in pairs]
     return pc.Comparisons.from_pairs(
         [pair.winner for pair in pairs],
         [pair.loser for pair in pairs],
         tie=tie if any(tie) else None,
         count=[answer.count for answer in said],
+        first=first if any(first) else None,
         user=user,
         items=items,
     )

@@ -129,7 +129,7 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
     as_rows = _pair_rows if all(len(a.items) == 2 for a in answers) else _ballot_rows
     for answer in answers:
         about = {
-            "user": answer.participant or "imported",
+            "user": answer.user,
             "count": answer.count,
             "kind": answer.kind,
             "form": answer.form,
@@ -148,7 +148,7 @@ def _pair_rows(answer: Answer, names: dict[str, str]) -> list[dict[str, Any]]:
             "loser": names[pair.loser],
             "tie": pair.tie,
             "question": answer.seq,
-            "shown_first": names[answer.items[0]],
+            "shown_first": names[answer.items[0]] if pair.first else None,
         }
     ]
 

@@ -207,6 +207,7 @@ def import_answers(conn: Connection, study: str, rows: Iterable[dict[str, Any]],
             "kind": "normal",
             "count": row["count"],
             "user": row["user"],
+            "is_ordered": row.get("is_ordered", False),
         }
         append(conn, study, IMPORT, payload, at)
         n_rows += 1
