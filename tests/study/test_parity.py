@@ -137,7 +137,7 @@ def test_the_live_model_learns_what_the_export_holds(database, tmp_path, setting
     """Names, order, ties, withdrawn answers, erased people, imported rows."""
     worker = eventful(database, **settings)
     if votes is not None:
-        rows = exchange.read_votes(VOTES[votes].encode())
+        rows, _ = exchange.read_votes(VOTES[votes].encode())
         database.write(lambda c: studies.import_answers(c, "s", rows, 2002.0))
     data, names = live(database, worker)
     for ending in (".csv", ".parquet"):
@@ -150,7 +150,7 @@ def test_imported_rows_have_no_invented_order(database, tmp_path):
     worker = eventful(database)
     before, _ = live(database, worker)
     for votes in ("nobody", "order"):
-        rows = exchange.read_votes(VOTES[votes].encode())
+        rows, _ = exchange.read_votes(VOTES[votes].encode())
         database.write(lambda c, rows=rows: studies.import_answers(c, "s", rows, 2002.0))
     data, names = live(database, worker)
     more = {k: n - rows_of(before, names).get(k, 0) for k, n in rows_of(data, names).items()}
@@ -182,6 +182,9 @@ def test_the_same_answers_give_the_same_ranking_live_and_offline(database, tmp_p
         for column in ("utility", "low", "high"):
             assert seen[column] == pytest.approx(row[column], abs=1e-6)
         assert seen["prob_best"] == pytest.approx(row["prob_best"], abs=0.03)
+    # the advice to stop speaks of the same belief
+    best = max(row["prob_best"] for row in offline.rank().to_dicts())
+    assert worker.learner.verdict().value == pytest.approx(best, abs=0.05)
     widened = offline.report_.widened
     assert model.report_.widened == pytest.approx(widened, rel=1e-6)
     assert model.report_.n_people == 9  # one was erased

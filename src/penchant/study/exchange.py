@@ -58,16 +58,29 @@ def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     return pairs | about | {"question": "BIGINT", "shown_first": "VARCHAR"} | shown
 
 
-def read_votes(content: bytes, ending: str = ".csv") -> list[dict[str, Any]]:
-    """Answers of a file as rows with items, their order, form, count, user and who was shown first.
+def read_votes(content: bytes, ending: str = ".csv") -> tuple[list[dict[str, Any]], bool]:
+    """Answers of a file, and whether it is what a study exported.
 
-    Rankings and choices of more than two items stay whole.
+    They are rows with items, their order, form, count, user and who was shown first. Rankings and
+    choices of more than two items stay whole.
     """
     with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
         path = Path(folder) / f"votes{ending}"
         path.write_bytes(content)
         data = pc.read_comparisons(str(path))
-    return [*_pairs_of(data), *_rankings_of(data)]
+        columns = _columns_in(path) if ending in FORMS else set[str]()
+    is_export = any(set(_columns(rows)) <= columns for rows in ([], [{"ballot": 1}]))
+    return [*_pairs_of(data), *_rankings_of(data)], is_export
+
+
+def _columns_in(path: Path) -> set[str]:
+    import duckdb
+
+    with duckdb.connect() as con:
+        try:
+            return {name for name, *_ in con.execute(f"DESCRIBE FROM '{path}'").fetchall()}
+        except duckdb.Error:
+            return set()  # no file of ours is that odd
 
 
 # annotated by name: whoever reads a type of penchant loads SciPy, and a web process needs none

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from penchant.study.events import ANSWER, SKIP, Answer, replay
+from penchant.study.events import ANSWER, IMPORT, SKIP, Answer, replay
 from penchant.study.store import learning, people, studies
 from penchant.study.store import tables as t
 
@@ -93,8 +93,11 @@ def counts(conn: Connection, study: str, now: float) -> dict[str, Any]:
         ).where(q.study == study)
     ).one()
     answers = by_kind.get(ANSWER)
+    taken_in = sa.select(sa.func.sum(e.payload["count"].as_integer()))
+    imported = conn.execute(taken_in.where(*mine, e.kind == IMPORT)).scalar() or 0
     return {
-        "answers": answers.n if answers else 0,
+        "answers": (answers.n if answers else 0) + imported,
+        "imported": imported,
         "answers_last_minute": int(answers.recent) if answers else 0,
         "skips": by_kind[SKIP].n if SKIP in by_kind else 0,
         "questions": asked.all,
