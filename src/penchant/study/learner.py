@@ -43,7 +43,7 @@ def learning_point(n_taught: int) -> int:
     """The last point of the schedule that so many answers have reached; 0 before the first.
 
     >>> [learning_point(n) for n in (29, 30, 44, 45, 100)]
-    [0, 30, 36, 44, 93]
+    [0, 30, 44, 44, 93]
     """
     point, following = 0, FIRST_LEARNING
     while following <= n_taught:
