@@ -73,8 +73,14 @@ def start(page):
 
 
 def ready(page):
-    """The script has taken over."""
-    until(lambda: text(page, "#keys"))
+    """The script has taken over, and the question takes input."""
+    until(lambda: text(page, "#keys") and not page.locator("#vote.waiting").count())
+
+
+def strike(page, key):
+    """Press a key as people do: once they have seen the question."""
+    ready(page)
+    page.keyboard.press(key)
 
 
 def shown(page):
@@ -86,6 +92,7 @@ def wait_for_count(page, words):
 
 
 def press(page, key):
+    ready(page)
     before = shown(page)
     page.keyboard.press(key)
     until(lambda: shown(page) not in (before, []))
@@ -112,7 +119,7 @@ def test_voting_by_keyboard_with_undo_and_to_the_end(serve, visit):
     press(page, "s")
     wait_for_count(page, "2 of 4")
     press(page, "ArrowLeft")
-    page.keyboard.press("ArrowLeft")
+    strike(page, "ArrowLeft")
     page.wait_for_url(re.compile("/done$"))
     assert "TEA-42" in page.inner_text("main")
     assert settled(live, 4)[:2] == [((1,), (0,)), ((0, 1),)]
@@ -123,11 +130,62 @@ def test_voting_by_touch_on_a_small_phone(serve, visit):
     page = visit(live.link, **PHONE)
     start(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    ready(page)
     page.locator(".option").nth(1).tap()
     wait_for_count(page, "1 of 2")
+    ready(page)
     page.locator(".option").nth(0).tap()
     page.wait_for_url(re.compile("/done$"))
     assert settled(live, 2) == [((1,), (0,)), ((0,), (1,))]
+
+
+def test_a_double_click_answers_one_question(serve, visit):
+    """The second click comes before the next question can have been seen."""
+    live = serve(answers_per_person=None)
+    page = visit(live.link)
+    start(page)
+    for n in range(1, 4):
+        ready(page)
+        page.locator(".choose").nth(0).dblclick()
+        settled(live, n)
+    ready(page)
+    for key in ("ArrowLeft", "ArrowLeft", "ArrowUp", "s"):
+        page.keyboard.press(key)
+    settled(live, 4)
+    ready(page)  # what was ignored does not come later
+    assert len(live.answers()) == 4
+    press(page, "ArrowRight")
+    settled(live, 5)
+
+
+def test_input_waits_for_the_pictures(serve, visit):
+    def items(folder):
+        return [
+            NewItem(
+                f"colour {k}",
+                "image",
+                media.store(folder.media, picture(50 * k, 9, 9), ".png", "image", "it"),
+            )
+            for k in range(4)
+        ]
+
+    live = serve(items, answers_per_person=None)
+    page = visit(live.link)
+    held, holding = [], [True]
+    page.route("**/media/*", lambda it: held.append(it) if holding else it.continue_())
+    page.click("button.primary")
+    until(lambda: page.wait_for_timeout(50) or text(page, "#keys"))
+    page.wait_for_timeout(900)
+    page.keyboard.press("ArrowLeft")
+    page.locator(".choose").nth(0).click()
+    page.wait_for_timeout(300)
+    assert live.answers() == []
+    holding.clear()
+    for route in held:
+        route.continue_()
+    until(lambda: page.wait_for_timeout(50) or not page.locator("#vote.waiting").count())
+    page.keyboard.press("ArrowLeft")
+    settled(live, 1)
 
 
 def test_voting_without_scripts(serve, visit):
@@ -149,7 +207,7 @@ def test_a_lost_connection_loses_and_doubles_nothing(serve, visit):
     page = visit(live.link)
     start(page)
     page.context.set_offline(True)
-    page.keyboard.press("ArrowLeft")
+    strike(page, "ArrowLeft")
     until(lambda: "connection" in text(page, "#status"))
     page.context.set_offline(False)
     wait_for_count(page, "1 answered")
@@ -168,7 +226,7 @@ def test_an_answer_whose_acknowledgement_was_lost_counts_once(serve, visit):
         route.abort() if len(seen) < 3 else route.continue_()
 
     page.route("**/answer", swallow)
-    page.keyboard.press("ArrowRight")
+    strike(page, "ArrowRight")
     # the page's own wait lets the route be served, which a plain sleep does not
     until(lambda: page.wait_for_timeout(50) or len(seen) == 3)
     assert seen == [200, 200, 200]
@@ -185,8 +243,8 @@ def test_an_answer_is_taken_back_after_it_has_arrived(serve, visit):
     page.on("requestfinished", lambda it: seen.append(("told", it.url.rsplit("/", 1)[1])))
     press(page, "ArrowLeft")
     until(lambda: page.wait_for_timeout(50) or held)  # the first is there, the page asks for more
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("z")  # the second is still on its way
+    strike(page, "ArrowLeft")
+    strike(page, "z")  # the second is still on its way
     held[0].continue_()
     until(lambda: page.wait_for_timeout(50) or ("told", "undo") in seen)
     steps = [step for step in seen if not step[1].startswith("next")]
@@ -208,7 +266,7 @@ def test_two_tabs_and_reloads(serve, visit):
     assert shown(one) == shown(two)
     for page in (one, two):
         ready(page)
-        page.keyboard.press("ArrowLeft")
+        strike(page, "ArrowLeft")
     for page in (one, two):
         page.reload()
         wait_for_count(page, "1 answered")
@@ -245,10 +303,11 @@ def test_ranking_pictures_by_key_and_by_tap(serve, visit):
     assert page.locator("img").count() == 4
     until(lambda: page.evaluate("document.images[0].naturalWidth") == 8)
     for key in "312":
-        page.keyboard.press(key)
-    page.keyboard.press("Enter")
+        strike(page, key)
+    strike(page, "Enter")
     wait_for_count(page, "1 of 2")
     for place in (3, 0, 1):
+        ready(page)
         page.locator(".option").nth(place).tap()
     page.tap("text=Send this order")
     page.wait_for_url(re.compile("/done$"))
@@ -303,7 +362,7 @@ def test_sound_and_film_can_be_played_and_voted_on(serve, visit, kind):
     )
     assert page.evaluate(f"document.querySelector('{kind}').error") is None
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
-    page.keyboard.press("ArrowLeft")
+    strike(page, "ArrowLeft")
     page.wait_for_url(re.compile("/done$"))
     assert settled(live, 1) == [((0,), (1,))]
 
@@ -376,7 +435,7 @@ def test_no_page_has_a_serious_fault_of_accessibility_or_weighs_much(serve, visi
         check(page, "vote")
         press(page, "ArrowLeft")
         press(page, "ArrowLeft")
-        page.keyboard.press("ArrowLeft")
+        strike(page, "ArrowLeft")
         page.wait_for_url(re.compile("/done$"))
         check(page, "done")
         page.goto(live.owner_link)

@@ -1,11 +1,12 @@
 """Taking answers back, and what is told about a comparison beyond who won."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.data import Comparisons, as_comparisons
+from penchant.data import Comparisons, as_comparisons, read_comparisons
 from penchant.errors import DataError
 
 N_ITEMS, N_USERS = 4, 3
@@ -43,6 +44,29 @@ def build(raw, parts=("user", "margin", "first", "time", "covariates")):
         **{part: told[part] for part in parts},
         **universe,
     )
+
+
+@pytest.mark.parametrize(
+    ("cells", "first"),
+    [
+        (["tea", "tea", ""], [1, -1, 0]),
+        (["1", "-1", "0"], [1, -1, 0]),
+        (["", "", ""], None),  # nobody knows
+        (["tea", "left", ""], None),  # no side: another kind of column
+    ],
+)
+def test_a_column_that_names_who_was_shown_first_is_read(cells, first, tmp_path):
+    """A study's export has one; ties are turned with their items."""
+    frame = pd.DataFrame(
+        {"winner": ["tea", "milk", "tea"], "loser": ["milk", "tea", "water"], "shown_first": cells}
+    )
+    frame.to_csv(tmp_path / "votes.csv", index=False)
+    expected = Comparisons.from_pairs(frame.winner, frame.loser, first=first)
+    assert Comparisons.from_frame(frame) == expected
+    assert read_comparisons(tmp_path / "votes.csv") == expected
+    if "left" in cells:
+        with pytest.raises(DataError, match="shown first"):
+            Comparisons.from_frame(frame, first="shown_first")
 
 
 part_sets = st.sampled_from(

@@ -17,10 +17,16 @@ NEEDED = ("sqlalchemy", "alembic", "fastapi", "httpx", "nh3", "itsdangerous")
 HAS_EXTRA = all(find_spec(name) for name in NEEDED)
 collect_ignore_glob = [] if HAS_EXTRA else ["test_*.py"]
 if HAS_EXTRA:
+    from fastapi.testclient import TestClient
+
     from penchant.study.config import Config
+    from penchant.study.folder import Folder
     from penchant.study.store import Database, studies
     from penchant.study.store.studies import NewItem
+    from penchant.study.web.app import create_app
+    from penchant.study.worker import Worker
 
+SAME = {"sec-fetch-site": "same-origin"}
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
 
 
@@ -89,3 +95,56 @@ def make_study():
         return name
 
     return make
+
+
+class Clock:
+    """Time that stands still until it is moved."""
+
+    def __init__(self):
+        self.time = 1_000_000.0
+
+    def __call__(self):
+        return self.time
+
+
+class Served:
+    """A study behind its web application."""
+
+    def __init__(self, path, items=None, **settings):
+        self.folder = Folder.create(path / "drinks", "drinks", None)
+        self.clock = Clock()
+        self.app = create_app(self.folder, self.clock)
+        self.database = self.app.state.site.database
+        config = Config.from_json({"question": "Which would you rather drink?"} | settings)
+        new = items or [NewItem(name) for name in NAMES]
+        self.database.write(lambda c: studies.create(c, "drinks", config, new, 1.0))
+        self.key = self.database.write(
+            lambda c: studies.create_invite(c, "drinks", 1.0, "owner", "", None)
+        )
+        self.owner = {"Authorization": f"Bearer {self.key}"}
+
+    def browser(self, base_url="http://127.0.0.1", **options):
+        return TestClient(self.app, base_url=base_url, headers=SAME, **options)
+
+    def participant(self, **form):
+        browser = self.browser()
+        assert browser.post("/s/drinks/join", data=form).status_code == 200
+        return browser
+
+    def step(self):
+        worker = Worker(self.database, "drinks", self.clock)
+        worker.step()
+        return worker
+
+
+@pytest.fixture
+def serve(tmp_path):
+    made = []
+
+    def make(**settings):
+        made.append(Served(path=settings.pop("path", tmp_path), **settings))
+        return made[-1]
+
+    yield make
+    for served in made:
+        served.database.close()

@@ -45,7 +45,7 @@ def event(seq, kind="answer", **payload):
         ({"question": "  "}, "question is empty"),
         ({"format": "triple"}, "one of pair, best, rank"),
         ({"size": 3}, "a pair has 2"),
-        ({"format": "best", "size": 99}, "2 to 8"),
+        ({"format": "best", "size": 99}, "from 2 to 8"),
         ({"apart": 0.6}, "from 0.0 to 0.4"),
         ({"repeat_share": 0.6, "random_share": 0.6}, "exceed 1"),
         ({"ahead": 2.5}, "whole number"),
@@ -169,12 +169,12 @@ def test_withdrawn_answers_never_stand_and_items_come_and_go():
     assert halves == record
 
 
-def test_repeats_and_checks_do_not_teach():
+def test_checks_do_not_teach():
     told = [event(1), event(2, kind="answer"), Event(3, "answer", "p", "q3", told_payload(REPEAT))]
     told.append(Event(4, "answer", "p", "q4", told_payload(CHECK)))
     record = replay(told)
-    assert [answer.seq for answer in record.taught()] == [1, 2]
-    assert record.n_taught == 2
+    assert [answer.seq for answer in record.taught()] == [1, 2, 3]
+    assert record.n_taught == 3
 
 
 def told_payload(kind):

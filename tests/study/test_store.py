@@ -369,10 +369,25 @@ def test_invites_are_kept_as_hashes_and_serve_as_often_as_they_may(database, mak
 
 
 def test_a_panel_participant_who_returns_is_the_same(database, make_study):
+    """If their browser knows them; else an id that somebody answered under is taken."""
     study = make_study(database)
-    first = database.write(lambda c: people.join(c, study, 1.0, external_id_hash="h"))
+
+    def join(known=None):
+        given = {"external_id_hash": "h", "known": known}
+        return database.write(lambda c: people.join(c, study, 1.0, **given))
+
+    nobody_yet = join()
+    first = join()  # whoever began and did not answer loses nothing
+    assert first != nobody_yet
+    with pytest.raises(Refusal, match="not taking part"):
+        database.write(lambda c: turns.turn(c, study, nobody_yet, 1, 2.0))
+    question = database.write(lambda c: turns.turn(c, study, first, 1, 2.0)).questions[0].id
+    database.write(lambda c: turns.answer(c, study, first, question, None, 5, 2.0))
     database.write(lambda c: studies.set_state(c, study, "closed", 2.0))
-    assert database.write(lambda c: people.join(c, study, 3.0, external_id_hash="h")) == first
+    assert join(first) == first
+    for known in (None, nobody_yet, "made up"):
+        with pytest.raises(Refusal, match="already"):
+            join(known)
 
 
 def test_answers_that_were_on_their_way_count_after_the_end(database, make_study):
@@ -399,10 +414,10 @@ def test_erasing_leaves_nothing_behind(tmp_path, make_study):
     question = database.write(lambda c: turns.turn(c, study, person, 1, 2.0)).questions[0].id
     given = (study, person, question, [[0], [1]], 5, 3.0)
     database.write(lambda c: turns.answer(c, *given))
-    kept = Snapshot(9, 0, person.encode(), {"raters": [person]})
+    kept = Snapshot(9, 0, person.encode(), {"raters": [{"participant": person}]})
     database.write(lambda c: learning.save_snapshot(c, study, kept, 4.0))
     database.write(lambda c: people.erase(c, study, person, 5.0))
-    late = Snapshot(6, 0, person.encode(), {})
+    late = Snapshot(6, 0, person.encode(), {"raters": [{"participant": person}]})
     assert not database.write(lambda c: learning.save_snapshot(c, study, late, 6.0))
     database.scrub()
     traces = (person, question, "f00dcafe", "Ann Example")
@@ -457,7 +472,7 @@ def test_addresses_that_are_none(address):
 def test_the_newest_snapshots_are_kept(database, make_study):
     study = make_study(database)
     for seq in (1, 2, 3):
-        new = Snapshot(seq, 0, b"", {"seq": seq})
+        new = Snapshot(seq, 0, b"model", {"seq": seq})
         assert database.write(lambda c, new=new: learning.save_snapshot(c, study, new, 1.0))
     assert database.read(lambda c: learning.last_snapshot(c, study)).seq == 3
     assert database.read(lambda c: learning.last_summary(c, study)) == {"seq": 3}

@@ -38,6 +38,8 @@ STRENGTH_SPELLINGS = (
     *("strength", "preferencestrength", "strengthofpreference", "degree", "intensity"),
     *("howmuch", "howmuchbetter", "margin"),
 )
+# Where winners are named, this one names the item that was shown first, as a study's export does.
+SHOWN_FIRST = "shownfirst"
 ITEM_STEMS = (
     *("model", "item", "option", "alternative", "candidate", "product", "player", "team", "system"),
     *("", "name", "image", "text", "answer", "response", "completion"),

@@ -20,7 +20,13 @@ from penchant.data.names import Names
 from penchant.data.rankings import Rankings
 from penchant.data.recognise import ROW_BY_ROW, Reading, check_shape, recognise, unrecognised
 from penchant.data.source import Source
-from penchant.data.sql import Further, fetch_rows, refuse_other_outcomes, with_strength
+from penchant.data.sql import (
+    Further,
+    fetch_rows,
+    refuse_other_outcomes,
+    with_shown_first,
+    with_strength,
+)
 from penchant.data.table import Table
 from penchant.errors import DataError
 
@@ -119,6 +125,7 @@ def _read(
     if wish.shape is None:
         refuse_other_outcomes(duck.con, source, reading, wish.further)
     further = with_strength(duck.con, source, reading, wish.further)
+    further = with_shown_first(duck.con, source, reading, further)
     rows = fetch_rows(duck.con, source, reading, further)
     rows = replace(rows, broken=broken())
     table, items, users = build(rows, skip_bad=wish.skip_bad)
@@ -147,6 +154,7 @@ def _said(reading: Reading, table: Table, further: Further) -> str:
         parts.append(f"{columns['user']} = user")
     if "count" in columns:
         parts.append(f"{columns['count']} = count")
+    parts += [f"shown first = {further.first}"] if further.first else []
     parts += [f"margin = {further.margin}"] if further.margin else []
     parts += [f"time = {further.time}"] if further.time else []
     parts += [f"covariates = {', '.join(further.covariates)}"] if further.covariates else []

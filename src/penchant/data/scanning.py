@@ -15,6 +15,7 @@ import numpy as np
 
 from penchant.data.build import MOST
 from penchant.data.coding import settle
+from penchant.data.columns import SHOWN_FIRST
 from penchant.data.comparisons import Comparisons
 from penchant.data.conditions import filtered, parse_where
 from penchant.data.duck import NO_GUESSES, literal, open_duck
@@ -25,6 +26,7 @@ from penchant.data.recognise import ROW_BY_ROW, check_shape, recognise
 from penchant.data.remote import RemoteFile, at_hand, is_remote, remote_files
 from penchant.data.scan_folder import ScanFolder, Scanned, fingerprint
 from penchant.data.shards import BucketFiles, ShardedComparisons, n_buckets
+from penchant.data.source import plain
 from penchant.data.sql import Further, RowsByCode, refuse_other_outcomes, rows_by_code
 from penchant.data.table import Table
 from penchant.errors import DataError, DataWarning, warn
@@ -202,7 +204,8 @@ def _deal(path: Path, wish: Wish, folder: Path, n: int) -> _Dealt:
                 "user='voter'; read_comparisons reads votes of nobody in particular"
             )
         lost = [role for role in ("margin", "time") if role in reading.columns]
-        if reading.shape != "pairs":
+        named = any(plain(name) == SHOWN_FIRST for name in source.names)
+        if reading.shape != "pairs" or named:
             lost.append("who was shown first")
         if lost:
             warn(

@@ -20,7 +20,7 @@ from penchant.data.coding import (
     CodedRows,
     settle,
 )
-from penchant.data.columns import PAIRED_SPELLINGS, STRENGTH_SPELLINGS
+from penchant.data.columns import PAIRED_SPELLINGS, SHOWN_FIRST, STRENGTH_SPELLINGS
 from penchant.data.dates import days
 from penchant.data.duck import literal
 from penchant.data.json_names import json_names
@@ -42,7 +42,7 @@ class Further:
 
     time: str | None = None
     margin: str | None = None
-    first: str | None = None  # +1 the winner was shown first, −1 the loser, 0 not known
+    first: str | None = None  # +1 the winner was shown first, −1 the loser, 0 not known; or a name
     covariates: Sequence[str] = ()  # a column, or "one - other"
 
 
@@ -121,7 +121,10 @@ def _pick(
     for role in ("time", "margin", "first"):
         if name := getattr(further, role):
             column = source[find_column(name, role, source.names, source.name)]
-            cells[role] = _FURTHER_CELLS[role](con, source, column)
+            if role == "first" and plain(name) == SHOWN_FIRST:
+                cells[role] = _side_named(column, roles)
+            else:
+                cells[role] = _FURTHER_CELLS[role](con, source, column)
     for k, covariate in enumerate(further.covariates):
         cells[f"covariate {k}"] = _covariate(source, covariate)
     typed = all(column.cells == "typed" for column in source.columns)
@@ -157,6 +160,27 @@ def with_strength(con: Any, source: Source, reading: Reading, further: Further) 
     words = _different(con, source, source[named[0]])
     told = bool(words) and set(read_strengths(words)) == set(words)
     return replace(further, margin=named[0]) if told else further
+
+
+def with_shown_first(con: Any, source: Source, reading: Reading, further: Further) -> Further:
+    """Take a column called shown_first for `first` where each cell tells a side, or is empty
+    because that is not known."""
+    named = [name for name in source.names if plain(name) == SHOWN_FIRST]
+    if further.first or reading.shape != "pairs" or len(named) != 1:
+        return further
+    side = _side_named(source[named[0]], {role: source[c] for role, c in reading.columns.items()})
+    told = f"bool_and(coalesce({side} IN (-1, 0, 1), false)) AND bool_or({side} <> 0)"
+    (is_told,) = con.execute(f"SELECT {told} FROM {source.sql}").fetchone()
+    return replace(further, first=named[0]) if is_told else further
+
+
+def _side_named(column: Column, roles: Mapping[str, Column]) -> str:
+    """SQL for +1 where a cell names the winner, −1 the loser, 0 where it is empty; or a number."""
+    cell, winner, loser = (f"trim({c.text})" for c in (column, roles["winner"], roles["loser"]))
+    return (
+        f"CASE WHEN coalesce({cell}, '') = '' THEN 0 WHEN {cell} = {winner} THEN 1 "
+        f"WHEN {cell} = {loser} THEN -1 ELSE {_number(cell)} END"
+    )
 
 
 def _different(con: Any, source: Source, column: Column) -> list[str]:

@@ -1,6 +1,6 @@
 """What the owner of a study decides: the question, its form, limits and checks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +12,8 @@ MODELS = ("shared", "personal")
 LANGUAGES = ("en", "de")
 FOLLOW_BROWSER = "auto"
 LARGEST_SET = 8
+CRITERIA = ("variance_ratio", "information_gain", "expected_best", "thompson", "random")
+"""Those of `penchant.ask`, named here because web processes load no numerics."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +29,14 @@ class Check:
     right: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "options", tuple(map(str, self.options)))
-        if len(self.options) < 2 or not all(self.options):
+        _text("the prompt of a check", self.prompt)
+        object.__setattr__(self, "options", _texts("the options of a check", self.options))
+        if len(self.options) < 2:
             raise DataError(
                 f"the check {self.prompt!r} has the options {list(self.options)}: it needs at "
-                "least two, none of them empty"
+                "least two"
             )
-        if not isinstance(self.right, int) or not 0 <= self.right < len(self.options):
+        if type(self.right) is not int or not 0 <= self.right < len(self.options):
             raise DataError(
                 f"the check {self.prompt!r} says that option {self.right!r} is right: it must be "
                 f"a position from 0 to {len(self.options) - 1}"
@@ -113,56 +116,14 @@ class Config:
     panel_parameters: tuple[str, ...] = field(default=("PROLIFIC_PID", "participant", "pid"))
 
     def __post_init__(self) -> None:
-        checks = (c if isinstance(c, Check) else _as_check(c) for c in self.checks)
-        object.__setattr__(self, "checks", tuple(checks))
-        object.__setattr__(self, "panel_parameters", tuple(self.panel_parameters))
-        self._check_texts()
-        self._check_choices()
-        self._check_numbers()
-
-    def _check_texts(self) -> None:
-        for f in fields(self):
-            if f.type is str and not isinstance(getattr(self, f.name), str):
-                raise DataError(f"{f.name} is {getattr(self, f.name)!r}: it must be text")
-            if f.type is bool and not isinstance(getattr(self, f.name), bool):
-                raise DataError(f"{f.name} is {getattr(self, f.name)!r}: it must be true or false")
+        for name, check in _CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
         if not self.question.strip():
             raise DataError("the question is empty: say what people are to decide")
-        url = urlsplit(self.redirect)
-        if self.redirect and (url.scheme not in ("http", "https") or not url.netloc):
-            raise DataError(
-                f"redirect is {self.redirect!r}: it must be a whole address that starts with "
-                "https://"
-            )
-
-    def _check_choices(self) -> None:
-        for name, known in (
-            ("format", FORMATS),
-            ("model", MODELS),
-            ("language", (FOLLOW_BROWSER, *LANGUAGES)),
-        ):
-            if getattr(self, name) not in known:
-                raise DataError(
-                    f"{name} is {getattr(self, name)!r}: it must be one of {', '.join(known)}"
-                )
         if self.format == "pair" and self.size != 2:
             raise DataError(f'size is {self.size}: a pair has 2 items; format "best" takes more')
-        if not 2 <= self.size <= LARGEST_SET:
-            raise DataError(f"size is {self.size}: a question shows 2 to {LARGEST_SET} items")
-
-    def _check_numbers(self) -> None:
-        for name in ("repeat_share", "random_share", "check_share"):
-            _expect(name, getattr(self, name), 0.0, 1.0)
         if self.repeat_share + self.random_share + self.check_share > 1.0:
             raise DataError("repeat_share, random_share and check_share exceed 1 together")
-        _expect("apart", self.apart, 0.0, 0.4)
-        _expect("stop_level", self.stop_level, 0.5, 0.999)
-        for name, low, high in (("undo", 0, 1000), ("ahead", 1, 50), ("lease_seconds", 5, 86_400)):
-            _expect(name, getattr(self, name), low, high)
-        _expect("stop_top", self.stop_top, 1, 10_000)
-        for name in ("answers_per_person", "minutes_per_person", "reward"):
-            if getattr(self, name) is not None:
-                _expect(name, getattr(self, name), 0 if name == "reward" else 1, 1_000_000)
 
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values."""
@@ -184,6 +145,69 @@ class Config:
         return cls(**values)
 
 
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise DataError(f"{name} is {value!r}: it must be text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{name} is {value!r}: it holds half a character, not text") from None
+    return value
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(value):
+        raise DataError(f"{name} is {value!r}: it must be a list of texts, none of them empty")
+    return tuple(_text(name, text) for text in value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise DataError(f"{name} is {value!r}: it must be true or false")
+    return value
+
+
+def _one_of(*known: str) -> Callable[[str, Any], str]:
+    def check(name: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in known:
+            raise DataError(f"{name} is {value!r}: it must be one of {', '.join(known)}")
+        return value
+
+    return check
+
+
+def _number(low: float, high: float, *, optional: bool = False) -> Callable[[str, Any], Any]:
+    """A number from low to high, whole where low is; optional: or None."""
+
+    def check(name: str, value: Any) -> Any:
+        whole = isinstance(low, int)
+        right_type = isinstance(value, int if whole else int | float)
+        if value is None and optional:
+            return value
+        if not right_type or isinstance(value, bool) or not low <= value <= high:
+            kind = "a whole number" if whole else "a number"
+            none = ", or null" if optional else ""
+            raise DataError(f"{name} is {value!r}: it must be {kind} from {low} to {high}{none}")
+        return value
+
+    return check
+
+
+def _address(name: str, value: Any) -> str:
+    url = urlsplit(_text(name, value))
+    if value and (url.scheme not in ("http", "https") or not url.netloc):
+        raise DataError(
+            f"{name} is {value!r}: it must be a whole address that starts with https://"
+        )
+    return str(value)
+
+
+def _checks(name: str, value: Any) -> tuple[Check, ...]:
+    if isinstance(value, str | Mapping) or not isinstance(value, Sequence):
+        raise DataError(f"{name} is {value!r}: it must be a list of checks")
+    return tuple(check if isinstance(check, Check) else _as_check(check) for check in value)
+
+
 def _as_check(values: Any) -> Check:
     if not isinstance(values, Mapping) or set(values) != {"prompt", "options", "right"}:
         raise DataError(
@@ -193,10 +217,36 @@ def _as_check(values: Any) -> Check:
     return Check(**values)
 
 
-def _expect(name: str, value: Any, low: float, high: float) -> None:
-    whole = isinstance(low, int)
-    right_type = isinstance(value, int) if whole and name != "reward" else True
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not right_type or not low <= value <= high:
-        kind = "a whole number" if whole else "a number"
-        raise DataError(f"{name} is {value!r}: it must be {kind} from {low} to {high}")
+_SHARE, _MANY = _number(0.0, 1.0), 1_000_000
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "question": _text,
+    "format": _one_of(*FORMATS),
+    "size": _number(2, LARGEST_SET),
+    "tie": _flag,
+    "skip": _flag,
+    "undo": _number(0, 1000),
+    "repeat_share": _SHARE,
+    "random_share": _SHARE,
+    "check_share": _SHARE,
+    "checks": _checks,
+    "apart": _number(0.0, 0.4),
+    "answers_per_person": _number(1, _MANY, optional=True),
+    "minutes_per_person": _number(1, _MANY, optional=True),
+    "lease_seconds": _number(5, 86_400),
+    "ahead": _number(1, 50),
+    "model": _one_of(*MODELS),
+    "criterion": _one_of(*CRITERIA),
+    "stop_top": _number(1, 10_000),
+    "stop_level": _number(0.5, 0.999),
+    "close_when_enough": _flag,
+    "reward": _number(0.0, float(_MANY), optional=True),
+    "open_link": _flag,
+    "language": _one_of(FOLLOW_BROWSER, *LANGUAGES),
+    "welcome": _text,
+    "consent": _text,
+    "thanks": _text,
+    "completion_code": _text,
+    "redirect": _address,
+    "panel_parameters": _texts,
+}
+"""What each setting must be; a check returns the value to keep, or raises."""

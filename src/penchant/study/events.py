@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from penchant.study.questions import TEACHES, Order
 
 ANSWER, SKIP, WITHDRAW = "answer", "skip", "withdraw"
+UNNAMED = "(not named)"
+"""Who gave imported answers that name nobody; models take each of them for somebody else's."""
 ADD_ITEM, RETIRE, ERASE, STATE, IMPORT = "add_item", "retire", "erase", "state", "import"
 
 
@@ -32,7 +34,8 @@ class Answer:
     """What somebody said about items in the order in which they were shown.
 
     form: "pair", "best" or "rank"; kind: why it was asked; p_before: what the model gave the
-    first one shown to win, where it was asked; count: how often an imported row occurred.
+    first one shown to win, where it was asked; count: how often an imported row occurred;
+    is_ordered: whether the order of the items is the one shown, which imports may not know.
     """
 
     seq: int
@@ -46,6 +49,12 @@ class Answer:
     at: float = 0.0
     count: int = 1
     question: str | None = None
+    is_ordered: bool = True
+
+    @property
+    def user(self) -> str:
+        """Who answered, as models and exports name them."""
+        return self.participant or UNNAMED
 
     def pairs(self) -> list["Preference"]:
         """The answer as pairs: every item of a group beats those of later groups.
@@ -56,14 +65,21 @@ class Answer:
         >>> [(pair.winner, pair.loser) for pair in answer.pairs()]
         [('water', 'tea'), ('water', 'milk')]
         """
+        # only of two items is it said which of them was shown first
+        known = self.is_ordered and len(self.items) == 2
         if len(self.order) == 1:
             first, second = self.items
-            return [Preference(first, second, tie=True)]
+            return [Preference(first, second, tie=True, first=int(known))]
         found = []
         for place, group in enumerate(self.order):
             later = [item for below in self.order[place + 1 :] for item in below]
             found += [
-                Preference(self.items[better], self.items[worse], tie=False)
+                Preference(
+                    self.items[better],
+                    self.items[worse],
+                    tie=False,
+                    first=(1 if better < worse else -1) if known else 0,
+                )
                 for better in group
                 for worse in later
             ]
@@ -71,11 +87,15 @@ class Answer:
 
 
 class Preference(NamedTuple):
-    """One item before another, or level with it."""
+    """One item before another, or level with it.
+
+    first: +1 where the winner was shown first, −1 the loser, 0 where that is not known.
+    """
 
     winner: str
     loser: str
     tie: bool
+    first: int
 
 
 @dataclass
@@ -146,6 +166,7 @@ def answer_of(event: Event) -> Answer:
         event.at,
         payload.get("count", 1),
         event.question,
+        payload.get("is_ordered", event.kind == ANSWER),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import penchant as pc
 from penchant.errors import DataError
+from penchant.study.events import UNNAMED
 from penchant.study.folder import SETTINGS, Folder, write_private
 from penchant.study.store import Database, studies
 from penchant.study.store.studies import NewItem
@@ -57,31 +58,51 @@ def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     return pairs | about | {"question": "BIGINT", "shown_first": "VARCHAR"} | shown
 
 
-def read_votes(content: bytes, ending: str = ".csv") -> list[dict[str, Any]]:
-    """Answers of a file as rows with items, their order, form, count and user.
+def read_votes(content: bytes, ending: str = ".csv") -> tuple[list[dict[str, Any]], bool]:
+    """Answers of a file, and whether it is what a study exported.
 
-    Rankings and choices of more than two items stay whole.
+    They are rows with items, their order, form, count, user and who was shown first. Rankings and
+    choices of more than two items stay whole.
     """
     with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
         path = Path(folder) / f"votes{ending}"
         path.write_bytes(content)
         data = pc.read_comparisons(str(path))
-    return [*_pairs_of(data), *_rankings_of(data)]
+        columns = _columns_in(path) if ending in FORMS else set[str]()
+    is_export = any(set(_columns(rows)) <= columns for rows in ([], [{"ballot": 1}]))
+    return [*_pairs_of(data), *_rankings_of(data)], is_export
+
+
+def _columns_in(path: Path) -> set[str]:
+    import duckdb
+
+    with duckdb.connect() as con:
+        try:
+            return {name for name, *_ in con.execute(f"DESCRIBE FROM '{path}'").fetchall()}
+        except duckdb.Error:
+            return set()  # no file of ours is that odd
 
 
 # annotated by name: whoever reads a type of penchant loads SciPy, and a web process needs none
 def _pairs_of(data: "pc.Comparisons") -> Iterator[dict[str, Any]]:
     pairs = data.single_pairs()
     users = [None] * len(pairs) if pairs.user is None else [pairs.users[u] for u in pairs.user]
-    columns = zip(pairs.winner, pairs.loser, pairs.tie, pairs.count, users, strict=True)
-    for winner, loser, tie, count, user in columns:
+    first = [0] * len(pairs) if pairs.first is None else pairs.first
+    columns = zip(pairs.winner, pairs.loser, pairs.tie, pairs.count, first, users, strict=True)
+    for winner, loser, tie, count, side, user in columns:
+        names = [str(pairs.items[winner]), str(pairs.items[loser])]
         yield {
-            "items": [str(pairs.items[winner]), str(pairs.items[loser])],
-            "order": [[0, 1]] if tie else [[0], [1]],
+            "items": names[::-1] if side < 0 else names,
+            "order": [[0, 1]] if tie else [[1], [0]] if side < 0 else [[0], [1]],
             "form": "pair",
             "count": int(count),
-            "user": None if user is None else str(user),
+            "user": _user(user),
+            "is_ordered": bool(side),
         }
+
+
+def _user(name: Any) -> str | None:
+    return None if name is None or name == UNNAMED else str(name)
 
 
 def _rankings_of(data: "pc.Comparisons") -> Iterator[dict[str, Any]]:
@@ -95,7 +116,8 @@ def _rankings_of(data: "pc.Comparisons") -> Iterator[dict[str, Any]]:
                 "order": [[next(places) for _ in group] for group in groups],
                 "form": "best" if is_best else "rank",
                 "count": int(count),
-                "user": None if user is None else str(user),
+                "user": _user(user),
+                "is_ordered": False,
             }
 
 

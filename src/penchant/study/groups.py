@@ -23,7 +23,7 @@ def groups(answers: Sequence[Answer], items: Sequence[str]) -> dict[str, Any] | 
     given = Counter(answer.participant for answer in answers if answer.participant is not None)
     if sum(n >= FEWEST_ANSWERS for n in given.values()) < FEWEST_PEOPLE:
         return None
-    data = comparisons(answers, items, personal=True)
+    data = comparisons(answers, items)
     likelihood = "ties" if data.tie.any() else "probit"
     with warnings.catch_warnings():
         # every study begins with items that no comparison connects yet

@@ -30,7 +30,9 @@ T = TypeVar("T")
 FIRST_LEARNING = 30
 """So many answers say the first word about hyperparameters; before, the defaults stand."""
 
-GROWTH = 1.5
+GROWTH = 1.2
+"""Between two points of the schedule: what is shown rests on hyperparameters of at least 5/6 of the
+answers, and learning all of them costs six times what the last one does."""
 CONTENDERS = 20
 """Looking ahead considers so many items: those below them do not decide who is on top."""
 
@@ -41,7 +43,7 @@ def learning_point(n_taught: int) -> int:
     """The last point of the schedule that so many answers have reached; 0 before the first.
 
     >>> [learning_point(n) for n in (29, 30, 44, 45, 100)]
-    [0, 30, 30, 45, 68]
+    [0, 30, 44, 44, 93]
     """
     point, following = 0, FIRST_LEARNING
     while following <= n_taught:
@@ -106,7 +108,7 @@ class StudyLearner:
 
     def _fitted(self, learned: LearnedParameters, *, learn: bool) -> Any:
         answers = self.record.taught()
-        data = comparisons(answers, list(self.record.items), self.config.model == "personal")
+        data = comparisons(answers, list(self.record.items))
         likelihood = learned.values.get("likelihood", "probit")
         if data.tie.any() and get(likelihood).n_answers == 2:
             likelihood = "ties"
@@ -204,27 +206,33 @@ def _parameters(model: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if isinstance(value, kept)}
 
 
-def comparisons(answers: Sequence[Answer], items: Sequence[str], personal: bool) -> pc.Comparisons:
-    """The answers as data of a model over these items; the best of several, and rankings, whole."""
+def comparisons(answers: Sequence[Answer], items: Sequence[str]) -> pc.Comparisons:
+    """The answers as data of a model over these items, equal to those that an export is read as.
+
+    The best of several, and rankings, stay whole. Who was shown first is known where all answers
+    are about two items.
+    """
     by_form: dict[str, list[Answer]] = {}
     for answer in answers:
         by_form.setdefault("pair" if len(answer.items) == 2 else answer.form, []).append(answer)
     parts = [
-        _AS_DATA[form](said, items, [answer.participant or "imported" for answer in said])
+        _AS_DATA[form](said, items, [answer.user for answer in said])
         for form, said in by_form.items()
     ]
     data = reduce(pc.Comparisons.extend, parts)
-    return data if personal else data.pooled()
+    return data if len(parts) == 1 else data.bare()
 
 
 def _pairs(said: list[Answer], items: Sequence[str], user: list[str]) -> pc.Comparisons:
     pairs = [pair for answer in said for pair in answer.pairs()]
     tie = [pair.tie for pair in pairs]
+    first = [pair.first for pair in pairs]
     return pc.Comparisons.from_pairs(
         [pair.winner for pair in pairs],
         [pair.loser for pair in pairs],
         tie=tie if any(tie) else None,
         count=[answer.count for answer in said],
+        first=first if any(first) else None,
         user=user,
         items=items,
     )

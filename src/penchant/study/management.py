@@ -73,7 +73,7 @@ def new(
     """Make a study from a list of items."""
     values: dict[str, Any] = {k: v for k, v in choices.items() if v is not None}
     values |= {"question": question, "format": form}
-    values["size"] = size or (2 if form == "pair" else 4)
+    values["size"] = (2 if form == "pair" else 4) if size is None else size
     if consent is not None:
         values["consent"] = _text(consent)
     if settings is not None:
@@ -205,7 +205,10 @@ def status(folder: Path, as_json: bool) -> None:
         return
     counts = state["counts"]
     click.echo(f"{it.study}: {state['state']}")
-    click.echo(f"answers: {counts['answers']} by {counts['participants']} people")
+    click.echo(
+        f"answers: {counts['answers']}, {counts['imported']} of them imported; "
+        f"{counts['participants']} people took part"
+    )
     for row in state["ranking"][:10]:
         click.echo(f"{row['rank']:>4}  {row['name']}  {row['utility']:+.2f}")
     suggest(f"penchant study export {folder} -o votes.csv")
@@ -218,9 +221,11 @@ def export(folder: Path, output: Path) -> None:
     """Write the votes as CSV, Parquet or JSON lines."""
     with opened(folder) as (it, database):
         rows = database.read(lambda c: list(reports.export_rows(c, it.study)))
+        config = database.read(lambda c: studies.get(c, it.study)).config
     exchange.write_votes(rows, output)
     note(f"{len(rows)} comparisons in {output}")
-    suggest(f"penchant rank {output}")
+    kind = "multi-user" if config.model == "personal" else "gp"
+    suggest(f"penchant rank {output} --model {kind}")
 
 
 @click.command("import")
@@ -230,10 +235,11 @@ def import_(folder: Path, votes: Path) -> None:
     """Take in votes that were collected elsewhere."""
     if not votes.is_file():
         raise DataError(f"there is no file {votes}: check the path")
-    rows = exchange.read_votes(votes.read_bytes(), votes.suffix)
+    rows, is_export = exchange.read_votes(votes.read_bytes(), votes.suffix)
     with opened(folder) as (it, database):
-        n = database.write(lambda c: studies.import_answers(c, it.study, rows, time.time()))
-    note(f"{n} distinct comparisons taken in")
+        given = (it.study, rows, time.time())
+        n = database.write(lambda c: studies.import_answers(c, *given, is_export=is_export))
+    note(f"{n} distinct comparisons taken in" + (", others were here already" * (n < len(rows))))
 
 
 @click.command()

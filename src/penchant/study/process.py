@@ -85,7 +85,7 @@ def die_with(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(0.5)
+            time.sleep(1.0)
         os._exit(1)
 
     threading.Thread(target=watch, name="watch parent", daemon=True).start()

@@ -11,8 +11,8 @@ from penchant.study.config import Config
 
 NORMAL, REPEAT, RANDOM, CHECK = "normal", "repeat", "random", "check"
 KINDS = (NORMAL, REPEAT, RANDOM, CHECK)
-TEACHES = frozenset({NORMAL, RANDOM})
-"""Kinds that the model learns from: a repeat tells about the person, a check about attention."""
+TEACHES = frozenset({NORMAL, RANDOM, REPEAT})
+"""Kinds that the model learns from: those that an export holds. A check is about no item."""
 
 REPEAT_AFTER = 8
 """A repeat lies at least so many answers after the question that it repeats."""

@@ -1,5 +1,7 @@
 """Serving a folder: web processes and the model process, started again when they die."""
 
+import json
+import logging
 import os
 import signal
 import socket
@@ -7,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penchant.errors import DataError
@@ -18,6 +20,11 @@ LONGEST_PAUSE = 2.0
 """Seconds before a process that keeps crashing is started again: with its start people wait less
 than five."""
 STEADY_SECONDS = 5.0
+LOOK_SECONDS = 0.2
+MANY_DEATHS, RECENTLY = 3, 60.0
+"""A process that ended so often within so many seconds keeps ending."""
+DEATHS = "deaths.json"
+log = logging.getLogger("penchant.study")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -46,6 +53,7 @@ class Child:
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     failures: int = 0
+    deaths: list[float] = field(default_factory=list)
 
     def keep_alive(self, descriptors: tuple[int, ...]) -> None:
         """Start it if it does not run; soon after a crash, slower when it keeps crashing."""
@@ -54,6 +62,13 @@ class Child:
             if self.process.poll() is None:
                 return
             lived = now - self.started
+            log.warning(
+                "the process %s ended by itself after %.1f s (%s): it is started again",
+                self.name,
+                lived,
+                _how(self.process.returncode),
+            )
+            self.deaths = [*self.deaths, now][-MANY_DEATHS:]
             self.failures = 0 if lived > STEADY_SECONDS else self.failures + 1
             self.process = None
             self.started = now
@@ -64,13 +79,17 @@ class Child:
         self.started = now
 
 
+def _how(code: int) -> str:
+    return f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit status {code}"
+
+
 class Supervisor:
     """Runs the web processes and the model process of a folder until told to stop."""
 
     def __init__(
         self, folder: Path, sock: socket.socket, workers: int = 1, proxies: str = ""
     ) -> None:
-        self.sock = sock
+        self.sock, self.folder = sock, folder
         parent = str(os.getpid())
         web = ["web", str(folder), "--fd", str(sock.fileno()), "--parent", parent]
         web += ["--proxies", proxies] if proxies else []
@@ -82,11 +101,24 @@ class Supervisor:
         """Start everything and keep it running; returns when stopped."""
         try:
             while not self.stopping.is_set():
+                before = [child.deaths for child in self.children]
                 for child in self.children:
                     child.keep_alive((self.sock.fileno(),))
-                self.stopping.wait(0.1)
+                if [child.deaths for child in self.children] != before:
+                    self._tell_deaths()
+                self.stopping.wait(LOOK_SECONDS)
         finally:
             self._end()
+
+    def _tell_deaths(self) -> None:
+        """Let the web processes know, for whoever asks them about health."""
+        known = {"supervisor": os.getpid(), "deaths": {c.name: c.deaths for c in self.children}}
+        try:
+            part = self.folder / f"{DEATHS}.part"
+            part.write_text(json.dumps(known))
+            part.replace(self.folder / DEATHS)
+        except OSError as error:
+            log.warning("%s cannot be written: %s", DEATHS, error.strerror)
 
     def _end(self) -> None:
         running = [child.process for child in self.children if child.process is not None]
@@ -104,6 +136,22 @@ class Supervisor:
         self.stopping.set()
 
 
+def keeps_ending(folder: Path) -> list[str]:
+    """What a web process can say of processes beside it that end again and again."""
+    try:
+        known = json.loads((folder / DEATHS).read_text())
+        if known["supervisor"] != os.getppid():
+            return []  # of a server that is no more
+        recently = time.monotonic() - RECENTLY
+        return [
+            f"the process {name} keeps ending"
+            for name, deaths in known["deaths"].items()
+            if len(deaths) == MANY_DEATHS and deaths[0] > recently
+        ]
+    except (OSError, ValueError, KeyError):
+        return []
+
+
 def stop_on_signals(supervisor: Supervisor) -> None:
     """Let Ctrl-C and a service manager end it."""
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -117,8 +165,8 @@ def wait_until_up(address: str, seconds: float = 30.0) -> None:
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         try:
-            if httpx.get(f"{address}/healthz", timeout=2).status_code == 200:
-                return
+            httpx.get(f"{address}/healthz", timeout=2)
+            return
         except httpx.TransportError:
             time.sleep(0.05)
     raise DataError(f"no server answers at {address} after {seconds:.0f} s")

@@ -23,7 +23,8 @@ from penchant.study.store.studies import CLOSED, RUNNING, Study
 LARGEST_STOCK = 150
 BATCH = 40
 FUTURES = 10
-IDLE_SECONDS = 0.1
+IDLE_SECONDS, LONGEST_IDLE = 0.1, 1.0
+"""Between two looks at a study where nothing happens: longer and longer, up to this."""
 SNAPSHOT_SECONDS = 0.7
 IMAGINE_SECONDS = 2.0
 GROUPS_SHARE = 0.1
@@ -109,7 +110,7 @@ class Worker:
         if it.seq == seq:
             return False
         events = self.database.read(lambda conn: studies.events_after(conn, self.study, seq))
-        if any(event.kind == ERASE for event in events):
+        if any(event.kind == ERASE and event.payload["events"] for event in events):
             self.recover()  # what was learned may rest on answers that never were
             return True
         if any(event.kind == "add_item" for event in events):
@@ -216,7 +217,7 @@ class Worker:
         verdict = learner.verdict()
         return {
             "seq": learner.record.seq,
-            "answers": len(answers),
+            "answers": sum(answer.count for answer in answers),
             "ranking": learner.ranking(),
             "stop": None if verdict is None else _verdict(verdict),
             "left": self.planned.to_json(),
@@ -249,6 +250,7 @@ def work(database: Database, stop: Flag | None = None) -> None:
     """Keep every study of a database up, until told to stop."""
     stop = stop or _on_signals()
     workers: dict[str, Worker] = {}
+    pause = IDLE_SECONDS
     warming = Thread(target=warm_up, name="warm up", daemon=True)
     while not stop.is_set():
         busy = False
@@ -259,8 +261,9 @@ def work(database: Database, stop: Flag | None = None) -> None:
             busy = workers[study].step(may_learn=not warming.is_alive()) or busy
         if warming.ident is None:  # the first questions wait in the queue
             warming.start()
+        pause = IDLE_SECONDS if busy else min(1.2 * pause, LONGEST_IDLE)
         if not busy:
-            stop.wait(IDLE_SECONDS)
+            stop.wait(pause)
 
 
 def warm_up() -> None:

@@ -12,7 +12,7 @@ from penchant.study.config import Config
 from penchant.study.events import ERASE
 from penchant.study.questions import OPEN, PREPARED
 from penchant.study.store import tables as t
-from penchant.study.store.people import PRESENT_SECONDS
+from penchant.study.store.people import PRESENT_SECONDS, of_present
 from penchant.study.tokens import new_id
 
 KEPT_SNAPSHOTS = 2
@@ -69,12 +69,13 @@ def queue_of(conn: Connection, study: str, config: Config, now: float, version: 
         sa.select(p.id).where(p.study == study, p.last_seen > now - PRESENT_SECONDS)
     ).scalars()
     queue = Queue(prepared=dict.fromkeys(present, 0))
-    asked = conn.execute(
-        sa.select(q.participant, sa.func.count())
-        .where(q.study == study, q.participant.in_(queue.prepared))
-        .group_by(q.participant)
-    )
-    queue.asked = {row[0]: row[1] for row in asked}
+    if queue.prepared:
+        asked = conn.execute(
+            sa.select(q.participant, sa.func.count())
+            .where(q.study == study, q.participant.in_(queue.prepared))
+            .group_by(q.participant)
+        )
+        queue.asked = {row[0]: row[1] for row in asked}
     waiting = conn.execute(
         sa.select(q.participant, q.shown, q.kind, q.state, q.leased_until).where(
             q.study == study, q.state.in_((PREPARED, OPEN)), ~_is_stale(version)
@@ -96,6 +97,8 @@ def asked_pairs(conn: Connection, people: Sequence[str]) -> dict[str, set[str]]:
     """Which sets of items each of some people were asked about, or have waiting."""
     q = t.question.c
     found: dict[str, set[str]] = {person: set() for person in people}
+    if not people:
+        return found
     query = sa.select(q.participant, q.pair).where(q.participant.in_(people))
     for person, pair in conn.execute(query):
         found[person].add(pair)
@@ -168,13 +171,14 @@ def drop_unwanted(conn: Connection, study: str, now: float, version: int = 0) ->
 
 
 def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) -> bool:
-    """Keep what was learned, unless somebody was erased since: then it may hold their answers."""
+    """Keep what was learned; whether all of it. Where somebody was erased since, the model may hold
+    their answers: then the summary alone is kept, without them."""
     e, s = t.event.c, t.snapshot.c
-    erased = conn.execute(
-        sa.select(sa.func.max(e.seq)).where(e.study == study, e.kind == ERASE)
-    ).scalar()
-    if erased is not None and erased > snapshot.seq:
-        return False
+    erased = sa.select(e.payload).where(e.study == study, e.kind == ERASE, e.seq > snapshot.seq)
+    whole = not any(payload["events"] for payload in conn.execute(erased).scalars())
+    if not whole:
+        summary = of_present(conn, study, snapshot.summary)
+        snapshot = Snapshot(snapshot.seq, 0, b"", summary)
     conn.execute(t.snapshot.delete().where(s.study == study, s.seq == snapshot.seq))
     conn.execute(
         t.snapshot.insert().values(
@@ -189,15 +193,15 @@ def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) 
     newest = sa.select(s.seq).where(s.study == study).order_by(s.seq.desc()).limit(KEPT_SNAPSHOTS)
     kept = list(conn.execute(newest).scalars())
     conn.execute(t.snapshot.delete().where(s.study == study, s.seq.not_in(kept)))
-    return True
+    return whole
 
 
 def last_snapshot(conn: Connection, study: str) -> Snapshot | None:
-    """The newest snapshot."""
+    """The newest snapshot that has a model."""
     s = t.snapshot.c
     row = conn.execute(
         sa.select(s.seq, s.learned_at, s.model, s.summary)
-        .where(s.study == study)
+        .where(s.study == study, sa.func.length(s.model) > 0)
         .order_by(s.seq.desc())
         .limit(1)
     ).first()

@@ -24,18 +24,29 @@ def join(
     token: str | None = None,
     external_id_hash: str | None = None,
     consent: bool = False,
+    known: str | None = None,
 ) -> str:
-    """Let somebody in and return their id; a panel's participant who comes again is the same."""
+    """Let somebody in and return their id.
+
+    A panel's participant who comes again is the same, if their browser knows who they are: known
+    is what its cookie says. A panel's id is no secret, so that it alone gives nothing of theirs
+    away; where they have not answered anything yet, they begin anew.
+    """
     it = studies.get(conn, study)
     if it.config.consent and not consent:
         raise ParticipantRefusal("bad", "consent")
     p = t.participant.c
     if external_id_hash is not None:
-        known = conn.execute(
+        before = conn.execute(
             sa.select(p.id).where(p.study == study, p.external_id_hash == external_id_hash)
         ).scalar()
-        if known is not None:
-            return str(known)
+        if before is not None and before == known:
+            return str(before)
+        if before is not None:
+            theirs = sa.select(t.event.c.seq).where(t.event.c.participant == before)
+            if conn.execute(theirs).first() is not None:
+                raise ParticipantRefusal("conflict", "other_browser")
+            _remove(conn, before)
     if it.state != RUNNING:
         raise not_running(it.state)
     invite = None
@@ -69,20 +80,43 @@ def join(
 def erase(conn: Connection, study: str, person: str, now: float) -> int:
     """Remove a person and everything that came from them; how many events that were.
 
-    Snapshots are removed too: what a model learned from them goes with the next replay.
+    Snapshots that were made before they answered stay. Of the others the summary stays, without
+    their row, until the model has learned anew; the model files, which hold answers, do not.
     """
     here = participant(conn, study, person)
-    gone = conn.execute(t.event.delete().where(t.event.c.participant == person)).rowcount
-    conn.execute(t.question.delete().where(t.question.c.participant == person))
-    conn.execute(t.participant.delete().where(t.participant.c.id == person))
+    e = t.event.c
+    theirs = sa.select(sa.func.min(e.seq)).where(e.participant == person, e.kind == ANSWER)
+    first_answer = conn.execute(theirs).scalar()
+    gone = _remove(conn, person)
     if here.invite is not None:
         i = t.invite.c
         used_up = (i.id == here.invite, i.uses_left == 0)
         others = sa.exists().where(t.participant.c.invite == here.invite)
         conn.execute(t.invite.delete().where(*used_up, ~others))
-    conn.execute(t.snapshot.delete().where(t.snapshot.c.study == study))
+    if first_answer is not None:
+        s = t.snapshot.c
+        later = (s.study == study, s.seq >= first_answer)
+        for row in conn.execute(sa.select(s.seq, s.summary).where(*later)).all():
+            kept = {"model": b"", "learned_at": 0, "summary": of_present(conn, study, row.summary)}
+            conn.execute(
+                t.snapshot.update().where(s.study == study, s.seq == row.seq).values(**kept)
+            )
     studies.append(conn, study, ERASE, {"events": gone}, now)
     return gone
+
+
+def of_present(conn: Connection, study: str, summary: dict[str, Any]) -> dict[str, Any]:
+    """A summary without rows of people who are gone."""
+    p = t.participant.c
+    present = set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
+    rows = summary.get("raters", [])
+    return {**summary, "raters": [row for row in rows if row["participant"] in present]}
+
+
+def _remove(conn: Connection, person: str) -> int:
+    conn.execute(t.question.delete().where(t.question.c.participant == person))
+    conn.execute(t.participant.delete().where(t.participant.c.id == person))
+    return conn.execute(t.event.delete().where(t.event.c.participant == person)).rowcount
 
 
 def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, Any]]:

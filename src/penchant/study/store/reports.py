@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from penchant.study.events import ANSWER, SKIP, Answer, replay
+from penchant.study.events import ANSWER, IMPORT, SKIP, Answer, replay
 from penchant.study.store import learning, people, studies
 from penchant.study.store import tables as t
 
@@ -93,8 +93,11 @@ def counts(conn: Connection, study: str, now: float) -> dict[str, Any]:
         ).where(q.study == study)
     ).one()
     answers = by_kind.get(ANSWER)
+    taken_in = sa.select(sa.func.sum(e.payload["count"].as_integer()))
+    imported = conn.execute(taken_in.where(*mine, e.kind == IMPORT)).scalar() or 0
     return {
-        "answers": answers.n if answers else 0,
+        "answers": (answers.n if answers else 0) + imported,
+        "imported": imported,
         "answers_last_minute": int(answers.recent) if answers else 0,
         "skips": by_kind[SKIP].n if SKIP in by_kind else 0,
         "questions": asked.all,
@@ -129,7 +132,7 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
     as_rows = _pair_rows if all(len(a.items) == 2 for a in answers) else _ballot_rows
     for answer in answers:
         about = {
-            "user": answer.participant or "imported",
+            "user": answer.user,
             "count": answer.count,
             "kind": answer.kind,
             "form": answer.form,
@@ -148,7 +151,7 @@ def _pair_rows(answer: Answer, names: dict[str, str]) -> list[dict[str, Any]]:
             "loser": names[pair.loser],
             "tie": pair.tie,
             "question": answer.seq,
-            "shown_first": names[answer.items[0]],
+            "shown_first": names[answer.items[0]] if pair.first else None,
         }
     ]
 

@@ -1,6 +1,7 @@
 """Jobs about a study as a whole: its settings, items, invites and events."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -67,6 +68,11 @@ def get(conn: Connection, study: str) -> Study:
 def _parsed(config: str) -> Config:
     """Settings change hardly ever, and are read with every request."""
     return Config.from_json(json.loads(config))
+
+
+def rewrite(conn: Connection) -> None:
+    """Write what is there already: whether it can be written is what is asked."""
+    conn.execute(t.study.update().values(seq=t.study.c.seq))
 
 
 def names(conn: Connection) -> list[str]:
@@ -189,9 +195,28 @@ def items_by_id(conn: Connection, ids: Iterable[str]) -> list[Any]:
     return list(conn.execute(sa.select(t.item).where(t.item.c.id.in_(list(ids)))).all())
 
 
-def import_answers(conn: Connection, study: str, rows: Iterable[dict[str, Any]], at: float) -> int:
-    """Take in answers from elsewhere: items by name, order, form, count, user. How many rows."""
+def import_answers(
+    conn: Connection,
+    study: str,
+    rows: Iterable[dict[str, Any]],
+    at: float,
+    *,
+    is_export: bool = False,
+) -> int:
+    """Take in answers from elsewhere: items by name, order, form, count, user. How many rows.
+
+    is_export: they are all that stood in some study at some time, so that what was taken in from
+    there before is in it again, and what this study's own people said is here already, or was
+    taken back: only what goes beyond that is taken in.
+    """
     ids = {row.name: row.id for row in items_of(conn, study)}
+    here, own = Counter[Any](), set[str]()
+    if is_export:
+        p, e = t.participant.c, t.event.c
+        own = set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
+        before = sa.select(e.payload).where(e.study == study, e.kind == IMPORT)
+        for payload in conn.execute(before).scalars():
+            here[_said(payload["items"], payload)] += payload["count"]
     n_rows = 0
     for row in rows:
         unknown = [name for name in row["items"] if name not in ids]
@@ -200,17 +225,29 @@ def import_answers(conn: Connection, study: str, rows: Iterable[dict[str, Any]],
                 f"the votes name {unknown[0]!r}, which is no item of the study: add it first, or "
                 "leave the row out"
             )
+        key = _said([ids[name] for name in row["items"]], row)
+        known = row["count"] if row["user"] in own else min(row["count"], here[key])
+        here[key] -= known
+        if known == row["count"]:
+            continue
         payload = {
             "items": [ids[name] for name in row["items"]],
             "order": row["order"],
             "form": row["form"],
             "kind": "normal",
-            "count": row["count"],
+            "count": row["count"] - known,
             "user": row["user"],
+            "is_ordered": row.get("is_ordered", False),
         }
         append(conn, study, IMPORT, payload, at)
         n_rows += 1
     return n_rows
+
+
+def _said(items: Sequence[str], answer: dict[str, Any]) -> Any:
+    """The same for the same answer of the same person, in whichever order the items stand."""
+    groups = tuple(tuple(sorted(items[place] for place in group)) for group in answer["order"])
+    return groups, answer["user"]
 
 
 def create_invite(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Form, Query, Request, UploadFile
 from fastapi.responses import FileResponse, JSONResponse, Response
-from pydantic import BaseModel, Field, Json
+from pydantic import BaseModel, Field, FiniteFloat, Json
 from starlette.background import BackgroundTask
 
 from penchant.study import media as files
@@ -45,7 +45,7 @@ class ItemIn(BaseModel):
     name: str = Field(min_length=1, max_length=500)
     media: str = Field("text", pattern="^(text|markdown|html)$")
     body: str = Field("", max_length=files.LARGEST_TEXT)
-    features: dict[str, float] = Field(default_factory=dict, max_length=1000)
+    features: dict[str, FiniteFloat] = Field(default_factory=dict, max_length=1000)
 
 
 class InviteIn(BaseModel):
@@ -105,7 +105,7 @@ async def upload_item(
     name: Annotated[str, Form(min_length=1, max_length=500)],
     medium: Annotated[str, Form(pattern="^(image|audio|video)$")],
     file: Annotated[UploadFile, File()],
-    features: Annotated[Json[dict[str, float]] | None, Form()] = None,
+    features: Annotated[Json[dict[str, FiniteFloat]] | None, Form()] = None,
 ) -> dict[str, list[str]]:
     """Add one item that is a file, its features as JSON; its name and type are not believed."""
     content = await file.read(files.LARGEST_FILE + 1)
@@ -201,11 +201,18 @@ async def export(
 async def import_votes(
     study: StudyName, site: Owned, file: Annotated[UploadFile, File()]
 ) -> dict[str, int]:
-    """Take in votes from a CSV file: winner, loser, and if there are, tie, user, count."""
+    """Take in votes from a CSV file: winner, loser, and if there are, tie, user, count.
+
+    Of what a study exported, votes that are here already are not taken in again.
+    """
     content = await file.read(files.LARGEST_FILE + 1)
-    rows = await asyncio.to_thread(read_votes, content)
+    rows, is_export = await asyncio.to_thread(read_votes, content)
     now = site.now()
-    return {"rows": await site.write(lambda c: studies.import_answers(c, study, rows, now))}
+    return {
+        "rows": await site.write(
+            lambda c: studies.import_answers(c, study, rows, now, is_export=is_export)
+        )
+    }
 
 
 @router.get("/backup")
@@ -231,6 +238,6 @@ health = APIRouter(tags=["health"])
 
 @health.get("/healthz")
 async def healthz(request: Request) -> Response:
-    """Whether the database answers."""
-    await site_of(request).read(studies.names)
-    return JSONResponse({"ok": True})
+    """Whether answers can be written, the folder is there and no process keeps ending."""
+    problems = await site_of(request).problems()
+    return JSONResponse({"ok": not problems, "problems": problems}, 503 if problems else 200)

@@ -8,6 +8,8 @@ from importlib import resources
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import OperationalError
@@ -59,7 +61,9 @@ def create_app(
     app.mount("/static", StaticFiles(directory=str(static)))
     app.add_exception_handler(DataError, _explain)
     app.add_exception_handler(HTTPException, _no_page)
+    app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(OperationalError, _unavailable)
+    app.add_exception_handler(OSError, _unavailable)
     return app
 
 
@@ -103,7 +107,16 @@ async def _no_page(request: Request, error: Any) -> Response:
     return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 
+async def _malformed(request: Request, error: Any) -> Response:
+    """What was sent is not what is expected: where and why, without the values, which may be
+    what JSON cannot hold."""
+    found = [{name: fault[name] for name in ("loc", "msg", "type")} for fault in error.errors()]
+    return JSONResponse({"detail": jsonable_encoder(found)}, 422)
+
+
 async def _unavailable(request: Request, error: Any) -> Response:
-    """The database is away: whoever retries will find that nothing was lost."""
-    log.error("database unavailable: %s", type(error.orig).__name__)
+    """The database or the disk is away: whoever retries will find that nothing was lost."""
+    # messages of errors may hold what was sent
+    why = error.strerror if isinstance(error, OSError) else type(error.orig).__name__
+    log.error("unavailable: %s", why)
     return await _explain(request, ParticipantRefusal("unavailable", "away"))

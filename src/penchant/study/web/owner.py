@@ -13,7 +13,7 @@ from penchant.study.refusals import Refusal
 from penchant.study.store import reports, studies
 from penchant.study.web.pages import page
 from penchant.study.web.participant import StudyName
-from penchant.study.web.site import Site, address, language, site_of
+from penchant.study.web.site import Site, language, site_of
 
 router = APIRouter(tags=["owner"])
 
@@ -39,14 +39,10 @@ async def dashboard(study: StudyName, request: Request) -> Response:
 async def login(study: StudyName, request: Request) -> Response:
     """Exchange the key of a link for a cookie."""
     site = site_of(request)
-    site.check_guesses(request)
     form = await request.form()
     key, now = str(form.get("key") or "")[:200], site.now()
-    try:
+    async with site.guessing(request):
         invite = await site.read(lambda c: studies.find_invite(c, study, key, "owner", now))
-    except Refusal:
-        site.wrong_tokens.allows(address(request))
-        raise
     response = RedirectResponse(f"/o/{study}", 303)
     site.give_cookie(request, response, "owner", study, {"id": invite.id})
     return response

@@ -1,6 +1,7 @@
 """What participants see and do."""
 
 import asyncio
+from functools import partial
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
@@ -46,12 +47,14 @@ async def welcome(study: StudyName, request: Request) -> Response:
     """The first page: what this is, consent, start. Looking at it changes nothing."""
     site = site_of(request)
     it = await site.read(lambda c: studies.get(c, study))
-    if site.cookie(request, "participant", study) is not None:
+    panel = _external_id(it.config, request.query_params)
+    here = site.cookie(request, "participant", study)
+    # two people of a panel may share a browser
+    if here is not None and panel in (None, here.get("panel")):
         return RedirectResponse(f"/s/{study}/vote", 303)
     words = language(request, it.config.language)
     if it.state != RUNNING:
         return page("message", words, heading=it.config.question, text=it.state)
-    panel = _external_id(it.config, request.query_params)
     return page(
         "welcome",
         words,
@@ -73,22 +76,17 @@ async def join(study: StudyName, request: Request) -> Response:
     """Exchange a link's token, a panel's id or nothing for a cookie."""
     site = site_of(request)
     site.joins.check(address(request))
-    site.check_guesses(request)
     form = await request.form()
     token, external = str(form.get("invite") or "") or None, str(form.get("panel") or "")[:200]
     hashed = hash_external_id(external, study, site.folder.secret) if external else None
     consent = form.get("consent") == "yes"
+    known = (site.cookie(request, "participant", study) or {}).get("id")
     now = site.now()
-    try:
-        person = await site.write(
-            lambda c: people.join(
-                c, study, now, token=token, external_id_hash=hashed, consent=consent
-            )
-        )
-    except Refusal as refusal:
-        if refusal.code == "token":
-            site.wrong_tokens.allows(address(request))
-        raise
+    join_as = partial(
+        people.join, token=token, external_id_hash=hashed, consent=consent, known=known
+    )
+    async with site.guessing(request):
+        person = await site.write(lambda c: join_as(c, study, now))
     response = RedirectResponse(f"/s/{study}/vote", 303)
     site.give_cookie(request, response, "participant", study, {"id": person, "panel": external})
     if form.get("lang") in LANGUAGES:
@@ -176,6 +174,7 @@ async def done(study: StudyName, request: Request) -> Response:
     it, turn = await _turn(site, request, study, 1)
     words = language(request, it.config.language)
     finished = turn.finished or it.state == studies.CLOSED
+    earned = finished and turn.part.answers > 0
     ran_out = turn.finished and not is_finished(it.config, turn.part)
     redirect = it.config.redirect.replace("{id}", quote(str(content.get("panel", "")), safe=""))
     return page(
@@ -184,9 +183,10 @@ async def done(study: StudyName, request: Request) -> Response:
         study=study,
         config=it.config,
         finished=finished,
+        code=it.config.completion_code if earned else "",
         said="nothing_left" if ran_out else "done_default",
         undo=turn.undo if it.state == RUNNING else None,
-        redirect=redirect if finished else "",
+        redirect=redirect if earned else "",
     )
 
 
@@ -194,6 +194,7 @@ async def done(study: StudyName, request: Request) -> Response:
 async def erase_me(study: StudyName, request: Request) -> JSONResponse:
     """Remove everything that came from whoever asks."""
     site, person = _who(request, study)
+    site.erasures.check(address(request))
     n = await _erase(site, study, person)
     return _forget(JSONResponse({"erased_events": n}), study)
 
@@ -202,6 +203,7 @@ async def erase_me(study: StudyName, request: Request) -> JSONResponse:
 async def erase_form(study: StudyName, request: Request) -> Response:
     """The same from a form."""
     site, person = _who(request, study)
+    site.erasures.check(address(request))
     await _erase(site, study, person)
     it = await site.read(lambda c: studies.get(c, study))
     words = language(request, it.config.language)

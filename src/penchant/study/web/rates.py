@@ -1,6 +1,7 @@
 """How often somebody may do something, counted together by all web processes of a machine."""
 
 import hashlib
+import logging
 import mmap
 import os
 import time
@@ -13,6 +14,7 @@ SLOTS = 1 << 15
 """Of a limit: whoever shares one by chance shares its limit, which is far above what people do."""
 
 SLOT_BYTES = 16
+log = logging.getLogger("penchant.study")
 
 
 class Rate:
@@ -47,10 +49,6 @@ class Rate:
         self.numbers[slot], self.numbers[slot + 1] = used + allowed, now
         return allowed
 
-    def would_allow(self, who: str) -> bool:
-        """Whether it would be, without counting it."""
-        return self._used(self._slot(who), self.clock()) + 1.0 <= self.burst
-
     def check(self, who: str) -> None:
         """Refuse what comes too often."""
         if not self.allows(who):
@@ -69,12 +67,22 @@ class Rate:
 
 
 def shared_numbers(path: Path, n: int) -> list[memoryview]:
-    """The numbers of n limits in a file that every process maps; it holds nothing of people."""
+    """The numbers of n limits in a file that every process maps; it holds nothing of people.
+
+    The disk's room for it is taken at once: the system kills whoever writes into a hole of a mapped
+    file when the disk is full. Where there is no room now, each process counts for itself.
+    """
     size = SLOTS * SLOT_BYTES
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        os.ftruncate(descriptor, n * size)
-        whole = memoryview(mmap.mmap(descriptor, n * size))
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(descriptor, n * size)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(descriptor, 0, n * size)
+            whole = memoryview(mmap.mmap(descriptor, n * size))
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        log.warning("limits are counted apart by each web process: %s", error.strerror)
+        whole = memoryview(bytearray(n * size))
     return [whole[k * size : (k + 1) * size] for k in range(n)]

@@ -1,23 +1,31 @@
 """What every route needs: the folder, the database, who is asking, how often."""
 
 import asyncio
+import logging
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 
-from penchant.study.folder import Folder
+from penchant.study.folder import SETTINGS, Folder
 from penchant.study.refusals import ParticipantRefusal, Refusal
+from penchant.study.serve import keeps_ending
 from penchant.study.store import Database, studies
 from penchant.study.web.pages import language_for
 from penchant.study.web.rates import Rate, shared_numbers
 
 T = TypeVar("T")
 SESSION_SECONDS = 90 * 86_400
+LEAST_ROOM = 4_000_000
+"""Bytes: small writes may still find a place where larger ones do not any more."""
+log = logging.getLogger("penchant.study")
 
 
 @dataclass
@@ -30,8 +38,9 @@ class Site:
     shown: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._looked, self._problems = -1.0, list[str]()
         key = self.folder.secret.encode()[:64]
-        shared = shared_numbers(self.folder.path / "limits", 4)
+        shared = shared_numbers(self.folder.path / "limits", 5)
 
         def rate(burst: float, per_second: float) -> Rate:
             return Rate(burst, per_second, numbers=shared.pop(), key=key)
@@ -39,6 +48,25 @@ class Site:
         # a class behind one address joins within a minute; a person answers a few times a second
         self.joins, self.answers = rate(300, 5.0), rate(60, 10.0)
         self.wrong_tokens, self.owners = rate(20, 0.1), rate(200, 20.0)
+        # the model learns anew after each; a class may leave together
+        self.erasures = rate(40, 1 / 30)
+
+    async def problems(self) -> list[str]:
+        """What keeps this study from working; empty where all is well. Looked at once a second."""
+        if time.monotonic() < self._looked + 1.0:
+            return self._problems
+        found = keeps_ending(self.folder.path)
+        if not (self.folder.path / SETTINGS).is_file():
+            found.append("the folder of the study is gone")
+        elif shutil.disk_usage(self.folder.path).free < LEAST_ROOM:
+            found.append("the disk is full")
+        try:
+            await self.write(studies.rewrite)
+        except (OperationalError, OSError) as error:
+            log.error("answers cannot be written: %s", type(error).__name__)
+            found.append("answers cannot be written")
+        self._looked, self._problems = time.monotonic(), found
+        return found
 
     async def write(self, job: Callable[[Connection], T]) -> T:
         """Hand a job to the writer and wait for its commit, without holding a thread."""
@@ -72,10 +100,14 @@ class Site:
         if raw is None:
             return None
         try:
-            content: dict[str, Any] = self.signer(role).loads(raw, max_age=SESSION_SECONDS)
+            content, signed = self.signer(role).loads(raw, return_timestamp=True)
         except BadSignature:
             return None
-        return content if content.get("study") == study else None
+        # a clock may step back: what was signed "later" is as good as new
+        if self.now() - signed.timestamp() > SESSION_SECONDS or content.get("study") != study:
+            return None
+        found: dict[str, Any] = content
+        return found
 
     def participant(self, request: Request, study: str) -> str:
         """The participant who asks, or a refusal."""
@@ -85,29 +117,36 @@ class Site:
         return str(content["id"])
 
     async def require_owner(self, request: Request, study: str) -> None:
-        """Refuse everybody but the owner: a token, or a cookie whose invite still stands."""
-        self.owners.check(address(request))
+        """Refuse everybody but the owner: a token, or a cookie whose invite still stands.
+
+        What others do from the same address is no reason to refuse them.
+        """
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         now = self.now()
-        if kind.lower() == "bearer":
-            self.check_guesses(request)
-            try:
-                await self.read(lambda c: studies.find_invite(c, study, token, "owner", now))
-            except Refusal:
-                self.wrong_tokens.allows(address(request))
-                raise
-            return
-        content = self.cookie(request, "owner", study)
         invite = None
-        if content is not None:
+        if kind.lower() == "bearer":
+            async with self.guessing(request):
+                invite = await self.read(
+                    lambda c: studies.find_invite(c, study, token, "owner", now)
+                )
+        elif (content := self.cookie(request, "owner", study)) is not None:
             invite = await self.read(lambda c: studies.get_invite(c, study, content["id"], now))
         if invite is None:
             raise ParticipantRefusal("forbidden", "owner_only")
+        self.owners.check(invite.id)
 
-    def check_guesses(self, request: Request) -> None:
-        """Refuse addresses that guessed too many tokens."""
-        if not self.wrong_tokens.would_allow(address(request)):
-            raise ParticipantRefusal("busy", "guesses")
+    @asynccontextmanager
+    async def guessing(self, request: Request) -> AsyncIterator[None]:
+        """Count a token that turns out wrong; who guesses too often is told to wait.
+
+        A right one is always taken: it is too long to be found by guessing.
+        """
+        try:
+            yield
+        except Refusal as refusal:
+            if refusal.code == "token" and not self.wrong_tokens.allows(address(request)):
+                raise ParticipantRefusal("busy", "guesses") from None
+            raise
 
 
 def site_of(request: Request) -> Site:

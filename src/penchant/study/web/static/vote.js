@@ -6,11 +6,14 @@ const base = main.dataset.base;
 const { t, skip: maySkip, undo: mayUndo } = JSON.parse(document.getElementById("strings").textContent);
 const status = document.getElementById("status");
 const boxName = `outbox ${base}`;
+const MOMENT = 300;    // milliseconds: two clicks of a double click are closer together
 
 let queue = [];        // open questions; the first is on screen
 let outbox = load();   // answers that the server has not confirmed
 let undoable = null;   // the question whose answer can be taken back
 let shownAt = 0;
+let turns = 0;         // how many questions were shown
+let taking = false;    // whether the one on screen takes input yet
 let order = [];        // while ranking: positions, best first
 let done = 0, of = null;
 let sending = null;
@@ -113,7 +116,7 @@ function fetchAhead(option) {
 }
 
 function answer(chosen) {
-  if (!queue.length) return;
+  if (!queue.length || !taking) return;
   const [question] = queue;
   outbox.push({ question: question.id, order: chosen, ms: Math.round(performance.now() - shownAt) });
   keep();
@@ -190,8 +193,26 @@ function show() {
   title.focus({ preventScroll: true });
   scrollTo({ top: 0 });
   if (status.dataset.why !== "offline") say(t.new_question, "unseen");
-  shownAt = performance.now();
   mark();
+  takeInput();
+}
+
+// The second click of a double click, or one that was meant for the question before, is no answer:
+// input counts once the pictures are there, the question is painted and a moment old.
+async function takeInput() {
+  const turn = ++turns;
+  taking = false;
+  main.classList.add("waiting");
+  shownAt = performance.now();
+  const pictures = [...main.querySelectorAll(".option img")];
+  await Promise.all(pictures.map((picture) => picture.decode().catch(() => {})));
+  await new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted)));
+  if (turn !== turns) return;  // another question is shown meanwhile, and waits for itself
+  shownAt = performance.now();
+  await new Promise((old) => setTimeout(old, MOMENT));
+  if (turn !== turns) return;
+  taking = true;
+  main.classList.remove("waiting");
 }
 
 function keysOf({ form, tie, options }) {
@@ -213,7 +234,7 @@ function undoButton() {
 
 function choose(place) {
   const [question] = queue;
-  if (!question || place >= question.options.length) return;
+  if (!question || !taking || place >= question.options.length) return;
   const others = question.options.map((_, k) => k).filter((k) => k !== place);
   if (question.form !== "rank") return answer([[place], others]);
   order = order.includes(place) ? order.filter((k) => k !== place) : [...order, place];

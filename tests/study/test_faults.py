@@ -1,0 +1,497 @@
+"""What went wrong once in running studies: each has its test here."""
+
+import errno
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+
+import penchant as pc
+from penchant.study import exchange, worker
+from penchant.study import serve as serve_module
+from penchant.study.commands import COMMANDS, command
+from penchant.study.items import read_items
+from penchant.study.management import address_of
+from penchant.study.store import learning, reports, studies
+from penchant.study.store.studies import NewItem
+from penchant.study.web import rates
+from penchant.study.web.rates import Rate
+from penchant.study.worker import Worker
+
+API = "/api/studies/drinks"
+
+
+def answer(browser, n=1, order=((0,), (1,))):
+    """Answer, or with order None skip, n questions."""
+    for _ in range(n):
+        (question, *_) = browser.get("/s/drinks/next").json()["questions"]
+        body = {"question": question["id"], "order": order}
+        assert browser.post("/s/drinks/answer", json=body).status_code == 200
+
+
+def overview(served):
+    return served.browser().get(API, headers=served.owner).json()
+
+
+# ---- erasing
+
+
+def test_erasing_somebody_without_answers_changes_nothing_that_was_learned(serve):
+    served = serve()
+    answer(served.participant(), 6)
+    model = served.step()
+    before = served.database.read(lambda c: learning.last_snapshot(c, "drinks"))
+    skipper = served.participant()
+    answer(skipper, 2, order=None)
+    for browser in (served.participant(), skipper):
+        assert browser.delete("/s/drinks/me").status_code == 200
+        assert served.database.read(lambda c: learning.last_snapshot(c, "drinks")) == before
+    events = served.database.read(lambda c: studies.events_after(c, "drinks"))
+    assert [event.payload["events"] for event in events if event.kind == "erase"] == [0, 2]
+    assert len(overview(served)["ranking"]) == 5
+    model.step()
+    assert model.learner.ranking() == Worker(served.database, "drinks").learner.ranking()
+
+
+def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(serve):
+    served = serve()
+    ann, bob = served.participant(), served.participant()
+    answer(ann, 6)
+    model = served.step()
+    first = served.database.read(lambda c: learning.last_snapshot(c, "drinks"))
+    answer(bob, 6)
+    model.snapshot_due = 0.0
+    model.step()
+    ids = {row["participant"] for row in overview(served)["raters"]}
+    assert len(ids) == 2
+    bob.delete("/s/drinks/me")
+    state = overview(served)
+    assert len(state["ranking"]) == 5
+    assert state["model"]["behind"] > 0
+    (left,) = {row["participant"] for row in state["raters"]}
+    # what was learned before they came stays; what knew them does not
+    assert served.database.read(lambda c: learning.last_snapshot(c, "drinks")) == first
+    (gone,) = ids - {left}
+    assert gone not in str(served.database.read(lambda c: learning.last_summary(c, "drinks")))
+    model.snapshot_due = 0.0
+    model.step()
+    assert overview(served)["model"]["behind"] == 0
+    assert overview(served)["counts"]["answers"] == 6
+
+
+def test_the_ranking_is_renewed_however_often_people_are_erased(serve):
+    """What the model knew when somebody left is kept, without them and without its file."""
+    served = serve()
+    answer(served.participant(), 6)
+    model = served.step()
+    for _ in range(3):
+        passing = served.participant()
+        answer(passing, 2)
+        model._catch_up(served.database.read(lambda c: studies.get(c, "drinks")))
+        passing.delete("/s/drinks/me")  # while the model was at work
+        model.snapshot_seq, model.snapshot_due = -1, 0.0
+        seq = model.learner.record.seq
+        model._save(served.database.read(lambda c: studies.get(c, "drinks")))
+        summary = served.database.read(lambda c: learning.last_summary(c, "drinks"))
+        assert summary["seq"] == seq
+        assert len(summary["raters"]) == 1
+        snapshot = served.database.read(lambda c: learning.last_snapshot(c, "drinks"))
+        assert snapshot is None or snapshot.seq < seq
+
+
+def test_erasing_is_limited_by_address(serve):
+    served = serve()
+    site = served.app.state.site
+    site.erasures = Rate(2, 0.001, clock=lambda: 0.0)
+    codes = [served.participant().delete("/s/drinks/me").status_code for _ in range(3)]
+    assert codes == [200, 200, 429]
+    assert served.participant().post("/s/drinks/erase").status_code == 429
+    person = served.browser().get(f"{API}/participants", headers=served.owner).json()[0]["id"]
+    erased = served.browser().delete(f"{API}/participants/{person}", headers=served.owner)
+    assert erased.status_code == 200  # the owner's hand is not held
+
+
+# ---- the end
+
+
+@pytest.mark.parametrize("how", ["skipped", "late", "closed"])
+def test_only_people_who_answered_get_the_completion_code(serve, how):
+    settings = {"minutes_per_person": 1} if how == "late" else {}
+    panel = "https://panel.example/back?pid={id}"
+    served = serve(completion_code="TEA-42", redirect=panel, **settings)
+    idle, busy = served.participant(panel="idle"), served.participant(panel="busy")
+    if how == "skipped":
+        answer(idle, 10, order=None)
+        answer(busy, 9, order=None)
+    answer(busy)
+    served.clock.time += 61.0
+    if how == "closed":
+        served.database.write(lambda c: studies.set_state(c, "drinks", "closed", 5.0))
+    for browser, earned in ((idle, False), (busy, True)):
+        page = browser.get("/s/drinks/done").text
+        assert ("TEA-42" in page) == earned
+        assert ("panel.example" in page) == earned
+
+
+# ---- who is who
+
+
+def test_a_clock_that_steps_back_loses_no_cookie(serve):
+    served = serve()
+    served.clock.time = time.time() + 3600.0
+    browser = served.participant()
+    served.clock.time -= 7 * 86_400.0
+    answer(browser)
+    login = browser.post("/o/drinks/login", data={"key": served.key})
+    assert login.url.path == "/o/drinks"
+    served.clock.time = time.time() + 91 * 86_400.0  # but they do not last for ever
+    assert browser.get("/s/drinks/next").status_code == 403
+
+
+def test_signing_takes_any_clock_of_the_machine(serve, monkeypatch):
+    served = serve()
+    browser = served.participant()
+    now = time.time
+    monkeypatch.setattr("itsdangerous.timed.time.time", lambda: now() - 3600.0)
+    answer(browser)
+
+
+def test_knowing_a_panels_id_is_not_enough_to_act_as_its_owner(serve):
+    served = serve()
+    ann = served.participant(panel="ann-of-the-panel")
+    answer(ann)
+    thief = served.browser()
+    got = thief.post("/s/drinks/join", data={"panel": "ann-of-the-panel"})
+    assert got.status_code == 409
+    assert "browser in which you began" in got.json()["message"]
+    assert thief.get("/s/drinks/next").status_code == 403
+    assert ann.get("/s/drinks/next").json()["done"] == 1
+    assert ann.get("/s/drinks?PROLIFIC_PID=ann-of-the-panel").url.path == "/s/drinks/vote"
+    # another of the panel at the same browser is another person
+    assert ann.get("/s/drinks?PROLIFIC_PID=bob-of-the-panel").url.path == "/s/drinks"
+    ann.post("/s/drinks/join", data={"panel": "bob-of-the-panel"})
+    assert ann.get("/s/drinks/next").json()["done"] == 0
+
+
+# ---- disks, health and processes
+
+
+def test_the_room_of_the_limits_is_taken_at_once(tmp_path):
+    """A hole in a mapped file is death by SIGBUS once the disk is full."""
+    path = tmp_path / "limits"
+    with path.open("wb") as file:
+        file.truncate(100)  # as an earlier version left it
+    rates.shared_numbers(path, 3)
+    stat = path.stat()
+    assert stat.st_size == 3 * rates.SLOTS * rates.SLOT_BYTES
+    assert 512 * stat.st_blocks >= stat.st_size
+
+
+def test_without_room_for_the_limits_each_process_counts_for_itself(tmp_path, monkeypatch, caplog):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    (numbers,) = rates.shared_numbers(tmp_path / "limits", 1)
+    rate = Rate(1, 0.001, lambda: 100.0, numbers, b"key")
+    assert [rate.allows("ann") for _ in range(2)] == [True, False]
+    assert "No space left" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        sa.exc.OperationalError("INSERT", {}, Exception("database or disk is full")),
+    ],
+)
+def test_a_full_disk_is_a_moment_of_absence_and_seen_by_health(serve, monkeypatch, error):
+    served = serve()
+    browser = served.participant()
+    (question, *_) = browser.get("/s/drinks/next").json()["questions"]
+
+    def fail(*_):
+        raise error
+
+    assert browser.get("/healthz").status_code == 200
+    served.app.state.site._looked = -1.0
+    with monkeypatch.context() as patch:
+        patch.setattr(type(served.database), "_lock", fail)
+        body = {"question": question["id"], "order": [[0], [1]]}
+        got = browser.post("/s/drinks/answer", json=body)
+        assert got.status_code == 503
+        assert got.headers["retry-after"] == "1"
+        health = browser.get("/healthz")
+        assert health.status_code == 503
+        assert health.json() == {"ok": False, "problems": ["answers cannot be written"]}
+    assert browser.post("/s/drinks/answer", json=body).json()["repeated"] is False
+
+
+def test_health_tells_when_the_disk_is_full(serve, monkeypatch):
+    """Its own small write may still succeed where an answer does not."""
+    browser = serve().browser()
+    usage = shutil.disk_usage("/")._replace(free=8192)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    health = browser.get("/healthz")
+    assert (health.status_code, health.json()["problems"]) == (503, ["the disk is full"])
+
+
+def test_health_tells_when_the_folder_is_gone(serve):
+    served = serve()
+    browser = served.browser()
+    shutil.rmtree(served.folder.path)
+    health = browser.get("/healthz")
+    assert health.status_code == 503
+    assert "the folder of the study is gone" in health.json()["problems"]
+    assert str(served.folder.path) not in health.text
+
+
+def test_deaths_of_processes_are_logged_and_seen_by_health(serve, caplog):
+    """A model process that cannot start: the web goes on, and says so."""
+    served = serve()
+    with serve_module.listen("127.0.0.1", 0) as sock:
+        supervisor = serve_module.Supervisor(served.folder.path, sock)
+        model = supervisor.children[-1]
+        assert model.name == "model"
+        model.arguments[1] = str(served.folder.path / "nothing here")
+        thread = threading.Thread(target=supervisor.run)
+        with caplog.at_level(logging.WARNING):
+            thread.start()
+            try:
+                health = until_unhealthy(f"{address_of(sock, '127.0.0.1')}/healthz")
+            finally:
+                supervisor.stop()
+                thread.join()
+    assert health == {"ok": False, "problems": ["the process model keeps ending"]}
+    lines = [r.getMessage() for r in caplog.records if "ended by itself" in r.getMessage()]
+    assert len(lines) >= serve_module.MANY_DEATHS
+    assert all("process model" in line and "exit status 1" in line for line in lines)
+    assert serve_module.keeps_ending(served.folder.path) == []  # of a server that is no more
+
+
+def until_unhealthy(url, seconds=90.0):
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        try:
+            got = httpx.get(url, timeout=5)
+        except httpx.TransportError:
+            got = None
+        if got is not None and got.status_code == 503:
+            return got.json()
+        time.sleep(0.3)
+    raise AssertionError("health saw nothing")
+
+
+def test_how_a_process_ended_is_told():
+    assert serve_module._how(-9) == "signal 9, Killed"
+    assert serve_module._how(-40).startswith("signal 40")
+    assert serve_module._how(3) == "exit status 3"
+
+
+def test_an_idle_study_is_looked_at_less_and_less(serve, monkeypatch):
+    """A minute in which nothing happens: few looks; then an answer, and it is quick again."""
+    served = serve()
+    monkeypatch.setattr(worker, "warm_up", lambda: None)
+    waits = []
+
+    class Stop(threading.Event):
+        def wait(self, timeout=None):
+            waits.append(timeout)
+            if len(waits) == 60:
+                answer(served.participant())
+            if len(waits) == 70:
+                self.set()
+            return self.is_set()
+
+    worker.work(served.database, Stop())
+    quiet = waits[20:60]
+    assert quiet == [worker.LONGEST_IDLE] * 40
+    assert min(waits[60:]) < 2 * worker.IDLE_SECONDS
+
+
+# ---- what is sent
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/s/drinks/answer", '{"question": VALUE, "order": [[0], [1]]}'),
+        ("POST", "/s/drinks/answer", '{"question": "x", "order": VALUE}'),
+        ("POST", "/s/drinks/answer", '{"question": "x", "order": [[VALUE], [1]]}'),
+        ("POST", "/s/drinks/answer", '{"question": "x", "order": null, "ms": VALUE}'),
+        ("POST", "/s/drinks/undo", '{"question": VALUE}'),
+        ("PATCH", API, '{"state": VALUE}'),
+        ("PATCH", API, '{"config": {"question": VALUE}}'),
+        ("PATCH", API, '{"config": {"stop_level": VALUE}}'),
+        ("PATCH", API, '{"config": {VALUE: 1}}'),
+        ("PATCH", API, '{"config": {"panel_parameters": [VALUE]}}'),
+        ("POST", f"{API}/items", '[{"name": VALUE}]'),
+        ("POST", f"{API}/items", '[{"name": "x", "body": VALUE}]'),
+        ("POST", f"{API}/items", '[{"name": "x", "features": {"a": VALUE}}]'),
+        ("POST", f"{API}/items", '[{"name": "x", "features": {VALUE: 1}}]'),
+        ("POST", f"{API}/invites", '{"label": VALUE}'),
+        ("POST", f"{API}/invites", '{"days": VALUE}'),
+        ("POST", f"{API}/invites", '{"n": VALUE}'),
+    ],
+)
+@pytest.mark.parametrize("value", ['"\\ud800"', "1e400", "-1e400", "NaN"])
+def test_what_json_can_say_and_nobody_can_keep_is_refused(serve, method, path, body, value):
+    """Half a character, and numbers beyond all numbers."""
+    if "{VALUE" in body and not value.startswith('"'):
+        pytest.skip("names in JSON are texts")
+    served = serve(items=[NewItem(name, features={"a": 1.0}) for name in "xyz"])
+    browser = served.participant()
+    browser = served.browser(cookies=browser.cookies, raise_server_exceptions=False)
+    headers = {"content-type": "application/json"} | (served.owner if path[1] == "a" else {})
+    got = browser.request(method, path, content=body.replace("VALUE", value), headers=headers)
+    assert 400 <= got.status_code < 500, got.text
+    served.step()
+    json.loads(got.text)
+
+
+# ---- lists of items
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "n_features"),
+    [
+        ("tea\nmilk\nwater\n", ["tea", "milk", "water"], 0),
+        ("\ufefftea\nmilk\n", ["tea", "milk"], 0),
+        ("name\ntea\nmilk\n", ["tea", "milk"], 0),
+        ("Items\ntea\nmilk\n", ["tea", "milk"], 0),
+        ("tea,1.5\nmilk,2\n", ["tea", "milk"], 1),
+        ("drink,sweet\ntea,1.5\nmilk,2\n", ["tea", "milk"], 1),
+        ("1\n2\n3\n", ["1", "2", "3"], 0),
+    ],
+)
+def test_a_list_without_a_header_keeps_its_first_item(tmp_path, text, names, n_features):
+    path = tmp_path / "items.csv"
+    path.write_text(text)
+    items, notes = read_items(path, tmp_path)
+    assert [item.name for item in items] == names
+    assert [len(item.features) for item in items] == [n_features] * len(names)
+    told = [note for note in notes if "every line is an item" in note]
+    assert len(told) == (text.split("\n")[0].split(",")[0].strip("\ufeff") == names[0])
+
+
+def test_a_list_that_may_begin_with_names_or_with_an_item_is_asked_about(tmp_path):
+    path = tmp_path / "items.csv"
+    path.write_text("tea,green\nmilk,white\n")
+    with pytest.raises(pc.DataError, match="column called name"):
+        read_items(path, tmp_path)
+
+
+# ---- taking votes in
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("form", ["pair", "best"])
+def test_importing_ones_own_export_takes_nothing_in_twice(serve, tmp_path, ending, form):
+    served = serve(format=form, size=2 if form == "pair" else 3)
+    order = ((0,), (1,)) if form == "pair" else ((0,), (1, 2))
+    for _ in range(2):
+        answer(served.participant(), 4, order)
+    elsewhere = b"winner,loser,user\ntea,milk,zoe\ntea,milk,zoe\nmilk,juice,yan\n"
+    nobody = b"winner,loser\ntea,milk\ntea,milk\n"
+    for votes in (elsewhere, nobody):
+        take_in(served.database, "drinks", *exchange.read_votes(votes))
+    before = sorted(map(str, exported(served.database, "drinks")))
+    path = tmp_path / f"votes{ending}"
+    exchange.write_votes(exported(served.database, "drinks"), path)
+    rows, is_export = exchange.read_votes(path.read_bytes(), ending)
+    assert is_export
+    for _ in range(2):
+        assert take_in(served.database, "drinks", rows, is_export) == 0
+    assert sorted(map(str, exported(served.database, "drinks"))) == before
+    # in another study they are new, once
+    items = [NewItem(name) for name in ("tea", "milk", "water", "juice", "cocoa")]
+    config = served.database.read(lambda c: studies.get(c, "drinks")).config
+    served.database.write(lambda c: studies.create(c, "other", config, items, 1.0))
+    assert take_in(served.database, "other", rows, is_export) == len(rows)
+    assert take_in(served.database, "other", rows, is_export) == 0
+    total = sum(row["count"] for row in exported(served.database, "drinks"))
+    assert sum(row["count"] for row in exported(served.database, "other")) == total
+    # a withdrawn answer does not come back, and votes from elsewhere are always new
+    assert take_in(served.database, "drinks", *exchange.read_votes(nobody)) == 1
+
+
+def exported(database, study):
+    return database.read(lambda c: list(reports.export_rows(c, study)))
+
+
+def take_in(database, study, rows, is_export):
+    return database.write(
+        lambda c: studies.import_answers(c, study, rows, 5.0, is_export=is_export)
+    )
+
+
+def test_an_answer_that_was_taken_back_does_not_come_back(serve, tmp_path):
+    served = serve()
+    browser = served.participant()
+    answer(browser, 3)
+    exchange.write_votes(exported(served.database, "drinks"), tmp_path / "votes.csv")
+    last = browser.get("/s/drinks/next").json()["undo"]
+    browser.post("/s/drinks/undo", json={"question": last})
+    votes = exchange.read_votes((tmp_path / "votes.csv").read_bytes())
+    assert take_in(served.database, "drinks", *votes) == 0
+    assert len(exported(served.database, "drinks")) == 2
+
+
+def test_imported_answers_are_counted_everywhere(serve, tmp_path):
+    served = serve()
+    answer(served.participant(), 2)
+    (tmp_path / "votes.csv").write_text("winner,loser,count\ntea,milk,3\njuice,milk,4\n")
+    folder = str(served.folder.path)
+    done = CliRunner().invoke(command, ["import", folder, str(tmp_path / "votes.csv")])
+    assert done.exit_code == 0
+    told = CliRunner().invoke(command, ["status", folder]).stdout
+    assert "answers: 9, 7 of them imported; 1 people took part" in told
+    served.step()
+    state = overview(served)
+    assert (state["counts"]["answers"], state["counts"]["imported"]) == (9, 7)
+    assert served.database.read(lambda c: learning.last_summary(c, "drinks"))["answers"] == 9
+    assert sum(row["count"] for row in exported(served.database, "drinks")) == 9
+
+
+# ---- without the extra
+
+BLOCKED = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"sqlalchemy", "alembic", "fastapi", "httpx", "nh3"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+from penchant.cli import main
+main(sys.argv[1:], prog_name="penchant")
+"""
+
+
+def test_what_study_can_do_is_told_without_the_extra():
+    def run(*arguments):
+        line = [sys.executable, "-c", BLOCKED, "study", *arguments]
+        return subprocess.run(line, capture_output=True, text=True, check=False)
+
+    for arguments in (["--help"], ["-h"]):
+        told = run(*arguments)
+        assert told.returncode == 0, told.stderr
+        assert all(name in told.stdout for name in COMMANDS)
+    refused = run("serve", "drinks")
+    assert refused.returncode == 3
+    assert "pip install 'penchant[study]'" in refused.stderr
+
+
+def test_help_says_of_each_command_what_the_command_says():
+    for name, (_, does) in COMMANDS.items():
+        found = command.get_command(None, name)
+        assert found.name == name
+        assert found.help.split("\n\n")[0].replace("\n", " ") == does

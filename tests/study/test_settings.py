@@ -1,0 +1,229 @@
+"""Every setting of a study: wrong types and values are refused, and it changes something."""
+
+import json
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from penchant.ask import CRITERIA, Joint
+from penchant.errors import DataError
+from penchant.likelihoods import Probit
+from penchant.study import config as study_config
+from penchant.study.asking import Chooser
+from penchant.study.commands import command
+from penchant.study.config import Config
+from penchant.study.events import Event
+from penchant.study.learner import StudyLearner
+from penchant.study.questions import HowFar, is_finished, kind_of
+from penchant.study.store import learning, reports, studies
+
+CHECK = {"prompt": "Take b.", "options": ["a", "b"], "right": 1}
+
+
+# ---- what can be seen of a setting
+
+
+def first_page(served, address="/s/drinks?PROLIFIC_PID=P1&code=Q2"):
+    return served.browser(follow_redirects=False).get(address).text
+
+
+def last_page(served):
+    """The end of somebody's part, with the panel's id in their cookie."""
+    browser = served.participant(panel="P1", consent="yes")
+    for _ in range(2):
+        (question, *_) = browser.get("/s/drinks/next").json()["questions"]
+        order = [[0], list(range(1, len(question["options"])))]
+        browser.post("/s/drinks/answer", json={"question": question["id"], "order": order})
+    served.database.write(lambda c: studies.set_state(c, "drinks", "closed", 5.0))
+    return browser.get("/s/drinks/done").text
+
+
+def questions(served):
+    got = served.participant().get("/s/drinks/next").json()["questions"]
+    return [(q["form"], q["tie"], len(q["options"])) for q in got]
+
+
+def after_a_skip(served):
+    browser = served.participant()
+    (question, *_) = browser.get("/s/drinks/next").json()["questions"]
+    skipped = browser.post("/s/drinks/answer", json={"question": question["id"], "order": None})
+    return skipped.status_code, browser.get("/s/drinks/next").json()["undo"] is None
+
+
+def joining(served):
+    return served.browser().post("/s/drinks/join", data={}).status_code
+
+
+def prepared(served):
+    served.participant()
+    worker = served.step()
+    queue = served.database.read(
+        lambda c: learning.queue_of(c, "drinks", worker.learner.config, served.clock())
+    )
+    return sorted(queue.prepared.values())
+
+
+def leases(served):
+    """How many open questions still count two minutes later."""
+    browser = served.participant()
+    browser.get("/s/drinks/next")
+    served.clock.time += 100.0
+    queue = served.database.read(
+        lambda c: learning.queue_of(
+            c, "drinks", studies.get(c, "drinks").config, served.clock(), version=10**9
+        )
+    )
+    return len(queue.pending)
+
+
+def state_when_clear(served):
+    """All say the same about every pair: enough is known."""
+    names = [row.name for row in served.database.read(lambda c: studies.items_of(c, "drinks"))]
+    rows = [
+        {"items": [a, b], "order": [[0], [1]], "form": "pair", "count": 30, "user": f"u{k}"}
+        for k in range(6)
+        for number, a in enumerate(names)
+        for b in names[number + 1 :]
+    ]
+    served.database.write(lambda c: studies.import_answers(c, "drinks", rows, 5.0))
+    served.step()
+    return served.database.read(lambda c: studies.get(c, "drinks")).state
+
+
+def kinds(config):
+    return [kind_of(config, "somebody", number) for number in range(200)]
+
+
+def finished(config):
+    parts = [HowFar(answers, 60.0 * answers) for answers in (0, 5, 39, 40, 100)]
+    return [is_finished(config, part) for part in parts]
+
+
+def picks(config):
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((6, 6))
+    belief = Joint(2.0 * rng.standard_normal(6), root @ root.T, Probit())
+    chooser = Chooser(belief, list("abcdef"), config)
+    return [frozenset(chooser.pick(set())) for _ in range(3)]
+
+
+def learned(config):
+    told = {"items": ["a", "b"], "order": [[0], [1]], "form": "pair", "kind": "normal"}
+    events = [Event(k, "add_item", payload={"item": item}) for k, item in enumerate("abc")]
+    events += [Event(3 + k, "answer", f"p{k % 3}", payload=told) for k in range(6)]
+    learner = StudyLearner(config, {item: {} for item in "abc"})
+    learner.advance(events)
+    verdict = learner.verdict()
+    return type(learner.model).__name__, verdict.value, verdict.target
+
+
+def money(config):
+    return reports.plan(config, {"low": 10, "median": 20, "high": None})
+
+
+HALF = "half \ud800 a character"
+TEXT, NUMBER = (5, None, ["a"], HALF), ("2", None, True, [1], float("nan"), float("inf"))
+FLAG = ("yes", 1, None)
+OPTIONAL = tuple(value for value in NUMBER if value is not None)
+SHARE = (*NUMBER, -0.1, 1.1)
+CASES = {
+    "question": ((*TEXT, "", "  "), {"question": "Which is heavier?"}, first_page),
+    "format": ((*TEXT, "pairs", ""), {"format": "rank"}, questions),
+    "size": ((*NUMBER, 2.5, 2.0, 0, 1, 9), {"format": "best", "size": 3}, questions),
+    "tie": (FLAG, {"tie": False}, questions),
+    "skip": (FLAG, {"skip": False}, after_a_skip),
+    "undo": ((*NUMBER, 2.5, -1, 10**6), {"undo": 0}, after_a_skip),
+    "repeat_share": (SHARE, {"repeat_share": 0.5}, kinds),
+    "random_share": (SHARE, {"random_share": 0.5}, kinds),
+    "check_share": (SHARE, {"checks": [CHECK], "check_share": 0.5}, kinds),
+    "checks": (
+        (
+            *(5, None, "abc", [5], ["abc"], CHECK, [{**CHECK, "right": True}]),
+            *([{**CHECK, "options": "ab"}], [{**CHECK, "options": ["a", ""]}]),
+            *([{**CHECK, "options": [1, 2]}], [{**CHECK, "options": 5}]),
+            *([{**CHECK, "prompt": None}], [{**CHECK, "right": 2}], [{"prompt": "x"}]),
+        ),
+        {"checks": [CHECK]},
+        kinds,
+    ),
+    "apart": ((*NUMBER, -0.1, 0.5), {"apart": 0.4}, picks),
+    "answers_per_person": ((*OPTIONAL, 2.5, 0), {"answers_per_person": 4}, finished),
+    "minutes_per_person": ((*OPTIONAL, 2.5, 0), {"minutes_per_person": 4}, finished),
+    "lease_seconds": ((*NUMBER, 9.5, 1, 10**6), {"lease_seconds": 60}, leases),
+    "ahead": ((*NUMBER, 2.5, 0, 100), {"ahead": 5}, prepared),
+    "model": ((*TEXT, "typo", ""), {"model": "personal"}, learned),
+    "criterion": ((*TEXT, "typo", ""), {"criterion": "expected_best"}, picks),
+    "stop_top": ((*NUMBER, 1.5, 0), {"stop_top": 2}, learned),
+    "stop_level": ((*NUMBER, 0.2, 1.0), {"stop_level": 0.6}, learned),
+    "close_when_enough": (FLAG, {"close_when_enough": True}, state_when_clear),
+    "reward": ((*OPTIONAL, -1), {"reward": 2.5}, money),
+    "open_link": (FLAG, {"open_link": False}, joining),
+    "language": ((*TEXT, "fr", ""), {"language": "de"}, first_page),
+    "welcome": (TEXT, {"welcome": "Hello **you**"}, first_page),
+    "consent": (TEXT, {"consent": "I agree"}, first_page),
+    "thanks": (TEXT, {"thanks": "Bye **now**"}, last_page),
+    "completion_code": (TEXT, {"completion_code": "TEA-42"}, last_page),
+    "redirect": (
+        (*TEXT, "elsewhere", "javascript:alert(1)", "https://"),
+        {"redirect": "https://panel.example/done?id={id}"},
+        last_page,
+    ),
+    "panel_parameters": (
+        (5, None, "abc", [5], [""], ["a", HALF], {"a": 1}),
+        {"panel_parameters": ["code"]},
+        first_page,
+    ),
+}
+"""By setting: what is refused, a change, and where that shows."""
+
+
+def test_every_setting_is_here():
+    assert set(CASES) == {field.name for field in fields(Config)}
+    assert set(study_config.CRITERIA) == set(CRITERIA)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_wrong_types_and_values_are_refused(name):
+    wrong, change, _ = CASES[name]
+    values = {"question": "Which?"} | change
+    Config.from_json(values)
+    for value in wrong:
+        with pytest.raises(DataError, match=r"must (be|have)|needs|half a character|is empty"):
+            Config.from_json(values | {name: value})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_setting_changes_something(name, serve, tmp_path):
+    _, change, look = CASES[name]
+    seen = []
+    others = {other: value for other, value in change.items() if other != name}
+    for number, settings in enumerate((others, change)):
+        values = {"question": "Which?"} | settings
+        if look in (kinds, finished, picks, learned, money):
+            seen.append(look(Config.from_json(values)))
+        else:
+            seen.append(look(serve(path=tmp_path / str(number), **values)))
+    assert seen[0] != seen[1]
+
+
+def test_wrong_settings_are_refused_where_they_are_given(serve, tmp_path):
+    """In the file of `new`, and over HTTP while a study runs; nothing of them is kept."""
+    (tmp_path / "items.csv").write_text("name\ntea\nmilk\nwater\n")
+    served = serve()
+    browser = served.browser()
+    for wrong in ({"size": 2.5}, {"criterion": "typo"}, {"panel_parameters": "abc"}):
+        (name,) = wrong
+        (tmp_path / "settings.json").write_text(json.dumps(wrong))
+        arguments = ["new", str(tmp_path / "new"), "--items", str(tmp_path / "items.csv")]
+        arguments += ["--question", "Which?", "--settings", str(tmp_path / "settings.json")]
+        with pytest.raises(DataError, match=name):
+            CliRunner().invoke(command, arguments, catch_exceptions=False)
+        assert not (tmp_path / "new").exists()
+        got = browser.patch("/api/studies/drinks", json={"config": wrong}, headers=served.owner)
+        assert got.status_code == 422
+        assert name in got.json()["message"]
+    it = served.database.read(lambda c: studies.get(c, "drinks"))
+    assert it.config == Config("Which would you rather drink?")
+    served.step()
