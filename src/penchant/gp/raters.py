@@ -106,7 +106,8 @@ def foreseen(problem: Problem[Any, Any], hyper: Any, sites: Sites | None, person
         alike = Raters.alike(likelihood.base, likelihood.kind, len(likelihood.levels))
         hyper = hyper._replace(likelihood=alike)
     inference = solve(problem, hyper, sites).inference
-    others = cavity(inference.state.mean, inference.state.var, inference.sites)
+    state, power = inference.state, problem.edges.outcomes.power
+    others = cavity(state.mean, state.var, inference.sites, power)
     return Normal(others.mean, others.var)
 
 

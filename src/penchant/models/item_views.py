@@ -14,6 +14,7 @@ from penchant.gp.paths.posterior import PathPosterior
 from penchant.gp.raters import Answered
 from penchant.models.contract import UtilityModel
 from penchant.models.effects import Estimates
+from penchant.models.item_learning import ItemLearning
 from penchant.models.new_nodes import posterior_of_new_nodes
 from penchant.models.odds import Odds
 from penchant.models.pooling import foreseen_in_pool
@@ -155,7 +156,9 @@ class ItemViews(UtilityModel):
         return Estimates.of(posterior.effects, posterior.lower)
 
     def _answered(self, fitted: Fitted) -> Answered:
-        return foreseen_in_pool(fitted.learned)
+        learning, learned = ItemLearning.of(self), fitted.learned
+        problem = learning.problem_after(learned, learned.data)
+        return foreseen_in_pool(learned, problem, learning.half_life)
 
 
 def _for_all(numbers: FloatArray, users: IntArray | None) -> FloatArray:

@@ -65,7 +65,8 @@ def rater_table(
     reliability, kind = judged.mean, "noise"
     if not isinstance(likelihood, Raters) or likelihood.kind == "lapse":
         reliability, low, high, kind = 1.0 - reliability, 1.0 - high, 1.0 - low, "lapse"
-    answers = np.bincount(answered.rater, answered.times, answered.n_raters)
+    pairs = data.single_pairs()
+    answers = np.bincount(np.asarray(pairs.user), pairs.count, answered.n_raters)
     order = np.argsort(reliability, kind="stable")
     rows = tuple(
         Rater(

@@ -1,6 +1,5 @@
 """Comparisons that have a time: utilities that drift, answers that fade, and what a date is."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,13 +33,21 @@ def path_start(kernel: Kernel, data: Comparisons, likelihood: Likelihood) -> Pat
     return PathHyper(kernel, START_VARIANCE, 0.5 * span, likelihood)
 
 
+def faded_counts(data: Comparisons, half_life: float | None) -> FloatArray:
+    """(m,) counts, halved for every half-life before the last of all comparisons; as they are
+    where half_life is None."""
+    if half_life is None:
+        return data.count.astype(np.float64)
+    time = check_time(data)
+    count: FloatArray = data.count * np.exp2((time - time.max()) / half_life)
+    return np.maximum(count, np.finfo(float).tiny)  # zero is no power
+
+
 def faded(edges: Edges, data: Comparisons, half_life: float) -> Edges:
     """Edges whose answers count half for every half-life before the last of all comparisons."""
-    time = check_time(data)
-    weight = data.count * np.exp2((time - time.max()) / half_life)
     edge = edges_of(data, np.arange(len(data)), edges)
-    count: FloatArray = np.bincount(edge, weight, len(edges)).astype(np.float64)
-    return replace(edges, count=count)
+    count = np.bincount(edge, faded_counts(data, half_life), len(edges))
+    return edges.weighted(count.astype(np.float64))
 
 
 def as_days(at: Any) -> float:
