@@ -11,7 +11,7 @@ from penchant.gp.paths.meetings import Calendar
 from penchant.gp.posterior import Basis, Normal, Posterior
 from penchant.gp.sites import Sites
 from penchant.kernels import Independent, Inputs, Kernel
-from penchant.numerics.linalg import cholesky, gram, solve_lower
+from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ class PathPosterior(Posterior):
 
     constants: the kernel of what does not drift; variance, timescale: of what does. meetings,
     sites: the comparisons, from which any period follows exactly. effect_mean, effect_var: (q,) of
-    the coefficients of their covariates.
+    the coefficients of their covariates. days: (k,) when each of k differences is asked about;
+    None: all as of the period.
     """
 
     constants: Kernel = Independent()  # noqa: RUF009  # frozen
@@ -35,6 +36,7 @@ class PathPosterior(Posterior):
     sites: Any = None
     effect_mean: Any = None
     effect_var: Any = None
+    days: Any = None
 
     @classmethod
     def of(cls, problem: "PathProblem", solution: "PathSolution") -> "PathPosterior":
@@ -63,17 +65,48 @@ class PathPosterior(Posterior):
         return Normal(self.effect_mean, self.effect_var)
 
     def at(self, target: Inputs | None) -> "PathPosterior":
-        """The same; new items have no path that comparisons could have told of."""
-        if target is not None and target.index is None:
-            raise DataError("drifting utilities are known of the items that were compared only")
-        return self if target is None else replace(self, target=target)
+        """Of some items, or of new ones: at any time their constant, and a path of which
+        nothing is known."""
+        if target is None or target.index is not None:
+            return self if target is None else replace(self, target=target)
+        state, n = self._state(np.zeros(0, dtype=np.intp)), len(self.universe)
+        precision = state.prior.border[0][:n, :n]
+        cross = self.constants(target, self.universe)
+        through = multiply(cross, precision)
+        cov = (
+            self.constants(target) - multiply(through, cross.T) + self.variance * np.eye(len(cross))
+        )
+        cov += multiply(multiply(through, state.border_cov[:n, :n]), through.T)
+        items = replace(target, index=np.arange(len(cross)))
+        weights = _as_weights(multiply(through, state.beside[:n]), cov)
+        return replace(self, **weights, universe=items, target=items, days=None)
 
     def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
         """Marginals of f[first] − f[second] + zᵀβ, each (k,), z: (q, k)."""
-        mean, var = super().difference(first, second)
+        if self.days is None:
+            mean, var = super().difference(first, second)
+        else:
+            mean, var = self._difference_then(first, second)
         if z is None or not len(z):
             return Normal(mean, var)
         return Normal(mean + self.effect_mean @ z, var + self.effect_var @ z**2)
+
+    def _difference_then(self, first: IntArray, second: IntArray) -> Normal:
+        """Each as of its own day."""
+        if len(first) != len(self.days):
+            raise DataError(
+                f"at has {len(self.days)} times and there are {len(first)} pairs: give one time "
+                "for all pairs, or one for each"
+            )
+        periods = self.calendar.period(self.days)
+        state, known = self._state(periods), np.union1d(self.meetings.period, periods)
+        mean, var = np.empty((2, len(first)))
+        for period in np.unique(periods):
+            rows = np.flatnonzero(periods == period)
+            f, cov = state.at(int(np.searchsorted(known, period)))
+            a, b = first[rows], second[rows]
+            mean[rows], var[rows] = f[a] - f[b], cov[a, a] + cov[b, b] - 2.0 * cov[a, b]
+        return Normal(mean, np.maximum(var, 0.0))
 
     def when(self, days: FloatArray) -> list["PathPosterior"]:
         """As of each of these days: smoothed within the data, foreseen beyond them."""
