@@ -27,7 +27,7 @@ EXAMPLES = {
     Abstain: [Abstain(Probit(), 0.2), Abstain(Logit(), 0.6)],
     Probit: [Probit()],
     Logit: [Logit()],
-    Gaussian: [Gaussian(), Gaussian(noise=0.3)],
+    Gaussian: [Gaussian(), Gaussian(noise=0.3), Gaussian(noise=0.6, unit=2.5)],
     Ties: [Ties(0.5), Ties(0.05), Ties(2.0), Ties(0.5, "logit"), Ties(0.05, "logit")],
     Lapse: [
         Lapse(Probit(), 0.05),
@@ -75,8 +75,8 @@ def reference_log_prob(likelihood: Likelihood, g: np.ndarray, outcome: Outcomes)
             return log_expit(g - t)
         case Ties(threshold=t):
             return log_ndtr(g - t)
-        case Gaussian(noise=noise):
-            return norm.logpdf(outcome.margin[0], g, np.sqrt(noise))
+        case Gaussian(noise=noise, unit=unit):
+            return norm.logpdf(outcome.margin[0] / unit, g, np.sqrt(noise))
         case Logit():
             return log_expit(g)
         case Probit():

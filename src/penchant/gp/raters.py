@@ -34,7 +34,10 @@ ROUNDS = 4
 
 
 class Answered(NamedTuple):
-    """Answers as raters are judged by: (k,) whose, what all others say of it, and how often."""
+    """Answers as raters are judged by: (k,) whose, what all others say of it, and how often.
+
+    personal: whether a rater is held against utilities of their own.
+    """
 
     rater: IntArray
     mean: FloatArray
@@ -42,6 +45,7 @@ class Answered(NamedTuple):
     outcomes: Outcomes
     times: FloatArray
     n_raters: int
+    personal: bool = False
 
 
 class Judged(NamedTuple):

@@ -150,8 +150,8 @@ def exact(
             "differences; use inference='ep' for wins and losses"
         )
     tau = np.full_like(mean, 1.0 / likelihood.noise)
-    log_scale = -0.5 * (np.log(2 * np.pi * likelihood.noise) + outcomes.margin**2 * tau)
-    return Proposal(tau, outcomes.margin * tau, log_scale)
+    value = likelihood.log_prob(np.zeros_like(mean), outcomes).value
+    return Proposal(tau, likelihood.margin(outcomes) * tau, value)
 
 
 def tilted_slopes(

@@ -279,6 +279,10 @@ class Likelihood(ABC):
             gradient[:, rows] = (slopes.reshape(-1, *g.shape) * mass).sum(axis=1)
         return gradient
 
+    def in_units_of(self, margin: FloatArray, count: FloatArray) -> Self:
+        """The same in the units of these margins (m,), where it depends on any."""
+        return self
+
     def check(self, outcomes: Outcomes) -> None:
         """Raise DataError when the observed outcomes are none that this likelihood explains."""
         if outcomes.cliques is not None and self.choice_scale is None:

@@ -58,7 +58,7 @@ class ItemLearning(Learning):
         """Everything, hyperparameters included."""
         if self.drift is not None:
             return self._drifting(items, data)
-        likelihood = get(self.likelihood)
+        likelihood = get(self.likelihood, data.margin, data.count)
         if self.raters is not None:
             check_named(data, f"raters={self.raters!r}")
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
@@ -108,7 +108,7 @@ class ItemLearning(Learning):
             raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
         calendar = Calendar.of(check_time(data), self.period)
         problem = path_problem(items, data, Settings(self.inference), calendar)
-        likelihood = get(self.likelihood)
+        likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(problem.edges.outcomes)
         start = path_start(self.item_kernel(items), data, likelihood)
         with threads_for(len(items)):

@@ -54,7 +54,8 @@ class PreferenceGP(ItemViews):
         it where many items share all their features, or where the evidence says that features
         do not tell all (by two nats; with `optimize="evidence"`, no relations and no `max_rank`).
     likelihood : str or Likelihood
-        "probit", "logit", "ties", "gaussian" (score differences), or an instance, for example
+        "probit", "logit", "ties", "gaussian" (score differences; utilities are in units of their
+        root mean square, `likelihood_.unit`), or an instance, for example
         `Lapse(Probit())` when some answers are given at random. Under "ties" and
         optimize="evidence" the evidence decides whether ties mean that items are close
         (`Ties`) or nothing (`Abstain`).
