@@ -14,7 +14,7 @@ from penchant.likelihoods.logit import Logit
 from penchant.likelihoods.probit import Probit
 from penchant.likelihoods.raters import Raters
 from penchant.likelihoods.ties import Ties
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 
 def known_likelihoods() -> dict[str, type[Likelihood]]:
@@ -36,7 +36,7 @@ def _needs(cls: type[Likelihood]) -> bool:
 def get(
     likelihood: str | Likelihood,
     margin: FloatArray | None = None,
-    count: FloatArray | None = None,
+    count: IntArray | None = None,
 ) -> Likelihood:
     """The likelihood of that name, with its default parameters, in the units of the margins that
     it is to explain; an instance passes through.

@@ -279,7 +279,7 @@ class Likelihood(ABC):
             gradient[:, rows] = (slopes.reshape(-1, *g.shape) * mass).sum(axis=1)
         return gradient
 
-    def in_units_of(self, margin: FloatArray, count: FloatArray) -> Self:
+    def in_units_of(self, margin: FloatArray, count: IntArray) -> Self:
         """The same in the units of these margins (m,), where it depends on any."""
         return self
 

@@ -16,7 +16,7 @@ from penchant.likelihoods.base import (
     Tilted,
     lies_within,
 )
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 _LOG_2PI = np.log(2.0 * np.pi)
 
@@ -47,7 +47,7 @@ class Gaussian(Likelihood):
         if not lies_within(self.unit, np.inf):
             raise DataError(f"unit of Gaussian is {self.unit!r}: it must be positive and finite")
 
-    def in_units_of(self, margin: FloatArray, count: FloatArray) -> Self:
+    def in_units_of(self, margin: FloatArray, count: IntArray) -> Self:
         largest = np.abs(margin).max(initial=0.0)  # first, lest squares overflow
         if not 0.0 < largest < np.inf:
             return self

@@ -86,7 +86,7 @@ class PreferenceGP(ItemViews):
         With drift, the length of a period in days; None: up to 300 periods.
     half_life : float or None
         The simple alternative to drift: an answer counts half for every so many days before the
-        last one. Rankings follow the times, but intervals and forecasts know nothing of change.
+        last one. Rankings follow the times, but forecasts know nothing of change.
     device : None, "cpu", "cuda" or "cuda:1"
         Where matrices of items × items live and are worked on. None is the CPU, always; a card
         needs `penchant[gpu]` and pays from about a thousand items on. Saved models know no device.
