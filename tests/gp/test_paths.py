@@ -279,6 +279,10 @@ def test_each_pair_is_asked_about_at_its_own_time(model):
     dates = np.array([0, 100, 365], dtype="datetime64[D]").astype("datetime64[ns]")
     np.testing.assert_allclose(model.predict_proba(pairs, at=dates), apart, atol=1e-12)
     assert np.isfinite(model.predict_proba(pairs, at=[-1e300, 1e300, 5])).all()
+    X = np.arange(8.0)[:, None]
+    featured = pc.PreferenceGP(drift="ou", optimize=None).fit(X, drifting(0)[1])
+    with pytest.raises(pc.DataError, match="1 pairs"):
+        featured.predict_proba([(0, 1)], X=X[:2] + 0.5, at=[0.0, 1.0])
     for wrong in ([0.0, 1.0], []):
         with pytest.raises(pc.DataError, match="3 pairs"):
             model.predict_proba(pairs, at=wrong)

@@ -10,7 +10,7 @@ from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import Learned, Normal, Posterior
 from penchant.gp.paths.meetings import effect_names
-from penchant.gp.paths.posterior import PathPosterior
+from penchant.gp.paths.posterior import PathPosterior, TimedPosterior
 from penchant.gp.raters import Answered
 from penchant.models.contract import UtilityModel
 from penchant.models.effects import Estimates
@@ -121,7 +121,7 @@ class ItemViews(UtilityModel):
         if not days.ndim:
             (then,) = learned.posterior.when(days[None])
         elif several:
-            then = replace(learned.posterior, days=days)
+            then = learned.posterior.each(days)
         else:
             raise DataError(f"at holds {len(days)} times: it must be one; see paths for several")
         return self._with(replace(learned, posterior=then))
@@ -167,6 +167,8 @@ class ItemViews(UtilityModel):
         X: Any,
         z: FloatArray | None = None,
     ) -> Odds:
+        if isinstance(known := fitted.learned.posterior, TimedPosterior):
+            known.check(len(pairs))  # also where X has items that are alike at all times
         posterior = self._at(fitted, X)
         return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z))
 

@@ -1,6 +1,6 @@
 """What is known of drifting utilities: at the last comparison, and at any other time."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +24,7 @@ class PathPosterior(Posterior):
 
     constants: the kernel of what does not drift; variance, timescale: of what does. meetings,
     sites: the comparisons, from which any period follows exactly. effect_mean, effect_var: (q,) of
-    the coefficients of their covariates. days: (k,) when each of k differences is asked about;
-    None: all as of the period.
+    the coefficients of their covariates.
     """
 
     constants: Kernel = Independent()  # noqa: RUF009  # frozen
@@ -36,7 +35,6 @@ class PathPosterior(Posterior):
     sites: Any = None
     effect_mean: Any = None
     effect_var: Any = None
-    days: Any = None
 
     @classmethod
     def of(cls, problem: "PathProblem", solution: "PathSolution") -> "PathPosterior":
@@ -79,34 +77,18 @@ class PathPosterior(Posterior):
         cov += multiply(multiply(through, state.border_cov[:n, :n]), through.T)
         items = replace(target, index=np.arange(len(cross)))
         weights = _as_weights(multiply(through, state.beside[:n]), cov)
-        return replace(self, **weights, universe=items, target=items, days=None)
+        return replace(self, **weights, universe=items, target=items)
 
     def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
         """Marginals of f[first] − f[second] + zᵀβ, each (k,), z: (q, k)."""
-        if self.days is None:
-            mean, var = super().difference(first, second)
-        else:
-            mean, var = self._difference_then(first, second)
-        if z is None or not len(z):
-            return Normal(mean, var)
-        return Normal(mean + self.effect_mean @ z, var + self.effect_var @ z**2)
+        return self._shown(super().difference(first, second), z)
 
-    def _difference_then(self, first: IntArray, second: IntArray) -> Normal:
-        """Each as of its own day."""
-        if len(first) != len(self.days):
-            raise DataError(
-                f"at has {len(self.days)} times and there are {len(first)} pairs: give one time "
-                "for all pairs, or one for each"
-            )
-        periods = self.calendar.period(self.days)
-        state, known = self._state(periods), np.union1d(self.meetings.period, periods)
-        mean, var = np.empty((2, len(first)))
-        for period in np.unique(periods):
-            rows = np.flatnonzero(periods == period)
-            f, cov = state.at(int(np.searchsorted(known, period)))
-            a, b = first[rows], second[rows]
-            mean[rows], var[rows] = f[a] - f[b], cov[a, a] + cov[b, b] - 2.0 * cov[a, b]
-        return Normal(mean, np.maximum(var, 0.0))
+    def _shown(self, difference: Normal, z: FloatArray | None) -> Normal:
+        """With what zᵀβ adds."""
+        if z is None or not len(z):
+            return difference
+        mean, var = difference
+        return Normal(mean + self.effect_mean @ z, var + self.effect_var @ z**2)
 
     def when(self, days: FloatArray) -> list["PathPosterior"]:
         """As of each of these days: smoothed within the data, foreseen beyond them."""
@@ -114,6 +96,11 @@ class PathPosterior(Posterior):
         state = self._state(periods)
         known = np.union1d(self.meetings.period, periods)
         return [replace(self, **_as_weights(*state.at(t))) for t in np.searchsorted(known, periods)]
+
+    def each(self, days: FloatArray) -> "TimedPosterior":
+        """The same, asked about k differences at k days."""
+        known = {field.name: getattr(self, field.name) for field in fields(self)}
+        return TimedPosterior(**known, days=days, paths=self)
 
     def _state(self, periods: Any) -> Any:
         from penchant.gp.paths.problem import PathHyper, PathProblem
@@ -123,6 +110,40 @@ class PathPosterior(Posterior):
         sites: Sites = self.sites
         count = self.meetings.count
         return problem.prior(hyper, periods).refresh(count * sites.tau, count * sites.nu)
+
+
+@dataclass(frozen=True, eq=False)
+class TimedPosterior(PathPosterior):
+    """Utilities of which every difference is asked about at a day of its own, days: (k,)."""
+
+    days: Any = None
+    paths: Any = None
+
+    def at(self, target: Inputs | None) -> PathPosterior:
+        """The same; of new items, which are alike at all times, as they are at any."""
+        at: PathPosterior = self if target is None else self.paths.at(target)
+        return at
+
+    def check(self, n_pairs: int) -> None:
+        """There must be a day for each pair."""
+        if len(self.days) != n_pairs:
+            raise DataError(
+                f"at has {len(self.days)} times and there are {n_pairs} pairs: give one time for "
+                "all pairs, or one for each"
+            )
+
+    def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
+        """Marginals of f[first] − f[second] + zᵀβ, each (k,) as of its own day; z: (q, k)."""
+        self.check(len(first))
+        periods = self.calendar.period(self.days)
+        state, known = self._state(periods), np.union1d(self.meetings.period, periods)
+        mean, var = np.empty((2, len(first)))
+        for period in np.unique(periods):
+            rows = np.flatnonzero(periods == period)
+            f, cov = state.at(int(np.searchsorted(known, period)))
+            a, b = first[rows], second[rows]
+            mean[rows], var[rows] = f[a] - f[b], cov[a, a] + cov[b, b] - 2.0 * cov[a, b]
+        return self._shown(Normal(mean, np.maximum(var, 0.0)), z)
 
 
 def _as_weights(mean: FloatArray, cov: FloatArray) -> dict[str, Any]:
