@@ -1,6 +1,7 @@
 """Answers that count less than one: posterior, evidence and its gradient, half-lives."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy.special import ndtr
 import penchant as pc
 from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, gradient, solve
 from penchant.kernels import RBF, Independent, Inputs
-from penchant.likelihoods import Lapse, Logit, Outcomes, Probit, Ties
+from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 
 
 def problem_of(winner, loser, count, tie=None, n=None):
@@ -60,6 +61,31 @@ def test_the_gradient_is_that_of_the_evidence(likelihood):
             for s in (1, -1)
         ]
         assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=2e-6)
+
+
+@pytest.mark.parametrize("rule", ["exact", "ep"])
+def test_weights_of_margins_are_a_larger_noise(rule):
+    """c answers of noise σ² are one of σ²/c: what least squares does with weights."""
+    problem = problem_of(**PAIRS)
+    margin, likelihood = np.linspace(-1.0, 2.0, 7), Gaussian(0.6, unit=2.0)
+    outcomes = problem.edges.outcomes._replace(margin=margin)
+    edges = replace(problem.edges, outcomes=outcomes)
+    problem = replace(problem, edges=edges, settings=Settings(rule, 1e-10))
+    hyper = ItemHyper(RBF(0.5, 1.2) + Independent(0.7), likelihood)
+    solution = solve(problem, hyper)
+    A = np.zeros((7, 4))
+    A[np.arange(7), PAIRS["winner"]], A[np.arange(7), PAIRS["loser"]] = 1.0, -1.0
+    K, weight = hyper.kernel(problem.universe), np.array(PAIRS["count"]) / 0.6
+    cov = np.linalg.inv(np.linalg.inv(K) + A.T @ (weight[:, None] * A))
+    mean = A @ cov @ A.T @ (weight * margin / 2.0)
+    np.testing.assert_allclose(solution.inference.state.mean, mean, atol=1e-6)
+    step, theta = 1e-4, hyper.theta
+    ends = [
+        solve(problem, hyper.at(theta + s * step * np.eye(len(theta))[-1])).log_evidence
+        for s in (1, -1)
+    ]
+    slope = gradient(problem, solution)[-1]
+    assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-5)
 
 
 def test_counts_of_one_and_more_are_taken_as_before():
