@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import penchant as pc
 from penchant.errors import DataError
@@ -12,6 +13,21 @@ def test_tilted_moments_are_the_conjugate_posterior():
     precision = 1 / var + 1 / noise
     np.testing.assert_allclose(mean + var * d1, (mean / var + y / noise) / precision)
     np.testing.assert_allclose(var - var**2 * d2, 1 / precision)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.01, 1.0, 50.0])
+def test_a_power_is_a_larger_noise(noise):
+    mean, var, power = (
+        grid.ravel()
+        for grid in np.meshgrid([-4.0, 0.0, 1.69, 1.7], [0.0, 1e-6, 0.01, 1.0, 30.0], [0.02, 0.7])
+    )
+    y = np.full(mean.size, 1.7)
+    log_z, d1, d2 = Gaussian(noise).tilted_power(power, mean, var, Outcomes(margin=y))
+    np.testing.assert_allclose(d1, (y - mean) / (noise + power * var), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(d2, 1.0 / (noise + power * var), rtol=1e-6)
+    scale = 0.5 * np.log(2 * np.pi * noise / power) - 0.5 * power * np.log(2 * np.pi * noise)
+    exact = norm.logpdf(y, mean, np.sqrt(noise / power + var)) + scale
+    np.testing.assert_allclose(power * log_z, exact, rtol=1e-9, atol=1e-8)
 
 
 def test_margins_are_required_and_must_be_finite():

@@ -28,6 +28,8 @@ NARROW = 1e-4
 lose digits, and there are none at zero."""
 MOST_SHIFT = 2.0
 """By how many standard deviations a likelihood may shift a Gaussian whose nodes still serve."""
+MOST_CURVED = 2.0
+"""Second derivative of a log-likelihood that varies on a scale near one."""
 
 
 def lies_within(value: Any, high: float) -> bool:
@@ -192,8 +194,10 @@ class Likelihood(ABC):
         """Quadrature of p(y | g)^power N(g | mean, var), in chunks: rows, log Z, nodes g and
         weights, and `log_prob` at the nodes."""
         sd = np.sqrt(var)
-        shift = power * sd * np.abs(self.log_prob(mean, outcomes).d1)  # at most, in units of sd
-        near = np.flatnonzero(shift <= MOST_SHIFT)
+        _, slope, curvature, _ = self.log_prob(mean, outcomes)
+        shift = power * sd * np.abs(slope)  # at most, in units of sd
+        bend = np.abs(curvature) * np.minimum(1.0, 20.0 * var)  # little within a narrow Gaussian
+        near = np.flatnonzero((shift <= MOST_SHIFT) & (bend <= MOST_CURVED))
         for some, x, w in quadrature.narrow_groups(sd[near], resolution=0.3):
             rows = near[some]
             g = mean[rows] + np.multiply.outer(x, sd[rows])
