@@ -24,6 +24,7 @@ import penchant as pc
 from penchant.ask import CRITERIA
 from penchant.cli import main as cli
 from penchant.errors import PenchantError
+from penchant.gp.effects import as_shown
 from penchant.kernels import RBF, Independent, Matern
 from penchant.likelihoods import Abstain, Lapse, Logit, Probit, Ties
 
@@ -140,7 +141,32 @@ def check_file(model):
     must([row.item for row in ranked] == [row.item for row in before], "a file keeps the ranking")
     for name in ("utility", "low", "high"):  # the same sums, maybe over arrays laid out otherwise
         close(*([getattr(row, name) for row in rows] for rows in (ranked, before)), name, 1e-12)
+    before, after = raters_of(model), raters_of(again)
+    must((before is None) == (after is None), "a file keeps what is known of raters")
+    if before is not None:
+        levels = [{row.user: row.reliability for row in table} for table in (before, after)]
+        close(*([level[u] for u in levels[0]] for level in levels), "a file keeps raters", 1e-6)
     close(copy.deepcopy(model).predict(), model.predict(), "a copy is the same", 0.0)
+
+
+def check_score(model, data):
+    """The score is the mean log-probability of what happened: by whom, how shown, and when."""
+    pairs = [(data.items[a], data.items[b]) for a, b in zip(data.winner, data.loser, strict=True)]
+    who = None if data.user is None else [data.users[u] for u in data.user]
+    how = as_shown(model, data, np.ones(len(data), dtype=bool))
+    win, tie, _ = model.predict_proba(pairs, who, ties=True, **how).T
+    counted = ~data.tie | (tie > 0.0)
+    if counted.any():
+        log_prob = np.log(np.where(data.tie, tie, win)[counted])
+        mean = np.average(log_prob, weights=data.count[counted])
+        close(model.score(data), mean, "the score is the mean log-probability", 1e-8)
+
+
+def raters_of(model):
+    try:
+        return model.raters_
+    except PenchantError:  # nobody is named, or the model does not judge
+        return None
 
 
 def check_asking(model, data, rng):
@@ -316,6 +342,8 @@ def check_usable(model, data, rng):
         must(np.isfinite(model.predict()).all(), "utilities are finite", model=model)
         if not data.tie.all():
             must(np.isfinite(model.score(data)), "the score is finite", model=model)
+        if data.rankings is None:
+            check_score(model, data)
         check_odds(model, data, rng)
         check_ranking(model, data)
         check_file(model)

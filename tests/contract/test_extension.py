@@ -55,6 +55,10 @@ for model in models:
         assert (pc.load("toy.penchant").predict() == model.predict()).all()
 theta = pc.PreferenceGP(kernel, inference="timid").fit(X, data).kernel_.theta
 assert not np.allclose(theta, kernel.theta)  # a new rule learns, too
+g = np.array([-40.0, 0.0, 2.0])
+exact = np.exp(Cautious().log_prob(g).value)
+assert np.allclose(Cautious().prob(g, np.zeros(3)), exact)
+assert set(Cautious().draw(g, rng).tolist()) <= {{1, -1}}
 print("all toys served")
 """
 

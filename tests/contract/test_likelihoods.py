@@ -27,7 +27,7 @@ EXAMPLES = {
     Abstain: [Abstain(Probit(), 0.2), Abstain(Logit(), 0.6)],
     Probit: [Probit()],
     Logit: [Logit()],
-    Gaussian: [Gaussian(), Gaussian(noise=0.3)],
+    Gaussian: [Gaussian(), Gaussian(noise=0.3), Gaussian(noise=0.6, unit=2.5)],
     Ties: [Ties(0.5), Ties(0.05), Ties(2.0), Ties(0.5, "logit"), Ties(0.05, "logit")],
     Lapse: [
         Lapse(Probit(), 0.05),
@@ -75,8 +75,8 @@ def reference_log_prob(likelihood: Likelihood, g: np.ndarray, outcome: Outcomes)
             return log_expit(g - t)
         case Ties(threshold=t):
             return log_ndtr(g - t)
-        case Gaussian(noise=noise):
-            return norm.logpdf(outcome.margin[0], g, np.sqrt(noise))
+        case Gaussian(noise=noise, unit=unit):
+            return norm.logpdf(outcome.margin[0] / unit, g, np.sqrt(noise))
         case Logit():
             return log_expit(g)
         case Probit():
@@ -92,12 +92,12 @@ def _log_band(size: np.ndarray, t: float) -> np.ndarray:
     return (top + np.log(t * w @ np.exp(terms - top))).reshape(size.shape)
 
 
-def reference_tilted(likelihood, mean, var, outcome):
+def reference_tilted(likelihood, mean, var, outcome, power=1.0):
     """log Z, tilted mean and tilted variance by a trapezoidal sum far finer than needed."""
     sd = np.sqrt(var)
     step = 0.1 * min(1.0, sd)
     g = np.arange(mean - 14 * sd, mean + 14 * sd, step)
-    terms = reference_log_prob(likelihood, g, outcome) + norm.logpdf(g, mean, sd)
+    terms = power * reference_log_prob(likelihood, g, outcome) + norm.logpdf(g, mean, sd)
     top = terms.max()
     mass = np.exp(terms - top)
     total = mass.sum()
@@ -194,6 +194,44 @@ def test_default_quadrature_agrees_with_closed_forms(likelihood, index):
 
 def _own(likelihood, mean, var, outcome):
     return likelihood.tilted(mean, var, outcome)
+
+
+@every_case
+def test_default_quadrature_reaches_zero_variance(likelihood, index):
+    var = np.repeat([0.0, 1e-300, 1e-12, 1e-9, 1e-7, 1e-5], 8)
+    mean = np.tile(MEANS[:8], 6)
+    outcome = outcomes_of(likelihood, mean.size)[index]
+    own, default = (f(likelihood, mean, var, outcome) for f in (_own, Likelihood.tilted))
+    for one, other in zip(own, default, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-6, atol=2e-6)
+    certain = Likelihood.prob(likelihood, mean, var) if outcome.margin is None else 0.5
+    assert np.all((certain >= 0.0) & (certain <= 1.0))
+
+
+@every_case
+def test_tilting_by_a_power_matches_integration(likelihood, index):
+    power = np.resize([0.02, 0.3, 0.6, 0.95, 1.0], MEANS.size)
+    outcome = outcomes_of(likelihood, MEANS.size)[index]
+    log_z, d1, d2 = power * np.array(likelihood.tilted_power(power, MEANS, VARS, outcome))
+    one = outcomes_of(likelihood, 1)[index]
+    reference = [
+        reference_tilted(likelihood, m, v, one, c)
+        for m, v, c in zip(MEANS, VARS, power, strict=True)
+    ]
+    true_log_z, centre, spread = np.array(reference).T
+    np.testing.assert_allclose(log_z, true_log_z, atol=1e-8)
+    np.testing.assert_allclose(d1 * np.sqrt(VARS), (centre - MEANS) / np.sqrt(VARS), atol=1e-6)
+    np.testing.assert_allclose(d2 * VARS, 1.0 - spread / VARS, atol=1e-6)
+
+
+@every_case
+def test_a_vanishing_power_leaves_the_expectation(likelihood, index):
+    outcome = outcomes_of(likelihood, MEANS.size)[index]
+    power = np.full(MEANS.size, np.finfo(float).tiny)
+    _, d1, d2 = likelihood.tilted_power(power, MEANS, VARS, outcome)
+    expected = likelihood.expected(MEANS, VARS, outcome)
+    np.testing.assert_allclose(d1, expected.d_mean, atol=1e-8)
+    np.testing.assert_allclose(d2, -2.0 * expected.d_var, atol=1e-8)
 
 
 @every_case
@@ -326,6 +364,22 @@ def test_tilted_gradient_matches_finite_differences(likelihood, index):
         ahead = likelihood.with_theta(theta + move).tilted(MEANS, VARS, outcome).log_z
         behind = likelihood.with_theta(theta - move).tilted(MEANS, VARS, outcome).log_z
         np.testing.assert_allclose(row, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
+
+
+@every_case
+def test_gradient_of_a_power_matches_finite_differences(likelihood, index):
+    outcome = outcomes_of(likelihood, MEANS.size)[index]
+    power = np.resize([0.02, 0.3, 0.95], MEANS.size)
+    gradient = likelihood.tilted_power_gradient(power, MEANS, VARS, outcome)
+    theta, step = likelihood.theta, 1e-4
+    for k, row in enumerate(gradient):
+        ahead, behind = (
+            likelihood.with_theta(theta + s * step * np.eye(theta.size)[k])
+            .tilted_power(power, MEANS, VARS, outcome)
+            .log_z
+            for s in (1, -1)
+        )
+        np.testing.assert_allclose(row, (ahead - behind) / (2 * step), rtol=1e-5, atol=2e-6)
 
 
 @every_likelihood

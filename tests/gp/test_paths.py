@@ -222,5 +222,70 @@ def test_what_does_not_go_together_is_refused():
     X = np.arange(8.0)[:, None]
     featured = pc.PreferenceGP(drift="ou", optimize=None).fit(X, data)
     assert featured.report_.converged
-    with pytest.raises(pc.DataError, match="compared only"):
-        featured.predict(X[:2] + 0.5)
+    np.testing.assert_allclose(featured.predict(X[:2] + 0.5, at=3.0), featured.predict(X[:2] + 0.5))
+
+
+def test_new_items_are_as_items_that_were_never_compared():
+    data, X = drifting(0)[1], np.arange(10.0)[:, None] / 4.0
+    more = pc.Comparisons.from_pairs(
+        data.winner, data.loser, time=data.time, count=data.count, items=range(10)
+    )
+    how = {"kernel": RBF(1.0, 1.0) + Independent(0.3), "optimize": None, "drift": "ou"}
+    some = pc.PreferenceGP(**how, period=7.0).fit(X[:8], data)
+    every = pc.PreferenceGP(**how, period=7.0).fit(X, more)
+    for at in (None, 20.0, 1e4):
+        p = every.predict_proba([(8, 9)], at=at)
+        np.testing.assert_allclose(some.predict_proba([(0, 1)], X=X[8:], at=at), p, atol=1e-5)
+        (mean, std), all_of = some.predict(X[8:], at=at, return_std=True), every.predict(at=at)
+        np.testing.assert_allclose(mean, all_of[8:], atol=1e-4)
+        assert std.shape == (2,)
+
+
+def test_new_items_of_a_relation_are_asked_about_at_any_time():
+    data = drifting(0)[1]
+    ring = np.roll(np.eye(10), 1, axis=0) + np.roll(np.eye(10), -1, axis=0)
+    links = {"ring": ring[:8, :8]}
+    gp = pc.PreferenceGP(drift="ou", optimize=None, period=70.0).fit(None, data, links)
+    now, then, later = (
+        gp.predict(relations={"ring": ring}, at=at, return_std=True)[1] for at in (None, 0.0, 1e5)
+    )
+    assert now.shape == (2,)
+    assert np.isfinite(then).all()
+    assert (later >= now - 1e-9).all()
+    plain = pc.PreferenceGP(optimize=None).fit(None, data, links)
+    with pytest.raises(pc.DataError, match="drift='ou'"):
+        plain.predict(relations={"ring": ring}, at=1.0)
+
+
+NO_TIME = [True, np.True_, "soon", "", np.datetime64("NaT"), float("nan"), 1j, {}, [[1.0]]]
+
+
+@pytest.mark.parametrize("at", NO_TIME, ids=repr)
+def test_what_is_no_time_is_refused(model, at):
+    for ask in (
+        lambda: model.predict(at=at),
+        lambda: model.rank(at=at),
+        lambda: model.predict_proba([(0, 1)], at=at),
+        lambda: model.predict_proba([(0, 1)], at=[at]),
+    ):
+        with pytest.raises(pc.DataError, match="at"):
+            ask()
+
+
+def test_each_pair_is_asked_about_at_its_own_time(model):
+    pairs, at = [(0, 1), (2, 3), (1, 0)], [0.0, "1970-04-11", datetime.date(1971, 1, 1)]
+    apart = [model.predict_proba([pair], at=day)[0] for pair, day in zip(pairs, at, strict=True)]
+    np.testing.assert_allclose(model.predict_proba(pairs, at=at), apart, atol=1e-12)
+    dates = np.array([0, 100, 365], dtype="datetime64[D]").astype("datetime64[ns]")
+    np.testing.assert_allclose(model.predict_proba(pairs, at=dates), apart, atol=1e-12)
+    assert np.isfinite(model.predict_proba(pairs, at=[-1e300, 1e300, 5])).all()
+    X = np.arange(8.0)[:, None]
+    featured = pc.PreferenceGP(drift="ou", optimize=None).fit(X, drifting(0)[1])
+    with pytest.raises(pc.DataError, match="1 pairs"):
+        featured.predict_proba([(0, 1)], X=X[:2] + 0.5, at=[0.0, 1.0])
+    for wrong in ([0.0, 1.0], []):
+        with pytest.raises(pc.DataError, match="3 pairs"):
+            model.predict_proba(pairs, at=wrong)
+    for ask in (model.predict, model.rank):
+        with pytest.raises(pc.DataError, match="must be one"):
+            ask(at=[0.0, 1.0])

@@ -109,6 +109,19 @@ def test_the_grid_is_the_posterior_of_one_rater():
     assert found.level.shape == GRIDS["lapse"].shape
 
 
+def test_the_sharpest_rater_is_exact_at_any_weight():
+    raters, g = Raters(Probit(), "noise", (7.0,)), np.linspace(-30.0, 30.0, 600_001)
+    who, power = Outcomes(rater=np.array([0])), np.array([0.9])
+    for mean, var in ((-0.3, 0.01), (0.5, 1.0), (0.5, 4.0)):
+        _, d1, d2 = raters.tilted_power(power, np.array([mean]), np.array([var]), who)
+        log_mass = 0.9 * raters.log_prob(g, Outcomes(rater=np.zeros(g.size, dtype=int))).value
+        mass = np.exp(log_mass - 0.5 * (g - mean) ** 2 / var)
+        centre = mass @ g / mass.sum()
+        spread = mass @ (g - centre) ** 2 / mass.sum()
+        assert mean + 0.9 * var * d1[0] == pytest.approx(centre, abs=1e-7)
+        assert var - 0.9 * var**2 * d2[0] == pytest.approx(spread, abs=1e-6)
+
+
 def test_flat_differences_are_scaled_up_and_others_left():
     rater = np.array([0, 0, 1, 1, 2, 2])
     seen = Normal(np.array([2.0, -2.0, 2.0, 2.0, 0.1, -0.1]), np.zeros(6))

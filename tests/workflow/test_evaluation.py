@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
@@ -189,3 +190,30 @@ def test_a_file_or_a_data_frame_serves_as_well(tmp_path):
     pages = [pc.report(given, tmp_path / "r.html").read_text() for given in (path, frame)]
     assert "Read as:" in pages[0]
     assert "80 comparisons" in pages[1]
+
+
+def test_answers_in_a_file_of_a_study_and_scanned_ones_are_checked_as_others(tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.integers(5, size=150)
+    b = (a + rng.integers(1, 5, size=150)) % 5
+    table = pd.DataFrame({"winner": a, "loser": b, "user": rng.integers(6, size=150)}).astype(str)
+    table = table.assign(tie=False, count=1, form="pair", shown_first=table["loser"], at=1.7e9)
+    path = tmp_path / "export.csv"
+    table.to_csv(path, index=False)
+    judging = pc.PreferenceGP(raters="lapse", optimize=None)
+    by_file, by_data = (
+        pc.evaluate({"judging": judging}, source, folds=2)
+        for source in (path, pc.read_comparisons(path))
+    )
+    for one, other in zip(by_file, by_data, strict=True):
+        assert one._replace(seconds=0.0) == other._replace(seconds=0.0)
+    with pc.scan_comparisons(path) as scan:
+        for ask in (
+            lambda: pc.evaluate(judging, scan),
+            lambda: pc.choose_model(scan),
+            lambda: pc.report(scan, tmp_path / "r.html"),
+            lambda: judging.fit(None, path).score(scan),
+        ):
+            with pytest.raises(pc.DataError, match="read_comparisons, or take"):
+                ask()
+        assert len(pc.evaluate(pc.PreferenceGP(optimize=None), scan.everybody, folds=2)) == 2

@@ -10,7 +10,9 @@ import pytest
 
 import penchant as pc
 from penchant.likelihoods import Lapse, Probit
+from penchant.models.effects import Effect, Effects
 from penchant.models.ranking import RankedItem, Ranking
+from penchant.models.rater_table import Rater, RaterTable
 from penchant.workflow import sections
 
 
@@ -48,17 +50,14 @@ def test_the_sentence_about_the_scale_is_the_model_s_own(kind, study):
     assert ("end in a tie" in sentence) == (kind == "ties")
 
 
-class Rater(SimpleNamespace):
-    def _asdict(self):
-        return vars(self)
-
-
 def test_raters_and_effects_where_there_are_any():
-    rows = [Rater(user="<ann>", answers=1200, reliability=0.9, low=float("nan"))]
-    model = SimpleNamespace(raters_=rows, effects_=[Rater(name="first", effect=0.25)])
+    rows = (Rater("<ann>", 1200, 0.9, float("nan"), 1.0),)
+    table = RaterTable(rows, "lapse", about="What it means.")
+    found = Effects((Effect("first", 0.25, 0.1, 0.4, None),), 0.95)
+    model = SimpleNamespace(raters_=table, effects_=found)
     ((heading, text),) = sections.raters(model)
     assert heading == "Raters"
-    assert all(part in text for part in ("&lt;ann&gt;", "1,200", "0.900", "–"))
+    assert all(part in text for part in ("&lt;ann&gt;", "1,200", "0.900", "–", "What it means."))
     assert next(sections.effects(model))[0] == "Order shown and other effects"
     assert list(sections.raters(SimpleNamespace())) == []
     assert list(sections.effects(SimpleNamespace(effects_=()))) == []
@@ -126,6 +125,20 @@ def test_paths_are_drawn_where_utilities_drift(tmp_path):
     assert list(sections.drift(still, still.rank(), data)) == []
     page = pc.report(model, tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Over time" in page
+
+
+@pytest.mark.parametrize("raters", [None, "lapse", "noise"])
+@pytest.mark.parametrize("estimator", [pc.PreferenceGP, pc.MultiUserGP])
+def test_the_page_says_what_the_model_takes_for_unreliable(study, tmp_path, estimator, raters):
+    model = estimator(optimize=None, raters=raters).fit(None, study.comparisons)
+    page = pc.report(model, tmp_path / "r.html").read_text(encoding="utf-8")
+    pooled = estimator is pc.PreferenceGP
+    assert ("taste of one's own counts as unreliable" in html.unescape(page)) == pooled
+    assert ("taste of their own does not count" in page) == (not pooled)
+    assert ("count less in the ranking" in page) == (raters is not None)
+    assert ("how sharply" in page) == (raters == "noise")
+    assert f"by {study.comparisons.n_users} people" in page
+    assert "share foreseen" in page
 
 
 def test_people_widen_intervals_and_are_judged_unless_too_many(study):

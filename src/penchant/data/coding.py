@@ -218,7 +218,7 @@ def _read_time(value: Any) -> float:
             value = datetime.fromisoformat(value.strip())
         except ValueError:
             return math.nan
-    if isinstance(value, date):
+    if isinstance(value, date) and value == value:  # pandas's NaT is a date unlike itself
         moment = value if isinstance(value, datetime) else datetime(*value.timetuple()[:3])
         moment = moment.replace(tzinfo=moment.tzinfo or UTC)
         return moment.timestamp() / 86400.0

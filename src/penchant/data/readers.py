@@ -108,8 +108,9 @@ def as_comparisons(data: Any) -> Comparisons:
         return data
     if isinstance(data, ShardedComparisons):
         raise DataError(
-            "these comparisons were scanned, and this model needs them in memory: use MultiUserGP "
-            "or PreferenceGP, or read_comparisons"
+            "these comparisons were scanned and stay on disk, and here they are needed in memory: "
+            "read the files with read_comparisons, or take `.everybody` of the scan, all people's "
+            "together"
         )
     if isinstance(data, str | PathLike):
         return read_comparisons(fspath(data))

@@ -311,12 +311,15 @@ class EffectsState(Generic[State]):
 
 
 def as_shown(model: Any, data: Comparisons, rows: BoolArray) -> dict[str, Any]:
-    """How some comparisons were made, of what a model has effects of: for its `predict_proba`."""
+    """How and when some comparisons were made, as far as a model takes that into account: for its
+    `predict_proba`."""
     known = {effect.name for effect in getattr(model, "effects_", ())}
     shown: dict[str, Any] = {}
     if ORDER in known and data.first is not None:
         shown["first"] = data.first[rows]
-    if data.covariates is not None and known.issuperset(data.covariate_names):
+    if data.covariates is not None and known.intersection(data.covariate_names):
         columns = zip(data.covariate_names, data.covariates[rows].T, strict=True)
-        shown["covariates"] = dict(columns)
+        shown["covariates"] = {name: column for name, column in columns if name in known}
+    if getattr(model, "drift", None) is not None and data.time is not None:
+        shown["at"] = data.time[rows]
     return shown

@@ -152,7 +152,7 @@ def columns(edges: Observations) -> FloatArray:
 
     An edge of choices is told from a pair of the same items by a row of its own.
     """
-    tie, margin, cliques, rater = edges.outcomes
+    tie, margin, cliques, rater, _ = edges.outcomes
     m = len(edges)
     n = m if cliques is None else m - cliques.n_edges
     outcomes = np.zeros((4, m))

@@ -34,7 +34,10 @@ ROUNDS = 4
 
 
 class Answered(NamedTuple):
-    """Answers as raters are judged by: (k,) whose, what all others say of it, and how often."""
+    """Answers as raters are judged by: (k,) whose, what all others say of it, and how often.
+
+    personal: whether a rater is held against utilities of their own.
+    """
 
     rater: IntArray
     mean: FloatArray
@@ -42,6 +45,7 @@ class Answered(NamedTuple):
     outcomes: Outcomes
     times: FloatArray
     n_raters: int
+    personal: bool = False
 
 
 class Judged(NamedTuple):
@@ -106,7 +110,8 @@ def foreseen(problem: Problem[Any, Any], hyper: Any, sites: Sites | None, person
         alike = Raters.alike(likelihood.base, likelihood.kind, len(likelihood.levels))
         hyper = hyper._replace(likelihood=alike)
     inference = solve(problem, hyper, sites).inference
-    others = cavity(inference.state.mean, inference.state.var, inference.sites)
+    state, power = inference.state, problem.edges.outcomes.power
+    others = cavity(state.mean, state.var, inference.sites, power)
     return Normal(others.mean, others.var)
 
 

@@ -53,7 +53,10 @@ class Rule(NamedTuple):
 
 
 class Cavity(NamedTuple):
-    """Marginals of g with one copy of the edge's own site removed (paper 000 Eq. 10)."""
+    """Marginals of g with one copy of the edge's own site removed (paper 000 Eq. 10).
+
+    Of an edge whose count c is below one all of it is removed: c copies.
+    """
 
     tau: FloatArray
     nu: FloatArray
@@ -70,14 +73,18 @@ class Cavity(NamedTuple):
         return 1.0 / self.tau
 
 
-def cavity(mean: FloatArray, var: FloatArray, sites: Sites) -> Cavity:
+def cavity(
+    mean: FloatArray, var: FloatArray, sites: Sites, power: FloatArray | None = None
+) -> Cavity:
     """Divide one site copy out of the marginal; invalid where no proper Gaussian is left.
+
+    power: `Outcomes.power`, how much of a copy there is.
 
     Invalid cavities (possible only when a likelihood is not log-concave) are replaced by the
     marginal itself, so that every number stays finite; the loop holds those sites still.
     """
     precision = 1.0 / var
-    tau, nu = precision - sites.tau, mean * precision - sites.nu
+    tau, nu = precision - _times(power, sites.tau), mean * precision - _times(power, sites.nu)
     valid = tau > 1e-10 * precision
     if not valid.all():
         tau, nu = np.where(valid, tau, precision), np.where(valid, nu, mean * precision)
@@ -88,16 +95,29 @@ def ep(
     mean: FloatArray, var: FloatArray, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
 ) -> Proposal:
     """Expectation propagation: match the moments of cavity × likelihood (paper 000 Eqs. 9–12)."""
-    cav = cavity(mean, var, sites)
+    power = outcomes.power
+    cav = cavity(mean, var, sites, power)
     cav_mean, cav_var = cav.mean, cav.var
     log_z, d1, d2 = likelihood.tilted(cav_mean, cav_var, outcomes)
-    shrink = 1.0 - cav_var * d2
+    if power is not None:
+        few = np.flatnonzero(power < 1.0)
+        log_z[few], d1[few], d2[few] = likelihood.tilted_power(
+            power[few], cav_mean[few], cav_var[few], outcomes.part(few)
+        )
+    # the new sites together are d2/(1 − v d2) of the tilted density; below, each is of one copy
+    shrink = 1.0 - cav_var * _times(power, d2)
     with np.errstate(divide="ignore"):  # the loop refuses sites that are not finite
         tau = d2 / shrink
         nu = (d1 + cav_mean * d2) / shrink
     # the cavity times the current site is the marginal: (ν₋+ν)²/(τ₋+τ) = mean²/var
-    log_scale = log_z - 0.5 * np.log(var * cav.tau) - 0.5 * (mean**2 / var - cav.nu * cav_mean)
-    return Proposal(tau, nu, log_scale, None if cav.valid.all() else cav.valid)
+    spread, pull = 0.5 * np.log(var * cav.tau), 0.5 * (mean**2 / var - cav.nu * cav_mean)
+    if power is not None:
+        spread, pull = spread / power, pull / power
+    return Proposal(tau, nu, log_z - spread - pull, None if cav.valid.all() else cav.valid)
+
+
+def _times(power: FloatArray | None, x: FloatArray) -> FloatArray:
+    return x if power is None else power * x
 
 
 def laplace(
@@ -130,16 +150,23 @@ def exact(
             "differences; use inference='ep' for wins and losses"
         )
     tau = np.full_like(mean, 1.0 / likelihood.noise)
-    log_scale = -0.5 * (np.log(2 * np.pi * likelihood.noise) + outcomes.margin**2 * tau)
-    return Proposal(tau, outcomes.margin * tau, log_scale)
+    value = likelihood.log_prob(np.zeros_like(mean), outcomes).value
+    return Proposal(tau, likelihood.margin(outcomes) * tau, value)
 
 
 def tilted_slopes(
     mean: FloatArray, var: FloatArray, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
 ) -> FloatArray:
     """EP's evidence is stationary in the cavities, so only the tilted normalisers count."""
-    cav = cavity(mean, var, sites)
-    return likelihood.tilted_gradient(cav.mean, cav.var, outcomes)
+    power = outcomes.power
+    cav = cavity(mean, var, sites, power)
+    gradient = likelihood.tilted_gradient(cav.mean, cav.var, outcomes)
+    if power is not None and len(gradient):
+        few = np.flatnonzero(power < 1.0)
+        gradient[:, few] = likelihood.tilted_power_gradient(
+            power[few], cav.mean[few], cav.var[few], outcomes.part(few)
+        )
+    return gradient
 
 
 def mode_drift(

@@ -14,6 +14,7 @@ from penchant.likelihoods.logit import Logit
 from penchant.likelihoods.probit import Probit
 from penchant.likelihoods.raters import Raters
 from penchant.likelihoods.ties import Ties
+from penchant.numerics.types import FloatArray, IntArray
 
 
 def known_likelihoods() -> dict[str, type[Likelihood]]:
@@ -32,8 +33,13 @@ def _needs(cls: type[Likelihood]) -> bool:
     return any(parameter.default is parameter.empty for parameter in parameters)
 
 
-def get(likelihood: str | Likelihood) -> Likelihood:
-    """The likelihood of that name, with its default parameters; an instance passes through.
+def get(
+    likelihood: str | Likelihood,
+    margin: FloatArray | None = None,
+    count: IntArray | None = None,
+) -> Likelihood:
+    """The likelihood of that name, with its default parameters, in the units of the margins that
+    it is to explain; an instance passes through.
 
     >>> get("probit")
     Probit()
@@ -42,7 +48,8 @@ def get(likelihood: str | Likelihood) -> Likelihood:
         return likelihood
     by_name = known_likelihoods()
     if likelihood in by_name:
-        return by_name[likelihood]()
+        found = by_name[likelihood]()
+        return found if margin is None or count is None else found.in_units_of(margin, count)
     close = get_close_matches(str(likelihood), by_name, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise DataError(

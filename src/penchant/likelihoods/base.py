@@ -11,6 +11,7 @@ Conventions, stated here once and used everywhere:
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -21,6 +22,14 @@ from penchant.errors import DataError
 from penchant.likelihoods.choices import Cliques
 from penchant.numerics import quadrature
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+NARROW = 1e-4
+"""Variances up to which the default `tilted` averages derivatives: moments of so narrow a density
+lose digits, and there are none at zero."""
+MOST_SHIFT = 2.0
+"""By how many standard deviations a likelihood may shift a Gaussian whose nodes still serve."""
+MOST_CURVED = 2.0
+"""Second derivative of a log-likelihood that varies on a scale near one."""
 
 
 def lies_within(value: Any, high: float) -> bool:
@@ -46,14 +55,16 @@ class Outcomes(NamedTuple):
     margin: FloatArray | None = None  # score of the winner minus score of the loser
     cliques: Cliques | None = None  # None: single pairs alone
     rater: IntArray | None = None  # who gave the answer, where that makes a difference
+    power: FloatArray | None = None  # min(count, 1); None: every count is one at least
 
     def part(self, rows: IntArray | slice) -> "Outcomes":
         """The outcomes of some of the edges of single pairs."""
-        tie, margin, rater = self.tie, self.margin, self.rater
+        tie, margin, _, rater, power = self
         return Outcomes(
             None if tie is None else tie[rows],
             None if margin is None else margin[rows],
             rater=None if rater is None else rater[rows],
+            power=None if power is None else power[rows],
         )
 
     def part_of(self, rows: IntArray, n_edges: int) -> "Outcomes":
@@ -143,17 +154,69 @@ class Likelihood(ABC):
 
     def tilted(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Tilted:
         """Evidence of each edge under the cavity N(mean, var), and what moment matching needs."""
-        log_z, shift, ratio = np.empty((3, mean.size))
-        for rows in quadrature.chunks(np.arange(mean.size), quadrature.PANEL_NODES):
-            log_z[rows], shift[rows], ratio[rows] = quadrature.tilted_moments(
+        log_z, d1, d2 = np.empty((3, mean.size))
+        narrow = var <= NARROW
+        if narrow.any():
+            rows = np.flatnonzero(narrow)
+            log_z[rows], d1[rows], d2[rows] = self.tilted_power(
+                np.ones(len(rows)), mean[rows], var[rows], outcomes.part(rows)
+            )
+        for rows in quadrature.chunks(np.flatnonzero(~narrow), quadrature.PANEL_NODES):
+            log_z[rows], shift, ratio = quadrature.tilted_moments(
                 partial(self.log_prob, outcomes=outcomes.part(rows)),
                 mean[rows],
                 var[rows],
                 self.log_concave,
             )
-        # Moments of the tilted density give the derivatives: its mean is m + v d1, its
-        # variance v − v² d2. Averaging derivatives over the nodes instead is far less accurate.
-        return Tilted(log_z, shift / np.sqrt(var), (1.0 - ratio) / var)
+            # Moments of the tilted density give the derivatives: its mean is m + v d1, its
+            # variance v − v² d2. Averages of derivatives are less accurate where v is large.
+            d1[rows], d2[rows] = shift / np.sqrt(var[rows]), (1.0 - ratio) / var[rows]
+        return Tilted(log_z, d1, d2)
+
+    def tilted_power(
+        self, power: FloatArray, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
+    ) -> Tilted:
+        """`tilted` by the likelihood to a power (m,) between 0 and 1, each divided by the power.
+
+        Averages of derivatives keep their digits however small the power is.
+        """
+        tilted = Tilted(*np.empty((3, mean.size)))
+        for rows, log_z, _, mass, terms in self._power_nodes(power, mean, var, outcomes):
+            c, (_, slope, curvature, _) = power[rows], terms
+            d1 = (mass * slope).sum(axis=0)
+            tilted.log_z[rows], tilted.d1[rows] = log_z / c, d1
+            tilted.d2[rows] = -(mass * (curvature + c * (slope - d1) ** 2)).sum(axis=0)
+        return tilted
+
+    def _power_nodes(
+        self, power: FloatArray, mean: FloatArray, var: FloatArray, outcomes: Outcomes
+    ) -> Iterator[tuple[IntArray, FloatArray, FloatArray, FloatArray, LogProb]]:
+        """Quadrature of p(y | g)^power N(g | mean, var), in chunks: rows, log Z, nodes g and
+        weights, and `log_prob` at the nodes."""
+        sd = np.sqrt(var)
+        _, slope, curvature, _ = self.log_prob(mean, outcomes)
+        shift = power * sd * np.abs(slope)  # at most, in units of sd
+        bend = np.abs(curvature) * np.minimum(1.0, 20.0 * var)  # little within a narrow Gaussian
+        near = np.flatnonzero((shift <= MOST_SHIFT) & (bend <= MOST_CURVED))
+        for some, x, w in quadrature.narrow_groups(sd[near], resolution=0.3):
+            rows = near[some]
+            g = mean[rows] + np.multiply.outer(x, sd[rows])
+            terms = self.log_prob(g, outcomes.part(rows))
+            log_mass = power[rows] * terms.value
+            top = log_mass.max(axis=0)
+            mass = w[:, None] * np.exp(log_mass - top)
+            total = mass.sum(axis=0)
+            yield rows, top + np.log(total), g, mass / total, terms
+        near = near[sd[near] <= quadrature.WIDEST]
+        far = np.setdiff1d(np.arange(mean.size), near)
+        for rows in quadrature.chunks(far, quadrature.PANEL_NODES):
+            part, c = outcomes.part(rows), power[rows]
+
+            def log_prob(g: FloatArray, part: Outcomes = part, c: FloatArray = c) -> Any:
+                return [c * term for term in self.log_prob(g, part)]
+
+            found = quadrature.tilted_nodes(log_prob, mean[rows], var[rows], self.log_concave)
+            yield rows, *found, self.log_prob(found[1], part)
 
     def expected(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Expected:
         """Expected log-likelihood of each edge under N(mean, var), for the variational rule."""
@@ -205,6 +268,24 @@ class Likelihood(ABC):
     ) -> FloatArray:
         """∂log Z/∂theta at fixed mean and var, shape (n_params, m)."""
         return np.empty((0, mean.size))
+
+    def tilted_power_gradient(
+        self, power: FloatArray, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
+    ) -> FloatArray:
+        """`tilted_gradient` by the likelihood to a power (m,), divided by the power.
+
+        It averages ∂log p/∂theta, which is `tilted_gradient` at the nodes and variance zero.
+        """
+        gradient = np.empty((len(self.theta), mean.size))
+        for rows, _, g, mass, _ in self._power_nodes(power, mean, var, outcomes):
+            every = outcomes.part(np.tile(rows, len(g)))
+            slopes = self.tilted_gradient(g.ravel(), np.zeros(g.size), every)
+            gradient[:, rows] = (slopes.reshape(-1, *g.shape) * mass).sum(axis=1)
+        return gradient
+
+    def in_units_of(self, margin: FloatArray, count: IntArray) -> Self:
+        """The same in the units of these margins (m,), where it depends on any."""
+        return self
 
     def check(self, outcomes: Outcomes) -> None:
         """Raise DataError when the observed outcomes are none that this likelihood explains."""

@@ -16,18 +16,20 @@ from penchant.likelihoods.base import (
     Tilted,
     lies_within,
 )
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 _LOG_2PI = np.log(2.0 * np.pi)
 
 
 @dataclass(frozen=True)
 class Gaussian(Likelihood):
-    """margin = g + N(0, noise): regression on score differences; inference is then exact.
+    """margin / unit = g + N(0, noise): regression on score differences; inference is then exact.
 
-    ``noise`` is a variance and is learnable (its log is ``theta``). ``prob`` is the probability
-    that the *noisy* difference is positive, so it means the same as in the other likelihoods:
-    the answer that one would observe.
+    ``noise`` is a variance and is learnable (its log is ``theta``). ``unit`` is the margin that a
+    utility difference of one stands for; by name, likelihood="gaussian", it is the root mean square
+    of the margins, so that nothing else depends on what they are measured in. Densities are of
+    margin / unit. ``prob`` is the probability that the *noisy* difference is positive, so it means
+    the same as in the other likelihoods: the answer that one would observe.
 
     >>> import numpy as np
     >>> Gaussian(noise=3.0).prob(np.array([2.0]), np.array([1.0])).round(4)
@@ -35,22 +37,32 @@ class Gaussian(Likelihood):
     """
 
     noise: float = 1.0
+    unit: float = 1.0
 
     log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not lies_within(self.noise, np.inf):
             raise DataError(f"noise of Gaussian is {self.noise!r}: it must be a positive variance")
+        if not lies_within(self.unit, np.inf):
+            raise DataError(f"unit of Gaussian is {self.unit!r}: it must be positive and finite")
+
+    def in_units_of(self, margin: FloatArray, count: IntArray) -> Self:
+        largest = np.abs(margin).max(initial=0.0)  # first, lest squares overflow
+        if not 0.0 < largest < np.inf:
+            return self
+        square = np.average((margin / largest) ** 2, weights=count)
+        return replace(self, unit=float(largest * np.sqrt(square)))
 
     def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:
-        residual = _margin(outcomes) - g
+        residual = self.margin(outcomes) - g
         value = -0.5 * (residual**2 / self.noise + np.log(self.noise) + _LOG_2PI)
         curvature = np.full_like(residual, -1.0 / self.noise)
         return LogProb(value, residual / self.noise, curvature, np.zeros_like(residual))
 
     def tilted(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Tilted:
         total = self.noise + var
-        residual = _margin(outcomes) - mean
+        residual = self.margin(outcomes) - mean
         log_z = -0.5 * (residual**2 / total + np.log(total) + _LOG_2PI)
         return Tilted(log_z, residual / total, 1.0 / total)
 
@@ -96,8 +108,8 @@ class Gaussian(Likelihood):
                 "finite score difference; drop the row or fill it in"
             )
 
-
-def _margin(outcomes: Outcomes) -> FloatArray:
-    if outcomes.margin is None:
-        raise DataError("likelihood Gaussian needs outcomes with margins: Outcomes(margin=...)")
-    return outcomes.margin
+    def margin(self, outcomes: Outcomes) -> FloatArray:
+        """(m,) margins in units of utilities."""
+        if outcomes.margin is None:
+            raise DataError("likelihood Gaussian needs outcomes with margins: Outcomes(margin=...)")
+        return outcomes.margin / self.unit

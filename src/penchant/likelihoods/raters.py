@@ -97,6 +97,15 @@ class Raters(Likelihood):
         slope = attentive * d1
         return Tilted(log_z, slope, attentive * d2 - (1.0 - attentive) * slope * d1)
 
+    def tilted_power(
+        self, power: FloatArray, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
+    ) -> Tilted:
+        if self.kind == "lapse":
+            return super().tilted_power(power, mean, var, outcomes)
+        level = self.level_of(outcomes)  # as in `tilted_at`
+        terms = self.base.tilted_power(power, level * mean, level**2 * var, outcomes)
+        return Tilted(terms.log_z, level * terms.d1, level**2 * terms.d2)
+
     def prob(self, mean: FloatArray, var: FloatArray) -> FloatArray:
         return self._predicted(self.base.prob(*self._seen(mean, var)), 1.0)
 
@@ -136,6 +145,14 @@ class Raters(Likelihood):
             return self.base.tilted_gradient(level * mean, level**2 * var, outcomes)
         _, attentive = self._mix(self.base.tilted(mean, var, outcomes).log_z, level)
         return attentive * self.base.tilted_gradient(mean, var, outcomes)
+
+    def tilted_power_gradient(
+        self, power: FloatArray, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
+    ) -> FloatArray:
+        if self.kind == "lapse":
+            return super().tilted_power_gradient(power, mean, var, outcomes)
+        level = self.level_of(outcomes)
+        return self.base.tilted_power_gradient(power, level * mean, level**2 * var, outcomes)
 
     def check_pairs(self, outcomes: Outcomes) -> None:
         self.base.check_pairs(outcomes)

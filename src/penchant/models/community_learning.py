@@ -110,7 +110,8 @@ class CommunityLearning(Learning):
         return found.with_answers(data, left.changed_since(found.data), None)
 
     def _first_finding(self, items: Inputs, data: Comparisons) -> Finding:
-        answers, likelihood = Answers.of(data), get(self.likelihood)
+        answers = Answers.of(data)
+        likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(answers.outcomes)
         start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
         return self.finding(data, answers, items, start)

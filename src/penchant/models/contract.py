@@ -201,7 +201,8 @@ class UtilityModel(StatefulModel, ABC):
         """Mean log-likelihood of comparisons between known items: higher is better.
 
         Each is foreseen for the user who made it, where the model tells users apart and knows
-        them, else for people at large, and as it was shown, where the model knows such effects.
+        them, else for people at large, and as it was shown, where the model knows such effects, and
+        when it was made, where utilities drift and it has a time.
         Ties count where the likelihood has them. A choice out of several items counts as one
         answer, a ranking of k as its k − 1 choices; their probabilities follow from the odds of
         the pairs in a set, see `models.choice_odds`.
@@ -210,11 +211,28 @@ class UtilityModel(StatefulModel, ABC):
         item = fitted.learned.data.item_index(data.items)
         known, effects = self._known_users(fitted, data), self._effects(fitted)
 
-        def odds(pairs: IntArray, who: IntArray | None, z: FloatArray | None) -> Odds:
+        def odds(
+            pairs: IntArray,
+            who: IntArray | None,
+            z: FloatArray | None,
+            time: FloatArray | None,
+        ) -> Odds:
             givers = None if who is None or known is None else known[who]
-            return self._odds(fitted, item[pairs], givers, None, z)
+            return self._odds_as_made(fitted, item[pairs], givers, z, time)
 
         return mean_log_prob(data, odds, None if effects is None else effects.names)
+
+    def _odds_as_made(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        z: FloatArray | None,
+        time: FloatArray | None,
+    ) -> Odds:
+        """Of answers that were given at these times, (k,) days, which matter where utilities
+        drift."""
+        return self._odds(fitted, pairs, users, None, z)
 
     # Asking and telling
 

@@ -29,7 +29,7 @@ from penchant.models.learning import Learning
 from penchant.models.rater_table import check_named
 from penchant.models.relevance import with_relevance
 from penchant.models.tie_meaning import with_ties_understood
-from penchant.models.time import faded, path_problem, path_start
+from penchant.models.time import faded, faded_counts, path_problem, path_start
 from penchant.numerics.device import HOST, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
@@ -57,7 +57,7 @@ class ItemLearning(Learning):
         """Everything, hyperparameters included."""
         if self.drift is not None:
             return self._drifting(items, data)
-        likelihood = get(self.likelihood)
+        likelihood = get(self.likelihood, data.margin, data.count)
         if self.raters is not None:
             check_named(data, f"raters={self.raters!r}")
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
@@ -88,14 +88,15 @@ class ItemLearning(Learning):
 
     def resettled(self, learned: Learned[Any], data: Comparisons) -> Learned[Any]:
         """After other answers, under the hyperparameters that were learned."""
-        if isinstance(learned.problem, PathProblem):
-            known = learned.problem
-            return learned.settle(
-                data, path_problem(known.universe, data, known.settings, known.calendar)
-            )
-        edges = self._edges(data, learned.hyper.likelihood, learned.problem.edges.shown)
-        problem = replace(learned.problem, edges=edges, people=self._people(data, edges))
-        return learned.settle(data, problem)
+        return learned.settle(data, self.problem_after(learned, data))
+
+    def problem_after(self, learned: Learned[Any], data: Comparisons) -> ItemProblem | PathProblem:
+        """The problem of other answers, or of the same: a file does not keep what they count."""
+        known: ItemProblem | PathProblem = learned.problem
+        if isinstance(known, PathProblem):
+            return path_problem(known.universe, data, known.settings, known.calendar)
+        edges = self._edges(data, learned.hyper.likelihood, known.edges.shown)
+        return replace(known, edges=edges, people=self._people(data, edges))
 
     def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
         self._check_on_host("drift is")
@@ -104,7 +105,7 @@ class ItemLearning(Learning):
             raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
         calendar = Calendar.of(check_time(data), self.period)
         problem = path_problem(items, data, Settings(self.inference), calendar)
-        likelihood = get(self.likelihood)
+        likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(problem.edges.outcomes)
         start = path_start(self.item_kernel(items), data, likelihood)
         with threads_for(len(items)):
@@ -132,7 +133,12 @@ class ItemLearning(Learning):
         return maximize(problem, start, self.n_restarts, as_rng(self.random_state), begin)
 
     def _people(self, data: Comparisons, edges: Edges) -> People | None:
-        return People.of(data, edges) if self.clustered and self.half_life is None else None
+        if not self.clustered:
+            return None
+        if self.half_life is None:
+            return People.of(data, edges)
+        pairs = data.as_pairs()
+        return People.of(pairs, edges, faded_counts(pairs, self.half_life) / pairs.count)
 
     def _edges(
         self, data: Comparisons, likelihood: Likelihood, known: Shown | None = None

@@ -10,10 +10,11 @@ from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import Learned, Normal, Posterior
 from penchant.gp.paths.meetings import effect_names
-from penchant.gp.paths.posterior import PathPosterior
+from penchant.gp.paths.posterior import PathPosterior, TimedPosterior
 from penchant.gp.raters import Answered
 from penchant.models.contract import UtilityModel
 from penchant.models.effects import Estimates
+from penchant.models.item_learning import ItemLearning
 from penchant.models.new_nodes import posterior_of_new_nodes
 from penchant.models.odds import Odds
 from penchant.models.pooling import foreseen_in_pool
@@ -55,10 +56,13 @@ class ItemViews(UtilityModel):
             followed by the new ones.
         at : a date, where utilities drift; None: that of the last comparison.
         """
+        then = self._as_of(at)
         if relations is None:
-            return UtilityModel.predict(self._as_of(at), X, users=users, return_std=return_std)
+            return UtilityModel.predict(then, X, users=users, return_std=return_std)
         fitted = self._fitted()
         posterior = posterior_of_new_nodes(fitted.learned, fitted.columns, X, relations)
+        if at is not None and isinstance(posterior, PathPosterior):
+            (posterior,) = posterior.when(as_days([at]))
         return (posterior.mean, np.sqrt(posterior.var)) if return_std else posterior.mean
 
     def predict_proba(
@@ -78,10 +82,12 @@ class ItemViews(UtilityModel):
             is taken together. ties : return (k, 3) instead: win, tie and loss of the first.
         first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
             at equal sides. covariates : first minus second, by name; None: equal.
-        at : a date, where utilities drift; None: that of the last comparison.
+        at : where utilities drift, a date for all pairs, or one for each; None: that of the
+            last comparison.
         """
         how: dict[str, Any] = {"ties": ties, "first": first, "covariates": covariates}
-        return UtilityModel.predict_proba(self._as_of(at), pairs, users, X, **how)
+        then = self._as_of(at, several=True)
+        return UtilityModel.predict_proba(then, pairs, users, X, **how)
 
     def rank(
         self, user: Any = None, level: float = 0.95, n_samples: int = 4000, at: Any = None
@@ -100,20 +106,37 @@ class ItemViews(UtilityModel):
         They are relative to the average item at each time, as in `rank`.
         """
         self._as_of(0.0)
-        days = np.array([as_days(at) for at in times])
-        each = self._fitted().learned.posterior.when(days)
+        each = self._fitted().learned.posterior.when(np.atleast_1d(as_days(times)))
         mean = np.array([then.mean - then.mean.mean() for then in each])
         return mean, np.sqrt([then.contrast_var for then in each])
 
-    def _as_of(self, at: Any) -> Self:
-        """The model as it sees utilities at another time."""
+    def _as_of(self, at: Any, several: bool = False) -> Self:
+        """The model as of another time; several: or of a time for each difference."""
         learned: Learned[Any] = self._fitted().learned
         if at is None:
             return self
         if not isinstance(learned.posterior, PathPosterior):
             raise DataError(f"at={at!r} needs utilities that drift: fit with drift='ou'")
-        (then,) = learned.posterior.when(np.array([as_days(at)]))
+        days = as_days(at)
+        if not days.ndim:
+            (then,) = learned.posterior.when(days[None])
+        elif several:
+            then = learned.posterior.each(days)
+        else:
+            raise DataError(f"at holds {len(days)} times: it must be one; see paths for several")
         return self._with(replace(learned, posterior=then))
+
+    def _odds_as_made(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        z: FloatArray | None,
+        time: FloatArray | None,
+    ) -> Odds:
+        if time is not None and isinstance(fitted.learned.posterior, PathPosterior):
+            fitted = self._as_of(time, several=True)._fitted()
+        return self._odds(fitted, pairs, users, None, z)
 
     def _seen(self, fitted: Fitted) -> Comparisons:
         return fitted.pooled
@@ -144,6 +167,8 @@ class ItemViews(UtilityModel):
         X: Any,
         z: FloatArray | None = None,
     ) -> Odds:
+        if isinstance(known := fitted.learned.posterior, TimedPosterior):
+            known.check(len(pairs))  # also where X has items that are alike at all times
         posterior = self._at(fitted, X)
         return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z))
 
@@ -155,7 +180,9 @@ class ItemViews(UtilityModel):
         return Estimates.of(posterior.effects, posterior.lower)
 
     def _answered(self, fitted: Fitted) -> Answered:
-        return foreseen_in_pool(fitted.learned)
+        learning, learned = ItemLearning.of(self), fitted.learned
+        problem = learning.problem_after(learned, learned.data)
+        return foreseen_in_pool(learned, problem, learning.half_life)
 
 
 def _for_all(numbers: FloatArray, users: IntArray | None) -> FloatArray:

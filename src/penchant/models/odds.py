@@ -36,8 +36,8 @@ class Odds(NamedTuple):
         return decided
 
 
-Foresee = Callable[[IntArray, IntArray | None, FloatArray | None], Odds]
-"""Pairs (k, 2), who is asked (k,) and z (q, k) of the effects → their odds."""
+Foresee = Callable[[IntArray, IntArray | None, FloatArray | None, FloatArray | None], Odds]
+"""Pairs (k, 2), who is asked (k,), z (q, k) of the effects and when, (k,) days → their odds."""
 
 
 def mean_log_prob(data: Comparisons, foresee: Foresee, effects: tuple[str, ...] | None) -> float:
@@ -49,13 +49,14 @@ def mean_log_prob(data: Comparisons, foresee: Foresee, effects: tuple[str, ...] 
     log_prob, count = np.zeros(0), np.zeros(0)
     if len(single):
         z = None if effects is None else z_of(single, effects)
-        win, tie, _ = foresee(np.column_stack([single.winner, single.loser]), single.user, z)
+        pairs = np.column_stack([single.winner, single.loser])
+        win, tie, _ = foresee(pairs, single.user, z, single.time)
         counted = np.where(single.tie, tie > 0.0, True)
         prob = np.where(single.tie, tie, win)[counted]
         log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
         count = single.count[counted].astype(float)
     if orders is not None:
-        choices = foreseen_choices(orders, lambda pairs, who: foresee(pairs, who, None)[::2])
+        choices = foreseen_choices(orders, lambda pairs, who: foresee(pairs, who, None, None)[::2])
         log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
     if not len(count):
         raise DataError("there is nothing to score: all comparisons are ties")

@@ -8,9 +8,11 @@ import numpy as np
 from penchant.ask import as_answers
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import ItemProblem, Learned
+from penchant.gp import Edges, ItemProblem, Learned
 from penchant.gp.items.people import UNNAMED, edges_of
+from penchant.gp.paths.problem import PathProblem
 from penchant.gp.raters import Answered, foreseen
+from penchant.models.time import faded_counts
 from penchant.numerics.types import IntArray
 
 FURTHER = ("tie", "margin", "first", "time", "covariates", "both_bad")
@@ -48,12 +50,19 @@ def answers_in_pool(data: Comparisons, more: Answers, user: Any, any_person: boo
     return data._with_count(count)
 
 
-def foreseen_in_pool(learned: Learned[ItemProblem]) -> Answered:
-    """Every answer to a pair with its giver, and what the other answers say of it."""
-    data, edges = learned.data.single_pairs(), learned.problem.edges
-    edge = edges_of(data, np.arange(len(data)), edges)
-    seen = foreseen(learned.problem, learned.hyper, learned.sites, personal=False)
-    givers, times = np.asarray(data.user), data.count.astype(float)
+def foreseen_in_pool(
+    learned: Learned[Any], problem: ItemProblem | PathProblem, half_life: float | None
+) -> Answered:
+    """Every answer to a pair with its giver, and what the other answers say of it.
+
+    problem: of the comparisons that were learned from.
+    """
+    data, edges = learned.data.single_pairs(), problem.edges
+    edge = np.arange(len(data))  # paths have an edge a row
+    if isinstance(edges, Edges):
+        edge = edges_of(data, edge, edges)
+    seen = foreseen(problem, learned.hyper, learned.sites, personal=False)
+    givers, times = np.asarray(data.user), faded_counts(data, half_life)
     outcomes = edges.outcomes.part(edge)
     return Answered(givers, seen.mean[edge], seen.var[edge], outcomes, times, data.n_users)
 

@@ -54,7 +54,8 @@ class PreferenceGP(ItemViews):
         each item's own: features seldom tell all, and intervals allow for the rest. Relations
         have such an effect in their own kernels; under `max_rank` there is none.
     likelihood : str or Likelihood
-        "probit", "logit", "ties", "gaussian" (score differences), or an instance, for example
+        "probit", "logit", "ties", "gaussian" (score differences; utilities are in units of their
+        root mean square, `likelihood_.unit`), or an instance, for example
         `Lapse(Probit())` when some answers are given at random. Under "ties" and
         optimize="evidence" the evidence decides whether ties mean that items are close
         (`Ties`) or nothing (`Abstain`).
@@ -85,7 +86,7 @@ class PreferenceGP(ItemViews):
         With drift, the length of a period in days; None: up to 300 periods.
     half_life : float or None
         The simple alternative to drift: an answer counts half for every so many days before the
-        last one. Rankings follow the times, but intervals and forecasts know nothing of change.
+        last one. Rankings follow the times, but forecasts know nothing of change.
     device : None, "cpu", "cuda" or "cuda:1"
         Where matrices of items × items live and are worked on. None is the CPU, always; a card
         needs `penchant[gpu]` and pays from about a thousand items on. Saved models know no device.

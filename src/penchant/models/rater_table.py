@@ -12,6 +12,20 @@ from penchant.likelihoods import Likelihood, Raters
 from penchant.models.row_table import RowTable
 
 LEVEL = 0.95
+MEASURED = {
+    "lapse": "Reliability is the share of a person's answers that are not given at random.",
+    "noise": "Reliability is how sharply a person tells items apart, 1 being usual.",
+}
+OWN = (
+    "Everybody is held against what the model expects of them, so that a taste of their own does "
+    "not count against them; somebody to whom all items are the same does."
+)
+COMMON = (
+    "Everybody is held against the ranking of all together, so that a taste of one's own counts "
+    "as unreliable; MultiUserGP tells the two apart."
+)
+WEIGHED = "Answers of unreliable people count less in the ranking."
+EQUAL = "The ranking itself takes all people's answers alike."
 
 
 class Rater(NamedTuple):
@@ -29,8 +43,8 @@ class RaterTable(RowTable[Rater]):
     """Raters from the least reliable to the most.
 
     With kind "lapse" reliability is the share of answers that are not given at random; with
-    "noise" it is how sharply items are told apart, 1 being usual. Rows by position, columns by
-    name; prints as a table.
+    "noise" it is how sharply items are told apart, 1 being usual. about: what it means in the
+    model at hand. Rows by position, columns by name; prints as a table.
 
     >>> print(RaterTable((Rater("ann", 30, 0.97, 0.9, 0.99),), "lapse"))
     user  answers  reliability  95 % interval
@@ -39,6 +53,7 @@ class RaterTable(RowTable[Rater]):
 
     kind: str
     level: float = LEVEL
+    about: str = ""
 
     row_type = Rater
     left = (0, 3)
@@ -65,7 +80,8 @@ def rater_table(
     reliability, kind = judged.mean, "noise"
     if not isinstance(likelihood, Raters) or likelihood.kind == "lapse":
         reliability, low, high, kind = 1.0 - reliability, 1.0 - high, 1.0 - low, "lapse"
-    answers = np.bincount(answered.rater, answered.times, answered.n_raters)
+    pairs = data.single_pairs()
+    answers = np.bincount(np.asarray(pairs.user), pairs.count, answered.n_raters)
     order = np.argsort(reliability, kind="stable")
     rows = tuple(
         Rater(
@@ -78,7 +94,9 @@ def rater_table(
         for u in order
         if answers[u]
     )
-    return RaterTable(rows, kind, level)
+    held_against = OWN if answered.personal else COMMON
+    used = WEIGHED if isinstance(likelihood, Raters) else EQUAL
+    return RaterTable(rows, kind, level, f"{MEASURED[kind]} {held_against} {used}")
 
 
 def check_named(data: Comparisons, what: str) -> None:

@@ -40,4 +40,4 @@ def foreseen_votes(learned: Learned[UserProblem]) -> Answered:
     votes = votes.part(np.arange(len(votes) - (0 if cliques is None else cliques.n_edges)))
     seen = Normal(seen.mean[: len(votes)], seen.var[: len(votes)])
     seen = of_usual_strength(votes.user, seen, votes.count)
-    return Answered(votes.user, *seen, votes.outcomes, votes.count, len(problem.users))
+    return Answered(votes.user, *seen, votes.outcomes, votes.count, len(problem.users), True)

@@ -61,7 +61,7 @@ class UserLearning(Learning):
 
     def solution(self, problem: UserProblem, data: Comparisons) -> UserSolution:
         """The hyperparameters, and the inference under them."""
-        likelihood = get(self.likelihood)
+        likelihood = get(self.likelihood, data.margin, data.count)
         if self.raters is not None:
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         likelihood.check(problem.edges.outcomes)

@@ -22,6 +22,7 @@ from penchant.numerics.types import FloatArray, IntArray
 
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 _WIDTHS = (0.5, 1.0, 2.0, 4.0)  # standard deviations for which trapezoidal rules are kept
+WIDEST = _WIDTHS[-1]
 _CUTS = np.array([-12.0, -3.0, 0.0, 3.0, 12.0])
 _LEGENDRE = np.polynomial.legendre.leggauss(32)
 PANEL_NODES = 32 * (_CUTS.size + 2)  # the most that ``panels`` lays, for one further cut
@@ -52,7 +53,7 @@ def narrow_groups(
 
 def wide_rows(sd: FloatArray) -> IntArray:
     """The rows that ``narrow_groups`` leaves out (a NaN is wide, and stays a NaN)."""
-    return np.flatnonzero(~(sd <= _WIDTHS[-1]))
+    return np.flatnonzero(~(sd <= WIDEST))
 
 
 @cache
@@ -123,7 +124,18 @@ def wide_nodes(mean: FloatArray, var: FloatArray) -> tuple[FloatArray, FloatArra
 def tilted_moments(
     log_prob: LogProbAt, mean: FloatArray, var: FloatArray, log_concave: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """log Z of p(g) N(g | mean, var), and mean and variance of (g − mean)/sd under it.
+    """log Z of p(g) N(g | mean, var), and mean and variance of (g − mean)/sd under it."""
+    log_z, g, mass = tilted_nodes(log_prob, mean, var, log_concave)
+    x = (g - mean) / np.sqrt(var)
+    shift = (mass * x).sum(axis=0)
+    return log_z, shift, (mass * (x - shift) ** 2).sum(axis=0)
+
+
+def tilted_nodes(
+    log_prob: LogProbAt, mean: FloatArray, var: FloatArray, log_concave: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """log Z (m,) of p(g) N(g | mean, var), var > 0, and nodes and weights (q, m) of the density
+    p(g) N(g | mean, var) / Z; weights sum to one.
 
     ``log_prob`` gives log p and its first two derivatives at nodes (q, m) or (m,).
     """
@@ -140,9 +152,7 @@ def tilted_moments(
     mass = w * np.exp(log_density - top)
     total = mass.sum(axis=0)
     mass /= total
-    shift = (mass * x).sum(axis=0)
-    ratio = (mass * (x - shift) ** 2).sum(axis=0)
-    return top + np.log(total / sd) - _LOG_SQRT_2PI, shift, ratio
+    return top + np.log(total / sd) - _LOG_SQRT_2PI, g, mass
 
 
 def _tilted_mode(log_prob: LogProbAt, mean: FloatArray, var: FloatArray) -> FloatArray:

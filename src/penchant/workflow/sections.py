@@ -195,14 +195,11 @@ def raters(model: Any, n_people: int = 0) -> Iterator[Section]:
     """How reliably everybody answers, where the model tells and people are not too many."""
     if n_people > JUDGED_RATERS:
         return
-    if rows := _told_by(model, "raters_"):
-        note = (
-            "How reliably people answer: measured against what the model expects of them, so that "
-            "a taste of their own is not held against them."
-        )
-        if len(rows) > SHOWN_RATERS:
-            note += f" The first {SHOWN_RATERS} of {len(rows):,} people are shown."
-        listed = _plain_table("People who answered", rows[:SHOWN_RATERS])
+    if table := _told_by(model, "raters_"):
+        note = table.about
+        if len(table) > SHOWN_RATERS:
+            note += f" The first {SHOWN_RATERS} of {len(table):,} people are shown."
+        listed = _plain_table("People who answered", table[:SHOWN_RATERS])
         yield "Raters", html.paragraph(note) + listed
 
 
@@ -241,18 +238,17 @@ def drift(model: Any, ranking: Ranking, data: Comparisons) -> Iterator[Section]:
     yield "Over time", figure + html.paragraph(note) + table
 
 
-def _told_by(model: Any, attribute: str) -> list[dict[str, Any]]:
-    """Rows of a table that some models have, or nothing."""
+def _told_by(model: Any, attribute: str) -> Any:
+    """A table that some models have, or nothing."""
     try:
-        table = getattr(model, attribute, ())
+        return getattr(model, attribute, ())
     except DataError:  # a model whose data do not tell
-        return []
-    return [row._asdict() for row in table]
+        return ()
 
 
-def _plain_table(caption: str, rows: Sequence[dict[str, Any]]) -> str:
-    listed = [tuple(_told(cell) for cell in row.values()) for row in rows]
-    header = tuple(name.replace("_", " ") for name in rows[0])
+def _plain_table(caption: str, rows: Any) -> str:
+    listed = [tuple(_told(cell) for cell in row) for row in rows]
+    header = tuple(name.replace("_", " ") for name in rows[0]._fields)
     return html.table(caption, listed, header, sortable=True)
 
 

@@ -72,6 +72,11 @@ class Edges:
         position[items] = np.arange(len(items))
         return cls(position[winner], position[loser], count, items, outcomes)
 
+    def weighted(self, count: FloatArray) -> "Edges":
+        """The same edges with other counts (m,), which may be below one; of single pairs alone."""
+        power = np.minimum(count, 1.0) if (count < 1.0).any() else None
+        return replace(self, count=count, outcomes=self.outcomes._replace(power=power))
+
     def __len__(self) -> int:
         return len(self.winner)
 

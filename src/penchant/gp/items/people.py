@@ -59,8 +59,13 @@ class People:
     choices: CliqueEdges | None = None
 
     @classmethod
-    def of(cls, data: Comparisons, edges: Edges) -> "People | None":
-        """Of the comparisons behind the edges; None where too few people are named."""
+    def of(
+        cls, data: Comparisons, edges: Edges, weight: FloatArray | float = 1.0
+    ) -> "People | None":
+        """Of the comparisons behind the edges; None where too few people are named.
+
+        weight: (m,) what one answer of each row of single pairs counts.
+        """
         if data.user is None or data.n_users < FEWEST:
             return None
         nobody = data.users.index(UNNAMED) if UNNAMED in data.users else -1
@@ -81,7 +86,7 @@ class People:
         alone = np.flatnonzero(~named)
         person[alone] = len(seen) + np.arange(len(alone))
         rows = np.flatnonzero(person >= 0)
-        weight = np.where(named, data.count, np.sqrt(data.count))[rows]
+        weight = (weight * np.where(named, data.count, np.sqrt(data.count)))[rows]
         n_seen, n_people = len(seen) + len(alone), len(present) + len(alone)
         choices = None
         if whole.rankings is not None and whole.rankings.user is not None:

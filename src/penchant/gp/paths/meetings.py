@@ -12,6 +12,8 @@ from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 MOST_PERIODS = 300
 """Into which the time of all comparisons is divided, if nobody says otherwise."""
+FURTHEST = 1e12
+"""Periods from the first; paths have long relaxed by then."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class Calendar:
 
     def period(self, time: FloatArray) -> IntArray:
         """The number of each time's period."""
-        return np.floor((time - self.origin) / self.length + 1e-9).astype(np.intp)
+        number = np.floor((time - self.origin) / self.length + 1e-9)
+        return np.clip(number, -FURTHEST, FURTHEST).astype(np.intp)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What is known of drifting utilities: at the last comparison, and at any other time."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from penchant.gp.paths.meetings import Calendar
 from penchant.gp.posterior import Basis, Normal, Posterior
 from penchant.gp.sites import Sites
 from penchant.kernels import Independent, Inputs, Kernel
-from penchant.numerics.linalg import cholesky, gram, solve_lower
+from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -63,16 +63,31 @@ class PathPosterior(Posterior):
         return Normal(self.effect_mean, self.effect_var)
 
     def at(self, target: Inputs | None) -> "PathPosterior":
-        """The same; new items have no path that comparisons could have told of."""
-        if target is not None and target.index is None:
-            raise DataError("drifting utilities are known of the items that were compared only")
-        return self if target is None else replace(self, target=target)
+        """Of some items, or of new ones: at any time their constant, and a path of which
+        nothing is known."""
+        if target is None or target.index is not None:
+            return self if target is None else replace(self, target=target)
+        state, n = self._state(np.zeros(0, dtype=np.intp)), len(self.universe)
+        precision = state.prior.border[0][:n, :n]
+        cross = self.constants(target, self.universe)
+        through = multiply(cross, precision)
+        cov = (
+            self.constants(target) - multiply(through, cross.T) + self.variance * np.eye(len(cross))
+        )
+        cov += multiply(multiply(through, state.border_cov[:n, :n]), through.T)
+        items = replace(target, index=np.arange(len(cross)))
+        weights = _as_weights(multiply(through, state.beside[:n]), cov)
+        return replace(self, **weights, universe=items, target=items)
 
     def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
         """Marginals of f[first] − f[second] + zᵀβ, each (k,), z: (q, k)."""
-        mean, var = super().difference(first, second)
+        return self._shown(super().difference(first, second), z)
+
+    def _shown(self, difference: Normal, z: FloatArray | None) -> Normal:
+        """With what zᵀβ adds."""
         if z is None or not len(z):
-            return Normal(mean, var)
+            return difference
+        mean, var = difference
         return Normal(mean + self.effect_mean @ z, var + self.effect_var @ z**2)
 
     def when(self, days: FloatArray) -> list["PathPosterior"]:
@@ -82,6 +97,11 @@ class PathPosterior(Posterior):
         known = np.union1d(self.meetings.period, periods)
         return [replace(self, **_as_weights(*state.at(t))) for t in np.searchsorted(known, periods)]
 
+    def each(self, days: FloatArray) -> "TimedPosterior":
+        """The same, asked about k differences at k days."""
+        known = {field.name: getattr(self, field.name) for field in fields(self)}
+        return TimedPosterior(**known, days=days, paths=self)
+
     def _state(self, periods: Any) -> Any:
         from penchant.gp.paths.problem import PathHyper, PathProblem
 
@@ -90,6 +110,40 @@ class PathPosterior(Posterior):
         sites: Sites = self.sites
         count = self.meetings.count
         return problem.prior(hyper, periods).refresh(count * sites.tau, count * sites.nu)
+
+
+@dataclass(frozen=True, eq=False)
+class TimedPosterior(PathPosterior):
+    """Utilities of which every difference is asked about at a day of its own, days: (k,)."""
+
+    days: Any = None
+    paths: Any = None
+
+    def at(self, target: Inputs | None) -> PathPosterior:
+        """The same; of new items, which are alike at all times, as they are at any."""
+        at: PathPosterior = self if target is None else self.paths.at(target)
+        return at
+
+    def check(self, n_pairs: int) -> None:
+        """There must be a day for each pair."""
+        if len(self.days) != n_pairs:
+            raise DataError(
+                f"at has {len(self.days)} times and there are {n_pairs} pairs: give one time for "
+                "all pairs, or one for each"
+            )
+
+    def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
+        """Marginals of f[first] − f[second] + zᵀβ, each (k,) as of its own day; z: (q, k)."""
+        self.check(len(first))
+        periods = self.calendar.period(self.days)
+        state, known = self._state(periods), np.union1d(self.meetings.period, periods)
+        mean, var = np.empty((2, len(first)))
+        for period in np.unique(periods):
+            rows = np.flatnonzero(periods == period)
+            f, cov = state.at(int(np.searchsorted(known, period)))
+            a, b = first[rows], second[rows]
+            mean[rows], var[rows] = f[a] - f[b], cov[a, a] + cov[b, b] - 2.0 * cov[a, b]
+        return self._shown(Normal(mean, np.maximum(var, 0.0)), z)
 
 
 def _as_weights(mean: FloatArray, cov: FloatArray) -> dict[str, Any]:
