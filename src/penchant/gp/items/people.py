@@ -27,6 +27,7 @@ from penchant.gp.posterior import Posterior
 from penchant.likelihoods import Outcomes
 from penchant.numerics.entries import host
 from penchant.numerics.linalg import gram, solve_lower
+from penchant.numerics.random import content_keys
 from penchant.numerics.types import FloatArray, IntArray
 
 UNNAMED = "(not named)"
@@ -78,7 +79,9 @@ class People:
         named = giver != nobody
         seen = present
         if len(present) > MOST:
-            seen = np.random.default_rng(0).choice(present, MOST, replace=False)
+            pairs = whole.as_pairs()
+            key = content_keys(pairs.winner, pairs.loser, pairs.user, pairs.count, pairs.tie).user
+            seen = present[np.argsort(key[present], kind="stable")[:MOST]]
         number = np.full(whole.n_users, -1, dtype=np.intp)
         number[seen] = np.arange(len(seen))
         person = np.where(named, number[giver], -1)
