@@ -227,4 +227,5 @@ def _personal_after(
 
 
 def _problem(problem: UserProblem, membership: FloatArray, data: Comparisons) -> UserProblem:
-    return UserProblem.of(problem.items, as_features(membership), Votes.of(data), problem.settings)
+    votes = Votes.as_shown(data, problem.edges.shown)
+    return UserProblem.of(problem.items, as_features(membership), votes, problem.settings)

@@ -156,7 +156,9 @@ class SplitSearch:
         if any(refusal.covers(weights, theta) for refusal in self._refused):
             return None
         whole, ways = allocation.tastes[c], []
-        for halves in _ways(allocation, c):
+        # where λ > 1 favours another community, a split may pay without any disagreement
+        screened = allocation.crowd.concentration <= 1.0
+        for halves in _ways(allocation, c, screened):
             if halves.gain > LEAST_GAIN:
                 return _replaced(allocation, c, halves)
             ways.append(halves)

@@ -19,6 +19,7 @@ import numpy as np
 
 from penchant.communities.assignment import Answers
 from penchant.communities.division import allocate
+from penchant.communities.effects import beside_effects
 from penchant.communities.mixture import Grouping
 from penchant.communities.moves import MEMBER, disagreement
 from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, ballots_of, one_taste
@@ -164,8 +165,9 @@ class PersonalModel(NamedTuple):
     unites: bool = False
 
     def problem(self, data: Comparisons, membership: FloatArray) -> UserProblem:
-        """Users with their memberships for features."""
-        return UserProblem.of(self.items, as_features(membership), Votes.of(data), self.settings)
+        """Users with their memberships for features, beside effects of how things were shown."""
+        votes = Votes.as_shown(data)
+        return UserProblem.of(self.items, as_features(membership), votes, self.settings)
 
 
 def fit_personal(
@@ -202,14 +204,16 @@ def _shared(population: UserHyper, s: float) -> UserHyper:
 
 def _losses(problem: UserProblem, hyper: UserHyper, held_out: Comparisons) -> FloatArray:
     """(h,) log losses of the held-out answers, ties left out."""
-    votes = Votes.of(held_out)
-    decided = np.repeat(np.flatnonzero(~held_out.tie), held_out.count[~held_out.tie])
+    votes = Votes.as_shown(held_out, problem.edges.shown)
+    if votes.outcomes.tie is not None:
+        votes = votes.part(np.flatnonzero(~votes.outcomes.tie))
     posterior = problem.posterior(solve(problem, hyper))
-    difference = posterior.differences(
-        votes.user[decided], votes.winner[decided], votes.loser[decided]
-    )
+    difference = posterior.differences(votes.user, votes.winner, votes.loser)
+    if votes.shown is not None:
+        difference = beside_effects(posterior, difference, votes.shown.z)
     prob = hyper.likelihood.prob(*difference)
-    return -np.log(np.maximum(prob, np.finfo(float).tiny))
+    losses = -np.log(np.maximum(prob, np.finfo(float).tiny))
+    return np.repeat(losses, votes.count.astype(np.intp))
 
 
 def _first_as_good_as_the_best(losses: FloatArray) -> int:

@@ -75,7 +75,7 @@ class CommunityLearning(Learning):
     ) -> Finding:
         """What to find communities in, and how; start: where hyperparameters start."""
         personal = None
-        if self.personal:
+        if self.personal and self.max_rank is None:
             kernel, required = self.kernel, not isinstance(self.personal, str)
             learn = partial(learn_tastes, kernel=kernel)
             personal = PersonalTaste(lambda: kernel or taste_kernel(items), required, learn)

@@ -132,5 +132,8 @@ class CommunityViews(UtilityModel):
         return odds_among(fitted.learned, pairs, users, target, z)
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
+        if fitted.learned.personal is not None:
+            own = fitted.learned.personal.posterior
+            return Estimates.of(own.effects, own.shared_lower)
         found = common_effects(fitted.learned.posteriors)
         return None if found is None else Estimates(found[0], *found[1])
