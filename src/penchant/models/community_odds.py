@@ -11,11 +11,16 @@ from penchant.numerics.types import FloatArray, IntArray
 
 
 def believed_of(found: Found, user: int | None) -> Belief:
-    """The joint Gaussian over a user's utilities, or over those of people at large."""
+    """The joint Gaussian over a user's utilities, or over the mean of people at large."""
+    if user is None:
+        people = found.population()
+        if len(people.apart) == 1:
+            return people.parts[0]
+        return Joint(people.mean, people.covariance, people.parts[0].likelihood)
     if found.personal is not None:
         belief: Belief = found.personal.posterior.belief(user)
         return belief
-    (weights,) = found.shares(None if user is None else np.array([user]))
+    (weights,) = found.shares(np.array([user]))
     return Joint.mixture(found.posteriors, weights / weights.sum())
 
 

@@ -116,6 +116,12 @@ class CommunityViews(UtilityModel):
     def _believed(self, fitted: Fitted, user: int | None) -> Belief:
         return believed_of(fitted.learned, user)
 
+    def _spread(self, fitted: Fitted) -> FloatArray:
+        found: Found = fitted.learned
+        own = found.personal
+        spread: FloatArray = found.population().spread if own is None else own.posterior.spread()
+        return spread
+
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         found: Found = fitted.learned
         return found.utilities(users, None if X is None else fitted.columns.new_items(X))
