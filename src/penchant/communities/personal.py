@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.communities.assignment import Answers
+from penchant.communities.assignment import Answers, some_of
+from penchant.communities.content import drawn_counts
 from penchant.communities.division import allocate
 from penchant.communities.effects import beside_effects
 from penchant.communities.mixture import Grouping
@@ -109,9 +110,7 @@ def _sample(grouping: Grouping) -> Grouping:
     crowd, n_answers = allocation.crowd, allocation.crowd.answers.counts.nnz
     if n_answers <= CHOICE_ANSWERS:
         return grouping
-    chosen = np.flatnonzero(
-        np.random.default_rng(0).random(crowd.answers.n_users) < CHOICE_ANSWERS / n_answers
-    )
+    chosen = some_of(crowd.answers, max(1, crowd.answers.n_users * CHOICE_ANSWERS // n_answers))
     few = replace(allocation.model, crowd=replace(crowd, answers=crowd.answers.take(chosen)))
     members = allocation.responsibilities[chosen]
     return Grouping(allocate(few, members, allocation.tastes), members, grouping.trace)
@@ -170,9 +169,7 @@ class PersonalModel(NamedTuple):
         return UserProblem.of(self.items, as_features(membership), votes, self.settings)
 
 
-def fit_personal(
-    model: PersonalModel, data: Comparisons, membership: FloatArray, rng: np.random.Generator
-) -> Personal:
+def fit_personal(model: PersonalModel, data: Comparisons, membership: FloatArray) -> Personal:
     """Learn the population, choose the communal share, infer all users' utilities."""
     problem = model.problem(data, membership)
     start = UserHyper(model.kernel, Constant(1.0), 0.5, model.likelihood)
@@ -180,7 +177,9 @@ def fit_personal(
     if membership.shape[1] == 1:
         return Personal(Learned.of(data, problem, population), 0.0, membership)
     # whoever gave one ranking would have nothing left to be placed by, were it held out whole
-    kept, held_out = separate_pairs(data).split(HELD_OUT, random_state=rng)
+    pairs = separate_pairs(data)
+    drawn = drawn_counts(pairs, HELD_OUT)
+    kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
     partial = model.problem(kept, model.members(Answers.of(kept)))
     losses = [_losses(partial, _shared(population.hyper, s), held_out) for s in COMMUNAL_SHARES]
     best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
