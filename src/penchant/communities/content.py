@@ -30,11 +30,11 @@ class Content(NamedTuple):
     @classmethod
     def of(cls, user: IntArray, answer: IntArray, times: IntArray, shape: tuple[int, int]) -> Self:
         """From entries of users × answers: how many `times` somebody gave an answer."""
-        times = times.astype(np.uint64)
+        given = times.astype(np.uint64)
         users = np.zeros(shape[0], dtype=np.uint64)
         for _ in range(ROUNDS):
-            answers = _gathered(answer, mixed(users[user] + times), shape[1])
-            users = _gathered(user, mixed(answers[answer] + times), shape[0])
+            answers = _gathered(answer, mixed(users[user] + given), shape[1])
+            users = _gathered(user, mixed(answers[answer] + given), shape[0])
         return cls(users, answers)
 
 

@@ -120,7 +120,8 @@ class UserPosteriors:
         K = self.kernel(self.target)
         own = np.diagonal(K) - 2.0 * K.mean(axis=0) + K.mean()
         variance = np.einsum("ki,ki->i", told, multiply(between, told)) + (1.0 - self.sharing) * own
-        return np.sqrt(np.maximum(variance, 0.0))
+        spread: FloatArray = np.sqrt(np.maximum(variance, 0.0))
+        return spread
 
     def _posterior(self, mean: FloatArray, cov: FloatArray, scale: float) -> Posterior:
         """Weights of prior variance `scale` as the item-space posterior that they amount to."""
