@@ -132,9 +132,10 @@ class Answers:
     def content(self) -> Content:
         """Keys of users and answers by what was answered."""
         counts = self.counts
-        user = np.repeat(np.arange(self.n_users), np.diff(counts.indptr))
-        times = counts.data.view(np.uint32)  # the bits of a count, whole or not
-        return Content.of(user, counts.indices, times, counts.shape)
+        times = counts.data.view(np.uint32) | np.uint32(1)  # by the bits of a count, whole or not
+        return Content.of(
+            sparse.csr_array((times, counts.indices, counts.indptr), shape=counts.shape)
+        )
 
     @property
     def voters(self) -> IntArray:
@@ -196,7 +197,7 @@ def some_of(answers: Answers, most: int) -> IntArray:
     >>> data = Comparisons.from_pairs([0, 0, 1], [1, 1, 0], user=["ann", "bob", "bob"])
     >>> renamed = Comparisons.from_pairs([1, 0, 0], [0, 1, 1], user=["a", "a", "b"])
     >>> [some_of(Answers.of(each), 1).tolist() for each in (data, renamed)]
-    [[0], [1]]
+    [[1], [0]]
     """
     return np.argsort(answers.content.users, kind="stable")[:most]
 

@@ -1,23 +1,25 @@
 """Draws that follow from what was answered: neither names nor the order of anything decide them.
 
-Everybody gets a key by whose answers theirs are, an answer by who gave it, in turn; keys of the
-same content are the same wherever it stands, and look like random numbers. Sums of keys wrap
-around, so that they do not depend on their order.
+An answer gets a key by the keys of the users who gave it, a user by those of their answers, in
+turn. Keys of the same content are the same wherever it stands, and look like random numbers.
+Their sums wrap around, so that they do not depend on the order of addition.
 """
 
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from penchant.data import Comparisons
 from penchant.numerics.types import IntArray
 
 Keys = NDArray[np.uint64]
 
-ROUNDS = 3
-"""Of keys of users by those of answers and the reverse: after three, users who differ in what
-they answered, or in who else answered so, differ."""
+ROUNDS = 2
+"""Of keys of answers by those of users and the reverse: after two, users differ who answered
+differently, or along with others, but for symmetries of small data."""
+_STEP = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
 
 
@@ -28,27 +30,21 @@ class Content(NamedTuple):
     answers: Keys
 
     @classmethod
-    def of(cls, user: IntArray, answer: IntArray, times: IntArray, shape: tuple[int, int]) -> Self:
-        """From entries of users × answers: how many `times` somebody gave an answer."""
-        given = times.astype(np.uint64)
-        users = np.zeros(shape[0], dtype=np.uint64)
+    def of(cls, times: sparse.csr_array) -> Self:
+        """Of users × answers, (U, m) in unsigned whole numbers: how often each was given."""
+        users = np.ones(times.shape[0], dtype=np.uint64)
         for _ in range(ROUNDS):
-            answers = _gathered(answer, mixed(users[user] + given), shape[1])
-            users = _gathered(user, mixed(answers[answer] + given), shape[0])
+            answers = mixed(times.T @ users)
+            users = mixed(times @ answers)
         return cls(users, answers)
 
 
 def mixed(keys: Keys) -> Keys:
-    """Keys whose bits depend on all bits of the given ones (the end of SplitMix64)."""
+    """Keys whose bits depend on all bits of the given ones (SplitMix64)."""
+    keys = keys + _STEP
     keys = (keys ^ (keys >> np.uint64(30))) * _FACTORS[0]
     keys = (keys ^ (keys >> np.uint64(27))) * _FACTORS[1]
     return keys ^ (keys >> np.uint64(31))
-
-
-def _gathered(place: IntArray, keys: Keys, n: int) -> Keys:
-    total = np.zeros(n, dtype=np.uint64)
-    np.add.at(total, place, keys)
-    return mixed(total + np.uint64(1))
 
 
 class PairContent(NamedTuple):
@@ -65,7 +61,8 @@ class PairContent(NamedTuple):
         user = user if data.user is None else data.user
         key = data.winner * n + data.loser + data.tie * n**2
         _, first, answer = np.unique(key, return_index=True, return_inverse=True)
-        content = Content.of(user, answer, data.count, (data.n_users, len(first)))
+        entries = (2 * data.count + 1).astype(np.uint64), (user, answer)
+        content = Content.of(sparse.csr_array(entries, shape=(data.n_users, len(first))))
         won, lost = mixed(content.answers), mixed(~content.answers)
         items = np.zeros(n, dtype=np.uint64)
         np.add.at(items, data.winner[first], won)
