@@ -84,6 +84,14 @@ def test_users_who_are_not_known_count(path, votes, fitted, monkeypatch, tmp_pat
 
 
 def test_what_does_not_go_together_is_said(votes):
-    for settings in ({"inference": "mcmc", "personal": False}, {"personal": "auto"}):
+    for settings in ({"inference": "mcmc", "personal": False}, {"personal": True}):
         with pytest.raises(pc.DataError, match="found by a search"):
             pc.CommunityGP(**settings).fit(None, votes)
+    with pytest.raises(pc.DataError, match="got user_features"):
+        pc.CommunityGP().fit(None, votes, user_features=[[1.0]])
+
+
+def test_the_defaults_are_what_a_scan_allows(votes, fitted):
+    model = pc.CommunityGP(optimize=None, progress=False).fit(None, votes)
+    assert np.array_equal(model.membership_, fitted.membership_)
+    assert model.report_.steps[-1] == "all users, without personal taste"

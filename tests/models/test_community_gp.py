@@ -121,6 +121,38 @@ def test_clone_and_parameters():
     assert clone(model).get_params() == model.get_params()
 
 
+def camps(seed=0, n_camps=6, n_users=60, n_votes=15, n_items=8):
+    """Answers of people of six tastes."""
+    rng = np.random.default_rng(seed)
+    tastes = 0.8 * rng.standard_normal((n_camps, n_items))
+    user = np.repeat(np.arange(n_users), n_votes)
+    f = tastes[rng.integers(n_camps, size=n_users)][user]
+    a = rng.integers(n_items, size=len(user))
+    b = (a + 1 + rng.integers(n_items - 1, size=len(user))) % n_items
+    rows = np.arange(len(user))
+    won = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
+    return Comparisons.from_pairs(np.where(won, a, b), np.where(won, b, a), user=user)
+
+
+@pytest.mark.parametrize("personal", [False, "auto"])
+def test_the_search_finds_as_many_communities_as_the_concentration_expects(personal):
+    data = camps()
+    few, some, many = (
+        CommunityGP(concentration, personal=personal, progress=False).fit(None, data)
+        for concentration in (1e-8, 1.0, 1e8)
+    )
+    assert 1 == few.n_communities_ < some.n_communities_ < many.n_communities_
+
+
+def test_personal_taste_is_not_looked_for_beside_a_bound_on_the_rank():
+    data = camps()
+    how = {"max_rank": 3, "progress": False}
+    auto = CommunityGP(**how).fit(None, data)
+    assert auto.personal_ is None
+    plain = CommunityGP(personal=False, **how).fit(None, data)
+    np.testing.assert_array_equal(auto.predict(), plain.predict())
+
+
 def test_concentration_can_be_learned():
     model = CommunityGP((1.0, 1.0), **QUICK).fit(None, make_data(8))
     assert model.chains_[0].state.concentration != 1.0
@@ -138,6 +170,11 @@ def test_blocked_sampler_and_own_hyperparameters():
         ({"sampler": "gibbs"}, "collapsed"),
         ({"concentration": -1.0}, "positive"),
         ({"concentration": (1.0, 0.0)}, "positive"),
+        ({"concentration": (1.0,)}, "shape, rate"),
+        ({"concentration": True}, "positive"),
+        ({"concentration": (1.0, 1.0, 1.0)}, "shape, rate"),
+        ({"n_communities": 2}, "chains sample the number"),
+        ({"max_rank": 2, "personal": True}, "of communities alone"),
         ({"n_sweeps": 1}, "at least 2"),
         ({"n_chains": 0}, "at least 1"),
         ({"hyperparameters": "own"}, "shared"),

@@ -8,6 +8,7 @@ users under all communities are P @ table, and the answers of each community are
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from penchant.communities.content import Content
 from penchant.data import Comparisons
 from penchant.data.graph import Differences
 from penchant.data.rankings import ChoiceStages, Rankings
@@ -126,6 +128,15 @@ class Answers:
         cliques = self.outcomes.cliques
         return len(self.winner) - (0 if cliques is None else cliques.n_edges)
 
+    @cached_property
+    def content(self) -> Content:
+        """Keys of users and answers by what was answered."""
+        counts = self.counts
+        times = counts.data.view(np.uint32) | np.uint32(1)  # by the bits of a count, whole or not
+        return Content.of(
+            sparse.csr_array((times, counts.indices, counts.indptr), shape=counts.shape)
+        )
+
     @property
     def voters(self) -> IntArray:
         """Positions of the users who answered anything."""
@@ -180,15 +191,15 @@ class Answers:
             yield part, _rows(self.counts, part)
 
 
-def some_of(n_users: int, most: int) -> IntArray:
-    """Positions of so many users at most, drawn by chance and always the same.
+def some_of(answers: Answers, most: int) -> IntArray:
+    """Positions of so many users at most, drawn by what they answered, in an order of that.
 
-    >>> some_of(3, 5).tolist()
-    [0, 1, 2]
+    >>> data = Comparisons.from_pairs([0, 0, 1], [1, 1, 0], user=["ann", "bob", "bob"])
+    >>> renamed = Comparisons.from_pairs([1, 0, 0], [0, 1, 1], user=["a", "a", "b"])
+    >>> [some_of(Answers.of(each), 1).tolist() for each in (data, renamed)]
+    [[1], [0]]
     """
-    if n_users <= most:
-        return np.arange(n_users)
-    return np.sort(np.random.default_rng(0).choice(n_users, most, replace=False))
+    return np.argsort(answers.content.users, kind="stable")[:most]
 
 
 def _distinct(key: IntArray) -> tuple[IntArray, LabelArray]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from penchant.communities.assignment import Answers, SingleArray, responsibilities
+from penchant.communities.assignment import Answers, SingleArray, responsibilities, some_of
 from penchant.likelihoods import Likelihood
 from penchant.metrics import adjusted_rand
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
@@ -123,7 +123,7 @@ def align(draws: Draws, answers: Answers) -> Draws:
     are matched with them one to one by their common users; what is left over goes to where most
     of its users are.
     """
-    some = np.unique(np.linspace(0, answers.n_users - 1, ALIGNMENT_USERS).astype(np.intp))
+    some = some_of(answers, ALIGNMENT_USERS)
     shares = [share for _, share in draws.shares(answers.take(some))]
     counts = draws.counts()
     n_communities = max(counts, key=lambda k: counts[k])

@@ -12,6 +12,7 @@ import numpy as np
 
 from penchant.gp import Edges, ItemHyper, ItemProblem, Normal, Posterior, Settings, solve
 from penchant.gp.effects import Shown
+from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Votes
 from penchant.numerics.linalg import solve_square
 from penchant.numerics.types import FloatArray
@@ -41,6 +42,14 @@ def infer_beside_effects(
         hyper = ItemHyper(known.kernel, known.likelihood)
         inferred.append(problem.posterior(solve(problem, hyper)) if len(edges) else known)
     return tuple(inferred)
+
+
+def beside_effects(posterior: UserPosteriors, difference: Normal, z: FloatArray | None) -> Normal:
+    """Differences (k,) of users' own utilities, and zᵀβ of z (q, k) more."""
+    if z is None or posterior.effects is None:
+        return difference
+    shift = posterior.effects.shift(z, posterior.shared_lower)
+    return Normal(difference.mean + shift.mean, difference.var + shift.var)
 
 
 def known_effects(posteriors: tuple[Posterior, ...]) -> Shown | None:

@@ -146,7 +146,7 @@ class Finding:
     def judged(self, found: Found) -> Support:
         """Whether the communities that were found are real; it takes a few searches."""
         crowd, voters = self._crowd, self.answers.voters
-        some = voters[some_of(len(voters), JUDGING_USERS)]
+        some = voters[some_of(self.answers.take(voters), JUDGING_USERS)]
         members = found.membership[some]
         present = members[:, members.sum(axis=0) >= SMALLEST]
         present = present / present.sum(axis=1, keepdims=True)
@@ -216,8 +216,7 @@ class Finding:
             learn=self.personal.learn if self.plan.learn else None,
             unites=found.draws is None and self.n_communities is None,
         )
-        rng = np.random.default_rng(found.seed)
-        learned, share, membership = fit_personal(model, found.data, found.membership, rng)
+        learned, share, membership = fit_personal(model, found.data, found.membership)
         if membership.shape != found.membership.shape:
             found = replace(found, membership=membership, posteriors=found.posteriors[:1])
             found = replace(found, posteriors=found.inferred())

@@ -18,6 +18,7 @@ from penchant.communities.draws import Draws
 from penchant.communities.effects import infer_beside_effects, known_effects
 from penchant.communities.mixture import SearchReport, place
 from penchant.communities.personal import as_features
+from penchant.communities.population import Population
 from penchant.communities.taste import Taste
 from penchant.communities.update import compact
 from penchant.communities.utility import Mixture, fit_community
@@ -109,8 +110,17 @@ class Found:
         shares: FloatArray = np.where(users[:, None] >= 0, self.membership[users], everybody)
         return shares
 
+    def population(self, target: Inputs | None = None) -> Population:
+        """The mean over people at the target items, by default those of the fit."""
+        if self.personal is not None:
+            return Population.of_users(self.personal.posterior.at(target), self.sizes)
+        return Population.of_communities(self.at(target), self.sizes)
+
     def utilities(self, users: IntArray | None, target: Inputs | None) -> Normal:
-        """Means and variances (n,) of people at large, or (k, n) of users, at the target items."""
+        """Means and variances (n,) of the mean over people, or (k, n) of users, at the target
+        items."""
+        if users is None:
+            return self.population(target).normal
         if self.personal is not None:
             own: Normal = self.personal.posterior.at(target).known_utilities(users)
             return own
@@ -118,8 +128,7 @@ class Found:
         shares, means = self.shares(users), np.stack([p.mean for p in posteriors])
         mean = shares @ means
         second = shares @ (means**2 + np.stack([p.var for p in posteriors]))
-        var = np.maximum(second - mean**2, 0.0)
-        return Normal(mean[0], var[0]) if users is None else Normal(mean, var)
+        return Normal(mean, np.maximum(second - mean**2, 0.0))
 
     def at(self, target: Inputs | None) -> tuple[Posterior, ...]:
         """The communities' utilities, looked at on other items where they are given."""
@@ -227,4 +236,5 @@ def _personal_after(
 
 
 def _problem(problem: UserProblem, membership: FloatArray, data: Comparisons) -> UserProblem:
-    return UserProblem.of(problem.items, as_features(membership), Votes.of(data), problem.settings)
+    votes = Votes.as_shown(data, problem.edges.shown)
+    return UserProblem.of(problem.items, as_features(membership), votes, problem.settings)

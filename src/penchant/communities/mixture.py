@@ -254,7 +254,7 @@ class _Search:
     def _among_some(self) -> Division:
         """The communities of some of the users."""
         answers = self.crowd.answers
-        some = some_of(answers.n_users, MANY_USERS)
+        some = some_of(answers, MANY_USERS)
         search = _Search(replace(self.crowd, answers=answers.take(some)), self.target, self.learns)
         few = search.run(None)
         self.trace, self.bends = search.trace, search.bends

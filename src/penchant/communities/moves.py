@@ -89,7 +89,9 @@ def disagreement(
     taste, prior = allocation.tastes[c], allocation.model.prior
     answers = allocation.crowd.answers
     weight = allocation.responsibilities[members, c]
-    sample = np.unique(np.linspace(0, len(members) - 1, min(len(members), SAMPLE)).astype(np.intp))
+    sample = np.arange(len(members))
+    if len(members) > SAMPLE:
+        sample = np.argsort(answers.content.users[members], kind="stable")[:SAMPLE]
     D = _differences(prior.design)
     scores = _pulls(answers.take(members[sample]), taste) @ D
     rows, share = scores.toarray(), weight[sample]
@@ -102,6 +104,9 @@ def disagreement(
     along = _pulls(answers.take(members), taste) @ (D @ prior.points(weights))
     along -= np.average(along, axis=0, weights=weight)
     spread = np.sqrt(np.average(along**2, axis=0, weights=weight))
+    # an eigenvector has no sign: the few who differ by much are on the positive side
+    sides = np.where(np.average(along**3, axis=0, weights=weight) < 0.0, -1.0, 1.0)
+    along, weights = along * sides, weights * sides
     screen = max(SCREEN, 1.0 - FLUCTUATION * n_sample ** (-2.0 / 3.0))
     return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12), weights, screen)
 
@@ -156,7 +161,9 @@ class SplitSearch:
         if any(refusal.covers(weights, theta) for refusal in self._refused):
             return None
         whole, ways = allocation.tastes[c], []
-        for halves in _ways(allocation, c):
+        # where λ > 1 favours another community, a split may pay without any disagreement
+        screened = allocation.crowd.concentration <= 1.0
+        for halves in _ways(allocation, c, screened):
             if halves.gain > LEAST_GAIN:
                 return _replaced(allocation, c, halves)
             ways.append(halves)

@@ -17,8 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.communities.assignment import Answers
+from penchant.communities.assignment import Answers, some_of
+from penchant.communities.content import drawn_counts
 from penchant.communities.division import allocate
+from penchant.communities.effects import beside_effects
 from penchant.communities.mixture import Grouping
 from penchant.communities.moves import MEMBER, disagreement
 from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, ballots_of, one_taste
@@ -108,9 +110,7 @@ def _sample(grouping: Grouping) -> Grouping:
     crowd, n_answers = allocation.crowd, allocation.crowd.answers.counts.nnz
     if n_answers <= CHOICE_ANSWERS:
         return grouping
-    chosen = np.flatnonzero(
-        np.random.default_rng(0).random(crowd.answers.n_users) < CHOICE_ANSWERS / n_answers
-    )
+    chosen = some_of(crowd.answers, max(1, crowd.answers.n_users * CHOICE_ANSWERS // n_answers))
     few = replace(allocation.model, crowd=replace(crowd, answers=crowd.answers.take(chosen)))
     members = allocation.responsibilities[chosen]
     return Grouping(allocate(few, members, allocation.tastes), members, grouping.trace)
@@ -164,13 +164,12 @@ class PersonalModel(NamedTuple):
     unites: bool = False
 
     def problem(self, data: Comparisons, membership: FloatArray) -> UserProblem:
-        """Users with their memberships for features."""
-        return UserProblem.of(self.items, as_features(membership), Votes.of(data), self.settings)
+        """Users with their memberships for features, beside effects of how things were shown."""
+        votes = Votes.as_shown(data)
+        return UserProblem.of(self.items, as_features(membership), votes, self.settings)
 
 
-def fit_personal(
-    model: PersonalModel, data: Comparisons, membership: FloatArray, rng: np.random.Generator
-) -> Personal:
+def fit_personal(model: PersonalModel, data: Comparisons, membership: FloatArray) -> Personal:
     """Learn the population, choose the communal share, infer all users' utilities."""
     problem = model.problem(data, membership)
     start = UserHyper(model.kernel, Constant(1.0), 0.5, model.likelihood)
@@ -178,7 +177,9 @@ def fit_personal(
     if membership.shape[1] == 1:
         return Personal(Learned.of(data, problem, population), 0.0, membership)
     # whoever gave one ranking would have nothing left to be placed by, were it held out whole
-    kept, held_out = separate_pairs(data).split(HELD_OUT, random_state=rng)
+    pairs = separate_pairs(data)
+    drawn = drawn_counts(pairs, HELD_OUT)
+    kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
     partial = model.problem(kept, model.members(Answers.of(kept)))
     losses = [_losses(partial, _shared(population.hyper, s), held_out) for s in COMMUNAL_SHARES]
     best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
@@ -202,14 +203,16 @@ def _shared(population: UserHyper, s: float) -> UserHyper:
 
 def _losses(problem: UserProblem, hyper: UserHyper, held_out: Comparisons) -> FloatArray:
     """(h,) log losses of the held-out answers, ties left out."""
-    votes = Votes.of(held_out)
-    decided = np.repeat(np.flatnonzero(~held_out.tie), held_out.count[~held_out.tie])
+    votes = Votes.as_shown(held_out, problem.edges.shown)
+    if votes.outcomes.tie is not None:
+        votes = votes.part(np.flatnonzero(~votes.outcomes.tie))
     posterior = problem.posterior(solve(problem, hyper))
-    difference = posterior.differences(
-        votes.user[decided], votes.winner[decided], votes.loser[decided]
-    )
+    difference = posterior.differences(votes.user, votes.winner, votes.loser)
+    if votes.shown is not None:
+        difference = beside_effects(posterior, difference, votes.shown.z)
     prob = hyper.likelihood.prob(*difference)
-    return -np.log(np.maximum(prob, np.finfo(float).tiny))
+    losses = -np.log(np.maximum(prob, np.finfo(float).tiny))
+    return np.repeat(losses, votes.count.astype(np.intp))
 
 
 def _first_as_good_as_the_best(losses: FloatArray) -> int:

@@ -9,6 +9,7 @@ of a ranking are independent given utilities. What the other items tell is left 
 
 import numpy as np
 
+from penchant.communities.content import Keys, PairContent, mixed
 from penchant.data import Comparisons
 from penchant.data.rankings import ChoiceStages
 from penchant.data.table import Table
@@ -16,7 +17,7 @@ from penchant.numerics.types import BoolArray, IntArray
 
 
 def separate_pairs(data: Comparisons) -> Comparisons:
-    """The single pairs, and one pair of every choice, drawn always alike.
+    """The single pairs, and one pair of every choice, drawn by what was answered.
 
     >>> data = Comparisons.from_rankings([["tea", "milk", "water"]], users=["ann"])
     >>> len(data.as_pairs()), len(separate_pairs(data))
@@ -24,23 +25,27 @@ def separate_pairs(data: Comparisons) -> Comparisons:
     """
     if data.rankings is None or data.rankings.user is None:
         return data.as_pairs()
-    rng = np.random.default_rng(0)
-    drawn = [_drawn(stage, rng) for stage in data.rankings.stages()]
+    content = PairContent.of(data.as_pairs())
+    drawn = [_drawn(stage, content) for stage in data.rankings.stages()]
     winner, loser, user = np.hstack(drawn)
     one, no_tie = np.ones_like(winner), np.zeros(len(winner), dtype=bool)
     table = Table(winner, loser, one, user, no_tie, None).merge()
     return data.bare().single_pairs().extend(Comparisons.from_table(table, data.items, data.users))
 
 
-def _drawn(stage: ChoiceStages, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
+def _drawn(stage: ChoiceStages, content: PairContent) -> tuple[IntArray, IntArray, IntArray]:
     """Winner, loser and user of a pair for every time that a choice was made."""
     rows = np.repeat(np.arange(len(stage.count)), stage.count)
     item, chosen = stage.item[rows], stage.chosen[rows]
+    copy = np.arange(len(rows)) - np.repeat(np.cumsum(stage.count) - stage.count, stage.count)
     at = np.arange(len(rows))
     user = np.zeros(len(rows), dtype=np.intp) if stage.user is None else stage.user[rows]
-    return item[at, _one_of(chosen, rng)], item[at, _one_of(~chosen, rng)], user
+    of_item = content.items[item]
+    of_choice = mixed(content.users[user] + of_item.sum(axis=1) + copy.astype(np.uint64))
+    keys = mixed(of_item + of_choice[:, None])
+    return item[at, _one_of(chosen, keys)], item[at, _one_of(~chosen, keys)], user
 
 
-def _one_of(marked: BoolArray, rng: np.random.Generator) -> IntArray:
+def _one_of(marked: BoolArray, keys: Keys) -> IntArray:
     """(G,) a marked column of each row, all alike likely."""
-    return np.asarray((rng.random(marked.shape) * marked).argmax(axis=1), dtype=np.intp)
+    return np.asarray(np.where(marked, keys, 0).argmax(axis=1), dtype=np.intp)

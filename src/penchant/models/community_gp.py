@@ -70,7 +70,8 @@ class CommunityGP(CommunityViews):
     inference : {"variational", "mcmc"}
         A search for the likeliest communities, or chains of the posterior over them.
     n_communities : int or None
-        So many, by the search; None: as many as the answers speak for.
+        So many, by the search; None: as many as the answers speak for. Chains sample the number,
+        and refuse one that is given.
     sampler : {"collapsed", "blocked"}
         Of the chains. "collapsed" reassigns users one after another; "blocked" all at once given
         weights, for very many users.
@@ -79,7 +80,8 @@ class CommunityGP(CommunityViews):
         the same for all. What is said of a user is then their own. With one community this is
         `MultiUserGP`, exactly. A search counts communities again, by evidence: they are modes
         of taste then, and fewer. "auto" takes it where the evidence speaks for it, as long as
-        answers × items are at most 10⁷ (it costs what `MultiUserGP` does).
+        answers × items are at most 10⁷ (it costs what `MultiUserGP` does); never with
+        `max_rank`, or of scanned comparisons.
     n_sweeps : int
         Sweeps of each chain; the first half warms it up and is not used.
     n_chains : int
@@ -89,7 +91,8 @@ class CommunityGP(CommunityViews):
     optimize : {"evidence", None}
         Learn hyperparameters while warming up, or keep them as given.
     max_rank : int or None
-        Bound on the rank of the prior's factor, for very many items.
+        Bound on the rank of the prior's factor, for very many items; of communities alone, not
+        with personal=True.
     engine : {"local", "ray"}
         Who works on the shards of scanned comparisons: this process, or Ray's actors. Comparisons
         in memory need none.
@@ -201,7 +204,8 @@ class CommunityGP(CommunityViews):
             taste and the verdict are judged by one pair of every choice.
             Of those that `scan_comparisons` made, communities are searched among the users of the
             first 500,000 distinct answers, and then settled with everybody's, their number held;
-            nobody varies inside them (personal=False). The model knows those first users.
+            nobody varies inside them, and `report_.steps` says so. The model knows those first
+            users.
         relations : {"name": graph} between the items.
         user_features : (n_users, q) in the order of `data.users`, or None: not used to find
             communities, but to tell afterwards who their members are.
@@ -209,6 +213,7 @@ class CommunityGP(CommunityViews):
         An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
         """
         self._check()
+        self._check_together()
         self.__dict__.pop("_elsewhere", None)  # of an earlier fit
         learning = CommunityLearning.of(self)
         if isinstance(data, ShardedComparisons):
@@ -223,12 +228,34 @@ class CommunityGP(CommunityViews):
         found = learning.found(items, data)
         return self._keep(replace(found, user_features=about_users), columns, user_columns)
 
+    def _check_together(self) -> None:
+        if self.inference == "mcmc" and self.n_communities is not None:
+            raise DataError(
+                f"CommunityGP: n_communities={self.n_communities} with inference='mcmc': chains "
+                "sample the number of communities; leave n_communities out, or give "
+                "inference='variational' to have so many"
+            )
+        if self.max_rank is not None and self._asks_for_personal:
+            raise DataError(
+                f"CommunityGP: max_rank={self.max_rank} with personal=True: the rank is bounded of "
+                "communities alone; leave max_rank out, or give personal=False"
+            )
+
+    @property
+    def _asks_for_personal(self) -> bool:
+        return not isinstance(self.personal, str) and bool(self.personal)
+
     def _check_scanned(self, user_features: Any) -> None:
-        if self.inference != "variational" or self.personal or user_features is not None:
+        given = {
+            "inference='mcmc'": self.inference == "mcmc",
+            "personal=True": self._asks_for_personal,
+            "user_features": user_features is not None,
+        }
+        if refused := ", ".join(name for name, is_given in given.items() if is_given):
             raise DataError(
                 "communities of scanned comparisons are found by a search, without personal taste "
-                "and features of users: give inference='variational', personal=False and no "
-                "user_features, or read the comparisons of some users with read_comparisons"
+                f"and features of users, got {refused}: leave that out, or read the comparisons "
+                "of some users with read_comparisons"
             )
 
     def write_memberships(self, folder: str | PathLike[str]) -> None:

@@ -3,20 +3,24 @@
 import numpy as np
 
 from penchant.ask import Belief, Joint
-from penchant.communities.effects import common_effects
+from penchant.communities.effects import beside_effects
 from penchant.communities.found import Found
-from penchant.gp import Normal
 from penchant.kernels import Inputs
 from penchant.models.odds import Odds
 from penchant.numerics.types import FloatArray, IntArray
 
 
 def believed_of(found: Found, user: int | None) -> Belief:
-    """The joint Gaussian over a user's utilities, or over those of people at large."""
+    """The joint Gaussian over a user's utilities, or over the mean of people at large."""
+    if user is None:
+        people = found.population()
+        if len(people.apart) == 1:
+            return people.parts[0]
+        return Joint(people.mean, people.covariance, people.parts[0].likelihood)
     if found.personal is not None:
         belief: Belief = found.personal.posterior.belief(user)
         return belief
-    (weights,) = found.shares(None if user is None else np.array([user]))
+    (weights,) = found.shares(np.array([user]))
     return Joint.mixture(found.posteriors, weights / weights.sum())
 
 
@@ -32,11 +36,8 @@ def odds_among(
     first, second = pairs[:, 0], pairs[:, 1]
     if found.personal is not None:
         posterior = found.personal.posterior.at(target)
-        mean, var = posterior.known_differences(users, first, second)
-        common = common_effects(found.posteriors)
-        if z is not None and common is not None:
-            mean, var = mean + z.T @ common[1].mean, var + (z**2).T @ common[1].var
-        return Odds.of(posterior.likelihood, Normal(mean, var))
+        own = posterior.known_differences(users, first, second)
+        return Odds.of(posterior.likelihood, beside_effects(posterior, own, z))
     shares = np.broadcast_to(found.shares(users), (len(pairs), len(found.posteriors)))
     total = np.zeros((3, len(pairs)))
     for share, community in zip(shares.T, found.at(target), strict=True):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.communities.assignment import Answers
+from penchant.communities.assignment import Answers, some_of
 from penchant.communities.found import Found
 from penchant.communities.insight import (
     attribute_slopes,
@@ -126,7 +126,7 @@ def introduce(found: Found, names: Names, rng: np.random.Generator) -> list[Comm
 
 def disagreements(found: Found, k: int) -> list[Disagreement]:
     """The k main directions of disagreement; none where nobody is told apart."""
-    some = np.unique(np.linspace(0, found.data.n_users - 1, LOOKED_AT).astype(np.intp))
+    some = some_of(found.answers, LOOKED_AT)
     share, loadings, _ = directions(found.utilities(some, None).mean, k)
     items = found.data.items
     return [

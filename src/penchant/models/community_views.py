@@ -116,6 +116,12 @@ class CommunityViews(UtilityModel):
     def _believed(self, fitted: Fitted, user: int | None) -> Belief:
         return believed_of(fitted.learned, user)
 
+    def _spread(self, fitted: Fitted) -> FloatArray:
+        found: Found = fitted.learned
+        own = found.personal
+        spread: FloatArray = found.population().spread if own is None else own.posterior.spread()
+        return spread
+
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         found: Found = fitted.learned
         return found.utilities(users, None if X is None else fitted.columns.new_items(X))
@@ -132,5 +138,8 @@ class CommunityViews(UtilityModel):
         return odds_among(fitted.learned, pairs, users, target, z)
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
+        if fitted.learned.personal is not None:
+            own = fitted.learned.personal.posterior
+            return Estimates.of(own.effects, own.shared_lower)
         found = common_effects(fitted.learned.posteriors)
         return None if found is None else Estimates(found[0], *found[1])

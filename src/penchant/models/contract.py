@@ -81,6 +81,10 @@ class UtilityModel(StatefulModel, ABC):
         """Of answers to pairs (k, 2); users: (k,), or None for everybody's; z: (q, k) of the
         effects, or None at equal sides and covariates."""
 
+    def _spread(self, fitted: Fitted) -> FloatArray | None:
+        """(n,) standard deviations of utilities between people; None where nobody is told apart."""
+        return None
+
     def _effects(self, fitted: Fitted) -> Estimates | None:
         """Of the order shown and of covariates, where they are known."""
         return None
@@ -186,7 +190,8 @@ class UtilityModel(StatefulModel, ABC):
     def rank(self, user: Any = None, level: float = 0.95, n_samples: int = 4000) -> Ranking:
         """Items from best to worst with intervals, P(best) and rank intervals.
 
-        user : whose; None for people at large. level : of the intervals.
+        user : whose; None for people at large: the mean over people, how far people differ from
+            it being the column `spread`. level : of the intervals.
         n_samples : joint draws behind P(best) and the rank intervals.
         """
         name = f"{type(self).__name__}.rank"
@@ -195,7 +200,8 @@ class UtilityModel(StatefulModel, ABC):
         belief, data = self.belief(user), seen_by(self.comparisons_, user)
         with threads_for(len(belief)):
             rng = as_rng(self.random_state)
-            return ranking_of(belief, data.items, Tally.of(data), level, n_samples, rng)
+            spread = self._spread(self._fitted()) if user is None else None
+            return ranking_of(belief, data.items, Tally.of(data), level, n_samples, rng, spread)
 
     def score(self, data: Comparisons) -> float:
         """Mean log-likelihood of comparisons between known items: higher is better.

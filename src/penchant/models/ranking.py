@@ -30,7 +30,8 @@ class RankedItem(NamedTuple):
     low, high: interval of the utility, the open common level of all utilities left out.
     comparisons, wins: how often it was compared, and preferred; a tie is half a win. win_rate:
     their ratio, NaN where it was never compared. group: from 1; items of one group cannot be told
-    from its first, see `Ranking`.
+    from its first, see `Ranking`. spread: standard deviation of the utility between people, where
+    the ranking is of people at large and the model tells them apart; else None.
     """
 
     rank: int
@@ -45,6 +46,7 @@ class RankedItem(NamedTuple):
     wins: float = 0.0
     win_rate: float = nan
     group: int = 0
+    spread: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +118,8 @@ class Ranking(RowTable[RankedItem]):
                 **{
                     name: anchor + factor * (getattr(row, name) - zero)
                     for name in ("utility", "low", "high")
-                }
+                },
+                spread=None if row.spread is None else factor * row.spread,
             )
             for row in self.rows
         )
@@ -155,10 +158,12 @@ class Ranking(RowTable[RankedItem]):
                 f"{row.wins:g}",
                 "–" if row.win_rate != row.win_rate else f"{row.win_rate:.2f}",
                 str(row.group) if row.group else "–",
+                *([] if row.spread is None else [f"{row.spread:{form.lstrip('+')}}"]),
             ]
             for row in self.rows
         ]
-        return [[*header, "comparisons", "wins", "win rate", "group"], *rows]
+        last = ["spread"] if self.rows and self.rows[0].spread is not None else []
+        return [[*header, "comparisons", "wins", "win rate", "group", *last], *rows]
 
 
 class Tally(NamedTuple):
@@ -196,6 +201,7 @@ def ranking_of(
     level: float,
     n_samples: int,
     rng: np.random.Generator,
+    spread: FloatArray | None = None,
 ) -> Ranking:
     """Sort the items by mean utility and say how sure each place is.
 
@@ -220,6 +226,7 @@ def ranking_of(
             rank_high=int(ranks.rank_high[i]),
             **tally.of_item(i),
             group=int(group[place - 1]),
+            spread=None if spread is None else float(spread[i]),
         )
         for place, i in enumerate(order, start=1)
     )

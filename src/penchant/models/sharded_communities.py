@@ -32,7 +32,7 @@ from penchant.numerics.types import FloatArray, IntArray
 def learn_communities(shards: Shards, finding: Finding) -> tuple[Found, "CommunityShards"]:
     """The communities of the first users, settled with everybody's answers.
 
-    finding: of the first users, without personal taste.
+    finding: of the first users; personal taste is not looked for.
     """
     data, grouping = shards.data, finding.grouping()
     answers, hyper = answers_of_all(data.everybody), grouping.hyper
@@ -60,7 +60,7 @@ def learn_communities(shards: Shards, finding: Finding) -> tuple[Found, "Communi
     posteriors = tuple(
         fit_community(mixture, settled.members.counts[c], hyper.theta).posterior for c in order
     )
-    step = Step("all users", len(order), settled.objective)
+    step = Step("all users, without personal taste", len(order), settled.objective)
     found = Found(
         data=finding.data,
         sampled=finding.data,

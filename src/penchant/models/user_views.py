@@ -140,6 +140,10 @@ class UserViews(UtilityModel):
         posterior: UserPosteriors = fitted.learned.posterior
         return posterior.belief(user)
 
+    def _spread(self, fitted: Fitted) -> FloatArray:
+        posterior: UserPosteriors = fitted.learned.posterior
+        return posterior.spread()
+
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         return self._at(fitted, X).known_utilities(users)
 

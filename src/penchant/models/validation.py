@@ -92,15 +92,8 @@ CONCENTRATION = Constraint(
 
 
 def _is_concentration(value: Any) -> bool:
-    try:
-        numbers = np.atleast_1d(np.asarray(value, dtype=float))
-    except (TypeError, ValueError):
-        return False
-    return (
-        numbers.ndim == 1
-        and 1 <= len(numbers) <= 2
-        and bool((np.isfinite(numbers) & (numbers > 0)).all())
-    )
+    numbers = value if isinstance(value, tuple | list) and len(value) == 2 else [value]
+    return all(POSITIVE.holds(number) for number in numbers)
 
 
 def _is_whole(value: Any) -> bool:

@@ -22,7 +22,7 @@ from penchant.gp.users.votes import Kept, VoteSites
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.device import HOST, Device
-from penchant.numerics.linalg import cholesky, gram, solve_lower
+from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
 from penchant.numerics.stacks import apply_stack, multiply_stack, square_root_stack, transpose_stack
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -103,6 +103,25 @@ class UserPosteriors:
         phi = self.user_features(np.arange(self.n_fitted)).mean(axis=0, keepdims=True)
         mean, cov = self.covariances.shared(phi)
         return self._posterior(mean[0], cov[0], self.sharing * float(np.vdot(phi, phi)))
+
+    def shared_utilities(self, phi: FloatArray) -> FloatArray:
+        """(k, n) means of what users φ (k, r_u) share with others, at the target items."""
+        features = self.item_basis.features(self.kernel, self.items, self.target)
+        shared = np.sqrt(self.sharing) * multiply(phi, self.shared_mean)
+        return multiply(shared, features.T)
+
+    def spread(self) -> FloatArray:
+        """(n,) standard deviation between people of a utility relative to the average item: of
+        what their features tell, and of their own deviations."""
+        phi = self.user_features(np.arange(self.n_fitted))
+        told = self.shared_utilities(np.eye(phi.shape[1]))
+        told -= told.mean(axis=1, keepdims=True)
+        between = np.atleast_2d(np.cov(phi.T, bias=True))
+        K = self.kernel(self.target)
+        own = np.diagonal(K) - 2.0 * K.mean(axis=0) + K.mean()
+        variance = np.einsum("ki,ki->i", told, multiply(between, told)) + (1.0 - self.sharing) * own
+        spread: FloatArray = np.sqrt(np.maximum(variance, 0.0))
+        return spread
 
     def _posterior(self, mean: FloatArray, cov: FloatArray, scale: float) -> Posterior:
         """Weights of prior variance `scale` as the item-space posterior that they amount to."""
