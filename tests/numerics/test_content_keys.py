@@ -45,3 +45,13 @@ def test_whatever_differs_has_another_key(rows):
     changed = winner.copy(), loser.copy()
     changed[0][at], changed[1][at] = loser[at], winner[at]
     assert (content_keys(*changed, user, tie=tie).user != known.user).any()
+
+
+def test_exchanged_winners_and_losers_have_the_same_keys(rows):
+    winner, loser, user, tie = rows
+    known, mirrored = (
+        content_keys(winner, loser, user, tie=tie),
+        content_keys(loser, winner, user, tie=tie),
+    )
+    for a, b in zip(known, mirrored, strict=True):
+        np.testing.assert_array_equal(a, b)

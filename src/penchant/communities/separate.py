@@ -9,10 +9,11 @@ of a ranking are independent given utilities. What the other items tell is left 
 
 import numpy as np
 
-from penchant.communities.content import Keys, PairContent, mixed
+from penchant.communities.content import pair_keys
 from penchant.data import Comparisons
 from penchant.data.rankings import ChoiceStages
 from penchant.data.table import Table
+from penchant.numerics.random import ContentKeys, KeyArray, mixed
 from penchant.numerics.types import BoolArray, IntArray
 
 
@@ -25,7 +26,7 @@ def separate_pairs(data: Comparisons) -> Comparisons:
     """
     if data.rankings is None or data.rankings.user is None:
         return data.as_pairs()
-    content = PairContent.of(data.as_pairs())
+    content = pair_keys(data.as_pairs())
     drawn = [_drawn(stage, content) for stage in data.rankings.stages()]
     winner, loser, user = np.hstack(drawn)
     one, no_tie = np.ones_like(winner), np.zeros(len(winner), dtype=bool)
@@ -33,19 +34,19 @@ def separate_pairs(data: Comparisons) -> Comparisons:
     return data.bare().single_pairs().extend(Comparisons.from_table(table, data.items, data.users))
 
 
-def _drawn(stage: ChoiceStages, content: PairContent) -> tuple[IntArray, IntArray, IntArray]:
+def _drawn(stage: ChoiceStages, content: ContentKeys) -> tuple[IntArray, IntArray, IntArray]:
     """Winner, loser and user of a pair for every time that a choice was made."""
     rows = np.repeat(np.arange(len(stage.count)), stage.count)
     item, chosen = stage.item[rows], stage.chosen[rows]
     copy = np.arange(len(rows)) - np.repeat(np.cumsum(stage.count) - stage.count, stage.count)
     at = np.arange(len(rows))
     user = np.zeros(len(rows), dtype=np.intp) if stage.user is None else stage.user[rows]
-    of_item = content.items[item]
-    of_choice = mixed(content.users[user] + of_item.sum(axis=1) + copy.astype(np.uint64))
+    of_item = content.item[item]
+    of_choice = mixed(content.user[user] + of_item.sum(axis=1) + copy.astype(np.uint64))
     keys = mixed(of_item + of_choice[:, None])
     return item[at, _one_of(chosen, keys)], item[at, _one_of(~chosen, keys)], user
 
 
-def _one_of(marked: BoolArray, keys: Keys) -> IntArray:
+def _one_of(marked: BoolArray, keys: KeyArray) -> IntArray:
     """(G,) a marked column of each row, all alike likely."""
     return np.asarray(np.where(marked, keys, 0).argmax(axis=1), dtype=np.intp)

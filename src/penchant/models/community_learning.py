@@ -15,7 +15,7 @@ from penchant.data import Comparisons, ShardedComparisons
 from penchant.errors import ConvergenceWarning, warn
 from penchant.gp import ItemHyper
 from penchant.gp.effects import told
-from penchant.kernels import Independent, Inputs, Kernel
+from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.defaults import taste_kernel, utility_kernel
 from penchant.models.learning import Learning
@@ -28,9 +28,6 @@ from penchant.numerics.threads import threads_for
 
 SEARCHED_AGAIN = 1_000_000
 """Most distinct answers among which communities are searched again when some are withdrawn."""
-OWN_EFFECT = 0.3
-"""First variance of an item's own effect beside features, in units of an answer's noise: without
-one, what features do not tell would be taken for known. It is learned, and may vanish."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,16 +113,8 @@ class CommunityLearning(Learning):
         answers = Answers.of(data)
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(answers.outcomes)
-        start = ItemHyper(self.kernel or self._default_kernel(items), likelihood)
+        start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
         return self.finding(data, answers, items, start)
-
-    def _default_kernel(self, items: Inputs) -> Kernel:
-        """What features and relations tell, and an effect of each item's own beside features."""
-        kernel = utility_kernel(items, self.max_rank)
-        has_effects = any(isinstance(part, Independent) for part in kernel.parts)
-        if items.X is None or self.max_rank is not None or has_effects:
-            return kernel
-        return kernel + Independent(OWN_EFFECT)
 
     def _sampled(
         self, finding: Finding, chains: Sequence[Chain], n_sweeps: int, personal: bool

@@ -34,8 +34,9 @@ SMOOTH_START = 5.0
 ARBITRATED_START = 2.0
 """The same where the variance of a difference is set: the kernel's variance is then a few times
 that of a difference, and a feature that explains little data can not make it much larger."""
-OWN_EFFECT = 0.2
-"""First variance of what features do not tell of an item: a fifth of a difference's."""
+OWN_EFFECT = 0.3
+"""First variance of what features do not tell of an item, in units of an answer's noise: the
+smallest of .1, .2, .3 and 1 at which intervals of simulated studies cover as they should."""
 FEW_TWINS = 0.05
 """Share of items that may have the features of another before features say so little that an
 item's own effect starts at variance one."""

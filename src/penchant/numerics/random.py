@@ -1,9 +1,10 @@
 """Generators from seeds, and shuffles that do not depend on names."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
@@ -44,12 +45,16 @@ def content_keys(
     user: IntArray | None = None,
     count: IntArray | FloatArray | None = None,
     tie: BoolArray | None = None,
+    values: Iterable[ArrayLike | None] = (),
 ) -> ContentKeys:
     """Keys that follow from who compared what with which outcome, not from names or order.
 
     Sorting by a key is a shuffle that stays the same when items, users or rows are renamed or
-    permuted, and when equal rows are merged into a count. So samples and folds drawn by keys make
-    no result depend on names. Equal keys belong to items or users that nothing tells apart.
+    permuted, when equal rows are merged into a count, and when winners and losers are exchanged.
+    So samples and folds drawn by keys make no result depend on names. Equal keys belong to items
+    or users that nothing tells apart.
+
+    values: further columns (m,) of numbers that tell rows apart, or None.
 
     The method is colour refinement (Weisfeiler and Lehman): the key of an item or a user is a sum
     of hashes of its rows, the hash of a row depends on the keys of its members, a few times over.
@@ -59,25 +64,47 @@ def content_keys(
     >>> bool((a.item == b.item[[2, 0, 1]]).all()), bool((a.user == b.user[[1, 0]]).all())
     (True, True)
     """
-    user = np.zeros(len(winner), dtype=np.intp) if user is None else user
-    weight = np.ones(len(winner)) if count is None else count
-    copies = np.rint(np.ldexp(weight, 20)).astype(np.uint64)  # counts may be fractions
-    is_tie = np.zeros(len(winner), dtype=bool) if tie is None else tie
+    copies = np.ones(len(winner)) if count is None else count
+    told = np.zeros(len(winner), dtype=np.uint64)
+    for column in values:
+        if column is not None:
+            told = mixed(told + np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
+    rows = _Rows(
+        np.zeros(len(winner), dtype=np.intp) if user is None else user,
+        np.rint(np.ldexp(copies, 20)).astype(np.uint64),  # counts may be fractions
+        np.zeros(len(winner), dtype=bool) if tie is None else tie,
+        told,
+    )
+    there, back = _refined(winner, loser, rows), _refined(loser, winner, rows)
+    return ContentKeys(*(mixed(a) + mixed(b) for a, b in zip(there, back, strict=True)))
+
+
+class _Rows(NamedTuple):
+    """What stands in the rows beside their sides, (m,) each; told: a hash of further columns."""
+
+    user: IntArray
+    copies: KeyArray
+    tie: BoolArray
+    told: KeyArray
+
+
+def _refined(winner: IntArray, loser: IntArray, rows: _Rows) -> ContentKeys:
+    """Colour refinement of items and users by the rows that they are in."""
     # a tie has no winner: both sides have one role
-    first, second = (np.where(is_tie, 3, role).astype(np.uint64) for role in (1, 2))
-    item_key = np.zeros(1 + max(winner.max(initial=-1), loser.max(initial=-1)), dtype=np.uint64)
-    user_key = np.zeros(1 + user.max(initial=-1), dtype=np.uint64)
+    first, second = (np.where(rows.tie, 3, role).astype(np.uint64) for role in (1, 2))
+    item = np.zeros(1 + max(winner.max(initial=-1), loser.max(initial=-1)), dtype=np.uint64)
+    user = np.zeros(1 + rows.user.max(initial=-1), dtype=np.uint64)
     for _ in range(KEY_ROUNDS):
-        sides = _mixed(item_key[winner] ^ _mixed(first)) + _mixed(item_key[loser] ^ _mixed(second))
-        row = _mixed(sides + _mixed(user_key[user]))
-        item_key, user_key = np.zeros_like(item_key), np.zeros_like(user_key)
-        np.add.at(item_key, winner, copies * _mixed(row + first))
-        np.add.at(item_key, loser, copies * _mixed(row + second))
-        np.add.at(user_key, user, copies * row)
-    return ContentKeys(item_key, user_key, row)
+        sides = mixed(item[winner] ^ mixed(first)) + mixed(item[loser] ^ mixed(second))
+        row = mixed(sides + mixed(user[rows.user]) + rows.told)
+        item, user = np.zeros_like(item), np.zeros_like(user)
+        np.add.at(item, winner, rows.copies * mixed(row + first))
+        np.add.at(item, loser, rows.copies * mixed(row + second))
+        np.add.at(user, rows.user, rows.copies * row)
+    return ContentKeys(item, user, row)
 
 
-def _mixed(key: KeyArray) -> KeyArray:
+def mixed(key: KeyArray) -> KeyArray:
     """The finalizer of SplitMix64: every bit of a key changes half of the bits of its hash."""
     key = key + np.uint64(0x9E3779B97F4A7C15)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
