@@ -17,7 +17,7 @@ from penchant.errors import DataError
 from penchant.kernels import RBF, Kernel, Linear
 from penchant.metrics import disagreement_error
 from penchant.models.storage import save
-from penchant.models.validation import Constraints, check_parameters
+from penchant.models.validation import Constraints, check_parameters, in_order
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray
 from penchant.ranking import (
@@ -95,7 +95,7 @@ class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
     def score(self, X: Any, y: Any, qid: Any = None) -> float:
         """Share of the pairs put in the right order, averaged over groups; a tie counts half."""
-        predicted = self.predict(X)
+        predicted = self.predict(in_order(X, y.items, "items") if isinstance(y, Comparisons) else X)
         if not isinstance(y, Comparisons):
             return 1.0 - disagreement_error(column_or_1d(y), predicted, qid)
         pairs = _pairs(y, len(predicted), qid).ordered_pairs()
@@ -149,7 +149,7 @@ def check_ranking_data(
     """Features as a finite float matrix, and the comparisons between its rows as a graph."""
     checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
     if isinstance(y, Comparisons):
-        X = validate_data(estimator, X, **checks)
+        X = validate_data(estimator, in_order(X, y.items, "items"), **checks)
         return X, _pairs(y, X.shape[0], qid)
     X, y = validate_data(estimator, X, y, y_numeric=True, **checks)
     scores = np.asarray(y, dtype=np.float64)

@@ -51,8 +51,9 @@ class UtilityModel(StatefulModel, ABC):
         data: Comparisons,
         relations: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Learn from comparisons; X: (n_items, d) features in the order of `data.items`, or None.
+        """Learn from comparisons.
 
+        X : (n_items, d) features, by name or in the order of `data.items`; or None.
         relations : {"name": graph} between the items: a symmetric (n_items, n_items) matrix,
             dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
         """

@@ -171,7 +171,8 @@ class PreferenceGP(ItemViews):
     ) -> Self:
         """Learn the utilities.
 
-        X : (n_items, d) features in the order of `data.items`, or None.
+        X : (n_items, d) features, or None. Rows that have names (a frame's index, `encode`) are
+            matched by them, others are in the order of `data.items`; docs/howto/features.md.
         data : Comparisons; of those that `scan_comparisons` made, all users' together, as if
             nobody had said who made them.
         relations : {"name": graph} between the items: a symmetric (n_items, n_items) matrix,
