@@ -6,7 +6,7 @@ out once, on first use.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, overload
 
@@ -45,8 +45,9 @@ class Relation:
         What it was made from, for reports.
     walk_laplacian : sparse array (n, n) or None
         Chung's Laplacian of a directed graph, which then stands in for both Laplacians.
-    names : tuple or None
-        What the items are called, where the graph was a data frame; until they are in order.
+
+    `names` are what the items are called where the graph was a data frame, until a fit has put them
+    in order; a file knows none.
 
     >>> undirected([[0, 2], [2, 0]]).laplacian.toarray()
     array([[ 2., -2.], [-2., 2.]])
@@ -55,7 +56,12 @@ class Relation:
     weights: sparse.csr_array
     kind: str = "undirected"
     walk_laplacian: sparse.csr_array | None = None
-    names: Names | None = None
+    names: Names | None = field(default=None, init=False)
+
+    def called(self, names: Names | None) -> "Relation":
+        """The same, its items named."""
+        object.__setattr__(self, "names", names)
+        return self
 
     def take(self, items: IntArray) -> "Relation":
         """The same relation with its items in another order."""
@@ -154,13 +160,13 @@ def directed(
     W, names = _square(graph, "the graph")
     if treatment == "roles":
         return {
-            "linking": Relation(_without_loops(W @ W.T), "linking", names=names),
-            "linked": Relation(_without_loops(W.T @ W), "linked", names=names),
+            "linking": Relation(_without_loops(W @ W.T), "linking").called(names),
+            "linked": Relation(_without_loops(W.T @ W), "linked").called(names),
         }
     if treatment == "chung":
-        return Relation(sparse.csr_array(W + W.T), "chung", _walk_laplacian(W), names)
+        return Relation(sparse.csr_array(W + W.T), "chung", _walk_laplacian(W)).called(names)
     if treatment == "symmetric":
-        return Relation(sparse.csr_array(W + W.T), "symmetric", names=names)
+        return Relation(sparse.csr_array(W + W.T), "symmetric").called(names)
     raise DataError(f'treatment is {treatment!r}: it must be "roles", "chung" or "symmetric"')
 
 
@@ -172,7 +178,7 @@ def bipartite(incidence: Graph) -> Relation:
     array([0., 1., 0.])
     """
     B = _weights(incidence, "the incidence matrix")
-    return Relation(_without_loops(B @ B.T), "bipartite", names=row_names(incidence))
+    return Relation(_without_loops(B @ B.T), "bipartite").called(row_names(incidence))
 
 
 def as_relations(
@@ -222,7 +228,7 @@ def _undirected(graph: Graph, what: str) -> Relation:
             "relation has the same weight both ways; for links with a direction use "
             "kernels.directed(graph)"
         )
-    return Relation(sparse.csr_array((W + W.T) / 2.0), names=names)
+    return Relation(sparse.csr_array((W + W.T) / 2.0)).called(names)
 
 
 def _square(graph: Graph, what: str) -> tuple[sparse.csr_array, Names | None]:

@@ -213,11 +213,11 @@ class CommunityGP(CommunityViews):
         learning = CommunityLearning.of(self)
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features)
-            columns, items = fitted_items(X, data.everybody, relations, scale=self.kernel is None)
+            columns, items = fitted_items(X, data.everybody, relations, self.kernel)
             found, self._elsewhere = learning.found_in_shards(items, data)
             return self._keep(found, columns, FeatureColumns(0, None))
         data = self._taken(as_comparisons(data))
-        columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
+        columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(user_features, data.users, "users", scale=False)
         found = learning.found(items, data)
         return self._keep(replace(found, user_features=users.X), columns, user_columns)

@@ -19,6 +19,7 @@ from penchant.models.validation import (
     in_order,
     rows_called,
     warn_constant_features,
+    warn_far_lengthscale,
 )
 
 
@@ -148,13 +149,24 @@ def named_relations(
 
 
 def fitted_items(
-    X: Any, data: Comparisons, relations: Mapping[str, Any] | None, scale: bool
+    X: Any,
+    data: Comparisons,
+    relations: Mapping[str, Any] | None,
+    kernel: Any = None,
+    *,
+    scale: bool | None = None,
 ) -> tuple[FeatureColumns, Inputs]:
-    """The items of a fit, checked, with a word about what they and the comparisons cannot tell."""
+    """The items of a fit, checked, with a word about what they and the comparisons cannot tell.
+
+    kernel: the one that was given, if any. scale: whether to standardise features; None: where
+    no kernel is given.
+    """
+    scale = kernel is None if scale is None else scale
     columns, items = FeatureColumns.of(X, data.items, "items", scale, relations)
     nothing_links = items.X is None and not items.relations
     if nothing_links and (message := check_connected(data)) is not None:
         warn(message, DataWarning)
     if items.X is not None:
         warn_constant_features(items.X)
+        warn_far_lengthscale(kernel, items)
     return columns, items

@@ -33,6 +33,7 @@ from penchant.models.validation import (
     Constraints,
     between,
     one_of,
+    warn_far_lengthscale,
     whole,
 )
 from penchant.numerics.device import HOST, device_called
@@ -208,15 +209,17 @@ class MultiUserGP(UserViews):
         learning = UserLearning.of(self)
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features=user_features, user_relations=user_relations)
-            columns, items = fitted_items(X, data.everybody, relations, scale=self.kernel is None)
+            columns, items = fitted_items(X, data.everybody, relations, self.kernel)
             learned, self._elsewhere = learning.swept(items, data)
             return self._keep(learned, columns, FeatureColumns(0, None))
         data = as_comparisons(data)
         votes = Votes.as_shown(data, by_rater=self.raters is not None)
-        columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
+        columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(
             user_features, data.users, "users", self.user_kernel is None, user_relations
         )
+        if users.X is not None:
+            warn_far_lengthscale(self.user_kernel, users)
         problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
         problem = problem.on(device_called(self.device))
         return self._keep(learning.learned(problem, data), columns, user_columns)

@@ -180,7 +180,7 @@ class PreferenceGP(ItemViews):
         """
         self._check()
         data = data.everybody if isinstance(data, ShardedComparisons) else as_comparisons(data)
-        columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
+        columns, items = fitted_items(X, data, relations, self.kernel)
         items = items.on(device_called(self.device))
         learned = ItemLearning.of(self).learned(items, data)
         return self._keep(learned, columns, FeatureColumns(0, None))

@@ -11,9 +11,11 @@ from scipy import sparse
 
 from penchant.data.names import closest
 from penchant.errors import DataError, DataWarning, warn
-from penchant.kernels import Kernel
+from penchant.kernels import Inputs, Kernel
+from penchant.kernels.base import Combination, NotGiven
 from penchant.kernels.inputs import Features
 from penchant.kernels.names import is_numbered, row_names
+from penchant.kernels.stationary import Stationary
 from penchant.likelihoods import Likelihood, known_likelihoods
 from penchant.numerics.types import IntArray
 
@@ -233,6 +235,28 @@ def warn_constant_features(X: Features) -> None:
         warn(
             f"feature columns {listed} of X are constant: they carry no information about "
             "preference and can be dropped",
+            DataWarning,
+        )
+
+
+FAR = 30.0
+"""A lengthscale so many times the median distance between items, or so small a part, is far off."""
+
+
+def warn_far_lengthscale(kernel: Any, items: Inputs) -> None:
+    """A lengthscale that was given and has nothing to do with the features; say so."""
+    if isinstance(kernel, Combination):
+        for part in kernel.kernels:
+            warn_far_lengthscale(part, items)
+    if not isinstance(kernel, Stationary) or isinstance(kernel.lengthscale, NotGiven):
+        return
+    distance = kernel.typical_distance(items)
+    if not 1.0 / FAR <= distance <= FAR:
+        name, all_are = type(kernel).__name__, "alike" if distance < 1.0 else "unrelated"
+        warn(
+            f"two typical rows of X lie {distance:.3g} lengthscales of {kernel!r} apart, so that "
+            f"all are {all_are}: a kernel works on features as they are; leave the lengthscale "
+            f"out, {name}(), to start at the features' own scale, or scale the features",
             DataWarning,
         )
 
