@@ -110,16 +110,21 @@ class Found:
         return shares
 
     def utilities(self, users: IntArray | None, target: Inputs | None) -> Normal:
-        """Means and variances (n,) of people at large, or (k, n) of users, at the target items."""
+        """Means and variances (n,) of people at large, or (k, n) of users, at the target items;
+        less the average item's of the fit."""
         if self.personal is not None:
             own: Normal = self.personal.posterior.at(target).known_utilities(users)
             return own
-        posteriors = self.at(target)
-        shares, means = self.shares(users), np.stack([p.mean for p in posteriors])
+        each = [
+            there.relative_to(known)
+            for there, known in zip(self.at(target), self.posteriors, strict=True)
+        ]
+        shares, means = self.shares(users), np.stack([community.mean for community in each])
+        variances = np.stack([community.var for community in each])
         mean = shares @ means
-        second = shares @ (means**2 + np.stack([p.var for p in posteriors]))
-        var = np.maximum(second - mean**2, 0.0)
-        return Normal(mean[0], var[0]) if users is None else Normal(mean, var)
+        if users is None:
+            return Normal(mean[0], (shares**2 @ variances)[0])
+        return Normal(mean, np.maximum(shares @ (means**2 + variances) - mean**2, 0.0))
 
     def at(self, target: Inputs | None) -> tuple[Posterior, ...]:
         """The communities' utilities, looked at on other items where they are given."""

@@ -24,8 +24,7 @@ def posterior_of_new_nodes(
     n_old, n_all = len(known), size_of_relations(relations)
     features, names = known.X, _all_names(learned.data.items, n_all, X, relations)
     if features is not None:
-        new = columns.rows_of(names[n_old:], X, "items").X
-        features = stacked(features, new)
+        features = stacked(features, columns.rows_of(names[n_old:], X, "items").X)
     graphs = named_relations(relations, names, "items")
     universe = Inputs(features, graphs, np.arange(n_all)).on(known.device)
     problem = replace(learned.problem, universe=universe)

@@ -93,14 +93,17 @@ def fit_kpcrank(draw: SincDraw, data: Comparisons) -> KPCRank:
 
 def sinc_experiment(n_seeds: int = 20) -> Errors:
     """Test errors (n_seeds,) of each method."""
+    probit = PreferenceGP(RBF(1.0))
     lapse = PreferenceGP(RBF(1.0), likelihood=Lapse(Probit()))
     gaussian = PreferenceGP(RBF(1.0), likelihood="gaussian", inference="exact")
     methods: dict[str, Callable[[SincDraw], Any]] = {
         "KPCRank, score differences": lambda d: fit_kpcrank(d, d.clean),
         "Gaussian GP, score differences": lambda d: gaussian.fit(d.train, d.clean),
-        "probit GP, directions": lambda d: PreferenceGP(RBF(1.0)).fit(d.train, d.clean),
+        "probit GP, directions": lambda d: probit.fit(d.train, d.clean),
         "KPCRank, directions, 5 % flipped": lambda d: fit_kpcrank(d, d.flipped),
-        "probit GP, directions, 5 % flipped": lambda d: PreferenceGP(RBF(1.0)).fit(d.train, d.flipped),
+        "probit GP, directions, 5 % flipped": lambda d: PreferenceGP(RBF(1.0)).fit(
+            d.train, d.flipped
+        ),
         "probit GP with a lapse rate, 5 % flipped": lambda d: lapse.fit(d.train, d.flipped),
     }
     draws = [draw_sinc(seed) for seed in range(n_seeds)]
