@@ -74,7 +74,7 @@ class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
             RankedItem(
                 rank=place,
                 item=data.items[i],
-                utility=float(scores[i]),
+                utility=float(scores[i] - scores.mean()),
                 **dict.fromkeys(("low", "high", "prob_best", "rank_low", "rank_high"), unknown),
                 **tally.of_item(i),
             )

@@ -184,7 +184,8 @@ class ItemCovariances:
         if not self.relative:
             return own
         # K_tt − 2 K_t· + K_··, a dot for the mean over fitted items; `_cross` is K_tj − K_·j
-        return own - 2.0 * self._cross.mean(axis=1) - self._prior.mean()
+        less: FloatArray = own - 2.0 * self._cross.mean(axis=1) - self._prior.mean()
+        return less
 
     @cached_property
     def _prior(self) -> FloatArray:
