@@ -49,8 +49,10 @@ class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     def predict(
         self, X: Any = None, *, users: Any = None, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Scores (n,) of the items, or of new ones; how sure they are is unknown, NaN."""
-        scores: FloatArray = self.estimator.scores_ if X is None else self.estimator.predict(X)
+        """Scores (n,) of the items, or of new ones, above the average item; how sure they are is
+        unknown, NaN."""
+        known: FloatArray = self.estimator.scores_
+        scores = (known if X is None else self.estimator.predict(X)) - known.mean()
         return (scores, np.full(len(scores), np.nan)) if return_std else scores
 
     def predict_proba(
@@ -74,7 +76,7 @@ class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
             RankedItem(
                 rank=place,
                 item=data.items[i],
-                utility=float(scores[i] - scores.mean()),
+                utility=float(scores[i]),
                 **dict.fromkeys(("low", "high", "prob_best", "rank_low", "rank_high"), unknown),
                 **tally.of_item(i),
             )
