@@ -14,12 +14,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 def main():
     import checks
+    import model_checks
     import user_checks
 
     device = sys.argv[1] if len(sys.argv) > 1 else "cuda"
     failed = 0
     print(f"| check on {device} | seconds | |\n| --- | --- | --- |", flush=True)
-    for name, check in (checks.CHECKS | user_checks.CHECKS).items():
+    every = checks.CHECKS | user_checks.CHECKS | model_checks.CHECKS
+    for name, check in every.items():
         begin = perf_counter()
         try:
             check(device)

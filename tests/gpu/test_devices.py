@@ -1,27 +1,30 @@
 """The contract of devices: SciPy's host, and torch on the CPU where it is installed."""
 
 import ast
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import checks
+import model_checks
+import numpy as np
+import pytest
 import user_checks
 
 import penchant as pc
 from penchant.errors import DataError
 from penchant.numerics import device
 
-CHECKS = checks.CHECKS | user_checks.CHECKS
+CHECKS = checks.CHECKS | user_checks.CHECKS | model_checks.CHECKS
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+needs_card = pytest.mark.skipif(not device.cards(), reason="there is no card")
+DEVICES = [
+    pytest.param("torch:cpu", marks=needs_torch),
+    pytest.param("cuda", marks=needs_card),
+]
 
 
 @pytest.mark.parametrize("name", CHECKS)
-@pytest.mark.parametrize("where", [pytest.param("torch:cpu", marks=needs_torch)])
+@pytest.mark.parametrize("where", DEVICES)
 def test_contract(name, where):
     CHECKS[name](where)
 
@@ -37,6 +40,14 @@ def test_nothing_but_a_device_is_taken(model):
     for wrong in ("gpu", "cuda:x", 0, "torch"):
         with pytest.raises(DataError, match="device="):
             model(device=wrong).fit(None, data)
+
+
+@needs_torch
+def test_a_copy_that_a_card_would_refuse_is_refused_here():
+    tensor = device.device_called("torch:cpu").matrix(np.eye(2))
+    for copies in (np.asarray, np.trace, np.sqrt, lambda t: np.ones(2) @ t):
+        with pytest.raises(TypeError):
+            copies(tensor)
 
 
 @needs_torch

@@ -118,17 +118,21 @@ class Found:
 
     def utilities(self, users: IntArray | None, target: Inputs | None) -> Normal:
         """Means and variances (n,) of the mean over people, or (k, n) of users, at the target
-        items."""
+        items; less the average item's of the fit."""
         if users is None:
-            return self.population(target).normal
+            there = self.population(target)
+            return there.relative_to(there if target is None else self.population())
         if self.personal is not None:
             own: Normal = self.personal.posterior.at(target).known_utilities(users)
             return own
-        posteriors = self.at(target)
-        shares, means = self.shares(users), np.stack([p.mean for p in posteriors])
+        each = [
+            there.relative_to(known)
+            for there, known in zip(self.at(target), self.posteriors, strict=True)
+        ]
+        shares, means = self.shares(users), np.stack([community.mean for community in each])
+        variances = np.stack([community.var for community in each])
         mean = shares @ means
-        second = shares @ (means**2 + np.stack([p.var for p in posteriors]))
-        return Normal(mean, np.maximum(second - mean**2, 0.0))
+        return Normal(mean, np.maximum(shares @ (means**2 + variances) - mean**2, 0.0))
 
     def at(self, target: Inputs | None) -> tuple[Posterior, ...]:
         """The communities' utilities, looked at on other items where they are given."""

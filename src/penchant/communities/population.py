@@ -50,11 +50,15 @@ class Population(NamedTuple):
         """(n,)."""
         return np.asarray(self.weights @ np.stack([part.mean for part in self.parts]))
 
-    @property
-    def normal(self) -> Normal:
-        """Means and variances, (n,) each."""
-        var = self.weights**2 @ np.stack([part.var for part in self.parts])
-        return Normal(self.mean, var + np.sum(self.apart**2, axis=0) / (self.n_people + 1.0))
+    def relative_to(self, others: "Population") -> Normal:
+        """Means and variances (n,), less the average of other items."""
+        each = [
+            part.relative_to(known) for part, known in zip(self.parts, others.parts, strict=True)
+        ]
+        mean, var = np.stack([part.mean for part in each]), np.stack([part.var for part in each])
+        apart = self.apart - others.apart.mean(axis=1, keepdims=True)
+        between = np.sum(apart**2, axis=0) / (self.n_people + 1.0)
+        return Normal(self.weights @ mean, self.weights**2 @ var + between)
 
     @property
     def covariance(self) -> FloatArray:

@@ -177,31 +177,33 @@ class Posterior:
 
     @cached_property
     def contrast_var(self) -> FloatArray:
-        """(n,) variances of the utilities relative to the average item.
+        """(n,) variances of the utilities relative to the average item."""
+        return self.relative_to(self).var
+
+    def relative_to(self, others: "Posterior") -> Normal:
+        """Means and variances (n,) of the utilities less the average one of other items.
 
         Comparisons say nothing about a shift of all utilities at once: this leaves it out. Of
         what the pivots leave unexplained, C_ii − 2 (C1)_i/n + 1ᵀC1/n² needs row sums alone.
         """
-        n = len(self)
-        contrast = self.half - self.half.mean(axis=1, keepdims=True)
+        n = len(others)
+        contrast = self.half - others.half.mean(axis=1, keepdims=True)
         variance: FloatArray = column_squares(contrast)
-        sums = self._rest_sums
-        variance += self._rest - 2.0 * sums / n + sums.sum() / n**2
-        return np.maximum(variance, 0.0)
+        within = others._rest_sums(others)
+        across = within if self is others else self._rest_sums(others)
+        variance += self._rest - 2.0 * across / n + within.sum() / n**2
+        return Normal(self.mean - others.mean.mean(), np.maximum(variance, 0.0))
 
-    @cached_property
-    def _rest_sums(self) -> FloatArray:
+    def _rest_sums(self, others: "Posterior") -> FloatArray:
         """(n,) each item's unexplained prior covariance with all others, added up."""
         sums = np.zeros(len(self))
-        unexplained = np.flatnonzero(self._rest)
-        if len(unexplained):
-            items, features = self.target.take(unexplained), self.features[unexplained]
-            total = column_sums(features)
-            for start in range(0, len(unexplained), REST_BLOCK):
-                rows = slice(start, start + REST_BLOCK)
-                some = self.target.take(unexplained[rows])
-                prior = row_sums(self.kernel(some, items))
-                sums[unexplained[rows]] = prior - multiply(features[rows], total)
+        mine, theirs = np.flatnonzero(self._rest), np.flatnonzero(others._rest)
+        if len(mine) and len(theirs):
+            items, total = others.target.take(theirs), column_sums(others.features[theirs])
+            for start in range(0, len(mine), REST_BLOCK):
+                rows = mine[start : start + REST_BLOCK]
+                prior = row_sums(self.kernel(self.target.take(rows), items))
+                sums[rows] = prior - multiply(self.features[rows], total)
         return sums
 
     @cached_property

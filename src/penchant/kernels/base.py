@@ -21,6 +21,8 @@ from penchant.numerics.entries import diagonal
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray
 
+ROOM = np.log(1e3)
+"""How far a parameter in the features' units can be learned from where it starts, at least."""
 PAIRED_BLOCK = 256
 """Pairs whose covariances are read off the diagonal of one block."""
 
@@ -90,6 +92,10 @@ class Kernel(ABC):
         """The independent effects that it adds up."""
         return (self,)
 
+    def at_scale_of(self, items: Inputs) -> Self:
+        """The same kernel, with parameters that were not given at the scale of the features."""
+        return self
+
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:
         """Log density of the parameters a priori, around where they started, and its slope (p,).
 
@@ -119,6 +125,11 @@ class Kernel(ABC):
         return _promote(other) * self
 
 
+class NotGiven(float):
+    """A parameter that was left at its default: a number, which a fit replaces by one at the scale
+    of the features; see `Kernel.at_scale_of`. A file has null in its place."""
+
+
 def positive(default: float, lower: float, upper: float, *, per_feature: bool = False) -> Any:
     """A dataclass field that holds a free positive parameter, or one a feature if so marked."""
     return field(default=default, metadata={"bounds": (lower, upper), "per_feature": per_feature})
@@ -131,8 +142,12 @@ class Leaf(Kernel):
         for parameter in self._parameters():
             name, value = parameter.name, getattr(self, parameter.name)
             what = f"{type(self).__name__}: {name}"
-            if parameter.metadata["per_feature"] and np.ndim(value) == 1:
-                checked: float | tuple[float, ...] = tuple(_positive_number(v, what) for v in value)
+            if isinstance(parameter.default, NotGiven) and value is None:
+                checked: float | tuple[float, ...] = parameter.default
+            elif isinstance(value, NotGiven):
+                checked = value
+            elif parameter.metadata["per_feature"] and np.ndim(value) == 1:
+                checked = tuple(_positive_number(v, what) for v in value)
             else:
                 checked = _positive_number(value, what)
             object.__setattr__(self, name, checked)
@@ -148,13 +163,15 @@ class Leaf(Kernel):
 
     @property
     def bounds(self) -> FloatArray:
-        limits = [
-            np.tile(np.log(p.metadata["bounds"]), (np.size(getattr(self, p.name)), 1))
-            for p in self._parameters()
-        ]
-        inner = np.concatenate(limits) if limits else np.zeros((0, 2))
-        theta = self.theta
-        return np.column_stack([np.minimum(inner[:, 0], theta), np.maximum(inner[:, 1], theta)])
+        limits = [np.zeros((0, 2))]
+        for p in self._parameters():
+            theta = np.log(np.atleast_1d(getattr(self, p.name)))
+            room = ROOM if isinstance(p.default, NotGiven) else 0.0
+            low, high = np.log(p.metadata["bounds"])
+            limits.append(
+                np.column_stack([np.minimum(low, theta - room), np.maximum(high, theta + room)])
+            )
+        return np.concatenate(limits)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -226,6 +243,10 @@ class Combination(Kernel):
         ends = np.cumsum([len(kernel.theta) for kernel in self.kernels])
         parts = np.split(_checked_theta(theta, self), ends[:-1])
         kernels = tuple(k.with_theta(part) for k, part in zip(self.kernels, parts, strict=True))
+        return replace(self, kernels=kernels)  # type: ignore[type-var]  # a dataclass
+
+    def at_scale_of(self, items: Inputs) -> Self:
+        kernels = tuple(kernel.at_scale_of(items) for kernel in self.kernels)
         return replace(self, kernels=kernels)  # type: ignore[type-var]  # a dataclass
 
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:

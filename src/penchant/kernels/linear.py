@@ -1,12 +1,13 @@
 """Kernels without a shape: linear in the features, and no sharing between items at all."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
-from penchant.kernels.base import Inputs, Leaf, positive
+from penchant.kernels.base import Inputs, Leaf, NotGiven, positive
 from penchant.kernels.inputs import as_dense, squared_norms
+from penchant.kernels.stationary import typical_distance
 from penchant.numerics.entries import diagonal, inner
 from penchant.numerics.types import FloatArray
 
@@ -15,11 +16,20 @@ from penchant.numerics.types import FloatArray
 class Linear(Leaf):
     """Utilities linear in the features: variance · xᵀx'.
 
+    variance: not given, it is 1 outside a fit, and in a fit it starts (or stays, with
+    optimize=None) where the difference between two typical items has a variance of two.
+
     >>> Linear(variance=2.0)(np.array([[1.0, 2.0]]))
     array([[10.]])
     """
 
-    variance: float = positive(1.0, 1e-5, 1e5)
+    variance: float = positive(NotGiven(1.0), 1e-5, 1e5)
+
+    def at_scale_of(self, items: Inputs) -> "Linear":
+        """With a variance that was not given at the scale of the features."""
+        if not isinstance(self.variance, NotGiven):
+            return self
+        return replace(self, variance=2.0 / typical_distance(items.features()) ** 2)
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
         X = A.device.matrix(A.features())

@@ -5,8 +5,8 @@ the graph kernels trust it and ask it for Laplacians, spectrum and cliques, whic
 out once, on first use.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, overload
 
@@ -16,6 +16,7 @@ from scipy.sparse.linalg import spsolve
 
 from penchant.errors import DataError, DataWarning, warn
 from penchant.kernels.cliques import maximal_cliques
+from penchant.kernels.names import Names, column_names, is_numbered, row_names
 from penchant.numerics.types import FloatArray, IntArray
 
 TELEPORT = 0.15
@@ -25,7 +26,9 @@ SYMMETRY_TOLERANCE = 1e-10
 """Asymmetry, relative to the largest weight, that is taken for rounding."""
 
 Graph = Any
-"""A dense array or a scipy sparse matrix or array."""
+"""A dense array, a scipy sparse matrix or array, or a data frame."""
+Places = Callable[[Names, str], IntArray | None]
+"""From what rows are called, and of what, to the row of each item; None: they are in order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +46,9 @@ class Relation:
     walk_laplacian : sparse array (n, n) or None
         Chung's Laplacian of a directed graph, which then stands in for both Laplacians.
 
+    `names` are what the items are called where the graph was a data frame, until a fit has put them
+    in order; a file knows none.
+
     >>> undirected([[0, 2], [2, 0]]).laplacian.toarray()
     array([[ 2., -2.], [-2., 2.]])
     """
@@ -50,6 +56,21 @@ class Relation:
     weights: sparse.csr_array
     kind: str = "undirected"
     walk_laplacian: sparse.csr_array | None = None
+    names: Names | None = field(default=None, init=False)
+
+    def called(self, names: Names | None) -> "Relation":
+        """The same, its items named."""
+        object.__setattr__(self, "names", names)
+        return self
+
+    def take(self, items: IntArray) -> "Relation":
+        """The same relation with its items in another order."""
+        walk = self.walk_laplacian
+        return Relation(
+            self.weights[items][:, items],
+            self.kind,
+            None if walk is None else walk[items][:, items],
+        )
 
     @property
     def n_items(self) -> int:
@@ -105,7 +126,7 @@ class Relation:
 
 
 def undirected(graph: Graph) -> Relation:
-    """A relation from symmetric non-negative weights (n, n), dense or sparse.
+    """A relation from symmetric non-negative weights (n, n), dense, sparse or a data frame.
 
     >>> undirected([[0, 1], [1, 0]]).n_edges
     1
@@ -124,7 +145,7 @@ def directed(
 
     Parameters
     ----------
-    graph : array or sparse array (n, n)
+    graph : array, sparse array or data frame (n, n)
         Non-negative weights.
     treatment : "roles", "chung" or "symmetric"
         "roles" gives two relations (000, Section 7): "linking", between items that link to the
@@ -136,16 +157,16 @@ def directed(
     >>> roles["linking"].n_edges, roles["linked"].n_edges
     (1, 0)
     """
-    W = _square(graph, "the graph")
+    W, names = _square(graph, "the graph")
     if treatment == "roles":
         return {
-            "linking": Relation(_without_loops(W @ W.T), "linking"),
-            "linked": Relation(_without_loops(W.T @ W), "linked"),
+            "linking": Relation(_without_loops(W @ W.T), "linking").called(names),
+            "linked": Relation(_without_loops(W.T @ W), "linked").called(names),
         }
     if treatment == "chung":
-        return Relation(sparse.csr_array(W + W.T), "chung", _walk_laplacian(W))
+        return Relation(sparse.csr_array(W + W.T), "chung", _walk_laplacian(W)).called(names)
     if treatment == "symmetric":
-        return Relation(sparse.csr_array(W + W.T), "symmetric")
+        return Relation(sparse.csr_array(W + W.T), "symmetric").called(names)
     raise DataError(f'treatment is {treatment!r}: it must be "roles", "chung" or "symmetric"')
 
 
@@ -157,14 +178,17 @@ def bipartite(incidence: Graph) -> Relation:
     array([0., 1., 0.])
     """
     B = _weights(incidence, "the incidence matrix")
-    return Relation(_without_loops(B @ B.T), "bipartite")
+    return Relation(_without_loops(B @ B.T), "bipartite").called(row_names(incidence))
 
 
-def as_relations(relations: Mapping[str, object] | None, n_items: int) -> dict[str, Relation]:
+def as_relations(
+    relations: Mapping[str, object] | None, n_items: int, places: Places | None = None
+) -> dict[str, Relation]:
     """Named relations from what a user passes: graphs, relations, or roles of a relation.
 
-    A graph is taken for undirected. The roles that `directed` gives under the name "cites"
-    become the relations "cites:linking" and "cites:linked".
+    A graph is taken for undirected; the items of a data frame are put in order by `places`. The
+    roles that `directed` gives under the name "cites" become the relations "cites:linking" and
+    "cites:linked".
 
     >>> list(as_relations({"cites": directed(np.eye(3, k=1))}, n_items=3))
     ['cites:linking', 'cites:linked']
@@ -177,10 +201,14 @@ def as_relations(relations: Mapping[str, object] | None, n_items: int) -> dict[s
     named: dict[str, Relation] = {}
     for name, value in (relations or {}).items():
         if isinstance(value, Mapping):
-            named |= as_relations({f"{name}:{role}": r for role, r in value.items()}, n_items)
+            roles = {f"{name}:{role}": relation for role, relation in value.items()}
+            named |= as_relations(roles, n_items, places)
             continue
         what = f"relation {name!r}"
         relation = value if isinstance(value, Relation) else _undirected(value, what)
+        if relation.names is not None and places is not None:
+            order = places(relation.names, what)
+            relation = relation if order is None else relation.take(order)
         if relation.n_items != n_items:
             raise DataError(
                 f"{what} is over {relation.n_items} items, the data over {n_items}: "
@@ -192,7 +220,7 @@ def as_relations(relations: Mapping[str, object] | None, n_items: int) -> dict[s
 
 
 def _undirected(graph: Graph, what: str) -> Relation:
-    W = _square(graph, what)
+    W, names = _square(graph, what)
     asymmetry = abs(W - W.T).max() if W.nnz else 0.0
     if asymmetry > SYMMETRY_TOLERANCE * (W.max() if W.nnz else 0.0):
         raise DataError(
@@ -200,23 +228,43 @@ def _undirected(graph: Graph, what: str) -> Relation:
             "relation has the same weight both ways; for links with a direction use "
             "kernels.directed(graph)"
         )
-    return Relation(sparse.csr_array((W + W.T) / 2.0))
+    return Relation(sparse.csr_array((W + W.T) / 2.0)).called(names)
 
 
-def _square(graph: Graph, what: str) -> sparse.csr_array:
+def _square(graph: Graph, what: str) -> tuple[sparse.csr_array, Names | None]:
+    """Weights, and what rows and columns are called."""
     W = _weights(graph, what)
     if W.shape[0] != W.shape[1]:
         raise DataError(
             f"{what} has shape {W.shape}: weights between items must be square (n, n); for items "
             "that share neighbours of another kind use kernels.bipartite(incidence)"
         )
+    W, names = _names_in_order(W, row_names(graph), column_names(graph), what)
     loops = int(np.count_nonzero(W.diagonal()))
     if loops:
         warn(
             f"{what} has {loops} self-loops, which say nothing about other items: left out",
             DataWarning,
         )
-    return _without_loops(W)
+    return _without_loops(W), names
+
+
+def _names_in_order(
+    W: sparse.csr_array, rows: Names | None, columns: Names | None, what: str
+) -> tuple[sparse.csr_array, Names | None]:
+    """Columns in the order of the rows, and what both are called; who has no names has the
+    other's."""
+    if rows is None or columns is None:
+        return W, columns if rows is None else rows
+    place = {str(name): column for column, name in enumerate(columns)}
+    if len(place) == len(rows) and place.keys() == set(map(str, rows)):
+        return W[:, [place[str(name)] for name in rows]], rows
+    if not (is_numbered(rows) or is_numbered(columns)):
+        raise DataError(
+            f"the rows and the columns of {what} have different names, such as "
+            f"{rows[0]!r} and {columns[0]!r}: both must name the same items, each once"
+        )
+    return W, columns if is_numbered(rows) else rows
 
 
 def _weights(graph: Graph, what: str) -> sparse.csr_array:

@@ -1,7 +1,7 @@
 """Kernels of the distance between features: RBF and Matérn, one lengthscale or one a feature."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -9,9 +9,9 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from penchant.errors import DataError
-from penchant.kernels.base import Inputs, Leaf, positive
+from penchant.kernels.base import Inputs, Leaf, NotGiven, positive
 from penchant.kernels.inputs import Features, as_dense, squared_norms
-from penchant.numerics.device import namespace
+from penchant.numerics.device import HOST, namespace
 from penchant.numerics.entries import fill_diagonal, host
 from penchant.numerics.linalg import multiply
 from penchant.numerics.optimize import PRIOR_SPREAD, weak_prior
@@ -30,6 +30,8 @@ with a sharp peak and heavy tails, so that few leave the common value, and those
 LEAVING_PULL = (TAIL + 1.0) * float(np.log1p(1.0 / (TAIL * SHRINKAGE**2)))
 """Slope of the evidence in a log-lengthscale that takes it a factor of e from the common value: a
 pull that fades along the way gains half of it, and that prior asks for as much."""
+MEASURED_ROWS = 1000
+"""Rows between which distances are measured."""
 COMMON_STEPS, COMMON_TOLERANCE = 200, 1e-12
 """Of the search for the common value."""
 
@@ -96,6 +98,15 @@ class Stationary(Leaf):
         held, along = weak_prior(np.append(common, moved[d:]), np.zeros(1 + len(moved) - d))
         return shrunk + held, np.append(pull, along[1:])
 
+    def at_scale_of(self, items: Inputs) -> Self:
+        if not isinstance(self.lengthscale, NotGiven):
+            return self
+        return replace(self, lengthscale=self.typical_distance(items))  # type: ignore[type-var]
+
+    def typical_distance(self, items: Inputs) -> float:
+        """Median distance between items, in lengthscales."""
+        return typical_distance(self._scaled(items.on(HOST)))
+
     def _scaled(self, A: Inputs) -> Features:
         X = A.features()
         if isinstance(self.lengthscale, tuple) and len(self.lengthscale) != X.shape[1]:
@@ -117,7 +128,9 @@ class RBF(Stationary):
     ----------
     lengthscale : float or sequence of d floats
         How far apart two items are when their utilities part ways; one a feature (ARD) tells
-        which features matter, because an idle one gets a long lengthscale.
+        which features matter, because an idle one gets a long lengthscale. Not given, it is 1
+        outside a fit, and in a fit it starts (or stays, with optimize=None) at the median distance
+        between the items.
     variance : float
         Prior variance of a utility.
 
@@ -125,7 +138,7 @@ class RBF(Stationary):
     array([[1.   , 0.607], [0.607, 1.   ]])
     """
 
-    lengthscale: float | tuple[float, ...] = positive(1.0, 1e-5, 1e5, per_feature=True)
+    lengthscale: float | tuple[float, ...] = positive(NotGiven(1.0), 1e-5, 1e5, per_feature=True)
     variance: float = positive(1.0, 1e-5, 1e5)
 
     def _correlation(self, squared: FloatArray) -> FloatArray:
@@ -153,7 +166,7 @@ class Matern(Stationary):
     """
 
     nu: float = 2.5
-    lengthscale: float | tuple[float, ...] = positive(1.0, 1e-5, 1e5, per_feature=True)
+    lengthscale: float | tuple[float, ...] = positive(NotGiven(1.0), 1e-5, 1e5, per_feature=True)
     variance: float = positive(1.0, 1e-5, 1e5)
 
     def __post_init__(self) -> None:
@@ -220,6 +233,18 @@ def _weighted_spread(M: FloatArray, U: Features, V: Features) -> FloatArray:
         crossed = left[:, some].multiply(M @ right[:, some].toarray())
         spread[some] -= 2.0 * np.asarray(crossed.sum(axis=0)).ravel()
     return spread
+
+
+def typical_distance(X: Features) -> float:
+    """Median distance between rows that are apart, of up to a thousand of them; 1 if none are.
+
+    >>> typical_distance(np.array([[0.0], [1.0], [3.0]]))
+    2.0
+    """
+    n = int(X.shape[0])
+    some = X[np.linspace(0, n - 1, min(n, MEASURED_ROWS)).astype(np.intp)]
+    distance = np.sqrt(squared_distances(some)[np.triu_indices(some.shape[0], 1)])
+    return float(np.median(distance[distance > 0.0])) if np.any(distance > 0.0) else 1.0
 
 
 @seam()

@@ -8,16 +8,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.metrics import euclidean_distances
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.kernels import RBF, Kernel, Linear
+from penchant.kernels import RBF, Inputs, Kernel, Linear
 from penchant.metrics import disagreement_error
 from penchant.models.storage import save
-from penchant.models.validation import Constraints, check_parameters
+from penchant.models.validation import Constraints, check_parameters, in_order
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray
 from penchant.ranking import (
@@ -95,7 +94,7 @@ class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
 
     def score(self, X: Any, y: Any, qid: Any = None) -> float:
         """Share of the pairs put in the right order, averaged over groups; a tie counts half."""
-        predicted = self.predict(X)
+        predicted = self.predict(in_order(X, y.items, "items") if isinstance(y, Comparisons) else X)
         if not isinstance(y, Comparisons):
             return 1.0 - disagreement_error(column_or_1d(y), predicted, qid)
         pairs = _pairs(y, len(predicted), qid).ordered_pairs()
@@ -149,7 +148,7 @@ def check_ranking_data(
     """Features as a finite float matrix, and the comparisons between its rows as a graph."""
     checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
     if isinstance(y, Comparisons):
-        X = validate_data(estimator, X, **checks)
+        X = validate_data(estimator, in_order(X, y.items, "items"), **checks)
         return X, _pairs(y, X.shape[0], qid)
     X, y = validate_data(estimator, X, y, y_numeric=True, **checks)
     scores = np.asarray(y, dtype=np.float64)
@@ -197,7 +196,9 @@ def resolve_kernel(kernel: KernelParameter, X: Any) -> Any:
         return kernel
     check_dense(X)
     if isinstance(kernel, str) and kernel == "rbf":
-        return RBF(median_distance(X))
+        kernel = RBF()
+    if isinstance(kernel, Kernel):
+        return kernel.at_scale_of(Inputs.of(X))
     if callable(kernel):
         return kernel
     raise DataError(
@@ -212,18 +213,6 @@ def check_dense(X: Any) -> None:
             "X is sparse and the kernel is not linear: use kernel='linear', or X.toarray() where "
             "memory allows"
         )
-
-
-def median_distance(X: FloatArray, n_rows: int = 1000) -> float:
-    """Median distance between (evenly drawn) rows, the usual first guess at a lengthscale.
-
-    >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
-    2.0
-    """
-    some = X[np.linspace(0, len(X) - 1, min(len(X), n_rows)).astype(np.intp)]
-    distance = euclidean_distances(some)[np.triu_indices(len(some), 1)]
-    median = float(np.median(distance[distance > 0])) if np.any(distance > 0) else 1.0
-    return median
 
 
 def _linear_function(kernel: Linear) -> Callable[[Any, Any], FloatArray]:

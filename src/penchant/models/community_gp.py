@@ -33,7 +33,6 @@ from penchant.models.validation import (
     TEXT,
     YES_OR_NO,
     Constraints,
-    check_features,
     one_of,
     whole,
 )
@@ -198,7 +197,8 @@ class CommunityGP(CommunityViews):
     ) -> Self:
         """Find the communities.
 
-        X : (n_items, d) features in the order of `data.items`, or None.
+        X : (n_items, d) features, or None. Rows that have names (a frame's index, `encode`) are
+            matched by them, others are in the order of `data.items`; docs/howto/features.md.
         data : Comparisons with users. The search takes choices and rankings whole; chains, and
             effects of the order shown or of covariates, take the pairs that they hold. Personal
             taste and the verdict are judged by one pair of every choice.
@@ -207,8 +207,8 @@ class CommunityGP(CommunityViews):
             nobody varies inside them, and `report_.steps` says so. The model knows those first
             users.
         relations : {"name": graph} between the items.
-        user_features : (n_users, q) in the order of `data.users`, or None: not used to find
-            communities, but to tell afterwards who their members are.
+        user_features : (n_users, q) by name or in the order of `data.users`, or None: not used to
+            find communities, but to tell afterwards who their members are.
 
         An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
         """
@@ -218,15 +218,14 @@ class CommunityGP(CommunityViews):
         learning = CommunityLearning.of(self)
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features)
-            columns, items = fitted_items(X, data.everybody, relations, scale=self.kernel is None)
+            columns, items = fitted_items(X, data.everybody, relations, self.kernel)
             found, self._elsewhere = learning.found_in_shards(items, data)
             return self._keep(found, columns, FeatureColumns(0, None))
         data = self._taken(as_comparisons(data))
-        columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
-        user_columns, _ = FeatureColumns.of(user_features, data.n_users, "users", scale=False)
-        about_users = check_features(user_features, data.n_users, "users")
+        columns, items = fitted_items(X, data, relations, self.kernel)
+        user_columns, users = FeatureColumns.of(user_features, data.users, "users", scale=False)
         found = learning.found(items, data)
-        return self._keep(replace(found, user_features=about_users), columns, user_columns)
+        return self._keep(replace(found, user_features=users.X), columns, user_columns)
 
     def _check_together(self) -> None:
         if self.inference == "mcmc" and self.n_communities is not None:

@@ -76,7 +76,8 @@ class CommunityLearning(Learning):
         """What to find communities in, and how; start: where hyperparameters start."""
         personal = None
         if self.personal and self.max_rank is None:
-            kernel, required = self.kernel, not isinstance(self.personal, str)
+            kernel = None if self.kernel is None else self.kernel.at_scale_of(items)
+            required = not isinstance(self.personal, str)
             learn = partial(learn_tastes, kernel=kernel)
             personal = PersonalTaste(lambda: kernel or taste_kernel(items), required, learn)
         return Finding(
@@ -113,7 +114,11 @@ class CommunityLearning(Learning):
         answers = Answers.of(data)
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(answers.outcomes)
-        start = ItemHyper(self.kernel or utility_kernel(items, self.max_rank), likelihood)
+        if self.kernel is None:
+            kernel = utility_kernel(items, self.max_rank)
+        else:
+            kernel = self.kernel.at_scale_of(items)
+        start = ItemHyper(kernel, likelihood)
         return self.finding(data, answers, items, start)
 
     def _sampled(

@@ -51,8 +51,9 @@ class UtilityModel(StatefulModel, ABC):
         data: Comparisons,
         relations: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Learn from comparisons; X: (n_items, d) features in the order of `data.items`, or None.
+        """Learn from comparisons.
 
+        X : (n_items, d) features, by name or in the order of `data.items`; or None.
         relations : {"name": graph} between the items: a symmetric (n_items, n_items) matrix,
             dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
         """
@@ -63,7 +64,8 @@ class UtilityModel(StatefulModel, ABC):
 
     @abstractmethod
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
-        """Means and variances (n,) of everybody's utilities, or (k, n) of some users'."""
+        """Means (n,) of everybody's utilities, or (k, n) of some users', up to a level; variances
+        of the utilities less the average item's of the fit."""
 
     def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
         """The means alone, for models that have them without the variances."""
@@ -148,6 +150,9 @@ class UtilityModel(StatefulModel, ABC):
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Mean utilities (n_items,) of everybody, or (n_users, n_items) with users.
 
+        They are those that `rank` shows: how far above the average item of the fit, for
+        comparisons tell nothing of the level of all. `belief` has the latent Gaussian.
+
         X : None for the items of the fit, or (k, d) features of new ones; a row is a new item
             even where an item of the fit has the same features.
         users : a user or a sequence of them, names or indices; None for people at large.
@@ -156,9 +161,13 @@ class UtilityModel(StatefulModel, ABC):
         fitted = self._fitted()
         asked = self._users(fitted, users)
         if not return_std:
-            return _own(self._means(fitted, asked, X))
-        mean, var = self._utilities(fitted, asked, X)
-        return _own(mean), np.sqrt(var)
+            return self._above_average(fitted, asked, X, self._means(fitted, asked, X))
+        if asked is None and X is None:
+            belief = self._believed(fitted, None)  # so that it is what `rank` shows
+            mean, var = belief.mean, belief.contrast_var
+        else:
+            mean, var = self._utilities(fitted, asked, X)
+        return self._above_average(fitted, asked, X, mean), np.sqrt(np.maximum(var, 0.0))
 
     def predict_proba(
         self,
@@ -327,6 +336,14 @@ class UtilityModel(StatefulModel, ABC):
         """Write the fitted model to one file; `penchant.load(path)` reads it back."""
         save(self, path)
 
+    def _above_average(
+        self, fitted: Fitted, users: IntArray | None, X: Any, mean: FloatArray
+    ) -> FloatArray:
+        """Means less the average one of the items of the fit."""
+        known = mean if X is None else self._means(fitted, users, None)
+        above: FloatArray = mean - known.mean(axis=-1, keepdims=True)
+        return above
+
     # How answers come to it
 
     @property
@@ -371,8 +388,3 @@ class UtilityModel(StatefulModel, ABC):
             return None
         place = {name: number for number, name in enumerate(known.users)}
         return np.array([place.get(name, -1) for name in data.users], dtype=np.intp)
-
-
-def _own(numbers: FloatArray) -> FloatArray:
-    """Numbers that the caller may change: a copy of what the model keeps, which is locked."""
-    return numbers if numbers.flags.writeable else numbers.copy()

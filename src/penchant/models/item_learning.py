@@ -84,7 +84,9 @@ class ItemLearning(Learning):
 
     def item_kernel(self, items: Inputs) -> Kernel:
         """The kernel given, or what is known of items before any answer."""
-        return self.kernel or arbitrated_kernel(items, self.max_rank)
+        if self.kernel is None:
+            return arbitrated_kernel(items, self.max_rank)
+        return self.kernel.at_scale_of(items)
 
     def resettled(self, learned: Learned[Any], data: Comparisons) -> Learned[Any]:
         """After other answers, under the hyperparameters that were learned."""

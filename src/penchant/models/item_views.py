@@ -47,7 +47,8 @@ class ItemViews(UtilityModel):
         relations: Mapping[str, Any] | None = None,
         at: Any = None,
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Mean utilities (n,), and their standard deviations if asked.
+        """Mean utilities (n,) above the average item of the fit, and their standard deviations if
+        asked.
 
         X : None for the training items, or (k, d) features of new ones; a row is a new item
             even where a training item has the same features.
@@ -63,7 +64,9 @@ class ItemViews(UtilityModel):
         posterior = posterior_of_new_nodes(fitted.learned, fitted.columns, X, relations)
         if at is not None and isinstance(posterior, PathPosterior):
             (posterior,) = posterior.when(as_days([at]))
-        return (posterior.mean, np.sqrt(posterior.var)) if return_std else posterior.mean
+        known = posterior.universe.take(np.arange(fitted.learned.data.n_items))
+        mean, var = posterior.relative_to(posterior.at(known))
+        return (mean, np.sqrt(var)) if return_std else mean
 
     def predict_proba(
         self,
@@ -154,7 +157,8 @@ class ItemViews(UtilityModel):
 
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         posterior = self._at(fitted, X)
-        return Normal(_for_all(posterior.mean, users), _for_all(posterior.var, users))
+        var = posterior.relative_to(fitted.learned.posterior).var
+        return Normal(_for_all(posterior.mean, users), _for_all(var, users))
 
     def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
         return _for_all(self._at(fitted, X).mean, users)

@@ -33,6 +33,7 @@ from penchant.models.validation import (
     Constraints,
     between,
     one_of,
+    warn_far_lengthscale,
     whole,
 )
 from penchant.numerics.device import HOST, device_called
@@ -194,12 +195,13 @@ class MultiUserGP(UserViews):
     ) -> Self:
         """Learn everybody's utilities.
 
-        X : (n_items, d) features in the order of `data.items`, or None.
+        X : (n_items, d) features, or None. Rows that have names (a frame's index, `encode`) are
+            matched by them, others are in the order of `data.items`; docs/howto/features.md.
         data : Comparisons with users. Of those that `scan_comparisons` made, hyperparameters are
             learned from the first 500,000 distinct answers; what users share, from all. The model
             then knows the users of those first answers; `knowing` brings in others.
         relations : {"name": graph} between the items.
-        user_features : (n_users, k) in the order of `data.users`, or None.
+        user_features : (n_users, k) by name or in the order of `data.users`, or None.
         user_relations : {"name": graph} between the users, such as who knows whom.
         """
         self._check()
@@ -207,15 +209,17 @@ class MultiUserGP(UserViews):
         learning = UserLearning.of(self)
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features=user_features, user_relations=user_relations)
-            columns, items = fitted_items(X, data.everybody, relations, scale=self.kernel is None)
+            columns, items = fitted_items(X, data.everybody, relations, self.kernel)
             learned, self._elsewhere = learning.swept(items, data)
             return self._keep(learned, columns, FeatureColumns(0, None))
         data = as_comparisons(data)
         votes = Votes.as_shown(data, by_rater=self.raters is not None)
-        columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
+        columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(
-            user_features, data.n_users, "users", self.user_kernel is None, user_relations
+            user_features, data.users, "users", self.user_kernel is None, user_relations
         )
+        if users.X is not None:
+            warn_far_lengthscale(self.user_kernel, users)
         problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
         problem = problem.on(device_called(self.device))
         return self._keep(learning.learned(problem, data), columns, user_columns)
@@ -260,7 +264,8 @@ class MultiUserGP(UserViews):
         """A copy of this model that knows new users too, without fitting the others again.
 
         data : comparisons by users who were not in the fit, between items that were.
-        user_features : (n_new_users, k) in the order of `data.users`, if the fit had any.
+        user_features : (n_new_users, k) by name or in the order of `data.users`, if the fit had
+            any.
 
         >>> from penchant.data import Comparisons
         >>> old = Comparisons.from_pairs(["a", "b", "a"], ["b", "c", "c"], user=[1, 2, 2])
@@ -272,7 +277,7 @@ class MultiUserGP(UserViews):
         fitted = self._fitted()
         learned: Learned[UserProblem] = fitted.learned
         check_newcomers(learned.data, data)
-        newcomers = fitted.user_columns.rows(user_features, data.n_users, "users")
+        newcomers = fitted.user_columns.rows_of(data.users, user_features, "users")
         return self._with(with_newcomers(learned, learned.data.extend(data), newcomers))
 
     def _told(

@@ -172,7 +172,8 @@ class PreferenceGP(ItemViews):
     ) -> Self:
         """Learn the utilities.
 
-        X : (n_items, d) features in the order of `data.items`, or None.
+        X : (n_items, d) features, or None. Rows that have names (a frame's index, `encode`) are
+            matched by them, others are in the order of `data.items`; docs/howto/features.md.
         data : Comparisons; of those that `scan_comparisons` made, all users' together, as if
             nobody had said who made them.
         relations : {"name": graph} between the items: a symmetric (n_items, n_items) matrix,
@@ -180,7 +181,7 @@ class PreferenceGP(ItemViews):
         """
         self._check()
         data = data.everybody if isinstance(data, ShardedComparisons) else as_comparisons(data)
-        columns, items = fitted_items(X, data, relations, scale=self.kernel is None)
+        columns, items = fitted_items(X, data, relations, self.kernel)
         items = items.on(device_called(self.device))
         learned = ItemLearning.of(self).learned(items, data)
         return self._keep(learned, columns, FeatureColumns(0, None))

@@ -27,7 +27,7 @@ ELO = 400.0 / log(10.0)
 class RankedItem(NamedTuple):
     """One row of a ranking: an item, its utility with interval, and how sure its place is.
 
-    low, high: interval of the utility, the open common level of all utilities left out.
+    utility: above the average item. low, high: its interval.
     comparisons, wins: how often it was compared, and preferred; a tie is half a win. win_rate:
     their ratio, NaN where it was never compared. group: from 1; items of one group cannot be told
     from its first, see `Ranking`. spread: standard deviation of the utility between people, where
@@ -205,13 +205,13 @@ def ranking_of(
 ) -> Ranking:
     """Sort the items by mean utility and say how sure each place is.
 
-    Intervals are those of a utility relative to the average item: comparisons leave the common
-    level of all utilities open, and that uncertainty is nobody's question.
+    Utilities and their intervals are relative to the average item: comparisons do not identify the
+    common level of all utilities.
     """
     ranks = summarize_ranks(belief, level, n_samples, rng)
     deviations = float(ndtri(0.5 + 0.5 * level))
     reach = deviations * np.sqrt(belief.contrast_var)
-    mean = belief.mean
+    mean = belief.mean - belief.mean.mean()
     order = np.argsort(-mean, kind="stable")
     group = groups_of(belief, order, deviations)
     rows = tuple(

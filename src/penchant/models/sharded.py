@@ -229,7 +229,8 @@ def _write_utilities(
 ) -> tuple[State, None]:
     posterior, folder = told
     data = part.data
-    mean, var = _of_users(posterior, data, part.sites).utilities(np.arange(data.n_users))
+    known = _of_users(posterior, data, part.sites)
+    mean, var = known.utilities(np.arange(data.n_users), relative=True)
     columns = {
         "user": np.repeat(np.arange(data.n_users), data.n_items),
         "item": np.tile(np.arange(data.n_items), data.n_users),

@@ -99,7 +99,7 @@ def difference_variance(kernel: Kernel, items: Inputs) -> float:
     >>> difference_variance(Independent(3.0), Inputs(index=np.arange(5)))
     6.0
     """
-    K = kernel(items.take(spread_over(len(items), SAMPLED_ITEMS)))
+    K = host(kernel(items.take(spread_over(len(items), SAMPLED_ITEMS))))
     n = len(K)
     if n < 2:
         return 0.0

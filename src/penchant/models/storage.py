@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 
 from penchant.data.files import whole_file
 from penchant.errors import DataError
+from penchant.kernels.base import NotGiven
 from penchant.models.migrate import MIGRATIONS
 from penchant.models.schema import FORMAT, VERSION, estimator_classes, kind_called, kind_of
 from penchant.models.soundness import check_estimator, check_kind, check_made
@@ -112,6 +113,8 @@ class _Shelf:
 def _encode(value: Any, shelf: _Shelf) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
+    if isinstance(value, NotGiven):
+        return None
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": repr(value)}
     if isinstance(value, np.generic):

@@ -68,7 +68,7 @@ class UserLearning(Learning):
         items, users = problem.items, problem.users
         start = UserHyper(
             self.item_kernel(items),
-            self.user_kernel or sharing_kernel(users),
+            self.shared_kernel(users),
             self.sharing,
             likelihood,
         )
@@ -97,10 +97,16 @@ class UserLearning(Learning):
     def item_kernel(self, items: Inputs) -> Kernel:
         """The kernel given, or what is known of items before any answer."""
         if isinstance(self.kernel, Kernel):
-            return self.kernel
+            return self.kernel.at_scale_of(items)
         return taste_kernel(
             replace(items, X=None, relations={}) if self.kernel == "free" else items
         )
+
+    def shared_kernel(self, users: Inputs) -> Kernel:
+        """The user kernel given, or what is known of users before any answer."""
+        if self.user_kernel is None:
+            return sharing_kernel(users)
+        return self.user_kernel.at_scale_of(users)
 
     def resettled(
         self, learned: Learned[UserProblem], data: Comparisons, problem: UserProblem

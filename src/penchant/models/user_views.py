@@ -81,7 +81,7 @@ class UserViews(UtilityModel):
         if user_features is None:
             return super().predict(X, users=users, return_std=return_std)
         posterior, who = self._newcomers(self._fitted(), users, user_features, X)
-        mean, var = posterior.utilities(who)
+        mean, var = posterior.utilities(who, relative=True)
         return (mean, np.sqrt(var)) if return_std else mean
 
     def predict_proba(

@@ -1,6 +1,7 @@
 """Checks that estimators share. Messages say what, what it got, what it must be, what to try."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral, Real
 from re import fullmatch
 from typing import Any, NamedTuple
@@ -8,9 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from penchant.data.names import closest
 from penchant.errors import DataError, DataWarning, warn
-from penchant.kernels import Kernel
+from penchant.kernels import Inputs, Kernel
+from penchant.kernels.base import Combination, NotGiven
 from penchant.kernels.inputs import Features
+from penchant.kernels.names import is_numbered, row_names
+from penchant.kernels.stationary import Stationary
 from penchant.likelihoods import Likelihood, known_likelihoods
 from penchant.numerics.types import IntArray
 
@@ -116,8 +121,51 @@ def check_argument(owner: str, name: str, value: Any, constraint: Constraint) ->
         raise DataError(f"{owner}: {name}={value!r}: it must be {constraint.words}")
 
 
-def check_features(X: Any, n: int, what: str) -> Features | None:
-    """Features as a finite float matrix with n rows, or None.
+def in_order(X: Any, names: Sequence[Any], what: str) -> Any:
+    """Features with their rows in the order of `names`, where the rows have names of their own."""
+    called = row_names(X)
+    rows = None if called is None else rows_called(called, names, "X", what)
+    if rows is None:
+        return X
+    return X.iloc[rows] if hasattr(X, "iloc") else X.take(rows)
+
+
+def rows_called(
+    called: Sequence[Any], names: Sequence[Any], table: str, what: str
+) -> IntArray | None:
+    """The row of each of `names` among rows that are called so; None where rows have no names.
+
+    Rows called 0, 1, 2 … have none, unless these are the names themselves. Names are found as they
+    are, or else by their text.
+
+    >>> rows_called(["tea", "milk"], ["milk", "tea"], "X", "items").tolist()
+    [1, 0]
+    """
+    if is_numbered(tuple(called)) and set(called) != set(names):
+        return None
+    if not set(names) <= set(called):
+        called, names = list(map(str, called)), list(map(str, names))
+    row = {name: number for number, name in enumerate(called)}
+    (name, times), *_ = Counter(called).most_common(1) or [("", 0)]
+    if times > 1:
+        raise DataError(f"{table} has {times} rows for {name!r}: every name must have one row")
+    if absent := [name for name in names if name not in row]:
+        raise DataError(
+            f"{len(absent)} of {len(names)} {what} have no row in {table}, whose rows are named "
+            f"(for example {absent[0]!r}{closest(absent[0], row)}): add a row for each; or drop "
+            f"the names, as X.to_numpy() does, where rows are in the order of data.{what}"
+        )
+    if more := row.keys() - set(names):
+        other = next(name for name in called if name in more)
+        raise DataError(
+            f"{table} has rows for {len(more)} {what} that the comparisons do not know (for "
+            f"example {other!r}): drop them, or make the comparisons with {what}= and all names"
+        )
+    return np.array([row[name] for name in names], dtype=np.intp)
+
+
+def check_features(X: Any, n: int | None, what: str) -> Features | None:
+    """Features as a finite float matrix with n rows (None: any number), or None.
 
     Accepts arrays, lists, data frames of numbers and scipy sparse matrices. Those of items stay
     sparse; what is known of users is little, and dense.
@@ -141,7 +189,7 @@ def check_features(X: Any, n: int, what: str) -> Features | None:
             f"X has shape {features.shape}: it must be a matrix with one row an item; "
             "for one feature use X.reshape(-1, 1)"
         )
-    if features.shape[0] != n:
+    if n is not None and features.shape[0] != n:
         raise DataError(
             f"X has {features.shape[0]} rows and there are {n} {what}: give one row for each, in "
             "index order"
@@ -180,6 +228,28 @@ def warn_constant_features(X: Features) -> None:
         warn(
             f"feature columns {listed} of X are constant: they carry no information about "
             "preference and can be dropped",
+            DataWarning,
+        )
+
+
+FAR = 30.0
+"""A lengthscale so many times the median distance between items, or so small a part, is far off."""
+
+
+def warn_far_lengthscale(kernel: Any, items: Inputs) -> None:
+    """A lengthscale that was given and has nothing to do with the features; say so."""
+    if isinstance(kernel, Combination):
+        for part in kernel.kernels:
+            warn_far_lengthscale(part, items)
+    if not isinstance(kernel, Stationary) or isinstance(kernel.lengthscale, NotGiven):
+        return
+    distance = kernel.typical_distance(items)
+    if not 1.0 / FAR <= distance <= FAR:
+        name, all_are = type(kernel).__name__, "alike" if distance < 1.0 else "unrelated"
+        warn(
+            f"two typical rows of X lie {distance:.3g} lengthscales of {kernel!r} apart, so that "
+            f"all are {all_are}: a kernel works on features as they are; leave the lengthscale "
+            f"out, {name}(), to start at the features' own scale, or scale the features",
             DataWarning,
         )
 

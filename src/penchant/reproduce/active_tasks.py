@@ -72,7 +72,7 @@ class Settled:
     def fit(self, winner: Iterable[int], loser: Iterable[int]) -> Belief:
         """Learn from all answers at once."""
         data = Comparisons.from_pairs(list(winner), list(loser), items=range(len(self.X)))
-        self.model = PreferenceGP(Linear(), optimize=None).fit(self.X, data)
+        self.model = PreferenceGP(Linear(1.0), optimize=None).fit(self.X, data)
         return Joint.of(self.model.posterior_)
 
 

@@ -93,14 +93,17 @@ def fit_kpcrank(draw: SincDraw, data: Comparisons) -> KPCRank:
 
 def sinc_experiment(n_seeds: int = 20) -> Errors:
     """Test errors (n_seeds,) of each method."""
-    lapse = PreferenceGP(RBF(), likelihood=Lapse(Probit()))
-    gaussian = PreferenceGP(RBF(), likelihood="gaussian", inference="exact")
+    probit = PreferenceGP(RBF(1.0))
+    lapse = PreferenceGP(RBF(1.0), likelihood=Lapse(Probit()))
+    gaussian = PreferenceGP(RBF(1.0), likelihood="gaussian", inference="exact")
     methods: dict[str, Callable[[SincDraw], Any]] = {
         "KPCRank, score differences": lambda d: fit_kpcrank(d, d.clean),
         "Gaussian GP, score differences": lambda d: gaussian.fit(d.train, d.clean),
-        "probit GP, directions": lambda d: PreferenceGP(RBF()).fit(d.train, d.clean),
+        "probit GP, directions": lambda d: probit.fit(d.train, d.clean),
         "KPCRank, directions, 5 % flipped": lambda d: fit_kpcrank(d, d.flipped),
-        "probit GP, directions, 5 % flipped": lambda d: PreferenceGP(RBF()).fit(d.train, d.flipped),
+        "probit GP, directions, 5 % flipped": lambda d: PreferenceGP(RBF(1.0)).fit(
+            d.train, d.flipped
+        ),
         "probit GP with a lapse rate, 5 % flipped": lambda d: lapse.fit(d.train, d.flipped),
     }
     draws = [draw_sinc(seed) for seed in range(n_seeds)]
@@ -116,7 +119,7 @@ def marginalised_width(draw: SincDraw, x: FloatArray) -> tuple[FloatArray, Float
     The prior is uniform on the log of the width, as in the paper; the variance is the one of
     highest evidence. Weights are the evidences on an even grid of log widths.
     """
-    best: Any = PreferenceGP(RBF()).fit(draw.train, draw.flipped).kernel_
+    best: Any = PreferenceGP(RBF(1.0)).fit(draw.train, draw.flipped).kernel_
     fits = [
         PreferenceGP(RBF(width, best.variance), optimize=None).fit(draw.train, draw.flipped)
         for width in np.geomspace(0.1, 4.0, 25)
@@ -146,7 +149,7 @@ def draw_figure_1(seed: int = 0) -> Any:
         x[:, 0], mean - 2 * deviation, mean + 2 * deviation, color=BLUE, alpha=0.2, linewidth=0
     )
     left.set_title("directions, 5 % flipped; kernel width marginalised")
-    gaussian = PreferenceGP(RBF(), likelihood="gaussian", inference="exact")
+    gaussian = PreferenceGP(RBF(1.0), likelihood="gaussian", inference="exact")
     right.plot(x, sinc, "--", color=GREY, label="sinc")
     for name, model, line, colour in (
         ("GP, ML-II", gaussian.fit(draw.train, draw.clean), "-", BLUE),

@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons, as_comparisons
-from penchant.kernels import as_relations
+from penchant.models.features import named_relations
+from penchant.models.validation import in_order
 from penchant.numerics.types import IntArray
 from penchant.workflow.models import Material, build, spared
 
@@ -126,14 +127,12 @@ def _sampled(material: Material, giver: IntArray) -> Material:
         items=range(len(items)),
         users=range(len(people)),
     )
-    X = None if material.X is None else _rows(material.X, items)
-    links = as_relations(material.relations or {}, data.n_items)
+    X = None if material.X is None else _rows(in_order(material.X, data.items, "items"), items)
+    links = named_relations(material.relations, data.items, "items")
     between = {name: link.weights[items][:, items] for name, link in links.items()}
     return Material(sample, X, between or None)
 
 
 def _rows(X: Any, items: IntArray) -> Any:
-    """Some rows of features, in whatever form these are."""
-    if hasattr(X, "iloc"):
-        return X.iloc[items]
+    """Some rows of features, without their names."""
     return X[items] if sparse.issparse(X) else np.asarray(X)[items]

@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -108,6 +108,10 @@ class Encoded:
         values = self.encoding.encode(table)
         names = _names(as_columns(table), self.encoding.id_column, len(values))
         return Encoded(values, tuple(names), self.encoding)
+
+    def take(self, rows: Any) -> "Encoded":
+        """Some rows, in another order."""
+        return replace(self, values=self.values[rows], names=tuple(self.names[row] for row in rows))
 
     def joined(self, new: "Encoded") -> "Encoded":
         """These rows and then new ones; of a name in both, the new row counts."""

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.models.ranking import RankedItem, Ranking, Tally
+from penchant.models.validation import in_order
 from penchant.numerics.types import FloatArray
 
 
@@ -28,6 +29,7 @@ class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
                 f"{self._name} ranks items by their features, and there are none: give "
                 "X, or use a gp model"
             )
+        X = in_order(X, data.items, "items")
         fitted = self.estimator.fit(X, data)
         # kept with the estimator, so that its file knows the items too
         fitted.comparisons_ = data.pooled() if data.users else data
@@ -47,8 +49,10 @@ class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     def predict(
         self, X: Any = None, *, users: Any = None, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Scores (n,) of the items, or of new ones; how sure they are is unknown, NaN."""
-        scores: FloatArray = self.estimator.scores_ if X is None else self.estimator.predict(X)
+        """Scores (n,) of the items, or of new ones, above the average item; how sure they are is
+        unknown, NaN."""
+        known: FloatArray = self.estimator.scores_
+        scores = (known if X is None else self.estimator.predict(X)) - known.mean()
         return (scores, np.full(len(scores), np.nan)) if return_std else scores
 
     def predict_proba(

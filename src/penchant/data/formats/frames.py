@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.data.duck import Duck
+from penchant.data.duck import Duck, literal
 from penchant.data.names import is_missing, python_scalar
 from penchant.data.source import Column, Source, refuse_repeated
 from penchant.errors import DataError
@@ -23,17 +23,25 @@ def open_frame(duck: Duck, frame: Any, name: str = "the data frame", first_row: 
         )
     if hasattr(frame, "dtypes") and hasattr(frame, "iloc"):
         return _open_pandas(duck, frame, name, first_row)
+    if hasattr(frame, "write_parquet"):
+        return _open_polars(duck, frame, name, first_row)
     names = list(getattr(frame, "column_names", frame.columns))
     refuse_repeated(names, name)
-    places = [f"c{k}" for k in range(len(names))]
-    is_arrow = hasattr(frame, "column_names")
-    renamed = (
-        frame.rename_columns(places)
-        if is_arrow
-        else frame.rename(dict(zip(names, places, strict=True)))
-    )
-    duck.con.register("frame", renamed)
+    duck.con.register("frame", frame.rename_columns([f"c{k}" for k in range(len(names))]))
     return Source("frame", _columns(duck, names, {}), name, first_row)
+
+
+def _open_polars(duck: Duck, frame: Any, name: str, first_row: int) -> Source:
+    """By a scratch file: to read a polars frame itself, DuckDB needs pyarrow."""
+    unusable = tuple(column for column, kind in frame.schema.items() if str(kind) == "Object")
+    names = [column for column in frame.columns if column not in unusable]
+    if not names:
+        raise DataError(f"{name} has no column that can be read: it must name winners and losers")
+    places = {column: f"c{k}" for k, column in enumerate(names)}
+    file = duck.folder / "frame.parquet"
+    frame.select(names).rename(places).write_parquet(file)
+    duck.con.execute(f"CREATE VIEW frame AS FROM read_parquet({literal(str(file))})")
+    return Source("frame", _columns(duck, names, {}), name, first_row, unusable)
 
 
 def _open_pandas(duck: Duck, frame: Any, name: str, first_row: int) -> Source:

@@ -24,7 +24,7 @@ class PathPosterior(Posterior):
 
     constants: the kernel of what does not drift; variance, timescale: of what does. meetings,
     sites: the comparisons, from which any period follows exactly. effect_mean, effect_var: (q,) of
-    the coefficients of their covariates.
+    the coefficients of their covariates. period: its number, None for that of the last comparison.
     """
 
     constants: Kernel = Independent()  # noqa: RUF009  # frozen
@@ -35,6 +35,7 @@ class PathPosterior(Posterior):
     sites: Any = None
     effect_mean: Any = None
     effect_var: Any = None
+    period: int | None = None
 
     @classmethod
     def of(cls, problem: "PathProblem", solution: "PathSolution") -> "PathPosterior":
@@ -67,17 +68,30 @@ class PathPosterior(Posterior):
         nothing is known."""
         if target is None or target.index is not None:
             return self if target is None else replace(self, target=target)
-        state, n = self._state(np.zeros(0, dtype=np.intp)), len(self.universe)
-        precision = state.prior.border[0][:n, :n]
+        period = self.meetings.period.max() if self.period is None else self.period
+        state, n = self._state(np.array([period])), len(self.universe)
+        t = int(np.searchsorted(np.union1d(self.meetings.period, period), period))
+        mean, cov = state.at(t)
         cross = self.constants(target, self.universe)
-        through = multiply(cross, precision)
-        cov = (
-            self.constants(target) - multiply(through, cross.T) + self.variance * np.eye(len(cross))
+        through = multiply(cross, state.prior.border[0][:n, :n])
+        # of new items with the old ones' constants, and by these with their utilities then
+        constants = multiply(through, state.border_cov[:n, :n])
+        answers = multiply(through, multiply(state.border_cov[:n], state.answer(t).T))
+        own = self.constants(target) + self.variance * np.eye(len(cross))
+        new = own - multiply(through, cross.T) + multiply(constants, through.T)
+        weights = _as_weights(
+            np.append(mean, multiply(through, state.beside[:n])),
+            np.block([[cov, answers.T], [answers, new]]),
         )
-        cov += multiply(multiply(through, state.border_cov[:n, :n]), through.T)
-        items = replace(target, index=np.arange(len(cross)))
-        weights = _as_weights(multiply(through, state.beside[:n]), cov)
-        return replace(self, **weights, universe=items, target=items)
+        items = Inputs(index=np.arange(n + len(cross)))
+        return replace(self, **weights, universe=items, target=items.take(items.index[n:]))
+
+    def relative_to(self, others: Posterior) -> Normal:
+        """Of new items, which `at` puts after the old ones, less the average old item."""
+        n = len(others.universe)
+        if n < len(self.universe):
+            others = replace(self, target=self.universe.take(np.arange(n)))
+        return super().relative_to(others)
 
     def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
         """Marginals of f[first] − f[second] + zᵀβ, each (k,), z: (q, k)."""
@@ -95,7 +109,12 @@ class PathPosterior(Posterior):
         periods = self.calendar.period(np.asarray(days, dtype=float))
         state = self._state(periods)
         known = np.union1d(self.meetings.period, periods)
-        return [replace(self, **_as_weights(*state.at(t))) for t in np.searchsorted(known, periods)]
+        return [
+            replace(
+                self, **_as_weights(*state.at(int(np.searchsorted(known, period)))), period=period
+            )
+            for period in periods.tolist()
+        ]
 
     def each(self, days: FloatArray) -> "TimedPosterior":
         """The same, asked about k differences at k days."""

@@ -230,10 +230,15 @@ class PathState:
     def at(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Mean (n,) and covariance (n, n) of the utilities in a period."""
         n = len(self.prior.constants)
-        through = -self.V[t].copy()
-        through[:, :n] += np.eye(n)
-        half = solve_lower(self.lower, through.T)
+        half = solve_lower(self.lower, self.answer(t).T)
         return self.paths[t] + self.beside[:n], self.blocks[t] + gram(half)
+
+    def answer(self, t: int) -> FloatArray:
+        """(n, n + q) how utilities in a period answer to constants and coefficients."""
+        n = len(self.prior.constants)
+        through: FloatArray = -self.V[t]
+        through[:, :n] += np.eye(n)
+        return through
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """(T,) Σ_i E x_t² and (T − 1,) Σ_i E x_t x_{t+1}: what the paths' parameters answer to."""

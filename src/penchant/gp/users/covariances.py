@@ -29,7 +29,8 @@ from penchant.numerics.types import FloatArray, IntArray
 class ItemCovariances:
     """Of the fitted items and of the target items, under K_x and the posterior of W.
 
-    The fields are those of `UserPosteriors`.
+    The fields are those of `UserPosteriors`; relative: whether `whole` is about target items less
+    the average fitted item.
     """
 
     kernel: Kernel
@@ -40,6 +41,7 @@ class ItemCovariances:
     shared_mean: FloatArray
     shared_lower: FloatArray
     device: Device
+    relative: bool = False
 
     @cached_property
     def known_factor(self) -> FloatArray:
@@ -49,7 +51,8 @@ class ItemCovariances:
     @cached_property
     def _features(self) -> FloatArray:
         """Φ of the target items, (n, r)."""
-        return self.item_basis.features(self.kernel, self.items, self.target)
+        features = self.item_basis.features(self.kernel, self.items, self.target)
+        return features - self.known_factor.mean(axis=0) if self.relative else features
 
     @cached_property
     def _shared_cov(self) -> FloatArray:
@@ -157,7 +160,7 @@ class ItemCovariances:
 
     def _rest(self, pairs: tuple[IntArray, IntArray] | None) -> FloatArray:
         """Prior variance that Φ leaves unexplained, of all targets or of contrasts of them."""
-        if self.target is self.items:
+        if self.target is self.items:  # so is their average, which pivots explain, too
             return np.zeros(len(self.items) if pairs is None else len(pairs[0]))
         if pairs is None:
             prior, rows = self._target_var, self._features
@@ -176,7 +179,13 @@ class ItemCovariances:
 
     @cached_property
     def _target_var(self) -> FloatArray:
-        return self.kernel.diag(self.target)
+        """(t,) K_x variance."""
+        own = self.kernel.diag(self.target)
+        if not self.relative:
+            return own
+        # K_tt − 2 K_t· + K_··, a dot for the mean over fitted items; `_cross` is K_tj − K_·j
+        less: FloatArray = own - 2.0 * self._cross.mean(axis=1) - self._prior.mean()
+        return less
 
     @cached_property
     def _prior(self) -> FloatArray:
@@ -186,9 +195,8 @@ class ItemCovariances:
     @cached_property
     def _cross(self) -> FloatArray:
         """(t, n) K_x between the target and the fitted items."""
-        if self.target is self.items:
-            return self._prior
-        return self.kernel(self.target, self.items)
+        cross = self._prior if self.target is self.items else self.kernel(self.target, self.items)
+        return cross - self._prior.mean(axis=0) if self.relative else cross
 
     @cached_property
     def _known_shared(self) -> FloatArray:
@@ -213,7 +221,7 @@ class ItemCovariances:
 
     @cached_property
     def _single_across(self) -> FloatArray:
-        if self.target is self.items:
+        if self.target is self.items and not self.relative:
             return self._single_known
         return multiply(solve_lower(self.shared_lower, self._features.T).T, self._single_half)
 

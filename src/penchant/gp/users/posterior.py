@@ -142,21 +142,25 @@ class UserPosteriors:
         return self.population() if user is None else self.for_user(user)
 
     def known_utilities(self, users: IntArray | None) -> Normal:
-        """`utilities` of known users, (k, n); the population's (n,) for None."""
+        """`utilities` of known users, (k, n), less the average item's of the fit; the population's
+        (n,) for None."""
         if users is not None:
-            return self.utilities(users)
+            return self.utilities(users, relative=True)
         population = self.population()
-        return Normal(population.mean, population.var)
+        average = population if self.target is self.items else population.at(self.items)
+        return population.relative_to(average)
 
-    def utilities(self, users: IntArray) -> Normal:
-        """Means and variances of the target items' utilities, (k, n) each."""
+    def utilities(self, users: IntArray, relative: bool = False) -> Normal:
+        """Means and variances of the target items' utilities, (k, n) each; relative: of these less
+        the average of the fitted items'."""
+        items = self.relative_covariances if relative else self.covariances
         distinct, owner = np.unique(users, return_inverse=True)
         mean, var = np.empty((2, len(distinct), len(self.target)))
         for known in self._own(distinct):
             for some in known.chunks(len(self.target)):
-                asked = self.covariances.whole(known.phi[some], known.items[some])
+                asked = items.whole(known.phi[some], known.items[some])
                 mean[known.rows[some]], var[known.rows[some]] = known.moments(some, asked)
-        return Normal(mean[owner], var[owner])
+        return Normal(mean[owner], np.maximum(var, 0.0)[owner])
 
     def differences(self, users: IntArray, first: IntArray, second: IntArray) -> Normal:
         """Marginals of f_u[first] − f_u[second], one user a pair, each (k,)."""
@@ -192,9 +196,13 @@ class UserPosteriors:
     @cached_property
     def covariances(self) -> ItemCovariances:
         """Between items, before anybody's own sites."""
-        return ItemCovariances(
-            **{each.name: getattr(self, each.name) for each in fields(ItemCovariances)}
-        )
+        shared = [each.name for each in fields(ItemCovariances) if each.name != "relative"]
+        return ItemCovariances(**{name: getattr(self, name) for name in shared})
+
+    @cached_property
+    def relative_covariances(self) -> ItemCovariances:
+        """The same of target items less the average fitted one."""
+        return replace(self.covariances, relative=True)
 
     def user_features(self, users: IntArray) -> FloatArray:
         """(k, r_u) φ of users."""
