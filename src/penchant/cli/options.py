@@ -24,7 +24,6 @@ from penchant.workflow.models import (
     build,
     knows_only_features,
     settings_of,
-    spared,
     tells_people_apart,
 )
 
@@ -162,7 +161,6 @@ def fit_and_tell(
     """Fit a model, saying which and why."""
     name, why = choice
     output.note(f"model: {name} ({why})")
-    output.tell_spared(name, spared(name, material.data), settings)
     begin = perf_counter()
     if "progress" in settings_of(name):  # it shows a bar of its own
         bar = {"progress": not output.quiet}
@@ -268,7 +266,7 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="NAME=VALUE",
         multiple=True,
         callback=_settings,
-        help="A setting of the model, such as n_sweeps=400. Repeatable.",
+        help="A setting of the model, such as likelihood=logit. Repeatable.",
     )
     @click.option(
         "--seed",
@@ -325,7 +323,7 @@ def _settings(
     settings: dict[str, Any] = {}
     for name, value in (pair.partition("=")[::2] for pair in values):
         if not name or not value:
-            raise click.BadParameter(f"'{name}' must look like n_sweeps=400")
+            raise click.BadParameter(f"'{name}' must look like likelihood=logit")
         try:
             settings[name] = json.loads(value)
         except json.JSONDecodeError:

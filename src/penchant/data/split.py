@@ -1,9 +1,20 @@
-"""Which comparisons are held out for testing."""
+"""Which comparisons are held out for testing: whole answers, never a part of a ranking."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from penchant.data.comparison_columns import ComparisonColumns
+
+Keys = NDArray[np.uint64]
+_ROUNDS = 3
+"""Of refinement: after one, items and users are told apart by their own answers, after each further
+one by those of whom and what they met."""
 
 
 def hold_out(
@@ -48,3 +59,87 @@ def _part(total: int, fraction: float, what: str) -> int:
             f"at least one; change the fraction or bring more {what}"
         )
     return part
+
+
+class Answers(NamedTuple):
+    """Whole answers, single pairs first and then rankings: which items each of them holds.
+
+    answer, item : (N,) each item of each answer. part : (N,) what the answer says of that item.
+    count, user : one an answer; user is 0 where nobody is told apart.
+    """
+
+    answer: IntArray
+    item: IntArray
+    part: Keys
+    count: IntArray
+    user: IntArray
+
+    @classmethod
+    def of(cls, data: "ComparisonColumns") -> "Answers":
+        """All answers of a set of comparisons."""
+        single, orders = data.single_pairs(), data.rankings
+        n = len(single)
+        odd = [] if single.first is None else [single.first]
+        odd += [] if single.covariates is None else list(single.covariates.T)
+        even = [v for v in (single.margin, single.time, single.both_bad) if v is not None]
+        sides = [
+            _mixed(np.where(single.tie, 2, place), *(sign * v for v in odd), *even)
+            for place, sign in enumerate((1, -1))
+        ]
+        count, user = single.count, single.user
+        answer, item, part = np.tile(np.arange(n), 2), [single.winner, single.loser], sides
+        if orders is not None:
+            which = np.repeat(np.arange(len(orders)), orders.size)
+            answer, item = np.append(answer, n + which), [*item, orders.item]
+            part = [*part, _mixed(np.full(len(which), 3), orders.place, orders.tied[which])]
+            count = np.concatenate([count, orders.count])
+            if user is not None and orders.user is not None:
+                user = np.concatenate([user, orders.user])
+        user = np.zeros(len(count), dtype=np.intp) if user is None else user
+        return cls(answer, np.concatenate(item), np.concatenate(part), count, user)
+
+    def keys(self, n_items: int, n_users: int) -> tuple[Keys, Keys, Keys]:
+        """Numbers of answers, items and users that follow from what is said alone: neither names
+        nor order change them. Colour refinement: each takes in the numbers of what it meets."""
+        items, users = _mixed(np.zeros(n_items)), _mixed(np.zeros(max(n_users, 1)))
+        for _ in range(_ROUNDS):
+            held = _sums(self.answer, _mixed(self.part, items[self.item]), len(self.count))
+            answers = _mixed(self.count, users[self.user], held)
+            met = _mixed(self.part, answers[self.answer])
+            items = _mixed(items, _sums(self.item, met, n_items))
+            users = _mixed(users, _sums(self.user, _mixed(answers), len(users)))
+        return answers, items, users
+
+
+def folds(data: "ComparisonColumns", n_folds: int) -> list[IntArray]:
+    """How many of each whole answer's occurrences each of the folds holds out.
+
+    Everybody's answers are dealt out evenly, in an order that follows from what they say alone.
+    """
+    said = Answers.of(data)
+    answers, _, users = said.keys(data.n_items, data.n_users)
+    order = np.lexsort((answers, users[said.user]))
+    last = np.empty(len(order), dtype=np.intp)
+    last[order] = np.cumsum(said.count[order])
+    first = last - said.count
+    return [(last - k - 1) // n_folds - (first - k - 1) // n_folds for k in range(n_folds)]
+
+
+def _sums(where: IntArray, numbers: Keys, n: int) -> Keys:
+    """(n,) sums modulo 2⁶⁴, which do not depend on the order."""
+    total = np.zeros(n, dtype=np.uint64)
+    np.add.at(total, where, numbers)
+    return total
+
+
+def _mixed(*columns: Any) -> Keys:
+    """One pseudo-random number from several, row by row (splitmix64)."""
+    mixed = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        if column.dtype.kind == "f":
+            column = (column + 0.0).view(np.uint64)  # −0 as 0
+        mixed = (mixed ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed

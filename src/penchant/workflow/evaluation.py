@@ -31,7 +31,6 @@ from penchant.workflow.models import (
     build,
     name_of,
     settings_of,
-    spared,
 )
 from penchant.workflow.scorer import Scorer
 
@@ -161,8 +160,7 @@ def evaluate(
 
     models : estimators, or their short names ("auto", "gp", "multi-user", "community",
         "rank-rls", "kpc-rank"): one, several, or a mapping from labels to them. A Bradley–Terry
-        model of everybody is always there to compare with. By name, communities are searched
-        for less long than a fit would.
+        model of everybody is always there to compare with.
     data : comparisons, or a file or data frame of them.
     X : (n_items, d) features, or None.
     folds : each part is predicted by models that learned from the others.
@@ -276,11 +274,6 @@ def _whole_loss(fitted: Any, test: Comparisons) -> float:
     return -float(np.average(log_prob, weights=count))
 
 
-def only_scored(name: str, data: Comparisons, settings: Mapping[str, Any]) -> Any:
-    """A model by name for fits that are only scored, which need not be the most careful."""
-    return build(name, data, {**spared(name, data, only_scored=True), **settings})
-
-
 def _contestants(models: Any, material: Material, seed: int) -> dict[str, Any]:
     if isinstance(models, Mapping):
         given = list(models.items())
@@ -292,7 +285,7 @@ def _contestants(models: Any, material: Material, seed: int) -> dict[str, Any]:
         if isinstance(model, str):
             name = choose(material)[0] if model == "auto" else model
             own = {"random_state": seed} if "random_state" in settings_of(name) else {}
-            model = only_scored(name, material.data, own)
+            model = build(name, material.data, own)
         model = as_model(model)
         label = label or name_of(model)
         if label in contestants or label == BASELINE:
