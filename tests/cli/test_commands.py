@@ -129,7 +129,7 @@ def test_new_items_are_placed_by_their_features(run):
         (["predict", "model.penchant", "--pair", "item 01", "item 99"], "unknown item 'item 99'"),
         (["predict", "model.penchant", "--new-items", "items.csv"], "does not place items"),
         (["rank", "model.penchant", "--user", "user 01"], "takes everybody together"),
-        (["groups", "model.penchant"], "knows no groups"),
+        (["groups", "model.penchant"], "knows no communities"),
         (["rank", "votes.csv", "--model", "rank-rls"], "give them with --items"),
         (["rank", "votes.csv", "--model", "gp", "--set", "n_sweeps=3"], "has no such setting"),
         (

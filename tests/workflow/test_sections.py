@@ -10,6 +10,7 @@ import pytest
 
 import penchant as pc
 from penchant.likelihoods import Lapse, Probit
+from penchant.models.effects import Effect, Effects
 from penchant.models.ranking import RankedItem, Ranking
 from penchant.workflow import sections
 
@@ -55,11 +56,15 @@ class Rater(SimpleNamespace):
 
 def test_raters_and_effects_where_there_are_any():
     rows = [Rater(user="<ann>", answers=1200, reliability=0.9, low=float("nan"))]
-    model = SimpleNamespace(raters_=rows, effects_=[Rater(name="first", effect=0.25)])
+    effects = Effects((Effect("length", 1.2e-4, 1e-4, 1.4e-4, None),), 0.95)
+    model = SimpleNamespace(raters_=rows, effects_=effects)
     ((heading, text),) = sections.raters(model)
     assert heading == "Raters"
     assert all(part in text for part in ("&lt;ann&gt;", "1,200", "0.900", "–"))
-    assert next(sections.effects(model))[0] == "Order shown and other effects"
+    heading, text = next(sections.effects(model))
+    assert heading == "Order shown and other effects"
+    assert "+0.000120" in text  # as in print, with digits that say something
+    assert "[+0.000100, +0.000140]" in text
     assert list(sections.raters(SimpleNamespace())) == []
     assert list(sections.effects(SimpleNamespace(effects_=()))) == []
 

@@ -1,6 +1,7 @@
 """Which comparisons are held out for testing: whole answers, never a part of a ranking."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,8 @@ def _part(total: int, fraction: float, what: str) -> int:
     return part
 
 
-class Answers(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Answers:
     """Whole answers, single pairs first and then rankings: which items each of them holds.
 
     answer, item : (N,) each item of each answer. part : (N,) what the answer says of that item.

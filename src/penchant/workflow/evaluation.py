@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from penchant.data import Comparisons, as_comparisons
@@ -21,6 +21,7 @@ from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp.effects import as_shown
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models.choice_odds import foreseen_choices
+from penchant.models.estimator import BaseEstimator
 from penchant.models.validation import check_argument, whole
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow import html
@@ -325,7 +326,7 @@ def _summary(label: str, per_fold: Sequence[HeldOut]) -> Evaluated:
     return Evaluated._make([label, *values, sum(fold.seconds for fold in per_fold)])
 
 
-class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class BradleyTerry(BaseEstimator):
     """The baseline: strengths by logistic regression on differences of one-hot items."""
 
     def fit(self, X: Any, data: Comparisons) -> Self:

@@ -106,7 +106,10 @@ def check(material: Material, model: Any, why: str) -> Findings:
 
 def _learned_from(model: Any) -> Comparisons:
     try:
-        data: Comparisons = model.comparisons_
+        if isinstance(model, Scorer):
+            return model.comparisons_
+        # with who answered, which a pooled model's `comparisons_` leaves out
+        data: Comparisons = model.state_.learned.data
     except AttributeError:
         raise DataError(
             f"this {name_of(model)} model is not fitted, or does not know the comparisons that it "
