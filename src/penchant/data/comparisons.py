@@ -14,7 +14,7 @@ from penchant.data.expand import Orders, merge_choices, merge_rankings, merge_sc
 from penchant.data.names import Encoder
 from penchant.data.rankings import joined_rankings
 from penchant.data.reading import ReadRows, Wish, read_frame
-from penchant.data.split import Answers, folds, hold_out
+from penchant.data.split import WholeAnswers, folds, hold_out
 from penchant.data.sql import Further
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
@@ -259,7 +259,7 @@ class Comparisons(ComparisonColumns):
         >>> train.n_comparisons, test.n_comparisons
         (8, 2)
         """
-        said = Answers.of(self)
+        said = WholeAnswers.of(self)
         user = None if self.user is None else said.user
         out = hold_out(said.count, user, fraction, by, as_rng(random_state))
         return self.with_counts(said.count - out), self.with_counts(out)
@@ -274,7 +274,7 @@ class Comparisons(ComparisonColumns):
         >>> [(train.n_comparisons, test.n_comparisons) for train, test in data.folds(2)]
         [(5, 5), (5, 5)]
         """
-        count = Answers.of(self).count
+        count = WholeAnswers.of(self).count
         parts = folds(self, n)
         return [(self.with_counts(count - part), self.with_counts(part)) for part in parts]
 

@@ -63,7 +63,7 @@ def _part(total: int, fraction: float, what: str) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class WholeAnswers:
     """Whole answers, single pairs first and then rankings: which items each of them holds.
 
     answer, item : (N,) each item of each answer. part : (N,) what the answer says of that item.
@@ -77,7 +77,7 @@ class Answers:
     user: IntArray
 
     @classmethod
-    def of(cls, data: "ComparisonColumns") -> "Answers":
+    def of(cls, data: "ComparisonColumns") -> "WholeAnswers":
         """All answers of a set of comparisons."""
         single, orders = data.single_pairs(), data.rankings
         n = len(single)
@@ -118,7 +118,7 @@ def folds(data: "ComparisonColumns", n_folds: int) -> list[IntArray]:
 
     Everybody's answers are dealt out evenly, in an order that follows from what they say alone.
     """
-    said = Answers.of(data)
+    said = WholeAnswers.of(data)
     answers, _, users = said.keys(data.n_items, data.n_users)
     order = np.lexsort((answers, users[said.user]))
     last = np.empty(len(order), dtype=np.intp)

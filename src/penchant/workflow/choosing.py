@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons, as_comparisons
-from penchant.data.split import Answers
+from penchant.data.split import WholeAnswers
 from penchant.kernels import as_relations
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow.models import Material, build
@@ -127,7 +127,7 @@ def _sampled(material: Material) -> Material:
     """Some people, some of their answers about the items that they compared most, and these items
     with what links them; all that is told of an answer stays."""
     data = material.data
-    said = Answers.of(data)
+    said = WholeAnswers.of(data)
     answers, items, users = said.keys(data.n_items, data.n_users)
     people = np.argsort(users, kind="stable")[:TRIED_PEOPLE]
     asked = np.isin(said.user, people)
