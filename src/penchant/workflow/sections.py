@@ -74,7 +74,7 @@ def leaderboard(model: Any, ranking: Ranking) -> str:
         )
         for row in ranking
     ]
-    place = ("item", "rank", "utility", "chance of best", "rank interval", "group")
+    place = ("item", "rank", "utility", "P(best)", "rank interval", "group")
     header = (*place, "comparisons", "win rate")
     return text + html.table("Items from best to worst", rows, header, sortable=True)
 
