@@ -347,6 +347,8 @@ def check_usable(model, data, rng):
         check_odds(model, data, rng)
         check_ranking(model, data)
         check_file(model)
+        for train, test in data.folds(2):
+            must(train + test == data, "folds neither cut nor lose an answer", model=model)
         if rng.random() < 0.1:
             choice = pc.choose_model(data)
             choice.model.fit(None, data)

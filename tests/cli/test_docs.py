@@ -10,8 +10,8 @@ import penchant as pc
 from penchant.cli import COMMANDS, ask, main
 from penchant.cli.material import RELATION_KINDS
 from penchant.cli.options import ROLES
-from penchant.workflow.choosing import FEW_ANSWERS, FEW_PEOPLE
-from penchant.workflow.models import FOR_MANY, KINDS, MANY_PEOPLE
+from penchant.workflow.choosing import AS_GOOD, FEW_ANSWERS, FEW_PEOPLE, TRIED_PEOPLE
+from penchant.workflow.models import KINDS
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 
@@ -24,9 +24,9 @@ def test_every_name_is_documented(name):
 def test_roles_and_thresholds_are_those_of_the_code():
     assert all(role in TEXT for role in ROLES)
     assert f"fewer than {FEW_PEOPLE} users" in TEXT
-    assert f"fewer than {FEW_ANSWERS} comparisons a person" in TEXT
-    assert f"more than\n{MANY_PEOPLE:,} people" in TEXT
-    assert f"one chain of {FOR_MANY['community']['n_sweeps']} sweeps" in TEXT
+    assert f"fewer than {FEW_ANSWERS} comparisons each" in TEXT
+    assert f"up to {TRIED_PEOPLE} people" in TEXT
+    assert f"{AS_GOOD} in log loss" in TEXT
 
 
 def test_every_option_that_the_document_names_exists():

@@ -66,7 +66,7 @@ def test_a_mistyped_command_gets_a_suggestion(run):
         (["fit", "votes.csv", "-o", "model.txt"], "ends in .penchant"),
         (["fit", "votes.csv", "-o", "nowhere/model.penchant"], "there is no folder nowhere"),
         (["report", "votes.csv", "-o", "nowhere/report.html"], "there is no folder nowhere"),
-        (["rank", "votes.csv", "--set", "n_sweeps"], "must look like n_sweeps=400"),
+        (["rank", "votes.csv", "--set", "n_sweeps"], "must look like likelihood=logit"),
         (["evaluate", "votes.csv", "--with", "gp", "--set", "n_sweeps=3"], "none of gp has such"),
         (["predict", "model.penchant"], "nothing to predict"),
         (["reproduce", "nothing"], "there is no experiment"),

@@ -45,7 +45,10 @@ def test_some_rows(run, arena):
 def test_what_is_refused(run, arena):
     assert "no column 'lang'" in run("rank", arena, "--by", "lang", code=3).stderr
     assert "must look like" in run("rank", arena, "--where", "language", code=3).stderr
-    assert "neither --user" in run("rank", arena, "--by", "turns", "--user", "a", code=2).stderr
+    assert (
+        "--by goes without --user"
+        in run("rank", arena, "--by", "turns", "--user", "a", code=2).stderr
+    )
     assert "is a model" in run("rank", "model.penchant", "--by", "turns", code=2).stderr
     message = run("rank", arena, "--level", "nan", code=2).stderr
     assert "nan is no probability" in message

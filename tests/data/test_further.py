@@ -168,7 +168,7 @@ def test_all_columns_of_a_data_frame_and_back():
     further = {"margin": "margin", "first": "first", "time": "time", "covariates": ["x"]}
     assert Comparisons.from_frame(data.to_frame(), **further) == data
     bad = data.to_frame().assign(first=[1, 2, 0])
-    with pytest.raises(DataError, match=r"column 'first' row 1 is 2\.0: it must be"):
+    with pytest.raises(DataError, match=r"column 'first' row 1 is '2': it must be"):
         Comparisons.from_frame(bad, **further)
 
 

@@ -257,7 +257,7 @@ def test_times_that_cannot_be_read(read):
     text = "winner,loser,when\na,b,01/02/2024\nb,c,03/04/2024\n"
     assert "can be read in two ways, as dates" in complaint(read, text, time="when")
     text = "winner,loser,when\na,b,2024-01-01\nb,c,soon\n"
-    assert "column 'when' row 2 is None: it must be a date" in complaint(read, text, time="when")
+    assert "column 'when' row 2 is 'soon': it must be a date" in complaint(read, text, time="when")
 
 
 def test_columns_nobody_asks_for_do_not_split_rows(read):
@@ -564,7 +564,7 @@ def test_a_column_of_strengths_beside_the_winner_is_the_margin(read):
     assert named.margin.tolist() == data.margin.tolist()
     assert read(text.replace("strength", "x")).margin is None
     assert read(text.replace("better", "blue")).margin is None  # no words of strength
-    assert "is None: it must be finite" in complaint(
+    assert "is 'blue': it must be finite" in complaint(
         read, text.replace("slightly better", "blue"), margin="strength"
     )
 

@@ -53,12 +53,15 @@ def test_the_sentence_about_the_scale_is_the_model_s_own(kind, study):
 def test_raters_and_effects_where_there_are_any():
     rows = (Rater("<ann>", 1200, 0.9, float("nan"), 1.0),)
     table = RaterTable(rows, "lapse", about="What it means.")
-    found = Effects((Effect("first", 0.25, 0.1, 0.4, None),), 0.95)
+    found = Effects((Effect("length", 1.2e-4, 1e-4, 1.4e-4, None),), 0.95)
     model = SimpleNamespace(raters_=table, effects_=found)
     ((heading, text),) = sections.raters(model)
     assert heading == "Raters"
     assert all(part in text for part in ("&lt;ann&gt;", "1,200", "0.900", "–", "What it means."))
-    assert next(sections.effects(model))[0] == "Order shown and other effects"
+    heading, text = next(sections.effects(model))
+    assert heading == "Order shown and other effects"
+    assert "+0.000120" in text  # as in print, with digits that say something
+    assert "[+0.000100, +0.000140]" in text
     assert list(sections.raters(SimpleNamespace())) == []
     assert list(sections.effects(SimpleNamespace(effects_=()))) == []
 

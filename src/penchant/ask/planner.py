@@ -16,25 +16,41 @@ from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 
 QUANTILES = (0.1, 0.5, 0.9)
+HORIZON = 500
+"""Most answers that a simulated future goes on for."""
 
 
-class Range(NamedTuple):
-    """A number of answers in simulated futures: 10 %, median and 90 %; None: beyond the horizon.
-
-    >>> Range(low=10, median=14, high=None).median
-    14
-    """
-
+class _Quantiles(NamedTuple):
     low: int | None
     median: int | None
     high: int | None
+
+
+class Range(_Quantiles):
+    """A number of answers in simulated futures: 10 %, median and 90 %; None: beyond the horizon.
+
+    >>> Range(low=10, median=14, high=None)
+    14 (10 to more than 500)
+    >>> Range(None, None, None)
+    more than 500
+    """
+
+    horizon = HORIZON
+
+    def __repr__(self) -> str:
+        low, median, high = (
+            f"more than {self.horizon}" if number is None else f"{number}" for number in self
+        )
+        return low if self.low == self.high else f"{median} ({low} to {high})"
+
+    __str__ = __repr__
 
 
 def answers_left(
     belief: Belief,
     rule: StopRule,
     criterion: str = "variance_ratio",
-    horizon: int = 500,
+    horizon: int = HORIZON,
     n_futures: int = 10,
     random_state: RandomState = None,
 ) -> Range:
@@ -51,7 +67,7 @@ def answers_left(
     rng = as_rng(random_state)
     start = Joint.of(belief)
     counts = [_until_stop(start, rule, criterion, horizon, rng) for _ in range(n_futures)]
-    return _range(np.array(counts, dtype=np.float64))
+    return _range(np.array(counts, dtype=np.float64), horizon)
 
 
 def _until_stop(
@@ -76,9 +92,11 @@ def _next(
     return int(first), int(second)
 
 
-def _range(counts: FloatArray) -> Range:
+def _range(counts: FloatArray, horizon: int) -> Range:
     levels = np.quantile(counts, QUANTILES, method="nearest")
-    return Range(*(int(level) if np.isfinite(level) else None for level in levels))
+    found = Range(*(int(level) if np.isfinite(level) else None for level in levels))
+    found.horizon = horizon
+    return found
 
 
 @dataclass(frozen=True)

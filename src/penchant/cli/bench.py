@@ -23,7 +23,7 @@ FORMATS = {"model": "", "seconds": ".2f", "comparisons_per_second": ",.0f"}
 @click.option(
     "--with", "names", multiple=True, type=click.Choice(list(KINDS)), help="Only these models."
 )
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @output_options()
 def command(
     n_items: int, n_users: int, answers: int, names: tuple[str, ...], seed: int, output: Output

@@ -21,7 +21,6 @@ from penchant.workflow import rows
 N_USERS, N_ITEMS, N_TASTES = 40, 30, 3
 SHOWN = 10
 N_QUESTIONS = 5
-EVERYBODY = ("gp", "everybody together, with features and links")
 PERSONS = ("multi-user", "every person, learned together")
 COMMUNITIES = ("community", "groups of people who judge alike")
 
@@ -35,15 +34,21 @@ COMMUNITIES = ("community", "groups of people who judge alike")
 @click.option(
     "--folder", default="penchant-demo", show_default=True, help="Where files and report go."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same study.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Same seed, same study.",
+)
 @output_options(csv=False)
 def command(folder: str, seed: int, output: Output) -> None:
     """Simulate a study, learn from it, and write a report.
 
     40 people of three tastes judge 30 items with features and links. The tables are written to a
-    folder and read back as yours would be. Three models learn from them: everybody together with
-    features and links, each person, and communities of taste. The truth is known, so what was
-    found is held against it.
+    folder and read back as yours would be. Two models learn from them: one of each person, and one
+    of communities of taste. The ranking is that of the second, as in the report. The truth is
+    known, so what was found is held against it.
     """
     place = Path(folder)
     settings = {"random_state": seed}
@@ -51,22 +56,20 @@ def command(folder: str, seed: int, output: Output) -> None:
     files = write_study(truth, place)
     output.note(f"wrote a simulated study to {place}: votes.csv, items.csv, links.csv")
 
-    everybody = read_material(files, output.note)
-    together = fit_and_tell(everybody, EVERYBODY, output, settings)
-    model_file.save(together, str(place / "model.penchant"))
-    people = read_material(Files(files.comparisons, files.items), output.note)
-    personal = fit_and_tell(people, PERSONS, output, settings)
-    communal = fit_and_tell(people, COMMUNITIES, output, settings)
+    material = read_material(files, output.note)
+    personal = fit_and_tell(material, PERSONS, output, settings)
+    communal = fit_and_tell(material, COMMUNITIES, output, settings)
+    model_file.save(communal, str(place / "model.penchant"))
     report = place / "report.html"
-    write_report(people, communal, report, "A simulated study", output)
+    write_report(material, communal, report, "A simulated study", output)
 
     members = rows.members(communal.model)
     results = {
-        "ranking": together.model.rank().to_dicts(),
+        "ranking": communal.model.rank().above_average().to_dicts(),
         "person_agreement": _agreement(personal.model.predict(users=personal.data.users), truth),
         "communities": _cross_table(members, truth.tastes),
-        "adjusted_rand": pc.metrics.adjusted_rand([m["group"] for m in members], truth.tastes),
-        "questions": rows.questions(together.model, N_QUESTIONS),
+        "adjusted_rand": pc.metrics.adjusted_rand([m["community"] for m in members], truth.tastes),
+        "questions": rows.questions(communal.model, N_QUESTIONS),
     }
     if output.form == "json":
         output.json(folder=folder, report=str(report), **results)
@@ -76,7 +79,7 @@ def command(folder: str, seed: int, output: Output) -> None:
 
 
 def _show(results: dict[str, Any], output: Output) -> None:
-    click.echo("\nThe ranking of everybody together, from features, links and votes:\n")
+    click.echo("\nThe ranking of people at large, as in the report:\n")
     output.rows(results["ranking"][:SHOWN], RANK_FORMATS)
     click.echo(
         f"\nEach person's own ranking agrees with the truth: Kendall's tau is "
@@ -87,7 +90,7 @@ def _show(results: dict[str, Any], output: Output) -> None:
         f"{results['adjusted_rand']:.2f}; 1 is perfect):\n"
     )
     tastes = results["communities"]
-    output.rows(tastes, {name: "" if name == "group" else "d" for name in tastes[0]})
+    output.rows(tastes, {name: "" if name == "community" else "d" for name in tastes[0]})
     click.echo("\nWhat to ask next:\n")
     output.rows(results["questions"], ASK_FORMATS)
     click.echo()
@@ -125,10 +128,10 @@ def _agreement(utilities: Any, truth: Any) -> float:
 
 
 def _cross_table(found: list[dict[str, Any]], tastes: Any) -> list[dict[str, Any]]:
-    """How many people of each true taste are in each group that was found."""
-    members = np.array([row["group"] for row in found])
+    """How many people of each true taste are in each community that was found."""
+    members = np.array([row["community"] for row in found])
     return [
-        {"group": f"community {group}"}
-        | {f"taste {k + 1}": int(np.sum(tastes[members == group] == k)) for k in range(N_TASTES)}
-        for group in np.unique(members)
+        {"community": int(number)}
+        | {f"taste {k + 1}": int(np.sum(tastes[members == number] == k)) for k in range(N_TASTES)}
+        for number in np.unique(members)
     ]

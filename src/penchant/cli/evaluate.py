@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from penchant.cli.options import SourceOptions, source_argument
+from penchant.cli.options import SourceOptions, refuse_beside, source_argument
 from penchant.cli.output import Output, output_options
-from penchant.workflow.evaluation import BASELINE, cross_validate, only_scored
-from penchant.workflow.models import KINDS, settings_of, spared
+from penchant.workflow.evaluation import BASELINE, cross_validate
+from penchant.workflow.models import KINDS, build, settings_of
 
 FORMATS = {
     "model": "",
@@ -44,18 +44,17 @@ def command(source: SourceOptions, names: tuple[str, ...], folds: int, output: O
     Each part is predicted by models that learned from the others. accuracy is the share of
     comparisons foreseen, log_loss punishes false confidence, calibration_error is the distance
     between stated and observed frequencies; se is the standard error over parts. The baseline is a
-    Bradley-Terry model of everybody together. Ties are learned from but not predicted. Communities
-    are searched for less long than `fit` does, unless --set n_sweeps says otherwise.
+    Bradley-Terry model of everybody together. Ties are learned from but not predicted.
     """
+    if names:
+        refuse_beside("--with", "model")
     material = source.material(output)
     data = material.data
     wanted = dict.fromkeys(names or ("gp", source.chosen(material)[0]))
     settings = _settings([source.chosen(material, name)[0] for name in wanted], source.all_settings)
-    for name, own in settings.items():
-        output.tell_spared(name, spared(name, data, only_scored=True), own)
-    models = {name: only_scored(name, data, own) for name, own in settings.items()}
+    models = {name: build(name, data, own) for name, own in settings.items()}
     with output.progress("evaluating") as advance:
-        found = cross_validate(models, material, folds, source.seed, advance)
+        found = cross_validate(models, material, folds, source.seed or 0, advance)
     output.rows(found.to_dicts(), FORMATS, folds=folds, comparisons=found.n_comparisons)
     best = found.best.model
     if best == BASELINE:

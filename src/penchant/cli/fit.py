@@ -12,6 +12,7 @@ from penchant.cli.output import Output, output_options
 from penchant.engines import ENGINES
 from penchant.workflow.models import build
 
+SHARDS = 64
 SCANNED = ("gp", "multi-user", "community")
 """Models that learn from comparisons in shards."""
 
@@ -33,7 +34,7 @@ SCANNED = ("gp", "multi-user", "community")
     "in shards, here or by Ray.",
 )
 @click.option("--address", help="Of a running Ray cluster.")
-@click.option("--shards", type=click.IntRange(min=1), default=64, show_default=True)
+@click.option("--shards", type=click.IntRange(min=1), show_default=str(SHARDS), help="How many.")
 @click.option("--scratch", type=FILE, help="Folder for shards; workers elsewhere must see it.")
 @click.option(
     "--resume",
@@ -62,8 +63,7 @@ def command(
     if not target.endswith(SUFFIX):
         raise click.UsageError(f"-o {target}: the name of a model file ends in {SUFFIX}")
     if sharding["engine"] is None:
-        alone = ("address", "scratch", "resume", "predictions")
-        if given := [f"--{name}" for name in alone if sharding[name]]:
+        if given := [f"--{name}" for name, value in sharding.items() if value is not None]:
             raise click.UsageError(f"{' and '.join(given)} belong to --engine")
         material = source.material(output)
         data: Any = material.data
@@ -98,13 +98,21 @@ def _fit_shards(
         raise click.UsageError(f"--engine: --model must be one of {', '.join(SCANNED)}")
     if name == "gp" and sharding["predictions"]:
         raise click.UsageError("--predictions: --model gp takes everybody together")
-    if source.items or source.users or source.relations or source.covariates:
+    if sharding["address"] and sharding["engine"] != "ray":
+        raise click.UsageError("--address belongs to --engine ray")
+    if name == "gp" and sharding["engine"] == "ray":
         raise click.UsageError(
-            "--engine: features, relations and covariates are given in Python only, or fit without "
-            "--engine"
+            "--engine ray: --model gp adds everybody up here; use --engine local"
         )
-    how = {key: value for key, value in source.how.items() if key != "covariates"}
-    how |= {key: sharding[key] for key in ("shards", "scratch", "resume")}
+    unread = ("covariates", "time", "margin", "first")
+    if source.items or source.users or source.relations or any(map(source.how.get, unread)):
+        raise click.UsageError(
+            "--engine: features, relations, covariates, times, margins and sides are not read from "
+            "shards: fit without --engine"
+        )
+    how = {key: value for key, value in source.how.items() if key not in unread}
+    how |= {key: sharding[key] for key in ("scratch", "resume")}
+    how["shards"] = sharding["shards"] or SHARDS
     with output.progress("scanning"):
         votes = pc.scan_comparisons(source.comparisons, **how)
     with votes:

@@ -11,7 +11,7 @@ from penchant.cli.output import Output, output_options
 from penchant.workflow import rows
 
 GROUP_FORMATS = {
-    "group": "d",
+    "community": "d",
     "size": ".0f",
     "share": ".0%",
     "likes": "",
@@ -19,7 +19,7 @@ GROUP_FORMATS = {
     "more_than_others": "",
 }
 DIRECTION_FORMATS = {"direction": "d", "share": ".0%", "toward": "", "away": ""}
-MEMBER_FORMATS = {"user": "", "group": "d", "probability": ".2f"}
+MEMBER_FORMATS = {"user": "", "community": "d", "probability": ".2f"}
 
 
 @click.command(
@@ -30,18 +30,18 @@ MEMBER_FORMATS = {"user": "", "group": "d", "probability": ".2f"}
     """
 )
 @source_argument
-@click.option("--members", is_flag=True, help="List people instead of groups.")
+@click.option("--members", is_flag=True, help="List people instead of communities.")
 @output_options()
 def command(source: SourceOptions, members: bool, output: Output) -> None:
     """Show communities of taste: how many, how large, and what each likes.
 
     SOURCE is a saved community model, or comparisons with a user column to fit one to. How many
-    groups there are is learned, too; --json has the probability of every number. size is the
-    expected number of people, and people are listed with their most probable group.
+    communities there are is learned, too; --json has the probability of every number. size is the
+    expected number of people, and people are listed with their most probable community.
 
-    Whether the groups are real is said in one sentence; that takes a few times as long as finding
-    them. Where there are none, the main directions in which people differ are shown instead (--json
-    and --csv have the groups all the same).
+    Whether the communities are real is said in one sentence; that takes a few times as long as
+    finding them. Where there are none, the main directions in which people differ are shown instead
+    (--json and --csv have the communities all the same).
     """
     if not source.is_model and source.model == "auto":
         source = replace(source, model="community")
@@ -49,7 +49,8 @@ def command(source: SourceOptions, members: bool, output: Output) -> None:
     model = fitted.model
     if not hasattr(model, "membership_"):
         raise pc.DataError(
-            f"this is a {fitted.name} model, which knows no groups: fit one with --model community"
+            f"this is a {fitted.name} model, which knows no communities: fit one with "
+            "--model community"
         )
     if members:
         output.rows(rows.members(model), MEMBER_FORMATS, **_facts(model))

@@ -25,6 +25,7 @@ class Files:
     columns: Mapping[str, str] = field(default_factory=dict)  # role → name of the column
     shape: str | None = None
     covariates: tuple[str, ...] = ()  # columns, or differences of two: "length_a - length_b"
+    time: str | None = None
     skip_bad: bool = False
     where: str | None = None
 
@@ -32,7 +33,7 @@ class Files:
     def how(self) -> dict[str, Any]:
         """How the comparisons are to be read."""
         plain = {"shape": self.shape, "skip_bad": self.skip_bad, "where": self.where}
-        return {**plain, "covariates": self.covariates, **self.columns}
+        return {**plain, "covariates": self.covariates, "time": self.time, **self.columns}
 
 
 def read_material(files: Files, note: Callable[[str], None]) -> Material:
@@ -89,7 +90,8 @@ def _hints() -> Iterator[None]:
 def _hint(message: str) -> str:
     """What the library advises, in words of the command line."""
     columns = re.findall(r"""(?:winner|loser)=(?:'[^']*'|"[^"]*")""", message)
-    shapes = dict.fromkeys(re.findall(r"shape='([a-z-]+)'", message))
+    # a shape that is said not to fit is no advice
+    shapes = dict.fromkeys(re.findall(r"(?<!as )(?<!for )shape='([a-z-]+)'", message))
     options = [" ".join(f"--column {column}" for column in columns)] if columns else []
     if options or shapes:
         options += [f"--shape {shape}" for shape in shapes]

@@ -4,13 +4,14 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 import penchant as pc
 from penchant.cli.material import RELATION_KINDS, Files, read_material
@@ -24,7 +25,6 @@ from penchant.workflow.models import (
     build,
     knows_only_features,
     settings_of,
-    spared,
     tells_people_apart,
 )
 
@@ -32,7 +32,7 @@ PATIENCE = 10.0
 """Seconds after which fitting the same model again would annoy."""
 FILE = click.Path(allow_dash=True)
 """A text that shells complete to the name of a file."""
-ROLES = ("winner", "loser", "user", "tie", "count")
+ROLES = ("winner", "loser", "user", "tie", "count", "margin", "first")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SourceOptions(Files):
 
     model: str = "auto"
     settings: Mapping[str, Any] = field(default_factory=dict)  # of the estimator
-    seed: int = 0
+    seed: int | None = None  # None: 0
 
     @property
     def is_model(self) -> bool:
@@ -51,7 +51,7 @@ class SourceOptions(Files):
     @property
     def all_settings(self) -> dict[str, Any]:
         """Those of the estimator, the seed among them."""
-        return {"random_state": self.seed, **self.settings}
+        return {"random_state": self.seed or 0, **self.settings}
 
     @property
     def spelled(self) -> str:
@@ -63,10 +63,12 @@ class SourceOptions(Files):
         flags += [("--column", f"{role}={name}") for role, name in self.columns.items()]
         flags += [("--shape", self.shape), ("--where", self.where)]
         flags += [("--covariate", covariate) for covariate in self.covariates]
+        flags.append(("--time", self.time))
         flags.append(("--model", self.model if self.model != "auto" else None))
         for name, value in self.settings.items():
             text = value if isinstance(value, str) else json.dumps(value)
             flags.append(("--set", f"{name}={text}"))
+        flags.append(("--seed", str(self.seed) if self.seed else None))
         words = ["votes.csv" if self.comparisons == "-" else self.comparisons]
         words += [word for flag, value in flags if value for word in (flag, value)]
         return shlex.join(words + ["--skip-bad"] * self.skip_bad)
@@ -85,10 +87,15 @@ class SourceOptions(Files):
     def chosen(self, material: Material, asked: str | None = None) -> tuple[str, str]:
         """The model that was asked for, or one that suits; and why."""
         asked = asked or self.model
-        if asked == "auto":
+        if asked == "auto" and self.time is None:
             return choose(material)
-        check_usable(asked, material)
-        return asked, "as you asked"
+        name, why = (asked, "as you asked") if asked != "auto" else ("gp", "it follows time")
+        check_usable(name, material)
+        if self.time is not None and not {"drift", "half_life"} & set(self.settings):
+            raise pc.DataError(
+                f"--time {self.time}: nothing uses it; add --set drift=ou, or --set half_life=DAYS"
+            )
+        return name, why
 
     def fit(self, material: Material, output: Output) -> FittedModel:
         """Choose and fit a model."""
@@ -113,9 +120,10 @@ class SourceOptions(Files):
             if perf_counter() - begin > PATIENCE:
                 output.note(f"tip: penchant fit {self.spelled} keeps the model for the next time")
             return fitted
-        if replace(self, seed=0) != SourceOptions(self.comparisons):
+        if self != SourceOptions(self.comparisons):
             raise click.UsageError(
-                f"{self.comparisons} is a fitted model: options about data belong to `penchant fit`"
+                f"{self.comparisons} is a fitted model: options about data and model belong to "
+                "`penchant fit`"
             )
         return load(self.comparisons)
 
@@ -132,10 +140,19 @@ def check_usable(name: str, material: Material) -> None:
             f"--model {name} ranks items by their features: give them with --items FILE, or use "
             "--model gp"
         )
-    if knows_only_features(name) and material.relations:
-        raise pc.DataError(
-            f"--model {name} does not use relations: leave out --relation, or use --model gp"
-        )
+    data = material.data
+    given = {
+        "relations": (material.relations, "--relation", knows_only_features(name)),
+        "features of users": (material.user_features, "--users", not tells_people_apart(name)),
+        "covariates": (data.covariates, "--covariate", knows_only_features(name)),
+        "times": (data.time, "--time", name != "gp"),
+    }
+    for what, (value, option, is_unused) in given.items():
+        if value is not None and is_unused:
+            instead = "multi-user" if option == "--users" else "gp"
+            raise pc.DataError(
+                f"--model {name} does not use {what}: leave out {option}, or use --model {instead}"
+            )
 
 
 def find_user(users: tuple[Any, ...], name: str | None) -> Any | None:
@@ -162,7 +179,6 @@ def fit_and_tell(
     """Fit a model, saying which and why."""
     name, why = choice
     output.note(f"model: {name} ({why})")
-    output.tell_spared(name, spared(name, material.data), settings)
     begin = perf_counter()
     if "progress" in settings_of(name):  # it shows a bar of its own
         bar = {"progress": not output.quiet}
@@ -171,7 +187,46 @@ def fit_and_tell(
         with output.progress(f"fitting {name}"):
             model = material.fit(build(name, material.data, settings))
     output.note(f"fitted in {perf_counter() - begin:.1f} s")
+    if material.data.user is not None and not tells_people_apart(name):
+        about = getattr(getattr(model, "report_", None), "about_people", str)()
+        output.note(" ".join(about.split()) or f"{name} does not use who made which comparison")
     return FittedModel(model, material.X if isinstance(material.X, Encoded) else None, why)
+
+
+def as_moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    """A number of days, or the text of a date."""
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return value
+
+
+at_option = click.option(
+    "--at",
+    metavar="DATE",
+    callback=as_moment,
+    help="As of this date (2024-05-31), where utilities drift; else as of the last comparison.",
+)
+
+
+def as_of(fitted: FittedModel, when: Any) -> dict[str, Any]:
+    """What predictions of a model as of a date take."""
+    if when is None:
+        return {}
+    if getattr(fitted.model, "drift", None) is None:
+        raise pc.DataError(
+            f"--at {when}: this model has no drift; fit with --time COLUMN --set drift=ou"
+        )
+    return {"at": when}
+
+
+def refuse_beside(option: str, *others: str) -> None:
+    """Refuse options that would do nothing beside another one."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") == ParameterSource.COMMANDLINE
+        if given and parameter.name in others:
+            raise click.UsageError(f"{option} goes without {parameter.opts[-1]}")
 
 
 def target_option(default: str, what: str) -> Callable[..., Any]:
@@ -254,6 +309,11 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         help="A number beside each comparison whose effect is estimated: a column, or a difference "
         "such as 'length_a - length_b'. Repeatable.",
     )
+    @click.option(
+        "--time",
+        metavar="COLUMN",
+        help="Date, or number of days, of each comparison: for --set drift=ou or half_life=DAYS.",
+    )
     @click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be used.")
     @click.option(
         "--model",
@@ -268,13 +328,12 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="NAME=VALUE",
         multiple=True,
         callback=_settings,
-        help="A setting of the model, such as n_sweeps=400. Repeatable.",
+        help="A setting of the model, such as likelihood=logit. Repeatable.",
     )
     @click.option(
         "--seed",
         type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
+        show_default="0",
         help="Same seed, same result.",
     )
     @wraps(function)
@@ -325,7 +384,9 @@ def _settings(
     settings: dict[str, Any] = {}
     for name, value in (pair.partition("=")[::2] for pair in values):
         if not name or not value:
-            raise click.BadParameter(f"'{name}' must look like n_sweeps=400")
+            raise click.BadParameter(f"'{name}' must look like likelihood=logit")
+        if name == "random_state":
+            raise click.BadParameter("random_state is given by --seed")
         try:
             settings[name] = json.loads(value)
         except json.JSONDecodeError:

@@ -59,12 +59,6 @@ class Output:
         if not self.quiet:
             click.echo(visible(text), err=True)
 
-    def tell_spared(self, kind: str, spared: Row, given: Row) -> None:
-        """Tell which settings were chosen to save time, where the person chose none."""
-        chosen = [f"{name}={value}" for name, value in spared.items() if name not in given]
-        if chosen:
-            self.note(f"{kind}: {', '.join(chosen)} to save time (--set changes that)")
-
     def suggest(self, text: str) -> None:
         """The last line: what to do next."""
         if not self.quiet:

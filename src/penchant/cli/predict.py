@@ -8,12 +8,22 @@ import numpy as np
 
 import penchant as pc
 from penchant.cli.model_file import FittedModel
-from penchant.cli.options import FILE, SourceOptions, find_user, source_argument, target_option
+from penchant.cli.options import (
+    FILE,
+    SourceOptions,
+    as_of,
+    at_option,
+    find_user,
+    refuse_beside,
+    source_argument,
+    target_option,
+)
 from penchant.cli.output import Output, output_options
 from penchant.cli.tables import read_table
 from penchant.data.names import Lookup
 from penchant.data.writing import write_parquet
 from penchant.workflow.encoding import Encoded, as_names
+from penchant.workflow.models import tells_people_apart
 
 PAIR_FORMATS = {"first": "", "second": "", "user": "", "probability": ".3f"}
 TIE_FORMATS = {"win": ".3f", "tie": ".3f", "loss": ".3f"}
@@ -38,6 +48,7 @@ ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
     "--new-items", metavar="FILE", type=FILE, help="Table of items to predict utilities for."
 )
 @click.option("--ties", is_flag=True, help="Write win, tie and loss of the first too.")
+@at_option
 @target_option("predictions.parquet", "utilities that --users all asks for, as Parquet")
 @output_options()
 def command(
@@ -47,6 +58,7 @@ def command(
     user: str | None,
     new_items: str | None,
     ties: bool,
+    at: Any,
     output: Output,
     target: str,
 ) -> None:
@@ -60,26 +72,31 @@ def command(
     if source.users == EVERYBODY:
         if pairs_file is not None or pairs or new_items is not None or user is not None:
             raise click.UsageError("--users all writes what all items are worth: give no pairs")
+        refuse_beside("--users all", "ties", "at", "as_csv", "spreadsheet_safe")
         source = replace(source, users=None)
-        _write_everybody(source.fitted(output), target)
+        _write_everybody(fitted := source.fitted(output), target)
         output.note(f"wrote {target}")
+        output.record({"model": fitted.name, "file": target})
         output.suggest(f"penchant rank {source.spelled}")
         return
     if pairs_file is None and not pairs and new_items is None:
         raise click.UsageError("nothing to predict: give PAIRS, --pair A B or --new-items FILE")
+    refuse_beside("a prediction without --users all", "target")
+    if pairs_file is None and not pairs:
+        refuse_beside("--new-items without pairs", "ties")
     named = [] if new_items else [name for pair in pairs for name in pair]
     fitted = source.fitted(output, user=user, items=named)
     who = find_user(fitted.data.users, user)
     new = None if new_items is None else _new_items(fitted, new_items)
     if new is not None and pairs_file is None and not pairs:
-        output.rows(_utilities(fitted, new, who), ITEM_FORMATS, model=fitted.name)
+        output.rows(_utilities(fitted, new, who, at), ITEM_FORMATS, model=fitted.name)
     else:
         questions = _questions(fitted, pairs_file, pairs, who)
         rows = [
             {"first": a, "second": b, "user": who, "probability": win / (win + loss)}
             | ({"win": win, "tie": tie, "loss": loss} if ties else {})
             for (a, b, who), (win, tie, loss) in zip(
-                questions, _probabilities(fitted, questions, new), strict=True
+                questions, _probabilities(fitted, questions, new, at), strict=True
             )
         ]
         shown = PAIR_FORMATS | (TIE_FORMATS if ties else {})
@@ -123,6 +140,16 @@ def _questions(
             raise pc.DataError(f"{table.source} has one column: pairs need two, an item in each")
         first, second = list(table.columns.values())[:2]
         who = table.columns.get("user", [user] * len(table))
+        if "user" in table.columns:
+            if user is not None:
+                raise click.UsageError(
+                    f"--user: the column user of {table.source} says who is asked"
+                )
+            if not tells_people_apart(fitted.name):
+                raise pc.DataError(
+                    f"{table.source} says who is asked, but {fitted.name} takes everybody "
+                    "together: leave out the column user, or fit --model multi-user or community"
+                )
         questions += zip(first, second, who, strict=True)
     ends = [as_names([row[end] for row in questions], fitted.data.items) for end in (0, 1)]
     people = [
@@ -142,9 +169,12 @@ def _new_items(fitted: FittedModel, path: str) -> Encoded:
     return replace(new, names=tuple(as_names(new.names, fitted.data.items)))
 
 
-def _utilities(fitted: FittedModel, new: Encoded, user: Any | None) -> list[dict[str, Any]]:
+def _utilities(
+    fitted: FittedModel, new: Encoded, user: Any | None, at: Any
+) -> list[dict[str, Any]]:
     """What new items are worth to one person, or to everybody."""
-    utility, sd = fitted.model.predict(new.values, users=user, return_std=True)
+    how = {"users": user, "return_std": True, **as_of(fitted, at)}
+    utility, sd = fitted.model.predict(new.values, **how)
     return [
         {"item": name, "utility": float(u), "sd": float(s)}
         for name, u, s in zip(new.names, np.ravel(utility), np.ravel(sd), strict=True)
@@ -152,7 +182,7 @@ def _utilities(fitted: FittedModel, new: Encoded, user: Any | None) -> list[dict
 
 
 def _probabilities(
-    fitted: FittedModel, questions: list[tuple[Any, Any, Any]], new: Encoded | None
+    fitted: FittedModel, questions: list[tuple[Any, Any, Any]], new: Encoded | None, at: Any
 ) -> list[list[float]]:
     """Win, tie and loss of every question; of somebody in particular apart from anybody's."""
     pairs: list[tuple[Any, Any]] = [(first, second) for first, second, _ in questions]
@@ -165,5 +195,6 @@ def _probabilities(
         some = [k for k, (*_, who) in enumerate(questions) if (who is not None) == is_named]
         if some:
             who = [questions[k][2] for k in some] if is_named else None
-            found[some] = fitted.model.predict_proba([pairs[k] for k in some], who, X, ties=True)
+            how = {"ties": True, **as_of(fitted, at)}
+            found[some] = fitted.model.predict_proba([pairs[k] for k in some], who, X, **how)
     return found.tolist()

@@ -1,14 +1,26 @@
 """`penchant rank`: items from best to worst."""
 
+from functools import reduce
 from math import isnan
+from operator import add
 from typing import Any
 
 import click
 
 from penchant.cli.material import read_segments
-from penchant.cli.options import SourceOptions, find_user, source_argument
+from penchant.cli.options import (
+    SourceOptions,
+    as_of,
+    at_option,
+    check_usable,
+    find_user,
+    refuse_beside,
+    source_argument,
+)
 from penchant.cli.output import Output, output_options
-from penchant.workflow.models import build
+from penchant.models.ranking import Ranking
+from penchant.workflow.choosing import choose
+from penchant.workflow.models import Material, build
 from penchant.workflow.segments import Segments, segments
 
 FORMATS = {
@@ -25,9 +37,7 @@ FORMATS = {
     "win_rate": ".0%",
 }
 RATER_FORMATS = {"user": "", "answers": "d", "reliability": ".2f", "low": ".2f", "high": ".2f"}
-SEGMENT_FORMATS = {"segment": "", **FORMATS}
-DIFFERENCE_FORMATS = {"difference": "+.2f", "difference_low": "+.2f", "difference_high": "+.2f"}
-ELO_FORMATS = {"utility": ".0f", "low": ".0f", "high": ".0f"}
+ELO_FORMATS = {"elo": ".0f", "low": ".0f", "high": ".0f"}
 
 
 def _level(ctx: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -66,6 +76,7 @@ def _level(ctx: click.Context, parameter: click.Parameter, value: float) -> floa
     show_default=True,
     help="Utilities, or points as Elo's with the average item at 1000.",
 )
+@at_option
 @output_options()
 def command(
     source: SourceOptions,
@@ -75,30 +86,32 @@ def command(
     raters: bool,
     by: str | None,
     scale: str,
+    at: Any,
     output: Output,
 ) -> None:
     """Rank the items of SOURCE: a saved model, or comparisons to fit first.
 
-    Differences of utilities are what matters; where the average item lies is nobody's question.
-    prob_best is the chance of being the best of all, and rank_low to rank_high the interval of the
-    rank. Items of one group cannot be told from the first of it. Where comparisons tell who was
-    shown first, or with --covariate, the ranking is at equal sides and covariates, and what these
-    do is written beside it.
+    Only differences of utilities mean anything: the overall level is not identified. prob_best is
+    the chance of being the best of all, and rank_low to rank_high the interval of the rank. Items
+    of one group cannot be told from the first of it. Where comparisons tell who was shown first, or
+    with --covariate, the ranking is at equal sides and covariates, and what these do is written
+    beside it.
 
     With --by, everybody is fitted together first, and then each segment by itself with the same
     hyperparameters; difference is an item's utility minus that in the first segment, each told from
     the average item there.
     """
-    formats = FORMATS | (ELO_FORMATS if scale == "elo" else {})
     if by is not None:
-        if user is not None or scale == "elo":
-            raise click.UsageError("--by goes with neither --user nor --scale elo")
+        refuse_beside("--by", "user", "raters", "at")
         found = _segments(source, by, output)
-        rows = _rows_by_segment(found, level, top)
-        shown = SEGMENT_FORMATS | DIFFERENCE_FORMATS
-        output.rows(rows, shown, model="segments", level=level, user=None)
+        rows = _rows_by_segment(found, level, top, scale)
+        rows = [_headed(row, scale, output) for row in rows]
+        shown = {"segment": "", **_formats(scale)} | _difference_formats(scale)
+        output.rows(rows, shown, model="segments", level=level, user=None, scale=scale)
         output.suggest(f"penchant report {source.spelled}")
         return
+    if raters:
+        refuse_beside("--raters", "user", "level", "scale", "at")
     fitted = source.fitted(output, user=user)
     if raters:
         if not hasattr(fitted.model, "raters_"):
@@ -111,15 +124,35 @@ def command(
         output.suggest(f"penchant rank {source.spelled}")
         return
     who = find_user(fitted.data.users, user)
-    ranking = fitted.model.rank(who, level=level)
-    ranking = ranking.to_elo() if scale == "elo" else ranking
-    rows = ranking[:top].to_dicts()
+    ranking = fitted.model.rank(who, level=level, **as_of(fitted, at))
     effects = getattr(fitted.model, "effects_", ())
     if effects:  # the ranking is at equal sides and covariates, and this is what they do
         output.note(str(effects))
     told = {"effects": effects.to_dicts()} if effects else {}
-    output.rows(rows, formats, model=fitted.name, level=level, user=who, **told)
+    rows = [_headed(row, scale, output) for row in _scaled(ranking, scale)[:top].to_dicts()]
+    about = {"model": fitted.name, "level": level, "user": who, "scale": scale}
+    output.rows(rows, _formats(scale), **about, **told)
     output.suggest(f"penchant ask {source.spelled}")
+
+
+def _scaled(ranking: Ranking, scale: str) -> Ranking:
+    return ranking.to_elo() if scale == "elo" else ranking
+
+
+def _headed(row: dict[str, Any], scale: str, output: Output) -> dict[str, Any]:
+    """The row with its value under the name of the scale; JSON says the scale beside the rows."""
+    head = "utility" if output.form == "json" else scale
+    return {head if name == "utility" else name: value for name, value in row.items()}
+
+
+def _formats(scale: str) -> dict[str, str]:
+    forms = {scale if name == "utility" else name: form for name, form in FORMATS.items()}
+    return forms | (ELO_FORMATS if scale == "elo" else {})
+
+
+def _difference_formats(scale: str) -> dict[str, str]:
+    form = "+.0f" if scale == "elo" else "+.2f"
+    return dict.fromkeys(("difference", "difference_low", "difference_high"), form)
 
 
 def _segments(source: SourceOptions, by: str, output: Output) -> Segments:
@@ -132,28 +165,31 @@ def _segments(source: SourceOptions, by: str, output: Output) -> Segments:
         parts = read_segments(source, by)
     for name, part in parts.items():
         output.note(f"segment {name or '(empty)'}: {part.describe().splitlines()[0]}")
-    model = None
-    if source.model != "auto" or source.settings:
-        kind = "gp" if source.model == "auto" else source.model
-        whole = next(iter(parts.values()))
-        if any(part.tie.any() for part in parts.values()):
-            whole = next(part for part in parts.values() if part.tie.any())
-        model = build(kind, whole, source.all_settings)
+    whole = reduce(add, parts.values())
+    kind, why = (
+        choose(Material(whole)) if source.model == "auto" else (source.model, "as you asked")
+    )
+    check_usable(kind, Material(whole))
+    output.note(f"model: {kind} ({why})")
+    model = build(kind, whole, source.all_settings)
     with output.progress("fitting"):
         return segments(parts, model=model)
 
 
-def _rows_by_segment(found: Segments, level: float, top: int | None) -> list[dict[str, Any]]:
-    first, *others = found.models
-    unknown = dict.fromkeys(DIFFERENCE_FORMATS)
-    rows = [
-        {"segment": first, **row, **unknown} for row in found.rank(first, level)[:top].to_dicts()
-    ]
-    for name in others:
-        apart = {row.item: row[1:4] for row in found.difference(name, first, level)}
+def _rows_by_segment(
+    found: Segments, level: float, top: int | None, scale: str
+) -> list[dict[str, Any]]:
+    first, rows = next(iter(found.models)), []
+    for name in found.models:
+        ranking = found.rank(name, level)
+        unit = ranking.per_unit if scale == "elo" else 1.0
+        apart: dict[Any, tuple[float, ...]] = {}
+        if name != first:
+            differences = found.difference(name, first, level)
+            apart = {row.item: tuple(unit * value for value in row[1:4]) for row in differences}
         rows += [
             {"segment": name, **row}
-            | dict(zip(DIFFERENCE_FORMATS, apart[row["item"]], strict=True))
-            for row in found.rank(name, level)[:top].to_dicts()
+            | dict(zip(_difference_formats(scale), apart.get(row["item"], [None] * 3), strict=True))
+            for row in _scaled(ranking, scale)[:top].to_dicts()
         ]
     return rows

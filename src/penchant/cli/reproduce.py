@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from penchant.cli.options import refuse_beside
 from penchant.cli.output import Output
 
 PACKAGE = "penchant.reproduce"
@@ -41,6 +42,7 @@ def command(name: str | None, quick: bool, out: str | None, data: str | None, qu
     output = Output("reproduce", quiet=quiet)
     experiments = find_experiments()
     if name is None:
+        refuse_beside("a list of experiments", "quick", "out", "data")
         rows = [{"name": known, "what": what} for known, what in experiments.items()]
         output.rows(rows, {"name": "", "what": ""})
         output.suggest("penchant reproduce all --quick")

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons
-from penchant.numerics.random import ContentKeys, KeyArray, content_keys, mixed
+from penchant.numerics.random import ContentKeys, KeyArray, mixed, pair_keys
 from penchant.numerics.types import IntArray
 
 ROUNDS = 2
@@ -35,17 +35,17 @@ class Content(NamedTuple):
         return cls(users, answers)
 
 
-def pair_keys(data: Comparisons) -> ContentKeys:
+def keys_of(data: Comparisons) -> ContentKeys:
     """Keys of users, items and rows of single pairs, and of how they were made."""
     covariates = () if data.covariates is None else data.covariates.T
     values = (data.margin, data.first, *covariates)
-    return content_keys(data.winner, data.loser, data.user, data.count, data.tie, values)
+    return pair_keys(data.winner, data.loser, data.user, data.count, data.tie, values)
 
 
 def drawn_counts(data: Comparisons, share: float) -> IntArray:
     """(m,) how many of each row's answers are among a share of all, drawn by content."""
     row = np.repeat(np.arange(len(data)), data.count)
     copy = np.arange(len(row)) - np.repeat(np.cumsum(data.count) - data.count, data.count)
-    keys = mixed(pair_keys(data).row[row] + copy.astype(np.uint64))
+    keys = mixed(keys_of(data).answer[row], copy)
     drawn = np.argsort(keys, kind="stable")[: max(1, round(share * len(row)))]
     return np.bincount(row[drawn], minlength=len(data))

@@ -9,7 +9,7 @@ of a ranking are independent given utilities. What the other items tell is left 
 
 import numpy as np
 
-from penchant.communities.content import pair_keys
+from penchant.communities.content import keys_of
 from penchant.data import Comparisons
 from penchant.data.rankings import ChoiceStages
 from penchant.data.table import Table
@@ -26,7 +26,7 @@ def separate_pairs(data: Comparisons) -> Comparisons:
     """
     if data.rankings is None or data.rankings.user is None:
         return data.as_pairs()
-    content = pair_keys(data.as_pairs())
+    content = keys_of(data.as_pairs())
     drawn = [_drawn(stage, content) for stage in data.rankings.stages()]
     winner, loser, user = np.hstack(drawn)
     one, no_tie = np.ones_like(winner), np.zeros(len(winner), dtype=bool)
@@ -42,8 +42,8 @@ def _drawn(stage: ChoiceStages, content: ContentKeys) -> tuple[IntArray, IntArra
     at = np.arange(len(rows))
     user = np.zeros(len(rows), dtype=np.intp) if stage.user is None else stage.user[rows]
     of_item = content.item[item]
-    of_choice = mixed(content.user[user] + of_item.sum(axis=1) + copy.astype(np.uint64))
-    keys = mixed(of_item + of_choice[:, None])
+    of_choice = mixed(content.user[user], of_item.sum(axis=1), copy)
+    keys = mixed(of_item.ravel() + np.repeat(of_choice, item.shape[1])).reshape(item.shape)
     return item[at, _one_of(chosen, keys)], item[at, _one_of(~chosen, keys)], user
 
 

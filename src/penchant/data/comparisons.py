@@ -12,9 +12,9 @@ from penchant.data.combine import found_again, found_rankings, recoded
 from penchant.data.comparison_columns import ComparisonColumns
 from penchant.data.expand import Orders, merge_choices, merge_rankings, merge_scores
 from penchant.data.names import Encoder
-from penchant.data.rankings import Rankings, joined_rankings
+from penchant.data.rankings import joined_rankings
 from penchant.data.reading import ReadRows, Wish, read_frame
-from penchant.data.split import hold_out
+from penchant.data.split import WholeAnswers, folds, hold_out
 from penchant.data.sql import Further
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
@@ -259,22 +259,34 @@ class Comparisons(ComparisonColumns):
         >>> train.n_comparisons, test.n_comparisons
         (8, 2)
         """
-        single, orders, rng = self.single_pairs(), self.rankings, as_rng(random_state)
-        if orders is None:
-            held_out = hold_out(self.count, self.user, fraction, by, rng)
-            return self._with_count(self.count - held_out), self._with_count(held_out)
-        count = np.concatenate([single.count, orders.count])
-        who = None
-        if single.user is not None and orders.user is not None:
-            who = np.concatenate([single.user, orders.user])
-        out = hold_out(count, who, fraction, by, rng)
-        return single._beside(orders, count - out), single._beside(orders, out)
+        said = WholeAnswers.of(self)
+        user = None if self.user is None else said.user
+        out = hold_out(said.count, user, fraction, by, as_rng(random_state))
+        return self.with_counts(said.count - out), self.with_counts(out)
 
-    def _beside(self, orders: Rankings, count: IntArray) -> Self:
-        """These single pairs and rankings with other counts, those of the pairs first."""
-        pairs, rankings = np.split(count, [len(self)])
-        table = self._with_count(pairs)._table()
-        return self._whole(table, orders.with_count(rankings), self.items, self.users)
+    def folds(self, n: int) -> list[tuple[Self, Self]]:
+        """Return n pairs (train, test) over the same items and users: every answer is in one test.
+
+        A ranking or choice is one answer and never cut. Everybody's answers are spread evenly, and
+        neither names nor the order of rows change who is where.
+
+        >>> data = Comparisons.from_pairs(["a", "b"], ["b", "c"], count=[6, 4])
+        >>> [(train.n_comparisons, test.n_comparisons) for train, test in data.folds(2)]
+        [(5, 5), (5, 5)]
+        """
+        count = WholeAnswers.of(self).count
+        parts = folds(self, n)
+        return [(self.with_counts(count - part), self.with_counts(part)) for part in parts]
+
+    def with_counts(self, count: IntArray) -> Self:
+        """Return the same answers with other counts, single pairs first and then rankings; those
+        with a count of 0 are left out."""
+        if self.rankings is None:
+            return self._with_count(count)
+        single = self.single_pairs()
+        pairs, rankings = np.split(count, [len(single)])
+        table, orders = single._with_count(pairs)._table(), self.rankings.with_count(rankings)
+        return self._whole(table, orders, self.items, self.users)
 
     def extend(self, more: "Comparisons") -> Self:
         """Return these comparisons and `more` together; names that are new go to the end.

@@ -56,8 +56,15 @@ def read_comparisons(
     """
     path = check_file(Path(path))
     if table_suffix(path, PREFLIB) in PREFLIB:
-        if where is not None:
-            raise DataError(f"{path.name} has no columns, so where={where!r} selects nothing")
+        about_columns = {
+            **{"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count},
+            **{"margin": margin, "first": first, "time": time, "covariates": covariates},
+            **{"shape": shape, "skip_bad": skip_bad, "where": where},
+        }
+        if given := [name for name, value in about_columns.items() if value]:
+            raise DataError(
+                f"{path.name} has no columns, so {given[0]}= says nothing: leave it out"
+            )
         return read_preflib(path)
     columns = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
     wish = Wish(columns, shape, Further(time, margin, first, tuple(covariates)), skip_bad)

@@ -35,6 +35,23 @@ SHAPES = {
     "top": "a row is a ballot, its columns name the first choice, the second, …",
     "approvals": "a row is a person, a cell lists all the items that they like",
 }
+WANTED = {
+    "pairs": "winner, loser",
+    "outcome": "item_a, item_b, winner",
+    "points": "item_a, item_b, outcome",
+    "numbered": "item_a, item_b, outcome",
+    "scores": "item_a, item_b, score_a, score_b",
+    "marks": "item_a, item_b, winner_item_a, winner_item_b",
+    "rankings": "ballot, item, position",
+    "ranks": "user, and one for each item",
+    "ratings": "user, and one for each item",
+    "grades": "user, item, rating",
+    "questions": "user, and questions such as 'tea or milk?'",
+    "best-worst": "best, worst, item_1, item_2, item_3 …",
+    "top": "user, choice 1, choice 2 …",
+    "approvals": "user, and one whose name holds 'like' or 'approve'",
+}
+"""Names of columns that make a table of each shape."""
 _MEANT = {word for words in SPELLINGS.values() for word in words}
 ROW_BY_ROW = ("pairs", "outcome", "points", "numbered", "scores", "marks")
 
@@ -75,7 +92,7 @@ def recognise(source: Source, asked: Mapping[str, str | None], shape: str | None
     if shape in ROW_BY_ROW:
         raise DataError(
             f"{source.name} cannot be read as shape={shape!r} ({SHAPES[shape]}): its columns are "
-            f"{listed(names)}"
+            f"{listed(names)}, and it wants {WANTED[shape]}"
         )
     if shape is None and sides and sides[0].casefold() in _THIRD:
         third = [name for name in names if name.casefold() == _THIRD[sides[0].casefold()]]

@@ -1,9 +1,16 @@
-"""Which comparisons are held out for testing."""
+"""Which comparisons are held out for testing: whole answers, never a part of a ranking."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penchant.errors import DataError
+from penchant.numerics.random import ContentKeys, Incidence, KeyArray, content_keys, mixed
 from penchant.numerics.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from penchant.data.comparison_columns import ComparisonColumns
 
 
 def hold_out(
@@ -48,3 +55,61 @@ def _part(total: int, fraction: float, what: str) -> int:
             f"at least one; change the fraction or bring more {what}"
         )
     return part
+
+
+@dataclass(frozen=True, eq=False)
+class WholeAnswers:
+    """Whole answers, single pairs first and then rankings: which items each of them holds.
+
+    answer, item : (N,) each item of each answer. part : (N,) what the answer says of that item.
+    count, user : one an answer; user is 0 where nobody is told apart.
+    """
+
+    answer: IntArray
+    item: IntArray
+    part: KeyArray
+    count: IntArray
+    user: IntArray
+
+    @classmethod
+    def of(cls, data: "ComparisonColumns") -> "WholeAnswers":
+        """All answers of a set of comparisons."""
+        single, orders = data.single_pairs(), data.rankings
+        n = len(single)
+        odd = [] if single.first is None else [single.first]
+        odd += [] if single.covariates is None else list(single.covariates.T)
+        even = [v for v in (single.margin, single.time, single.both_bad) if v is not None]
+        sides = [
+            mixed(np.where(single.tie, 2, place), *(sign * v for v in odd), *even)
+            for place, sign in enumerate((1, -1))
+        ]
+        count, user = single.count, single.user
+        answer, item, part = np.tile(np.arange(n), 2), [single.winner, single.loser], sides
+        if orders is not None:
+            which = np.repeat(np.arange(len(orders)), orders.size)
+            answer, item = np.append(answer, n + which), [*item, orders.item]
+            part = [*part, mixed(np.full(len(which), 3), orders.place, orders.tied[which])]
+            count = np.concatenate([count, orders.count])
+            if user is not None and orders.user is not None:
+                user = np.concatenate([user, orders.user])
+        user = np.zeros(len(count), dtype=np.intp) if user is None else user
+        return cls(answer, np.concatenate(item), np.concatenate(part), count, user)
+
+    def keys(self, n_items: int, n_users: int) -> ContentKeys:
+        """Of items, users and answers, by what is said alone."""
+        held = Incidence(self.answer, self.item, self.part)
+        return content_keys(held, self.user, self.count, n_items, max(n_users, 1))
+
+
+def folds(data: "ComparisonColumns", n_folds: int) -> list[IntArray]:
+    """How many of each whole answer's occurrences each of the folds holds out.
+
+    Everybody's answers are dealt out evenly, in an order that follows from what they say alone.
+    """
+    said = WholeAnswers.of(data)
+    keys = said.keys(data.n_items, data.n_users)
+    order = np.lexsort((keys.answer, keys.user[said.user]))
+    last = np.empty(len(order), dtype=np.intp)
+    last[order] = np.cumsum(said.count[order])
+    first = last - said.count
+    return [(last - k - 1) // n_folds - (first - k - 1) // n_folds for k in range(n_folds)]

@@ -125,8 +125,9 @@ def _pick(
                 cells[role] = _side_named(column, roles)
             else:
                 cells[role] = _FURTHER_CELLS[role](con, source, column)
+            cells[_text_of(role)] = column.text
     for k, covariate in enumerate(further.covariates):
-        cells[f"covariate {k}"] = _covariate(source, covariate)
+        cells[f"covariate {k}"], cells[_text_of(f"covariate {k}")] = _covariate(source, covariate)
     typed = all(column.cells == "typed" for column in source.columns)
     form = "VIEW" if typed else "TABLE"  # text is parsed once, not every time
     columns = ", ".join(f'{cell} AS "{role}"' for role, cell in cells.items())
@@ -134,8 +135,14 @@ def _pick(
     return decode
 
 
-def _covariate(source: Source, covariate: str) -> str:
-    """SQL for a column, or for the difference of two: "length_a - length_b"."""
+def _text_of(role: str) -> str:
+    """The column of `picked` with the text behind a number: messages show it, and DuckDB does not
+    turn cells into numbers while it reads them, which would make a word a broken row."""
+    return f"text of {role}"
+
+
+def _covariate(source: Source, covariate: str) -> tuple[str, str]:
+    """SQL for a column, or for the difference of two: "length_a - length_b"; and for its text."""
     names = [covariate] if covariate in source.names else covariate.split(" - ")
     if len(names) > 2:
         raise DataError(
@@ -143,7 +150,8 @@ def _covariate(source: Source, covariate: str) -> str:
             "or the difference of two, as in 'length_a - length_b'"
         )
     found = [source[find_column(n.strip(), "covariate", source.names, source.name)] for n in names]
-    return " - ".join(_number(column.text) for column in found)
+    text = ", ' - ', ".join(column.text for column in found)
+    return " - ".join(_number(column.text) for column in found), f"concat({text})"
 
 
 def _number(cell: str) -> str:
@@ -338,6 +346,8 @@ class _CodedView:
         if how == "numbered":
             number = "row_number() OVER ()"
             raw = {role: f'r."{role}"' for role in self._labels() if role != "tie"}
+            read = [role for role in ("time", "margin", "first") if getattr(self.further, role)]
+            raw |= {role: f'r."{_text_of(role)}"' for role in read}
             raw["tie"] = 'r."tie"' if self.battle is None else self.battle.shown
             if self.battle is not None or "tie" in self.reading.columns:
                 columns.append(f"{raw['tie']} AS raw_tie")

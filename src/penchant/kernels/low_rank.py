@@ -39,7 +39,7 @@ class LowRankCovariance(Kernel):
     def begin(cls, place: IntArray, rank: int, variance: float) -> Self:
         """Where learning starts: small random directions.
 
-        place: (n,) of each item in an order that does not depend on names, see `content_keys`.
+        place: (n,) of each item in an order that does not depend on names, see `pair_keys`.
         """
         draws = np.random.default_rng(0).standard_normal((len(place), rank))
         return cls(np.sqrt(0.1 * variance / rank) * draws[place], variance)

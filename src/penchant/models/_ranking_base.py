@@ -7,7 +7,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -15,6 +14,7 @@ from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.kernels import RBF, Inputs, Kernel, Linear
 from penchant.metrics import disagreement_error
+from penchant.models.estimator import BaseEstimator
 from penchant.models.storage import save
 from penchant.models.validation import Constraints, check_parameters, in_order
 from penchant.numerics.random import RandomState, as_rng
@@ -44,7 +44,7 @@ class LinearScore(NamedTuple):
     intercept: float = 0.0
 
 
-class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+class KernelRanker(BaseEstimator, ABC):
     """A ranker that is linear in the features of a kernel; subclasses say how it learns."""
 
     constraints: ClassVar[Constraints]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,14 +76,19 @@ class Effects(RowTable[Effect]):
         )
         return cls(tuple(rows), level)
 
+    def cells(self) -> list[list[str]]:
+        """Header and rows as text: the same in print and in a report."""
+        return self._cells()
+
     def _cells(self) -> list[list[str]]:
         header = ["effect", "estimate", f"{100 * self.level:.3g} % interval", "P(first wins)"]
         cells = [header]
         for row in self.rows:
-            digits = "+.3f" if abs(row.estimate) >= 1e-3 else "+.3g"
-            estimate, low, high = (
-                format(number, digits) for number in (row.estimate, row.low, row.high)
-            )
+            # two significant digits of the estimate and of the interval's half, at least
+            least = min(abs(n) for n in (row.estimate, row.high - row.estimate, 1.0) if n)
+            decimals = max(3, 1 - floor(log10(least)))
+            numbers = (row.estimate, row.low, row.high)
+            estimate, low, high = (f"{number:+.{decimals}f}" for number in numbers)
             first = "" if row.prob_first is None else f"{row.prob_first:.3f}"
             cells.append([row.name, estimate, f"[{low}, {high}]", first])
         return cells

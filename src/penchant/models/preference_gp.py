@@ -75,7 +75,8 @@ class PreferenceGP(ItemViews):
     raters : {"lapse", "noise", None}
         Whether people differ in how reliably they answer, where they are named: by the share of
         answers that they give at random, or by how sharply they tell items apart. Who disagrees
-        with everybody counts as unreliable here; `MultiUserGP` tells that from taste.
+        with everybody counts as unreliable here; `MultiUserGP` tells that from taste. `tell`
+        keeps reliabilities as they were learned (a newcomer's is the usual one) until `relearn`.
     drift : {"ou", None}
         Whether utilities change with time, where comparisons have one: each item's is a constant
         (of covariance `kernel`) plus an Ornstein–Uhlenbeck path, whose variance and timescale are

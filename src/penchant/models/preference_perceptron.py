@@ -5,10 +5,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from penchant.errors import DataError
+from penchant.models.estimator import BaseEstimator
 from penchant.models.storage import save
 from penchant.models.validation import (
     POSITIVE,
@@ -47,7 +47,7 @@ LABEL_DEPTH = 25
 """How far down the list a labelled query is read (paper 002, Section 4)."""
 
 
-class PreferencePerceptron(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class PreferencePerceptron(BaseEstimator):
     """Learns a linear utility from what users do with the rankings it presents.
 
     Each round it presents documents, receives an order that would have been better, and moves

@@ -8,12 +8,12 @@ from threading import Lock, RLock
 from typing import Any, Self
 
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.likelihoods import Likelihood
+from penchant.models.estimator import BaseEstimator
 from penchant.models.features import FeatureColumns
 from penchant.models.validation import check_row_pairs
 from penchant.numerics.threads import threads_for
@@ -53,7 +53,7 @@ class Fitted:
         return index
 
 
-class StatefulModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class StatefulModel(BaseEstimator):
     """An estimator whose fit is one `Fitted`: results are built aside and assigned last."""
 
     state_: Fitted

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 
 from penchant.data.files import whole_file
 from penchant.errors import DataError
 from penchant.kernels.base import NotGiven
+from penchant.models.estimator import BaseEstimator
 from penchant.models.migrate import MIGRATIONS
 from penchant.models.schema import FORMAT, VERSION, estimator_classes, kind_called, kind_of
 from penchant.models.soundness import check_estimator, check_kind, check_made

@@ -53,3 +53,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULE:
         return getattr(import_module(f"penchant.plots.{_MODULE[name]}"), name)
     raise AttributeError(f"module 'penchant.plots' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

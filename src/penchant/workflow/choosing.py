@@ -2,16 +2,18 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from penchant.data import Comparisons, as_comparisons
+from penchant.data.split import WholeAnswers
 from penchant.models.features import named_relations
 from penchant.models.validation import in_order
-from penchant.numerics.types import IntArray
-from penchant.workflow.models import Material, build, spared
+from penchant.numerics.types import FloatArray, IntArray
+from penchant.workflow.models import Material, build
 
 FEW_PEOPLE = 10
 """Fewer people cannot be told to fall into communities."""
@@ -19,10 +21,11 @@ FEW_ANSWERS = 3
 """People who made fewer comparisons each cannot be told apart."""
 TRIED_PEOPLE, TRIED_ITEMS, TRIED_ANSWERS = 60, 100, 1_500
 """Size of the sample on which models are tried: seconds, where `evaluate` may take minutes."""
-AS_GOOD = 0.005
-"""In log-likelihood: of models this close the simplest is taken."""
-HELD_OUT = 0.25
-"""Share of the sample's comparisons that are foreseen from the others."""
+FOLDS = 5
+"""Parts of the sample, each of which is foreseen from the others."""
+CLEAR, AS_GOOD = 2.0, 0.005
+"""Standard errors, and log-likelihood an answer, by which a model must foresee more than a simpler
+one to be taken."""
 
 
 class Choice(NamedTuple):
@@ -48,7 +51,8 @@ def choose_model(
     """The model that suits what there is to learn from, with settings that suit it too.
 
     What the data cannot tell by their shape a trial does: the models that come into question
-    learn from some people's answers, and foresee the rest of these.
+    are cross-validated on some people's whole answers. A model is taken over a simpler one where
+    it foresees more by two standard errors. Names and the order of rows change nothing.
 
     data : comparisons, or a file or data frame of them.
     X, relations, user_features, user_relations : as they will be given to `fit`, or None.
@@ -58,7 +62,7 @@ def choose_model(
     >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"], user=["ann", "bob"])
     >>> choice = pc.choose_model(data, random_state=0)
     >>> print(choice)
-    gp: 2 people made about 1 comparisons each, too few to tell them apart
+    gp: half of the 2 people made 1 comparison or fewer, too few to tell them apart
     >>> choice.model.fit(None, data).rank()[0].item
     'tea'
     """
@@ -79,58 +83,92 @@ def choose(material: Material) -> tuple[str, str]:
     if material.user_relations:
         return "multi-user", "there are relations between people, and this model uses them"
     made = float(np.median(np.bincount(data.user, data.count, data.n_users)))
-    said = f"{data.n_users:,} people made about {made:.0f} comparisons each"
     if made < FEW_ANSWERS:
-        return "gp", f"{said}, too few to tell them apart"
-    sample = _sampled(material, data.user)
-    train, test = sample.data.split(HELD_OUT, random_state=0)
-    if test.tie.all() or not len(train):
+        few = f"{made:g} comparison{'s' * (made != 1)} or fewer"
+        return "gp", f"half of the {data.n_users:,} people made {few}, too few to tell them apart"
+    said = f"{data.n_users:,} people made {data.n_comparisons / data.n_users:.1f} comparisons each"
+    said += " on average"
+    sample = _sampled(material)
+    parts = [(train, test) for train, test in sample.data.folds(FOLDS) if _is_usable(train, test)]
+    if len(parts) < 2:
         return "gp", f"{said}, too few of them decided to try another model"
     candidates = ["gp", "multi-user", "community"][: 2 if data.n_users < FEW_PEOPLE else 3]
-    scores = {name: _tried(name, sample.only(train), test) for name in candidates}
-    best = next(name for name in scores if scores[name] >= max(scores.values()) - AS_GOOD)
-    found = ", ".join(f"{name} {-score:.3f}" for name, score in scores.items())
-    return best, f"{said}, and of a sample it foresees as much as any (log loss: {found})"
+    scores = {
+        name: np.array([_tried(name, sample.only(train), test) for train, test in parts])
+        for name in candidates
+    }
+    best, reason = candidates[0], "no other model foresees clearly more of a sample"
+    for name in candidates[1:]:
+        gain, error = _gain(scores[name], scores[best])
+        if gain > max(CLEAR * error, AS_GOOD):
+            reason = f"of a sample it foresees more than {best} by {gain:.3f} ± {error:.3f}"
+            best = name
+    found = ", ".join(f"{name} {-score.mean():.3f}" for name, score in scores.items())
+    return best, f"{said}, and {reason} (log loss: {found})"
+
+
+def _is_usable(train: Comparisons, test: Comparisons) -> bool:
+    return not (train.tie.all() or test.tie.all())
+
+
+def _gain(one: FloatArray, other: FloatArray) -> tuple[float, float]:
+    """How much more one model foresees than another on the same folds, and its standard error."""
+    gain = one - other
+    return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
 def _tried(name: str, train: Material, test: Comparisons) -> float:
     """Mean log-likelihood of held-out answers of a sample under one model."""
-    settings = {**spared(name, train.data, only_scored=True), "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a trial: what the choice has to say it says itself
-        return float(train.fit(build(name, train.data, settings)).score(test))
+        return float(train.fit(build(name, train.data, {"random_state": 0})).score(test))
 
 
-def _sampled(material: Material, giver: IntArray) -> Material:
+def _sampled(material: Material) -> Material:
     """Some people, some of their answers about the items that they compared most, and these items
-    with what links them."""
-    data, rng = material.data, np.random.default_rng(0)
-    people = np.sort(rng.permutation(data.n_users)[:TRIED_PEOPLE])
-    rows = np.flatnonzero(np.isin(giver, people))
-    pairs = np.column_stack([data.winner, data.loser])[rows]
-    met = np.bincount(pairs.ravel(), np.repeat(data.count[rows], 2), data.n_items)
-    # pair by pair, so that what is kept was compared with something else that is
-    common = pairs[np.argsort(-met[pairs].min(axis=1), kind="stable")].ravel()
-    _, first = np.unique(common, return_index=True)
-    known = common[np.sort(first)[:TRIED_ITEMS]]
-    rows = rows[np.isin(pairs, known).all(axis=1)]
-    rows = np.sort(rng.permutation(rows)[:TRIED_ANSWERS])
-    items = np.unique(np.concatenate([data.winner[rows], data.loser[rows]]))
-    item, user = (np.empty(n, dtype=np.intp) for n in (data.n_items, data.n_users))
-    item[items], user[people] = np.arange(len(items)), np.arange(len(people))
-    sample = Comparisons.from_pairs(
-        item[data.winner[rows]],
-        item[data.loser[rows]],
-        user=user[giver[rows]],
-        tie=data.tie[rows],
-        count=data.count[rows],
-        items=range(len(items)),
-        users=range(len(people)),
-    )
-    X = None if material.X is None else _rows(in_order(material.X, data.items, "items"), items)
+    with what links them; all that is told of an answer stays."""
+    data = material.data
+    said = WholeAnswers.of(data)
+    items, users, answers = said.keys(data.n_items, data.n_users)
+    people = np.argsort(users, kind="stable")[:TRIED_PEOPLE]
+    asked = np.isin(said.user, people)
+    met = np.bincount(said.item, (said.count * asked)[said.answer], data.n_items)
+    # answer by answer, so that what is kept was compared with something else that is
+    least = np.full(len(asked), np.inf)
+    np.minimum.at(least, said.answer, met[said.item])
+    order = np.lexsort((answers, -least))
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    seen = np.full(data.n_items, len(order))  # the place of the first answer that holds an item
+    np.minimum.at(seen, said.item, np.where(asked, place, len(order))[said.answer])
+    known = np.lexsort((items, seen))[:TRIED_ITEMS]
+    known = known[seen[known] < len(order)]
+    kept = asked.copy()
+    np.logical_and.at(kept, said.answer, np.isin(said.item, known))
+    rank = np.argsort(np.argsort(np.where(kept, answers, np.uint64(2**64 - 1)), kind="stable"))
+    kept &= rank < TRIED_ANSWERS
+    sample = data.with_counts(np.where(kept, said.count, 0))
+    held, people = sample.compared(), np.sort(people)
+    X = None if material.X is None else _rows(in_order(material.X, data.items, "items"), held)
     links = named_relations(material.relations, data.items, "items")
-    between = {name: link.weights[items][:, items] for name, link in links.items()}
-    return Material(sample, X, between or None)
+    between = {name: link.weights[held][:, held] for name, link in links.items()}
+    return Material(_among(sample, held, people), X, between or None)
+
+
+def _among(data: Comparisons, items: IntArray, users: IntArray) -> Comparisons:
+    """The same answers, with no items and users but those that are given in ascending order."""
+    item, user = (np.zeros(n, dtype=np.intp) for n in (data.n_items, data.n_users))
+    item[items], user[users] = np.arange(len(items)), np.arange(len(users))
+    orders = data.rankings
+    return replace(
+        data,
+        winner=item[data.winner],
+        loser=item[data.loser],
+        user=None if data.user is None else user[data.user],
+        items=tuple(data.items[i] for i in items),
+        users=tuple(data.users[u] for u in users),
+        rankings=None if orders is None else orders.recoded(item, user),
+    )
 
 
 def _rows(X: Any, items: IntArray) -> Any:

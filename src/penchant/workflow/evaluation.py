@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from penchant.data import Comparisons, as_comparisons
@@ -21,6 +21,7 @@ from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp.effects import as_shown
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models.choice_odds import foreseen_choices
+from penchant.models.estimator import BaseEstimator
 from penchant.models.validation import check_argument, whole
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow import html
@@ -31,7 +32,6 @@ from penchant.workflow.models import (
     build,
     name_of,
     settings_of,
-    spared,
 )
 from penchant.workflow.scorer import Scorer
 
@@ -161,8 +161,7 @@ def evaluate(
 
     models : estimators, or their short names ("auto", "gp", "multi-user", "community",
         "rank-rls", "kpc-rank"): one, several, or a mapping from labels to them. A Bradley–Terry
-        model of everybody is always there to compare with. By name, communities are searched
-        for less long than a fit would.
+        model of everybody is always there to compare with.
     data : comparisons, or a file or data frame of them.
     X : (n_items, d) features, or None.
     folds : each part is predicted by models that learned from the others.
@@ -276,11 +275,6 @@ def _whole_loss(fitted: Any, test: Comparisons) -> float:
     return -float(np.average(log_prob, weights=count))
 
 
-def only_scored(name: str, data: Comparisons, settings: Mapping[str, Any]) -> Any:
-    """A model by name for fits that are only scored, which need not be the most careful."""
-    return build(name, data, {**spared(name, data, only_scored=True), **settings})
-
-
 def _contestants(models: Any, material: Material, seed: int) -> dict[str, Any]:
     if isinstance(models, Mapping):
         given = list(models.items())
@@ -292,7 +286,7 @@ def _contestants(models: Any, material: Material, seed: int) -> dict[str, Any]:
         if isinstance(model, str):
             name = choose(material)[0] if model == "auto" else model
             own = {"random_state": seed} if "random_state" in settings_of(name) else {}
-            model = only_scored(name, material.data, own)
+            model = build(name, material.data, own)
         model = as_model(model)
         label = label or name_of(model)
         if label in contestants or label == BASELINE:
@@ -332,7 +326,7 @@ def _summary(label: str, per_fold: Sequence[HeldOut]) -> Evaluated:
     return Evaluated._make([label, *values, sum(fold.seconds for fold in per_fold)])
 
 
-class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class BradleyTerry(BaseEstimator):
     """The baseline: strengths by logistic regression on differences of one-hot items."""
 
     def fit(self, X: Any, data: Comparisons) -> Self:

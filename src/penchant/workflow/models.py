@@ -17,16 +17,6 @@ KINDS = {
     "kpc-rank": "kpc_rank.KPCRank",
 }
 """Every model that can be asked for by name, and its estimator, imported when first needed."""
-BRIEF: dict[str, dict[str, Any]] = {"community": {"n_sweeps": 60, "n_chains": 1}}
-"""Settings with which a model predicts nearly as well in a fraction of the time, for fits that are
-only scored: on the cars data a log loss of 0.320 in 6 s a fit, against 0.316 in 14 s."""
-FOR_MANY: dict[str, dict[str, Any]] = {
-    "community": {"sampler": "blocked", "n_sweeps": 20, "n_chains": 1}
-}
-"""Settings for very many people, whose votes settle early: ten million by 200,000 people did in
-three sweeps."""
-MANY_PEOPLE = 5_000
-"""With more people, reassigning them one after another takes longer than it is worth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +85,7 @@ def build(name: str, data: Comparisons, settings: Mapping[str, Any] | None = Non
     ties = (data.single_pairs() if whole else data).tie.any()
     suited = {"likelihood": "ties" if ties else "probit", "progress": False}
     chosen = {key: value for key, value in suited.items() if key in known}
-    return as_model(estimator(**{**chosen, **spared(name, data), **given}))
-
-
-def spared(name: str, data: Comparisons, only_scored: bool = False) -> dict[str, Any]:
-    """Settings that spare time: where there are very many people, or a fit is only scored."""
-    brief = BRIEF.get(name, {}) if only_scored else {}
-    return brief | (FOR_MANY.get(name, {}) if data.n_users > MANY_PEOPLE else {})
+    return as_model(estimator(**{**chosen, **given}))
 
 
 def as_model(estimator: Any) -> Any:

@@ -170,7 +170,7 @@ def _trust(findings: Findings) -> str:
             (name, *result.scores().cells(result.accuracy_error()))
             for name, result in findings.held_out.items()
         ],
-        ("model", "share foreseen", "log loss (less is better)", "calibration error"),
+        ("model", "accuracy", "log loss (less is better)", "calibration error"),
     )
     if held_out.is_probability:
         found = calibration(held_out.prob, counts=held_out.count)

@@ -44,7 +44,7 @@ def groups(model: Any) -> list[dict[str, Any]]:
     """What is particular to each community, the largest first."""
     return [
         {
-            "group": community.number,
+            "community": community.number,
             "size": community.size,
             "share": community.share,
             "likes": [row.item for row in community.ranking[:SHOWN]],
@@ -74,8 +74,8 @@ def members(model: Any) -> list[dict[str, Any]]:
     """Everybody's most probable community, and how probable it is."""
     best = model.membership_.argmax(axis=1)
     return [
-        {"user": user, "group": int(group), "probability": float(row[group])}
-        for user, group, row in zip(model.comparisons_.users, best, model.membership_, strict=True)
+        {"user": user, "community": int(number), "probability": float(row[number])}
+        for user, number, row in zip(model.comparisons_.users, best, model.membership_, strict=True)
     ]
 
 

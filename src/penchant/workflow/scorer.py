@@ -4,16 +4,16 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.models.estimator import BaseEstimator
 from penchant.models.ranking import RankedItem, Ranking, Tally
 from penchant.models.validation import in_order
 from penchant.numerics.types import FloatArray
 
 
-class Scorer(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Scorer(BaseEstimator):
     """A model that scores items by their features and does not know how sure it is.
 
     It ranks and predicts as the others do, and says what it cannot.

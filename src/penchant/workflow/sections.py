@@ -74,7 +74,7 @@ def leaderboard(model: Any, ranking: Ranking) -> str:
         )
         for row in ranking
     ]
-    place = ("item", "rank", "utility", "chance of best", "rank interval", "group")
+    place = ("item", "rank", "utility", "P(best)", "rank interval", "group")
     header = (*place, "comparisons", "win rate")
     return text + html.table("Items from best to worst", rows, header, sortable=True)
 
@@ -135,7 +135,7 @@ def communities(model: Any) -> Iterator[Section]:
 
 def _community_row(group: dict[str, Any]) -> tuple[str, ...]:
     listed = ("; ".join(map(str, group[key])) for key in ("likes", "dislikes", "more_than_others"))
-    return (f"community {group['group']}", f"{group['size']:,.0f}", *listed)
+    return (f"community {group['community']}", f"{group['size']:,.0f}", *listed)
 
 
 def _side_by_side(found: Sequence[Any]) -> str:
@@ -183,12 +183,16 @@ def _search(model: Any) -> str:
 
 def effects(model: Any) -> Iterator[Section]:
     """What the order shown and covariates do, where the model tells."""
-    if rows := _told_by(model, "effects_"):
+    if found := getattr(model, "effects_", ()):
+        header, *rows = found.cells()
         note = (
             "What else moves an answer, on the scale of utilities: an effect of 0.1 is as if the "
             "item were liked 0.1 more. The ranking is at equal sides and covariates."
         )
-        yield "Order shown and other effects", html.paragraph(note) + _plain_table("Effects", rows)
+        yield (
+            "Order shown and other effects",
+            html.paragraph(note) + html.table("Effects", rows, header),
+        )
 
 
 def raters(model: Any, n_people: int = 0) -> Iterator[Section]:

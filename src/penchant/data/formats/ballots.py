@@ -24,6 +24,7 @@ from penchant.data.formats.grids import (
 )
 from penchant.data.formats.sheet import BadRows, Ballots, Sheet
 from penchant.data.names import whole_numbers
+from penchant.data.recognise import WANTED
 from penchant.data.source import Source, find_column, listed
 from penchant.errors import DataError, DataWarning, warn
 
@@ -94,7 +95,8 @@ def read_ballots(
     columns = [name for name in columns if name not in (user, count) or kind in _LONG]
     if len(columns) < _LEAST.get(kind, 1):
         raise DataError(
-            f"{source.name} has no columns for shape={kind!r}: its columns are {listed(names)}"
+            f"{source.name} has no columns for shape={kind!r}: its columns are {listed(names)}, "
+            f"and it wants {WANTED[kind]}"
         )
     sheet = replace(_sheet(con, source, user), bad=BadRows(skip_bad))
     if kind == "rankings" and user is not None and user not in columns:

@@ -27,7 +27,7 @@ from penchant.gp.posterior import Posterior
 from penchant.likelihoods import Outcomes
 from penchant.numerics.entries import host
 from penchant.numerics.linalg import gram, solve_lower
-from penchant.numerics.random import content_keys
+from penchant.numerics.random import pair_keys
 from penchant.numerics.types import FloatArray, IntArray
 
 UNNAMED = "(not named)"
@@ -80,7 +80,7 @@ class People:
         seen = present
         if len(present) > MOST:
             pairs = whole.as_pairs()
-            key = content_keys(pairs.winner, pairs.loser, pairs.user, pairs.count, pairs.tie).user
+            key = pair_keys(pairs.winner, pairs.loser, pairs.user, pairs.count, pairs.tie).user
             seen = present[np.argsort(key[present], kind="stable")[:MOST]]
         number = np.full(whole.n_users, -1, dtype=np.intp)
         number[seen] = np.arange(len(seen))

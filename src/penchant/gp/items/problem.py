@@ -35,7 +35,7 @@ from penchant.numerics.linalg import (
     solve_lower,
 )
 from penchant.numerics.optimize import minimize_in_box, weak_prior
-from penchant.numerics.random import content_keys
+from penchant.numerics.random import pair_keys
 from penchant.numerics.types import FloatArray, IntArray
 
 LEARNING_EDGES = 50_000
@@ -145,7 +145,7 @@ class ItemProblem:
         edges = self.edges
         is_long = self.max_rank is not None or edges.shown is not None
         if is_long and len(edges) > LEARNING_EDGES and edges.outcomes.cliques is None:
-            key = content_keys(edges.winner, edges.loser, None, edges.count, edges.outcomes.tie).row
+            key = pair_keys(edges.winner, edges.loser, None, edges.count, edges.outcomes.tie).answer
             chosen = np.argsort(key, kind="stable")[:LEARNING_EDGES]
             # sorted, the same pair stays in one run
             edges = edges.take(chosen if edges.shown is None else np.sort(chosen))

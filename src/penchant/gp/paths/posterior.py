@@ -84,7 +84,9 @@ class PathPosterior(Posterior):
             np.block([[cov, answers.T], [answers, new]]),
         )
         items = Inputs(index=np.arange(n + len(cross)))
-        return replace(self, **weights, universe=items, target=items.take(items.index[n:]))
+        return replace(
+            self, **weights, universe=items, target=items.take(np.arange(n, n + len(cross)))
+        )
 
     def relative_to(self, others: Posterior) -> Normal:
         """Of new items, which `at` puts after the old ones, less the average old item."""

@@ -13,7 +13,7 @@ from penchant.gp.posterior import EffectPosterior
 from penchant.gp.sites import Sites
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import multiply
-from penchant.numerics.random import ContentKeys, content_keys
+from penchant.numerics.random import ContentKeys, pair_keys
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -87,10 +87,10 @@ class Votes:
 
     @cached_property
     def content(self) -> ContentKeys:
-        """Keys of users and items that do not depend on names, see `content_keys`."""
+        """Keys of users and items that do not depend on names, see `pair_keys`."""
         pairs = self.as_pairs()  # the orientation of a choice's edges depends on the items' order
         tie = pairs.outcomes.tie
-        return content_keys(pairs.winner, pairs.loser, pairs.user, pairs.count, tie)
+        return pair_keys(pairs.winner, pairs.loser, pairs.user, pairs.count, tie)
 
     def item_order(self, n_items: int) -> IntArray:
         """(n_items,) the place of each item in a random order that names do not decide."""

@@ -1,0 +1,414 @@
+"""Every option of every command changes what comes out, and is refused where it cannot matter.
+
+A new option without a case here is an error.
+"""
+
+import csv
+import re
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import penchant as pc
+from penchant.cli import COMMANDS, main
+from penchant.cli.options import SourceOptions, source_argument
+from penchant.workflow.segments import segments
+
+ITEMS = "abcde"
+CHAINS = ("--model", "community", "--set", "inference=mcmc", "--set", "n_sweeps=6")
+CHAINS += ("--set", "n_chains=1")
+BASES = {
+    "fit": ("-o", "own.penchant", "--json"),
+    "rank": ("--csv",),
+    "predict": ("--pair", "a", "b", "--pair", "c", "d", "--csv"),
+    "ask": ("--csv", "-k", "3", "--criterion", "thompson"),
+    "groups": ("--json",),
+    "evaluate": ("--folds", "2", "--csv"),
+    "report": ("-o", "own.html"),
+}
+"""Commands that read comparisons, and how they are called here."""
+GP = ("--model", "gp")
+SOURCE_CASES = {
+    "--items": ("votes.csv", (), ("--items", "items.csv")),
+    "--users": ("votes.csv", (), ("--users", "users.csv")),
+    "--relation": ("votes.csv", (), ("--relation", "near=links.csv")),
+    "--column": ("votes.csv", (), ("--column", "winner=loser", "--column", "loser=winner")),
+    "--shape": ("grid.csv", ("--shape", "ranks"), ("--shape", "ratings")),
+    "--where": ("votes.csv", (), ("--where", "day < 20")),
+    "--covariate": ("votes.csv", (), ("--covariate", "length")),
+    "--time": ("votes.csv", (), ("--time", "day", "--set", "half_life=3")),
+    "--skip-bad": ("bad.csv", None, ("--skip-bad",)),
+    "--set": ("votes.csv", (), ("--set", "likelihood=logit")),
+    "--seed": ("votes.csv", CHAINS, (*CHAINS, "--seed", "7")),
+    "--model": ("votes.csv", ("--model", "gp"), ("--model", "multi-user")),
+}
+"""What is read, the options of one call (None: it fails) and those of another."""
+SOURCE_REFUSED = {
+    "--items": [("votes.csv", "--items", "missing.csv")],
+    "--users": [("votes.csv", "--users", "users.csv", *GP)],
+    "--relation": [("votes.csv", "--relation", "links.csv")],
+    "--column": [("votes.csv", "--column", "nobody=x"), ("votes.soc", "--column", "winner=x")],
+    "--shape": [("votes.csv", "--shape", "round"), ("votes.soc", "--shape", "pairs")],
+    "--where": [("votes.csv", "--where", "day"), ("votes.soc", "--where", "day > 1")],
+    "--covariate": [("votes.csv", "--covariate", "nothing")],
+    "--time": [
+        ("votes.csv", "--time", "nothing", "--set", "drift=ou"),
+        ("votes.csv", "--time", "day"),
+        ("votes.csv", "--time", "day", "--model", "multi-user"),
+    ],
+    "--skip-bad": [("votes.soc", "--skip-bad")],
+    "--set": [("votes.csv", "--set", "nothing=1"), ("votes.csv", "--set", "random_state=1")],
+    "--seed": [("votes.csv", "--seed", "-1"), ("own-gp.penchant", "--seed", "3")],
+    "--model": [("votes.csv", "--model", "best"), ("own-gp.penchant", "--model", "gp")],
+}
+BENCH = ("bench", "--items", "6", "--users", "4", "--answers", "4", "--with", "gp")
+OWN_CASES = {
+    ("fit", "--output"): (
+        ("fit", "votes.csv", *GP, "-o", "1.penchant", "--json"),
+        ("-o", "2.penchant"),
+    ),
+    ("fit", "--resume"): (("fit", "votes.csv", "--engine", "local"), ("--resume", "kept2")),
+    ("fit", "--predictions"): (("fit", "votes.csv", "--engine", "local"), ("--predictions", "all")),
+    ("rank", "--top"): (("rank", "votes.csv", *GP), ("--top", "2")),
+    ("rank", "--level"): (("rank", "votes.csv", *GP), ("--level", "0.5")),
+    ("rank", "--user"): (("rank", "votes.csv", "--model", "multi-user"), ("--user", "u1")),
+    ("rank", "--raters"): (("rank", "votes.csv", *GP), ("--raters",)),
+    ("rank", "--by"): (("rank", "votes.csv", *GP), ("--by", "group")),
+    ("rank", "--scale"): (("rank", "votes.csv", *GP), ("--scale", "elo")),
+    ("rank", "--at"): (("rank", "drift.penchant"), ("--at", "3")),
+    ("predict", "--pair"): (
+        ("predict", "own-gp.penchant", "--pair", "a", "b"),
+        ("--pair", "c", "b"),
+    ),
+    ("predict", "--user"): (
+        ("predict", "votes.csv", "--model", "multi-user", "pairs.csv"),
+        ("--user", "u1"),
+    ),
+    ("predict", "--new-items"): (
+        ("predict", "votes.csv", *GP, "--items", "items.csv", "--pair", "a", "b"),
+        ("--new-items", "moved.csv"),
+    ),
+    ("predict", "--ties"): (("predict", "own-gp.penchant", "pairs.csv"), ("--ties",)),
+    ("predict", "--at"): (("predict", "drift.penchant", "pairs.csv"), ("--at", "3")),
+    ("predict", "--output"): (
+        ("predict", "votes.csv", "--model", "multi-user", "--users", "all", "--json"),
+        ("-o", "tastes.parquet"),
+    ),
+    ("ask", "-k"): (("ask", "own-gp.penchant"), ("-k", "2")),
+    ("ask", "--criterion"): (("ask", "own-gp.penchant"), ("--criterion", "random")),
+    ("ask", "--set-size"): (("ask", "own-gp.penchant"), ("--set-size", "3")),
+    ("ask", "--user"): (("ask", "votes.csv", "--model", "multi-user"), ("--user", "u1")),
+    ("groups", "--members"): (("groups", "votes.csv"), ("--members",)),
+    ("evaluate", "--with"): (("evaluate", "votes.csv", "--folds", "2"), ("--with", "community")),
+    ("evaluate", "--folds"): (("evaluate", "votes.csv", "--with", "gp"), ("--folds", "2")),
+    ("report", "--output"): (("report", "votes.csv", *GP, "--json"), ("-o", "other.html")),
+    ("report", "--title"): (("report", "votes.csv", *GP, "-o", "own.html"), ("--title", "Tea")),
+    ("bench", "--items"): ((*BENCH, "--json"), ("--items", "7")),
+    ("bench", "--users"): ((*BENCH, "--json"), ("--users", "5")),
+    ("bench", "--answers"): ((*BENCH, "--json"), ("--answers", "5")),
+    ("bench", "--with"): (BENCH[:-2], ("--with", "gp")),
+}
+OWN_REFUSED = {
+    ("fit", "--output"): [
+        ("fit", "votes.csv", "-o", "model.txt"),
+        ("fit", "votes.csv", "-o", "no/x.penchant"),
+    ],
+    ("fit", "--engine"): [
+        ("fit", "votes.csv", "--engine", "x"),
+        ("fit", "votes.csv", *GP, "--engine", "ray"),
+    ],
+    ("fit", "--address"): [
+        ("fit", "votes.csv", "--address", "x"),
+        ("fit", "votes.csv", "--engine", "local", "--address", "x"),
+    ],
+    ("fit", "--shards"): [
+        ("fit", "votes.csv", "--shards", "3"),
+        ("fit", "votes.csv", "--shards", "0"),
+    ],
+    ("fit", "--scratch"): [("fit", "votes.csv", "--scratch", "x")],
+    ("fit", "--resume"): [("fit", "votes.csv", "--resume", "x")],
+    ("fit", "--predictions"): [
+        ("fit", "votes.csv", "--predictions", "x"),
+        ("fit", "votes.csv", *GP, "--engine", "local", "--predictions", "x"),
+    ],
+    ("rank", "--top"): [("rank", "votes.csv", "--top", "0")],
+    ("rank", "--level"): [
+        ("rank", "votes.csv", "--level", "1"),
+        ("rank", "votes.csv", *GP, "--raters", "--level", "0.5"),
+    ],
+    ("rank", "--user"): [
+        ("rank", "votes.csv", *GP, "--user", "u1"),
+        ("rank", "votes.csv", "--user", "x"),
+        ("rank", "votes.csv", "--raters", "--user", "u1"),
+    ],
+    ("rank", "--raters"): [
+        ("rank", "votes.csv", "--raters", "--by", "group"),
+        ("rank", "votes.csv", "--raters", "--model", "rank-rls", "--items", "items.csv"),
+    ],
+    ("rank", "--by"): [
+        ("rank", "votes.csv", "--by", "nothing"),
+        ("rank", "own-gp.penchant", "--by", "group"),
+        ("rank", "votes.csv", "--by", "group", "--user", "u1"),
+    ],
+    ("rank", "--scale"): [
+        ("rank", "votes.csv", "--scale", "miles"),
+        ("rank", "votes.csv", "--raters", "--scale", "elo"),
+    ],
+    ("rank", "--at"): [
+        ("rank", "own-gp.penchant", "--at", "3"),
+        ("rank", "drift.penchant", "--at", "never"),
+        ("rank", "votes.csv", "--by", "group", "--at", "3"),
+    ],
+    ("predict", "--pair"): [
+        ("predict", "votes.csv", *GP, "--pair", "a", "x"),
+        ("predict", "own-gp.penchant"),
+    ],
+    ("predict", "--user"): [
+        ("predict", "votes.csv", *GP, "--pair", "a", "b", "--user", "u1"),
+        ("predict", "votes.csv", "--model", "multi-user", "asked.csv", "--user", "u1"),
+    ],
+    ("predict", "--new-items"): [("predict", "own-gp.penchant", "--new-items", "items.csv")],
+    ("predict", "--ties"): [
+        ("predict", "votes.csv", *GP, "--items", "items.csv", "--new-items", "items.csv", "--ties"),
+        ("predict", "votes.csv", "--users", "all", "--ties"),
+    ],
+    ("predict", "--at"): [
+        ("predict", "own-gp.penchant", "pairs.csv", "--at", "3"),
+        ("predict", "votes.csv", "--users", "all", "--at", "3"),
+    ],
+    ("predict", "--output"): [
+        ("predict", "own-gp.penchant", "pairs.csv", "-o", "x.parquet"),
+        ("predict", "votes.csv", "--users", "all", "-o", "no/x"),
+    ],
+    ("ask", "-k"): [("ask", "votes.csv", "-k", "0")],
+    ("ask", "--criterion"): [("ask", "votes.csv", "--criterion", "x")],
+    ("ask", "--set-size"): [("ask", "votes.csv", "--set-size", "1")],
+    ("ask", "--user"): [("ask", "votes.csv", *GP, "--user", "u1")],
+    ("groups", "--members"): [("groups", "own-gp.penchant", "--members")],
+    ("evaluate", "--with"): [
+        ("evaluate", "votes.csv", "--with", "x"),
+        ("evaluate", "votes.csv", "--with", "gp", "--model", "gp"),
+    ],
+    ("evaluate", "--folds"): [("evaluate", "votes.csv", "--folds", "1")],
+    ("report", "--output"): [("report", "votes.csv", "-o", "votes.csv")],
+    ("demo", "--seed"): [("demo", "--seed", "-1")],
+    ("bench", "--items"): [("bench", "--items", "1")],
+    ("bench", "--users"): [("bench", "--users", "1")],
+    ("bench", "--answers"): [("bench", "--answers", "0")],
+    ("bench", "--with"): [("bench", "--with", "x")],
+    ("bench", "--seed"): [("bench", "--seed", "-1")],
+    ("reproduce", "--quick"): [("reproduce", "--quick")],
+    ("reproduce", "--out"): [("reproduce", "--out", "x")],
+    ("reproduce", "--data"): [("reproduce", "--data", "x")],
+}
+FORMS = {"--json", "--csv", "--spreadsheet-safe", "--quiet"}
+"""How results are written; their cases are in test_output.py and below."""
+ELSEWHERE = {
+    ("fit", "--engine"): "the same model, in other memory: tests/engines",
+    ("fit", "--scratch"): "gone afterwards: tests/engines",
+    ("fit", "--shards"): "below",
+    ("fit", "--address"): "needs a cluster: tests/engines",
+    ("demo", "--folder"): "test_commands.py",
+    ("demo", "--seed"): "test_commands.py",
+    ("bench", "--seed"): "another study, whose times differ as those of the same one do",
+    ("reproduce", "--quick"): "tests/reproduce",
+    ("reproduce", "--out"): "tests/reproduce",
+    ("reproduce", "--data"): "tests/reproduce",
+}
+ANYTHING = {("demo", "--folder"), ("report", "--title")}
+"""Any text will do, always."""
+SLOW = {"groups", "report"}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("options")
+    rng = np.random.default_rng(1)
+    taste = np.array([[1.5, 1.0, 0.0, -1.0, -1.5], [-1.5, 0.0, 1.0, 1.0, -0.5]])
+    rows = [("user", "winner", "loser", "day", "length", "group")]
+    for k in range(120):
+        one, two = rng.choice(5, 2, replace=False)
+        user = k % 10
+        if taste[user % 2, one] - taste[user % 2, two] + rng.normal() < 0:
+            one, two = two, one
+        length = round(float(rng.normal()), 2)
+        rows.append((f"u{user}", ITEMS[one], ITEMS[two], k // 4, length, "xy"[k % 2]))
+    tables = {
+        "votes.csv": rows,
+        "bad.csv": [*rows, ("u1", "a", "", 1, 1.0, "x")],
+        "items.csv": [("item", "size"), *((name, k * k) for k, name in enumerate(ITEMS))],
+        "moved.csv": [("item", "size"), ("a", 9), ("b", 2)],
+        "users.csv": [("user", "age"), *((f"u{k}", 20 + 9 * (k % 2) + k) for k in range(10))],
+        "links.csv": [("from", "to"), ("a", "b"), ("b", "c"), ("d", "e")],
+        "pairs.csv": [("first", "second"), ("a", "b"), ("c", "d")],
+        "asked.csv": [("first", "second", "user"), ("a", "b", "u1")],
+        "grid.csv": [
+            ("user", *ITEMS),
+            *((f"u{k}", *(1 + rng.permutation(5)[:5])) for k in range(12)),
+        ],
+    }
+    for name, lines in tables.items():
+        with (folder / name).open("w", newline="") as file:
+            csv.writer(file).writerows(lines)
+    (folder / "votes.soc").write_text(
+        "# FILE NAME: votes.soc\n# DATA TYPE: soc\n# NUMBER ALTERNATIVES: 3\n"
+        "# ALTERNATIVE NAME 1: a\n# ALTERNATIVE NAME 2: b\n# ALTERNATIVE NAME 3: c\n3: 1,2,3\n"
+    )
+    data = pc.read_comparisons(folder / "votes.csv", time="day")
+    pc.PreferenceGP(random_state=0).fit(None, data.bare()).save(folder / "own-gp.penchant")
+    drift = pc.PreferenceGP(drift="ou", random_state=0).fit(None, data)
+    drift.save(folder / "drift.penchant")
+    return folder
+
+
+@pytest.fixture
+def call(place, monkeypatch):
+    """Run a command in its folder: its exit code, and all that it wrote but times."""
+    monkeypatch.chdir(place)
+
+    def invoke(*arguments):
+        before = set(place.rglob("*"))
+        result = CliRunner().invoke(main, [str(a) for a in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        text = re.sub(r'"seconds": [\d.e-]+|"comparisons_per_second": [\d.e-]+', "", result.stdout)
+        if arguments[0] == "evaluate":  # the last column is seconds
+            text = re.sub(r"[,\s][\d.]+$", "", text, flags=re.MULTILINE)
+        new = sorted(str(path.name) for path in set(place.rglob("*")) - before)
+        wrote = []
+        if result.exit_code == 0 and "own.penchant" in arguments:
+            wrote = [str(pc.load(place / "own.penchant").rank())]
+        if result.exit_code == 0 and "own.html" in arguments:
+            wrote = [(place / "own.html").read_text(encoding="utf-8")]
+        return result.exit_code, (text, *wrote, *new), result.stderr
+
+    return invoke
+
+
+def options_of(name):
+    command = main.get_command(click.Context(main), name)
+    return [p for p in command.params if isinstance(p, click.Option) and not p.is_eager]
+
+
+def flag(parameter):
+    return max(parameter.opts, key=len)
+
+
+@click.command()
+@source_argument
+def _bare(source):
+    """The options about data, and nothing else."""
+
+
+SHARED = {flag(p) for p in _bare.params if isinstance(p, click.Option)}
+
+
+def test_every_option_has_its_cases():
+    assert set(SOURCE_CASES) == set(SOURCE_REFUSED) == SHARED
+    assert {"comparisons", "settings", "time"} <= set(SourceOptions.__dataclass_fields__)
+    for name in set(COMMANDS) - {"study"}:  # a study's commands have tests of their own
+        flags = {flag(p) for p in options_of(name)}
+        assert (name in BASES) == (flags >= SHARED)
+        for each in flags - FORMS - (SHARED if name in BASES else set()):
+            assert (name, each) in OWN_CASES or (name, each) in ELSEWHERE, (name, each)
+            assert (name, each) in OWN_REFUSED or (name, each) in ANYTHING, (name, each)
+
+
+def commands(slow):
+    return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in BASES]
+
+
+@pytest.mark.parametrize("option", SOURCE_CASES)
+@pytest.mark.parametrize("command", commands(SLOW))
+def test_options_about_data_matter(call, command, option):
+    source, one, two = SOURCE_CASES[option]
+    suited = () if command in ("groups", "evaluate") or option == "--model" else GP
+    if command == "groups" and option in ("--time", "--model"):
+        assert call(command, source, *two)[0] == 3  # communities follow no time
+        return
+    if command == "groups" and option == "--covariate":  # it moves utilities, seldom their order
+        command, one, two = "rank", ("--model", "community"), (*two, "--model", "community")
+    if "--model" in (one or ()) or option == "--users":
+        suited = () if command == "groups" or option != "--users" else ("--model", "multi-user")
+    if command == "evaluate" and "--model" not in two:
+        suited = ("--with", "multi-user") if option == "--users" else ("--with", "gp")
+    if command == "evaluate" and option == "--seed":
+        one, two, suited = (), ("--seed", "7"), ("--with", "gp")
+    told = [call(command, source, *BASES[command], *suited, *(more or ())) for more in (one, two)]
+    assert told[1][0] == 0, told[1][2]
+    assert told[0][0] == (3 if one is None else 0), told[0][2]
+    assert told[0][1] != told[1][1]
+
+
+@pytest.mark.parametrize("option", SOURCE_REFUSED)
+@pytest.mark.parametrize("command", BASES)
+def test_options_about_data_are_refused(call, command, option):
+    for arguments in SOURCE_REFUSED[option]:
+        code, _, message = call(command, *arguments, *BASES[command])
+        assert code in (2, 3), (arguments, message)
+        assert "rror: " in message
+
+
+@pytest.mark.parametrize("case", OWN_CASES, ids=" ".join)
+def test_options_of_a_command_matter(call, case):
+    base, more = OWN_CASES[case]
+    call(*base)  # so that what it writes is there before
+    one, two = call(*base), call(*base, *more)
+    assert one[0] == two[0] == 0, one[2] + two[2]
+    assert one[1] != two[1]
+
+
+@pytest.mark.parametrize("case", OWN_REFUSED, ids=" ".join)
+def test_options_of_a_command_are_refused(call, case):
+    for arguments in OWN_REFUSED[case]:
+        code, _, message = call(*arguments)
+        assert code in (2, 3), (arguments, message)
+        assert "rror: " in message
+
+
+def test_shards_are_as_many_as_asked_for(call, monkeypatch):
+    asked, scan = [], pc.scan_comparisons
+
+    def spy(path, **how):
+        asked.append(how["shards"])
+        return scan(path, **how)
+
+    monkeypatch.setattr(pc, "scan_comparisons", spy, raising=False)
+    for more in ((), ("--shards", "3")):
+        assert call("fit", "votes.csv", "--engine", "local", *more)[0] == 0
+    assert asked == [64, 3]
+
+
+def test_seeds_reach_segments_too(call):
+    by = ("rank", "votes.csv", "--by", "group", "--csv")
+    assert call(*by)[1] == call(*by, "--seed", "0")[1]
+    assert call(*by)[1] != call(*by, "--seed", "5")[1]
+
+
+def test_segments_on_the_scale_of_elo(call, place):
+    _, (text, *_), _ = call("rank", "votes.csv", *GP, "--by", "group", "--scale", "elo", "--csv")
+    rows = list(csv.DictReader(text.splitlines()))
+    parts = pc.data.read_segments(place / "votes.csv", "group")
+    found = segments(parts, model=pc.PreferenceGP(random_state=0))
+    for name in parts:
+        elo = found.rank(name).to_elo()
+        mine = [float(row["elo"]) for row in rows if row["segment"] == name]
+        assert mine == pytest.approx(elo["utility"].tolist())
+    unit = found.rank("y").per_unit
+    apart = {row.item: unit * row.difference for row in found.difference("y", "x")}
+    for row in rows:
+        if row["segment"] == "y":
+            assert float(row["difference"]) == pytest.approx(apart[row["item"]])
+
+
+def test_what_a_pooled_model_does_with_people_is_said(call):
+    assert "intervals are" in call("rank", "votes.csv", *GP)[2]
+    told = call("rank", "votes.csv", "--model", "rank-rls", "--items", "items.csv")[2]
+    assert "rank-rls does not use who made which comparison" in told
+    assert Path("asked.csv").exists()
+    message = call("predict", "own-gp.penchant", "asked.csv")
+    assert message[0] == 3
+    assert "takes everybody together" in message[2]
