@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,13 @@ class Rules:
     def __post_init__(self) -> None:
         for name in ("items", "avoid"):
             value = getattr(self, name)
-            if isinstance(value, Iterable) and not isinstance(value, str):
-                object.__setattr__(self, name, tuple(value))
-        if self.exposure < 0 or int(self.exposure) != self.exposure:
+            if isinstance(value, str | bytes) or not isinstance(value, Iterable | None):
+                raise DataError(f"Rules: {name} is {value!r}: it must be a sequence, or left out")
+            object.__setattr__(self, name, value if value is None else tuple(value))
+        exposure, share = self.exposure, self.random_share
+        if not isinstance(exposure, Integral) or isinstance(exposure, bool) or exposure < 0:
             raise DataError(f"Rules: exposure is {self.exposure!r}: it must be a whole number ≥ 0")
-        if not 0.0 <= self.random_share <= 1.0:
+        if not isinstance(share, Real) or isinstance(share, bool) or not 0.0 <= share <= 1.0:
             raise DataError(
                 f"Rules: random_share is {self.random_share!r}: it must lie between 0 and 1"
             )

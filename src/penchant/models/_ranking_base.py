@@ -17,7 +17,7 @@ from penchant.errors import DataError
 from penchant.kernels import RBF, Kernel, Linear
 from penchant.metrics import disagreement_error
 from penchant.models.storage import save
-from penchant.models.validation import Constraints, check_parameters
+from penchant.models.validation import LANDMARKS, Constraints, check_parameters
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray
 from penchant.ranking import (
@@ -60,10 +60,15 @@ class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         y : (n,) graded scores, or `Comparisons` between the rows of X.
         qid : (n,) the group (query) of each row; scores are compared within groups only.
         """
-        check_parameters(self, self.constraints)
+        check_parameters(self, {**self.constraints, "n_landmarks": LANDMARKS})
         X, graph = check_ranking_data(self, X, y, qid)
         kernel = resolve_kernel(self.kernel, X)
         feature_map, features = self._features(kernel, X)
+        if feature_map is None and self.n_landmarks not in (None, "auto"):
+            raise DataError(
+                f"{type(self).__name__}: n_landmarks={self.n_landmarks}: a linear kernel works on "
+                "the features themselves and needs no landmarks: leave n_landmarks out"
+            )
         learned = self._learn(features, graph)
         self.kernel_ = kernel
         self.coef_ = self.dual_coef_ = self.landmarks_ = None
@@ -129,12 +134,7 @@ class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
             return n
         if self.n_landmarks == "auto":
             return n if n <= EXACT_ROWS else AUTO_LANDMARKS
-        if isinstance(self.n_landmarks, int | np.integer) and self.n_landmarks >= 1:
-            return min(int(self.n_landmarks), n)
-        raise DataError(
-            f"{type(self).__name__}: n_landmarks={self.n_landmarks!r}: it must be 'auto', None "
-            "(every row) or a whole number of at least 1"
-        )
+        return min(int(self.n_landmarks), n)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
