@@ -17,7 +17,7 @@ from penchant.errors import DataError
 from penchant.kernels import RBF, Kernel, Linear
 from penchant.metrics import disagreement_error
 from penchant.models.storage import save
-from penchant.models.validation import LANDMARKS, Constraints, check_parameters
+from penchant.models.validation import Constraints, check_parameters
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray
 from penchant.ranking import (
@@ -60,7 +60,7 @@ class KernelRanker(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is
         y : (n,) graded scores, or `Comparisons` between the rows of X.
         qid : (n,) the group (query) of each row; scores are compared within groups only.
         """
-        check_parameters(self, {**self.constraints, "n_landmarks": LANDMARKS})
+        check_parameters(self, self.constraints)
         X, graph = check_ranking_data(self, X, y, qid)
         kernel = resolve_kernel(self.kernel, X)
         feature_map, features = self._features(kernel, X)

@@ -295,6 +295,9 @@ class UtilityModel(StatefulModel, ABC):
             much to settle. What a model does exactly is in its own documentation.
         relearn : learn the hyperparameters again, as `fit` does, once the comparisons have
             grown by this share since they were last learned; None: never.
+
+        With `raters`, how reliable everybody is counts as a hyperparameter: it stays as the fit
+        learned it, so that a refit, which learns it anew, differs until `relearn`.
         """
         how = {"polish": (polish, NONE | YES_OR_NO), "relearn": (relearn, NONE | NOT_NEGATIVE)}
         check_arguments(self, "tell", **how)

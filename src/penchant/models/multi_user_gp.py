@@ -224,9 +224,9 @@ class MultiUserGP(UserViews):
         user_columns, users = FeatureColumns.of(
             user_features, data.n_users, "users", self.user_kernel is None, user_relations
         )
-        self._check_user_rank(users)
         problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
         problem = problem.on(device_called(self.device))
+        self._check_user_rank(users)
         return self._keep(learning.learned(problem, data), columns, user_columns)
 
     def _check_user_rank(self, users: Inputs) -> None:

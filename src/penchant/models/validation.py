@@ -240,14 +240,6 @@ def warn_constant_features(X: Features) -> None:
         )
 
 
-def n_rows(X: Any) -> int:
-    """How many rows features have, whose numbers are not looked at yet."""
-    try:
-        return int(X.shape[0]) if sparse.issparse(X) else len(X)
-    except TypeError:
-        raise DataError(f"X is {X!r}: it must be a matrix with one row an item") from None
-
-
 def check_row_pairs(pairs: Any, n: int) -> IntArray:
     """(k, 2) row numbers below n."""
     index = np.asarray(pairs)
@@ -284,3 +276,11 @@ def one_user_a_pair(users: IntArray, n_pairs: int) -> IntArray:
             "one for each"
         )
     return np.broadcast_to(users, n_pairs)
+
+
+def n_rows(X: Any) -> int:
+    """How many rows features have, whose numbers are not looked at yet."""
+    try:
+        return int(X.shape[0]) if sparse.issparse(X) else len(X)
+    except TypeError:
+        raise DataError(f"X is {X!r}: it must be a matrix with one row an item") from None
