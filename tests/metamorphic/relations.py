@@ -278,7 +278,7 @@ def duplicates_are_counts(case, world, model):
     assert data + data == twice.data()
 
 
-@relation(lambda case: case.model != "CommunityGP" and not raters(case))
+@relation(lambda case: case.model != "CommunityGP" and keeps_parameters(case))
 def counts_are_told_again(case, world, model):
     """Telling all answers once more is a fit with twice the counts, at the same parameters."""
     twice = replace(
@@ -351,9 +351,12 @@ def keeps_parameters(case):
     """Whether optimize=None gives half of the answers the parameters of all.
 
     Not where they follow from the data: the prior of a covariate's effect from its spread, the
-    first timescale of drift from the time that is spanned, reliabilities from everything.
+    noise of margins from theirs, the first timescale of drift from the time that is spanned,
+    reliabilities from everything.
     """
-    return not raters(case) and "drift" not in dict(case.settings) and "lengths" not in case.kinds
+    settings = dict(case.settings)
+    from_data = raters(case) or "drift" in settings or settings.get("likelihood") == "gaussian"
+    return not from_data and "lengths" not in case.kinds
 
 
 def parted(world):
