@@ -297,6 +297,25 @@ def counts_are_told_again(case, world, model):
         )
 
 
+@relation(lambda case: not {"sides", "lengths", "times", "margins", "ties"} & set(case.kinds))
+def choices_of_two_are_pairs(case, world, model):
+    """A ranking of two, a choice of two and the worst of two are the pair."""
+    data = replace(world, orders=()).data()
+    rows = [row for row in world.pairs for _ in range(row.get("count", 1))]
+    pairs = [[row["winner"], row["loser"]] for row in rows]
+    who = [row["user"] for row in rows] if world.users else None
+    ranked = pc.Comparisons.from_rankings(pairs, users=who, items=world.items)
+    chosen = pc.Comparisons.from_choices(
+        [pair[0] for pair in pairs], pairs, user=who, items=world.items
+    )
+    worst = pc.Comparisons.from_choices(
+        None, pairs, worst=[pair[1] for pair in pairs], user=who, items=world.items
+    )
+    assert ranked == chosen == worst
+    assert ranked.n_comparisons == data.n_comparisons
+    assert all(map(np.array_equal, (ranked.winner, ranked.count), (data.winner, data.count)))
+
+
 # Mirror
 
 
@@ -389,12 +408,14 @@ def taken_back_and_told(case, world, model):
 def split_and_told(case, world, model):
     """Half fitted and half told is the whole fitted, at the same parameters."""
     first, later = parted(world)
-    told = first.fit(case.estimator(optimize=None)).tell(later.data(), polish=True)
+    half = first.fit(case.estimator(optimize=None))
     whole = world.fit(case.estimator(optimize=None))
-    assert told.comparisons_ == whole.comparisons_
-    if told.report_.converged and whole.report_.converged:
-        there = answers(told, world.items, world.users)
-        close(there, answers(whole, world.items, world.users), SETTLED, "split and told")
+    for polish in (True, None):  # so few answers are settled by default
+        told = copy.deepcopy(half).tell(later.data(), polish=polish)
+        assert told.comparisons_ == whole.comparisons_
+        if told.report_.converged and whole.report_.converged:
+            there = answers(told, world.items, world.users)
+            close(there, answers(whole, world.items, world.users), SETTLED, "split and told")
 
 
 @relation(lambda case: keeps_parameters(case))
@@ -478,6 +499,16 @@ def score_is_log_probability(case, world, model):
     close(model.score(data), np.average(logs, weights=counts), ROUNDING, "score")
 
 
+@relation()
+def score_is_a_mean(case, world, model):
+    """Everything twice scores as everything once; two parts score around their whole."""
+    data, parts = world.data(), [part.data() for part in parted(world)]
+    whole = model.score(data)
+    close(model.score(data + data), whole, ROUNDING, "score of everything twice")
+    low, high = sorted(model.score(part) for part in parts)
+    assert low - ROUNDING <= whole <= high + ROUNDING, (low, whole, high)
+
+
 # One model, several views
 
 
@@ -494,6 +525,11 @@ def views_agree(case, world, model):
     if tells_users_apart(model):
         by_name = model.predict(users=list(world.users))
         close(by_name, model.predict(users=range(len(world.users))), 0.0, "names and numbers")
+    if "drift" in dict(case.settings):
+        means, _ = model.paths([10.0, 30.0])
+        for at, then in zip((10.0, 30.0), means, strict=True):
+            ranked = {row.item: row.utility for row in model.rank(at=at)}
+            close([ranked[item] for item in world.items], then, ROUNDING, "rank(at) and paths")
     pairs = pairs_of(world.items)
     numbers = [(world.items.index(a), world.items.index(b)) for a, b in pairs]
     one, other = model.predict_proba(pairs), model.predict_proba(numbers)

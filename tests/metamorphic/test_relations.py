@@ -32,7 +32,6 @@ CASES = [
     case("PreferenceGP", "ties", "counts", likelihood="ties", people=6, seed=4),
     case("PreferenceGP", "sides", "lengths", people=6, seed=5),
     case("PreferenceGP", "rankings", "choices", features=True, people=6, seed=11),
-    case("PreferenceGP", "ties", "rankings", likelihood="ties", seed=7),
     case("PreferenceGP", "margins", likelihood="gaussian", seed=8),
     case("PreferenceGP", "times", "ties", drift="ou", likelihood="ties", seed=9),
     case("PreferenceGP", "times", "sides", "lengths", people=6, drift="ou", seed=10),
@@ -44,7 +43,6 @@ CASES = [
     case("MultiUserGP", people=8, seed=0),
     case("MultiUserGP", people=8, kernel="free", seed=16),
     case("MultiUserGP", "ties", "sides", "lengths", people=5, likelihood="ties", seed=17),
-    case("MultiUserGP", "rankings", people=5, features=True, seed=18),
     case("MultiUserGP", "counts", people=4, graph=True, raters="noise", seed=19),
     case("MultiUserGP", "margins", people=5, likelihood="gaussian", seed=20),
     case("CommunityGP", people=9, seed=21),
@@ -53,6 +51,11 @@ CASES = [
     case("CommunityGP", "sides", "lengths", people=8, personal=False, seed=24),
     case("CommunityGP", people=6, personal=True, seed=25),
     case("CommunityGP", "margins", people=5, likelihood="gaussian", n_communities=2, seed=26),
+]
+
+SLOW_CASES = [
+    case("PreferenceGP", "ties", "rankings", likelihood="ties", seed=7),
+    case("MultiUserGP", "rankings", people=5, features=True, seed=18),
 ]
 
 CENTRED = "rank() does not centre utilities where there are features"
@@ -107,11 +110,12 @@ def fitted(case):
 
 
 def both():
-    for case in CASES:
+    for case in (*CASES, *SLOW_CASES):
         for name, relation in RELATIONS.items():
             if relation.applies(case):
                 why = WAITING.get((str(case), name))
                 mark = [] if why is None else [pytest.mark.xfail(strict=True, reason=why)]
+                mark += [pytest.mark.slow] if case in SLOW_CASES else []
                 yield pytest.param(case, name, id=f"{case}: {name}", marks=mark)
 
 
