@@ -7,11 +7,14 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import penchant as pc
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from metamorphic.relations import RELATIONS
+from metamorphic.relations import RELATIONS, failures
 from metamorphic.worlds import Case
 
 pytestmark = [
@@ -127,3 +130,38 @@ def test_relations_hold(case, name):
 def test_every_relation_has_a_case():
     idle = [name for name, each in RELATIONS.items() if not any(map(each.applies, CASES))]
     assert not idle
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong", "relation"),
+    [
+        ("score", lambda right: right - 0.01, "score_is_log_probability"),
+        ("predict_proba", lambda right: 0.99 * right, "pairs_turned"),
+        ("tell", lambda right: right.undo(), "split_and_told"),
+        (
+            "withdraw",
+            lambda right: right.tell([right.comparisons_.items[:2]]),
+            "withdrawn_is_refitted",
+        ),
+        ("predict", lambda right: right + np.arange(len(right)), "views_agree"),
+    ],
+)
+def test_a_broken_model_is_found(method, wrong, relation, monkeypatch):
+    right = getattr(pc.PreferenceGP, method)
+
+    def broken(self, *args, **how):
+        return wrong(right(self, *args, **how))
+
+    monkeypatch.setattr(pc.PreferenceGP, method, broken)
+    assert relation in failures(CASES[0], [relation])
+
+
+def test_names_that_decide_are_found(monkeypatch):
+    right = pc.PreferenceGP.predict_proba
+
+    def by_name(self, pairs, *args, **how):
+        first = np.array([str(a) < str(b) for a, b in pairs])
+        return right(self, pairs, *args, **{**how, "ties": True}) + 0.01 * first[:, None]
+
+    monkeypatch.setattr(pc.PreferenceGP, "predict_proba", by_name)
+    assert "items_renamed" in failures(CASES[0], ["items_renamed"])
