@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import penchant as pc
-from penchant.ask import Rules
+from penchant.ask import Budget, Rules, SmallGain, StudyDesign, TopSettled, plan
 from penchant.kernels import RBF, Independent
 
 pytestmark = [
@@ -740,3 +740,30 @@ def test_wrong_keywords_are_refused(name, method, keyword, value, tmp_path):
     with pytest.raises(kind) as caught:
         outcome(name, method, row, {**row.base, keyword: value}, tmp_path)
     assert len(str(caught.value)) > 20, caught.value
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong"),
+    [
+        (lambda value: Rules(items=value), ("ab", 3, True)),
+        (lambda value: Rules(avoid=value), ("ab", 3, True)),
+        (lambda value: Rules(exposure=value), ("x", -1, 2.5, True, None)),
+        (lambda value: Rules(random_share=value), ("x", -1, 2, True, None, float("nan"))),
+        (Budget, ("x", 0, 2.5, True, None)),
+        (SmallGain, ("x", 0, True, None, float("nan"))),
+        (lambda value: TopSettled(k=value), ("x", 0, 2.5, True, None)),
+        (lambda value: TopSettled(level=value), ("x", 0, 1, 95, True, None)),
+        (StudyDesign, ("x", 2, 5.5, True, None)),
+        (lambda value: StudyDesign(5, value), ("x", 0, 2.5, True, None)),
+        (lambda value: StudyDesign(5, spread=value), ("x", 0, -1, True, None)),
+        (lambda value: StudyDesign(5, disagreement=value), ("x", -1, True, None)),
+        (lambda value: plan(StudyDesign(5), value), ("x", 0, 1, True, None)),
+        (lambda value: plan(StudyDesign(5), criterion=value), ("typo", 3, None, [])),
+        (lambda value: plan(StudyDesign(5), n_simulations=value), ("x", 0, 2.5, True, None)),
+        (lambda value: plan(StudyDesign(5), longest=value), ("x", 0, 2.5, True)),
+    ],
+)
+def test_what_asking_is_told_is_checked(make, wrong):
+    for value in wrong:
+        with pytest.raises(pc.DataError, match="must"):
+            make(value)
