@@ -30,7 +30,7 @@ def is_number(value: Any) -> bool:
     >>> is_number(0.5), is_number("0.5")
     (True, False)
     """
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(value))
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
 
 
 @dataclass(frozen=True)
