@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -30,7 +31,7 @@ def is_number(value: Any) -> bool:
     >>> is_number(0.5), is_number("0.5")
     (True, False)
     """
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
 @dataclass(frozen=True)
