@@ -28,6 +28,11 @@ from penchant.gp.effects import as_shown
 from penchant.kernels import RBF, Independent, Matern
 from penchant.likelihoods import Abstain, Lapse, Logit, Probit, Ties
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from metamorphic.relations import RELATIONS
+from metamorphic.worlds import random_case
+
 NAMES = ["tea", "café", "=1+1", "a,b", 'q"uote', "007", "7", "-1", "\u2028", "🍵", "NULL", "nan "]
 SETTLED = 2e-4
 """How far two ways to the same fixed point may end from each other, in utility: the prior's scale
@@ -356,6 +361,19 @@ def check_usable(model, data, rng):
         raise Violation(f"{error} by {model} after {data}") from error
 
 
+def relations_trial(rng, n_checked=4):
+    """A few of the relations of tests/metamorphic, of any case that they apply to."""
+    case = random_case(rng)
+    world = case.world()
+    model = world.fit(case.estimator())
+    applying = [name for name, each in RELATIONS.items() if each.applies(case)]
+    for name in rng.permutation(applying)[:n_checked].tolist():
+        try:
+            RELATIONS[name].check(case, world, model)
+        except (AssertionError, PenchantError) as error:
+            raise Violation(f"{name} of {case!r}: {error}") from error
+
+
 def random_table(rng):
     """The text of a small table of any shape, much of it tied or left out."""
     items = list("abcde"[: rng.integers(2, 6)])
@@ -475,6 +493,7 @@ TRIALS = {
     "MultiUserGP": (4, lambda rng: utility_trial(rng, pc.MultiUserGP, True)),
     "CommunityGP": (2, lambda rng: utility_trial(rng, pc.CommunityGP, True)),
     "settings": (5, settings_trial),
+    "relations": (6, relations_trial),
     "tables": (2, table_trial),
     "RankRLS": (1, lambda rng: scores_trial(rng, pc.RankRLS)),
     "KPCRank": (1, lambda rng: scores_trial(rng, pc.KPCRank)),

@@ -12,7 +12,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import soak
 
 
-@pytest.mark.parametrize("name", ["PreferenceGP", "MultiUserGP", "RankRLS", "PreferencePerceptron"])
+@pytest.mark.parametrize(
+    "name", ["PreferenceGP", "MultiUserGP", "relations", "RankRLS", "PreferencePerceptron"]
+)
 def test_a_few_trials_of_each_kind_hold(name, capsys):
     assert soak.main(["--seed", "1", "--trials", "3", "--only", name]) == 0
     assert "3 trials without a violation, seeds 1 to 3" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 """Which comparison to ask for next, and learning from its answer at once."""
 
-from penchant.ask.answers import as_answers, rng_for, seen_by, without_last
+from penchant.ask.answers import as_answers, one_user, rng_for, seen_by, without_last
 from penchant.ask.belief import Belief, Part
 from penchant.ask.choose import ask, choose
 from penchant.ask.criteria import CRITERIA, Criterion, criterion
@@ -38,6 +38,7 @@ __all__ = [
     "choose",
     "criterion",
     "grow_sets",
+    "one_user",
     "plan",
     "rng_for",
     "seen_by",

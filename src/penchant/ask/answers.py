@@ -1,7 +1,6 @@
 """Answers as they come in: whose they are, and what was asked before."""
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -94,6 +93,11 @@ def with_orders(
 def _users(data: Comparisons, more: Any, user: Any, n_rows: int) -> list[Any] | None:
     """Who gave each of the answers, by name; None where nobody is told apart."""
     if data.user is None:
+        if user is not None:
+            raise DataError(
+                f"user={user!r}: nobody is named in the comparisons so far, so that the name would "
+                "be forgotten: leave it out, or fit on comparisons with users"
+            )
         return None
     if isinstance(more, Comparisons) and more.user is not None:
         return [more.users[i] for i in more.user]
@@ -102,9 +106,27 @@ def _users(data: Comparisons, more: Any, user: Any, n_rows: int) -> list[Any] | 
             "these answers do not say who gave them, and the model tells users apart: give "
             "user=…, or comparisons with a user for each"
         )
-    with suppress(DataError):  # a name that is not known yet is somebody new
-        user = data.users[data.user_index(user)]
-    return [user] * n_rows
+    try:
+        index = data.user_index(user)
+    except DataError:  # a name that is not known yet is somebody new
+        return [user] * n_rows
+    return [data.users[_single(index, user)]] * n_rows
+
+
+def one_user(data: Comparisons, user: Any) -> int:
+    """The index of a single user, given by name or index.
+
+    >>> data = Comparisons.from_pairs(["tea", "milk"], ["milk", "tea"], user=["ann", "bob"])
+    >>> one_user(data, "bob")
+    1
+    """
+    return _single(data.user_index(user), user)
+
+
+def _single(index: int | IntArray, user: Any) -> int:
+    if np.ndim(index):
+        raise DataError(f"user={user!r}: it must be one user, by name or index")
+    return int(index)
 
 
 def seen_by(data: Comparisons, user: Any) -> Comparisons:

@@ -41,10 +41,14 @@ def ask(
     [('tea', 'water')]
     """
     rules, rng = rules or Rules(), as_rng(random_state)
-    if pending:
-        rules = replace(rules, avoid=(*rules.avoid, *map(tuple, pending)))
+    open_pairs = data.pair_index(pending)
+    if (open_pairs[:, 0] == open_pairs[:, 1]).any():
+        raise DataError("pending holds a pair of an item with itself: a question needs two items")
+    if len(open_pairs):
+        names = ((data.items[a], data.items[b]) for a, b in open_pairs)
+        rules = replace(rules, avoid=(*rules.avoid, *names))
         belief = Joint.of(belief)
-        for first, second in data.pair_index(pending):
+        for first, second in open_pairs:
             belief = belief.expecting(int(first), int(second))
     items = rules.candidates(data, rng)
     pool = Pool(all_pairs(len(items)), exposures(data)[items], rules.exposure)

@@ -69,7 +69,7 @@ def get(name: str) -> Criterion:
     >>> get("random").reads_variances
     False
     """
-    if name not in CRITERIA:
+    if not isinstance(name, str) or name not in CRITERIA:
         raise DataError(f"criterion is {name!r}: it must be one of {', '.join(CRITERIA)}")
     return CRITERIA[name]
 

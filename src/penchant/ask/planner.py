@@ -8,7 +8,7 @@ import numpy as np
 from penchant.ask.belief import Belief
 from penchant.ask.choose import choose
 from penchant.ask.joint import Joint
-from penchant.ask.rules import Pool, all_pairs
+from penchant.ask.rules import Pool, all_pairs, is_number, is_whole
 from penchant.ask.stopping import StopRule
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
@@ -121,12 +121,13 @@ class StudyDesign:
     disagreement: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.n_items < 3 or self.n_raters < 1:
+        if not is_whole(self.n_items, 3) or not is_whole(self.n_raters, 1):
             raise DataError(
-                f"StudyDesign: {self.n_items} items and {self.n_raters} raters: there must be at "
-                "least three items and one rater"
+                f"StudyDesign: {self.n_items!r} items and {self.n_raters!r} raters: there must be "
+                "at least three items and one rater"
             )
-        if not self.spread > 0.0 or not self.disagreement >= 0.0:
+        numbers = is_number(self.spread) and is_number(self.disagreement)
+        if not numbers or self.spread <= 0.0 or self.disagreement < 0.0:
             raise DataError(
                 f"StudyDesign: spread is {self.spread} and disagreement {self.disagreement}: the "
                 "one must be positive, the other not negative"
@@ -164,8 +165,11 @@ def plan(
     >>> plan(StudyDesign(6, n_raters=2), 0.7, n_simulations=10, random_state=0).per_rater > 5
     True
     """
-    if not 0.0 < reliability < 1.0:
+    if not is_number(reliability) or not 0.0 < reliability < 1.0:
         raise DataError(f"reliability is {reliability}: it must lie strictly between 0 and 1")
+    for name, number in (("n_simulations", n_simulations), ("longest", longest)):
+        if not is_whole(number, 1) and not (name == "longest" and number is None):
+            raise DataError(f"plan: {name} is {number!r}: it must be a whole number ≥ 1")
     rng = as_rng(random_state)
     simulations = [_Simulation(study, rng) for _ in range(n_simulations)]
     curve: list[float] = []

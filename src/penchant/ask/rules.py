@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isfinite
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,24 @@ from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 MOST_ITEMS = 5_000
 """More candidates than this make too many pairs: so many of them, drawn at random, are used."""
+
+
+def is_whole(value: Any, least: int) -> bool:
+    """Whether a value is a whole number of at least so much.
+
+    >>> is_whole(2, 1), is_whole(0, 1), is_whole(True, 1)
+    (True, False, False)
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number.
+
+    >>> is_number(0.5), is_number("0.5")
+    (True, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
 @dataclass(frozen=True)
@@ -43,11 +63,12 @@ class Rules:
     def __post_init__(self) -> None:
         for name in ("items", "avoid"):
             value = getattr(self, name)
-            if isinstance(value, Iterable) and not isinstance(value, str):
-                object.__setattr__(self, name, tuple(value))
-        if self.exposure < 0 or int(self.exposure) != self.exposure:
+            if isinstance(value, str | bytes) or not isinstance(value, Iterable | None):
+                raise DataError(f"Rules: {name} is {value!r}: it must be a sequence, or left out")
+            object.__setattr__(self, name, value if value is None else tuple(value))
+        if not is_whole(self.exposure, 0):
             raise DataError(f"Rules: exposure is {self.exposure!r}: it must be a whole number ≥ 0")
-        if not 0.0 <= self.random_share <= 1.0:
+        if not is_number(self.random_share) or not 0.0 <= self.random_share <= 1.0:
             raise DataError(
                 f"Rules: random_share is {self.random_share!r}: it must lie between 0 and 1"
             )

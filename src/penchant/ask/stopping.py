@@ -8,7 +8,7 @@ import numpy as np
 from penchant.ask.belief import Belief
 from penchant.ask.criteria import information_gain
 from penchant.ask.joint import Joint
-from penchant.ask.rules import all_pairs
+from penchant.ask.rules import all_pairs, is_number, is_whole
 from penchant.errors import DataError
 
 DRAWS = 1_000
@@ -45,6 +45,10 @@ class Budget:
 
     answers: int
 
+    def __post_init__(self) -> None:
+        if not is_whole(self.answers, 1):
+            raise DataError(f"Budget: answers is {self.answers!r}: it must be a whole number ≥ 1")
+
     def check(self, belief: Belief, n_answers: int, rng: np.random.Generator) -> Verdict:
         """Compare the number of answers."""
         return Verdict(n_answers >= self.answers, n_answers, self.answers, "answers given")
@@ -64,6 +68,10 @@ class SmallGain:
     """
 
     below: float = 0.02
+
+    def __post_init__(self) -> None:
+        if not is_number(self.below) or self.below <= 0.0:
+            raise DataError(f"SmallGain: below is {self.below!r}: it must be a positive number")
 
     def check(self, belief: Belief, n_answers: int, rng: np.random.Generator) -> Verdict:
         """Compare the information gain of the best question."""
@@ -87,7 +95,7 @@ class TopSettled:
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        if self.k < 1 or not 0.0 < self.level < 1.0:
+        if not is_whole(self.k, 1) or not is_number(self.level) or not 0.0 < self.level < 1.0:
             raise DataError(
                 f"TopSettled(k={self.k!r}, level={self.level!r}): k must be at least 1 and the "
                 "level lie between 0 and 1"

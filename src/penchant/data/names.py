@@ -252,7 +252,7 @@ class Lookup:
                 f"({self._examples()}), so an integer means a name and never an index; for the "
                 f"{self._what} at index i give {self._what}s[i]"
             )
-        if isinstance(name, int) and 0 <= name < size:
+        if isinstance(name, int) and not isinstance(name, bool) and 0 <= name < size:
             return name
         raise DataError(
             f"unknown {self._what} {name!r}{closest(name, self._code)}: it must be one of the "

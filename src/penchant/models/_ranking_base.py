@@ -63,6 +63,11 @@ class KernelRanker(BaseEstimator, ABC):
         X, graph = check_ranking_data(self, X, y, qid)
         kernel = resolve_kernel(self.kernel, X)
         feature_map, features = self._features(kernel, X)
+        if feature_map is None and self.n_landmarks not in (None, "auto"):
+            raise DataError(
+                f"{type(self).__name__}: n_landmarks={self.n_landmarks}: a linear kernel works on "
+                "the features themselves and needs no landmarks: leave n_landmarks out"
+            )
         learned = self._learn(features, graph)
         self.kernel_ = kernel
         self.coef_ = self.dual_coef_ = self.landmarks_ = None
@@ -128,12 +133,7 @@ class KernelRanker(BaseEstimator, ABC):
             return n
         if self.n_landmarks == "auto":
             return n if n <= EXACT_ROWS else AUTO_LANDMARKS
-        if isinstance(self.n_landmarks, int | np.integer) and self.n_landmarks >= 1:
-            return min(int(self.n_landmarks), n)
-        raise DataError(
-            f"{type(self).__name__}: n_landmarks={self.n_landmarks!r}: it must be 'auto', None "
-            "(every row) or a whole number of at least 1"
-        )
+        return min(int(self.n_landmarks), n)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,7 +12,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penchant.ask import Belief, Rules, as_answers, ask, grow_sets, rng_for, seen_by, without_last
+from penchant.ask import (
+    Belief,
+    Rules,
+    as_answers,
+    ask,
+    grow_sets,
+    one_user,
+    rng_for,
+    seen_by,
+    without_last,
+)
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError, UntoldError
 from penchant.gp import Edges, Normal
@@ -26,9 +36,16 @@ from penchant.models.scale import told_by_example, told_of_a_person
 from penchant.models.state import Fitted, StatefulModel
 from penchant.models.storage import save
 from penchant.models.validation import (
+    BY_NAME,
+    NONE,
+    NOT_NEGATIVE,
+    SEED,
+    SIDES,
+    YES_OR_NO,
+    Constraint,
     Constraints,
     between,
-    check_argument,
+    check_arguments,
     check_parameters,
     one_user_a_pair,
     whole,
@@ -36,6 +53,9 @@ from penchant.models.validation import (
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
+
+MOST_DRAWS = 10_000_000
+RULES = Constraint("a penchant.ask.Rules", lambda value: isinstance(value, Rules))
 
 
 class UtilityModel(StatefulModel, ABC):
@@ -143,7 +163,7 @@ class UtilityModel(StatefulModel, ABC):
                 f"{type(self).__name__} takes everybody together, and was asked about the user "
                 f"{user!r}: leave the user out, or use MultiUserGP or CommunityGP"
             )
-        return self._believed(fitted, int(fitted.learned.data.user_index(user)))
+        return self._believed(fitted, one_user(fitted.learned.data, user))
 
     def predict(
         self, X: Any = None, *, users: Any = None, return_std: bool = False
@@ -188,6 +208,8 @@ class UtilityModel(StatefulModel, ABC):
         first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
             at equal sides. covariates : first minus second, by name; None: equal.
         """
+        shown = {"first": (first, NONE | SIDES), "covariates": (covariates, NONE | BY_NAME)}
+        check_arguments(self, "predict_proba", ties=(ties, YES_OR_NO), **shown)
         fitted = self._fitted()
         index = fitted.pair_index(pairs, X)
         who = self._users(fitted, users)
@@ -203,9 +225,8 @@ class UtilityModel(StatefulModel, ABC):
             it being the column `spread`. level : of the intervals.
         n_samples : joint draws behind P(best) and the rank intervals.
         """
-        name = f"{type(self).__name__}.rank"
-        check_argument(name, "level", level, between(0.0, 1.0))
-        check_argument(name, "n_samples", n_samples, whole(1))
+        draws = (n_samples, whole(1, MOST_DRAWS))
+        check_arguments(self, "rank", level=(level, between(0.0, 1.0)), n_samples=draws)
         belief, data = self.belief(user), seen_by(self.comparisons_, user)
         with threads_for(len(belief)):
             rng = as_rng(self.random_state)
@@ -274,11 +295,18 @@ class UtilityModel(StatefulModel, ABC):
         pending : pairs that others are being asked now; they count as expected answers.
         random_state : None to follow the estimator's, with other draws after every tell.
         """
+        check_arguments(
+            self,
+            "ask",
+            k=(k, whole(1)),
+            k_items=(k_items, whole(2)),
+            rules=(rules, NONE | RULES),
+            random_state=(random_state, SEED),
+        )
         fitted, belief = self._fitted(), self.belief(user)
         data = self._seen(fitted)
         rng = rng_for(self.random_state if random_state is None else random_state, data)
         rules = without_last(rules, data, np.reshape(fitted.told, (-1, 2)).astype(np.intp))
-        check_argument(f"{type(self).__name__}.ask", "k_items", k_items, whole(2))
         pairs = ask(belief, seen_by(data, user), k, criterion, rules, rng, pending)
         return grow_sets(belief, data, pairs, k_items, rules, rng)
 
@@ -300,7 +328,12 @@ class UtilityModel(StatefulModel, ABC):
             much to settle. What a model does exactly is in its own documentation.
         relearn : learn the hyperparameters again, as `fit` does, once the comparisons have
             grown by this share since they were last learned; None: never.
+
+        With `raters`, how reliable everybody is counts as a hyperparameter: it stays as the fit
+        learned it, so that a refit, which learns it anew, differs until `relearn`.
         """
+        how = {"polish": (polish, NONE | YES_OR_NO), "relearn": (relearn, NONE | NOT_NEGATIVE)}
+        check_arguments(self, "tell", **how)
         with self._alone() as fitted:
             answers = self._given(fitted, more, user)
             tie = answers.tie if answers.tie.any() else None

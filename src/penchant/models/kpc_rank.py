@@ -6,7 +6,7 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.models._ranking_base import KernelParameter, KernelRanker, LinearScore
-from penchant.models.validation import SEED, Constraints, one_of, whole
+from penchant.models.validation import LANDMARKS, SEED, Constraints, one_of, whole
 from penchant.numerics.random import RandomState
 from penchant.numerics.types import FloatArray
 from penchant.ranking import (
@@ -72,6 +72,7 @@ class KPCRank(KernelRanker):
         "n_components": one_of(("cv",)) | whole(1),
         "max_components": whole(1),
         "selection": one_of(("nested", "truncate")),
+        "n_landmarks": LANDMARKS,
         "random_state": SEED,
     }
 

@@ -12,7 +12,7 @@ from penchant.gp import RULES, Learned, Settings, UserProblem
 from penchant.gp.users.absorb import absorb
 from penchant.gp.users.fold_in import check_newcomers, with_newcomers
 from penchant.gp.users.votes import Votes
-from penchant.kernels import Kernel
+from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.sharded import Elsewhere, check_all_here, whereabouts
@@ -32,6 +32,8 @@ from penchant.models.validation import (
     Constraint,
     Constraints,
     between,
+    check_in_memory,
+    check_restarts,
     one_of,
     warn_far_lengthscale,
     whole,
@@ -88,10 +90,10 @@ class MultiUserGP(UserViews):
         system of that rank times the items' stays below 3,072. Where it is not enough, a warning
         says by how much variances and probabilities may be off.
     n_restarts : int
-        Further random starts of the evidence climb.
+        Further random starts of the evidence climb; with optimize="evidence" alone.
     engine : {"local", "ray"}
-        Who works on the shards of scanned comparisons: this process, or Ray's actors. Comparisons
-        in memory need none.
+        Who works on the shards of scanned comparisons: this process, or Ray's actors. Refused
+        with comparisons in memory, which need none.
     address : str or None
         Of a running Ray cluster; None for RAY_ADDRESS, or Ray on this machine.
     device : None, "cpu", "cuda" or "cuda:1"
@@ -137,7 +139,11 @@ class MultiUserGP(UserViews):
         "sparse": NONE
         | Constraint(
             "(n_users, n_items) to keep, at least one each, such as (4, 8)",
-            lambda value: isinstance(value, tuple | list) and len(value) == 2 and min(value) >= 1,
+            lambda value: (
+                isinstance(value, tuple | list)
+                and len(value) == 2
+                and all(whole(1).holds(number) for number in value)
+            ),
         ),
         "raters": NONE | one_of(("lapse", "noise")),
         "max_user_rank": NONE | whole(1),
@@ -205,6 +211,7 @@ class MultiUserGP(UserViews):
         user_relations : {"name": graph} between the users, such as who knows whom.
         """
         self._check()
+        check_restarts(self)
         self.__dict__.pop("_elsewhere", None)  # of an earlier fit
         learning = UserLearning.of(self)
         if isinstance(data, ShardedComparisons):
@@ -212,6 +219,7 @@ class MultiUserGP(UserViews):
             columns, items = fitted_items(X, data.everybody, relations, self.kernel)
             learned, self._elsewhere = learning.swept(items, data)
             return self._keep(learned, columns, FeatureColumns(0, None))
+        check_in_memory(self)
         data = as_comparisons(data)
         votes = Votes.as_shown(data, by_rater=self.raters is not None)
         columns, items = fitted_items(X, data, relations, self.kernel)
@@ -222,11 +230,24 @@ class MultiUserGP(UserViews):
             warn_far_lengthscale(self.user_kernel, users)
         problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
         problem = problem.on(device_called(self.device))
+        self._check_user_rank(users)
         return self._keep(learning.learned(problem, data), columns, user_columns)
+
+    def _check_user_rank(self, users: Inputs) -> None:
+        is_known = self.user_kernel is not None or users.X is not None or bool(users.relations)
+        if self.max_user_rank is not None and not is_known:
+            raise DataError(
+                f"MultiUserGP: max_user_rank={self.max_user_rank}: nothing is known of users, who "
+                "then share one thing, what people like on average; leave max_user_rank out, or "
+                "give user_features, user_relations or user_kernel"
+            )
 
     def _check_scanned(self, **given: Any) -> None:
         """Users of scanned comparisons share one thing: what people like on average."""
-        given |= {name: getattr(self, name) for name in ("user_kernel", "sparse", "raters")}
+        given |= {
+            name: getattr(self, name)
+            for name in ("user_kernel", "sparse", "raters", "max_user_rank")
+        }
         given["device"] = None if device_called(self.device) is HOST else self.device
         if told := [name for name, value in given.items() if value is not None]:
             raise DataError(
@@ -276,6 +297,7 @@ class MultiUserGP(UserViews):
         """
         fitted = self._fitted()
         learned: Learned[UserProblem] = fitted.learned
+        data = as_comparisons(data)
         check_newcomers(learned.data, data)
         newcomers = fitted.user_columns.rows_of(data.users, user_features, "users")
         return self._with(with_newcomers(learned, learned.data.extend(data), newcomers))

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from penchant.data import Comparisons, ShardedComparisons, as_comparisons
+from penchant.errors import DataError
 from penchant.gp import RULES, ItemProblem, Learned
 from penchant.gp.items.absorb import absorb
 from penchant.kernels import Kernel
@@ -25,6 +26,7 @@ from penchant.models.validation import (
     SEED,
     YES_OR_NO,
     Constraints,
+    check_restarts,
     one_of,
     whole,
 )
@@ -92,7 +94,7 @@ class PreferenceGP(ItemViews):
         Where matrices of items × items live and are worked on. None is the CPU, always; a card
         needs `penchant[gpu]` and pays from about a thousand items on. Saved models know no device.
     n_restarts : int
-        Further random starts of the evidence climb.
+        Further random starts of the evidence climb; with optimize="evidence" alone.
     random_state : None, int or Generator
         Seeds restarts and the draws behind `rank()`.
 
@@ -181,11 +183,20 @@ class PreferenceGP(ItemViews):
             dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
         """
         self._check()
+        self._check_together()
         data = data.everybody if isinstance(data, ShardedComparisons) else as_comparisons(data)
         columns, items = fitted_items(X, data, relations, self.kernel)
         items = items.on(device_called(self.device))
         learned = ItemLearning.of(self).learned(items, data)
         return self._keep(learned, columns, FeatureColumns(0, None))
+
+    def _check_together(self) -> None:
+        check_restarts(self)
+        if self.period is not None and self.drift is None:
+            raise DataError(
+                f"PreferenceGP: period={self.period!r} without drift: periods are those of "
+                "utilities that drift; leave period out, or give drift='ou'"
+            )
 
     @property
     def shares_(self) -> dict[str, SourceShare]:

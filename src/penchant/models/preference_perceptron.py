@@ -11,9 +11,12 @@ from penchant.errors import DataError
 from penchant.models.estimator import BaseEstimator
 from penchant.models.storage import save
 from penchant.models.validation import (
+    CALLABLE,
+    NONE,
     POSITIVE,
     PROBABILITY,
     SEED,
+    YES_OR_NO,
     Constraints,
     check_parameters,
     one_of,
@@ -112,6 +115,8 @@ class PreferencePerceptron(BaseEstimator):
         "k": whole(1),
         "rate": POSITIVE,
         "exploration": PROBABILITY,
+        "average": YES_OR_NO,
+        "feature_map": NONE | CALLABLE,
         "random_state": SEED,
     }
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from penchant.models._ranking_base import KernelParameter, KernelRanker, LinearScore
-from penchant.models.validation import POSITIVE, SEED, Constraints, one_of
+from penchant.models.validation import LANDMARKS, POSITIVE, SEED, Constraints, one_of
 from penchant.numerics.random import RandomState
 from penchant.numerics.types import FloatArray
 from penchant.ranking import PreferenceGraph, leave_out_error, ridge_path
@@ -51,7 +51,11 @@ class RankRLS(KernelRanker):
     1.0
     """
 
-    constraints: ClassVar[Constraints] = {"alpha": one_of(("cv",)) | POSITIVE, "random_state": SEED}
+    constraints: ClassVar[Constraints] = {
+        "alpha": one_of(("cv",)) | POSITIVE,
+        "n_landmarks": LANDMARKS,
+        "random_state": SEED,
+    }
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ import numpy as np
 
 from penchant.kernels import Linear
 from penchant.models._ranking_base import KernelParameter, KernelRanker, LinearScore
-from penchant.models.validation import POSITIVE, SEED, Constraints, whole
+from penchant.models.validation import LANDMARKS, POSITIVE, SEED, Constraints, whole
 from penchant.numerics.random import RandomState
 from penchant.ranking import FeatureMap, PreferenceGraph, fit_rank_svm, training_pairs
 
@@ -61,6 +61,7 @@ class RankSVM(KernelRanker):
         "tol": POSITIVE,
         "max_iter": whole(1),
         "max_pairs": whole(1),
+        "n_landmarks": LANDMARKS,
         "random_state": SEED,
     }
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from threading import Lock, RLock
 from typing import Any, Self
 
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from penchant.data import Comparisons
@@ -15,7 +14,7 @@ from penchant.errors import DataError
 from penchant.likelihoods import Likelihood
 from penchant.models.estimator import BaseEstimator
 from penchant.models.features import FeatureColumns
-from penchant.models.validation import check_row_pairs
+from penchant.models.validation import check_row_pairs, n_rows
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import IntArray
 
@@ -48,7 +47,7 @@ class Fitted:
     def pair_index(self, pairs: Any, X: Any) -> IntArray:
         """(k, 2) positions of pairs: of items by name or index, or of rows of X where given."""
         if X is not None:
-            return check_row_pairs(pairs, X.shape[0] if sparse.issparse(X) else len(X))
+            return check_row_pairs(pairs, n_rows(X))
         index: IntArray = self.learned.data.pair_index(pairs)
         return index
 

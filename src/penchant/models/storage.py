@@ -38,6 +38,8 @@ def save(model: BaseEstimator, path: str | PathLike[str]) -> None:
     >>> bool((pc.load(file).predict() == gp.predict()).all())
     True
     """
+    if not isinstance(path, str | PathLike):
+        raise DataError(f"path is {path!r}: it must be the name of a file, a text or a Path")
     shelf = _Shelf()
     header = {"format": FORMAT, "version": VERSION, "model": _encode(model, shelf)}
     with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:

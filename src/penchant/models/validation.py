@@ -69,10 +69,12 @@ def one_of(choices: Collection[Any]) -> Constraint:
     )
 
 
-def whole(least: int) -> Constraint:
+def whole(least: int, most: int | None = None) -> Constraint:
     """A whole number."""
+    words = f"of at least {least}" if most is None else f"from {least} to {most:,}"
     return Constraint(
-        f"a whole number of at least {least}", lambda value: _is_whole(value) and value >= least
+        f"a whole number {words}",
+        lambda value: _is_whole(value) and value >= least and (most is None or value <= most),
     )
 
 
@@ -86,6 +88,19 @@ def between(low: float, high: float) -> Constraint:
 
 POSITIVE = Constraint(
     "a positive, finite number", lambda value: _is_number(value) and 0 < float(value) < np.inf
+)
+NOT_NEGATIVE = Constraint(
+    "a finite number of at least 0", lambda value: _is_number(value) and 0 <= float(value) < np.inf
+)
+CALLABLE = Constraint("a function", callable)
+LANDMARKS = Constraint(
+    "'auto', None (every row), or a whole number of at least 1",
+    lambda value: (NONE | one_of(("auto",)) | whole(1)).holds(value),
+)
+BY_NAME = Constraint("a dictionary by name", lambda value: isinstance(value, Mapping))
+SIDES = Constraint(
+    "+1 (the first is shown first), −1 or 0, for all pairs or one for each",
+    lambda value: _are_sides(value),
 )
 PROBABILITY = Constraint(
     "a number from 0 to 1", lambda value: _is_number(value) and 0.0 <= value <= 1.0
@@ -101,6 +116,14 @@ def _is_concentration(value: Any) -> bool:
     return all(POSITIVE.holds(number) for number in numbers)
 
 
+def _are_sides(value: Any) -> bool:
+    try:
+        sides = np.asarray(value)
+    except ValueError:
+        return False
+    return sides.dtype.kind in "iuf" and bool(np.isin(sides, (-1, 0, 1)).all())
+
+
 def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
@@ -113,6 +136,32 @@ def check_parameters(owner: Any, constraints: Constraints) -> None:
     """Every parameter of an estimator must be what its constraint says."""
     for name, constraint in constraints.items():
         check_argument(type(owner).__name__, name, getattr(owner, name), constraint)
+
+
+def check_restarts(model: Any) -> None:
+    """Only a climb of the evidence can be started again."""
+    if model.n_restarts and model.optimize != "evidence":
+        raise DataError(
+            f"{type(model).__name__}: n_restarts={model.n_restarts} with optimize="
+            f"{model.optimize!r}: only optimize='evidence' climbs from several starts; leave "
+            "n_restarts out, or give that"
+        )
+
+
+def check_in_memory(model: Any) -> None:
+    """Comparisons in memory are worked on here."""
+    if model.engine != "local" or model.address is not None:
+        raise DataError(
+            f"{type(model).__name__}: engine={model.engine!r}, address={model.address!r}: engines "
+            "work on the shards of scan_comparisons, and these comparisons are in memory; leave "
+            "both out, or scan the files"
+        )
+
+
+def check_arguments(owner: Any, method: str, **given: tuple[Any, Constraint]) -> None:
+    """Arguments of a method by name: each with what it must be."""
+    for name, (value, constraint) in given.items():
+        check_argument(f"{type(owner).__name__}.{method}", name, value, constraint)
 
 
 def check_argument(owner: str, name: str, value: Any, constraint: Constraint) -> None:
@@ -290,3 +339,11 @@ def one_user_a_pair(users: IntArray, n_pairs: int) -> IntArray:
             "one for each"
         )
     return np.broadcast_to(users, n_pairs)
+
+
+def n_rows(X: Any) -> int:
+    """How many rows features have, whose numbers are not looked at yet."""
+    try:
+        return int(X.shape[0]) if sparse.issparse(X) else len(X)
+    except TypeError:
+        raise DataError(f"X is {X!r}: it must be a matrix with one row an item") from None

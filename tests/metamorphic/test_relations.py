@@ -1,0 +1,167 @@
+"""Relations between fits: every model, every kind of answer, with as little chosen as possible.
+
+A few dozen quick cases here; `make soak` draws from all.
+"""
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import penchant as pc
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from metamorphic.relations import RELATIONS, failures
+from metamorphic.worlds import Case
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::penchant.errors.DataWarning"),
+]
+
+
+def case(model, *kinds, people=0, features=False, graph=False, seed=0, **settings):
+    return Case(model, kinds, people, features, graph, tuple(settings.items()), seed)
+
+
+CASES = [
+    case("PreferenceGP"),
+    case("PreferenceGP", people=8, seed=1),
+    case("PreferenceGP", people=8, features=True, seed=2),
+    case("PreferenceGP", features=True, graph=True, seed=3),
+    case("PreferenceGP", "ties", "counts", likelihood="ties", people=6, seed=4),
+    case("PreferenceGP", "sides", "lengths", people=6, seed=5),
+    case("PreferenceGP", "rankings", "choices", features=True, people=6, seed=11),
+    case("PreferenceGP", "margins", likelihood="gaussian", seed=8),
+    case("PreferenceGP", "times", "ties", drift="ou", likelihood="ties", seed=9),
+    case("PreferenceGP", "times", "sides", "lengths", people=6, drift="ou", seed=10),
+    case("PreferenceGP", "times", "counts", people=7, half_life=20.0, seed=11),
+    case("PreferenceGP", "sides", people=7, raters="lapse", seed=12),
+    case("PreferenceGP", "ties", people=7, raters="noise", likelihood="ties", seed=13),
+    case("PreferenceGP", "lengths", inference="laplace", likelihood="logit", seed=14),
+    case("PreferenceGP", features=True, optimize="em", seed=15),
+    case("MultiUserGP", people=8, seed=0),
+    case("MultiUserGP", people=8, kernel="free", seed=16),
+    case("MultiUserGP", "ties", "sides", "lengths", people=5, likelihood="ties", seed=17),
+    case("MultiUserGP", "counts", people=4, graph=True, raters="noise", seed=19),
+    case("MultiUserGP", "margins", people=5, likelihood="gaussian", seed=20),
+    case("CommunityGP", people=9, seed=21),
+    case("CommunityGP", "ties", "counts", people=6, features=True, likelihood="ties", seed=22),
+    case("CommunityGP", "rankings", "choices", people=7, graph=True, seed=23),
+    case("CommunityGP", "sides", "lengths", people=8, personal=False, seed=24),
+    case("CommunityGP", people=6, personal=True, seed=25),
+    case("CommunityGP", "margins", people=5, likelihood="gaussian", n_communities=2, seed=26),
+]
+
+SLOW_CASES = [
+    case("PreferenceGP", "ties", "rankings", likelihood="ties", seed=7),
+    case("MultiUserGP", "rankings", people=5, features=True, seed=18),
+]
+
+CENTRED = "rank() does not centre utilities where there are features"
+MARGINS = "the Gaussian likelihood depends on the unit of margins"
+SCORED = "score predicts as of the last comparison"
+HALVES = "halves of users are drawn by name"
+WAITING = {
+    ("PreferenceGP 8 people X", "views_agree"): CENTRED,
+    ("PreferenceGP X graph", "views_agree"): CENTRED,
+    ("PreferenceGP rankings choices 6 people X", "views_agree"): CENTRED,
+    ("PreferenceGP X optimize=em", "views_agree"): CENTRED,
+    ("MultiUserGP rankings 5 people X", "views_agree"): CENTRED,
+    ("CommunityGP ties counts 6 people X likelihood=ties", "views_agree"): CENTRED,
+    ("PreferenceGP margins likelihood=gaussian", "margins_in_other_units"): MARGINS,
+    ("MultiUserGP margins 5 people likelihood=gaussian", "margins_in_other_units"): MARGINS,
+    (
+        "CommunityGP margins 5 people likelihood=gaussian n_communities=2",
+        "margins_in_other_units",
+    ): MARGINS,
+    ("PreferenceGP times ties drift=ou likelihood=ties", "score_is_log_probability"): SCORED,
+    ("PreferenceGP times sides lengths 6 people drift=ou", "score_is_log_probability"): SCORED,
+    (
+        "PreferenceGP times sides lengths 6 people drift=ou",
+        "covariates_in_other_units",
+    ): "with drift the prior of an effect depends on the covariate's unit",
+    (
+        "PreferenceGP times sides lengths 6 people drift=ou",
+        "saved_and_loaded",
+    ): "raters_ raises under drift",
+    (
+        "PreferenceGP times counts 7 people half_life=20.0",
+        "saved_and_loaded",
+    ): "raters_ changes on save and load under half_life",
+    ("MultiUserGP 8 people", "users_renamed"): HALVES,
+    ("MultiUserGP 8 people kernel=free", "users_renamed"): HALVES,
+    (
+        "MultiUserGP 8 people kernel=free",
+        "unknown_item",
+    ): "the prior of a free covariance depends on the number of items",
+    (
+        "MultiUserGP margins 5 people likelihood=gaussian",
+        "saved_and_loaded",
+    ): "raters_ of a Gaussian likelihood complains of a base that nobody gave",
+}
+"""(case, relation): what is wrong, and waits to be mended."""
+
+
+@cache
+def fitted(case):
+    world = case.world()
+    return world, world.fit(case.estimator())
+
+
+def both():
+    for case in (*CASES, *SLOW_CASES):
+        for name, relation in RELATIONS.items():
+            if relation.applies(case):
+                why = WAITING.get((str(case), name))
+                mark = [] if why is None else [pytest.mark.xfail(strict=True, reason=why)]
+                mark += [pytest.mark.slow] if case in SLOW_CASES else []
+                yield pytest.param(case, name, id=f"{case}: {name}", marks=mark)
+
+
+@pytest.mark.parametrize(("case", "name"), list(both()))
+def test_relations_hold(case, name):
+    RELATIONS[name].check(case, *fitted(case))
+
+
+def test_every_relation_has_a_case():
+    idle = [name for name, each in RELATIONS.items() if not any(map(each.applies, CASES))]
+    assert not idle
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong", "relation"),
+    [
+        ("score", lambda right: right - 0.01, "score_is_log_probability"),
+        ("predict_proba", lambda right: 0.99 * right, "pairs_turned"),
+        ("tell", lambda right: right.undo(), "split_and_told"),
+        (
+            "withdraw",
+            lambda right: right.tell([right.comparisons_.items[:2]]),
+            "withdrawn_is_refitted",
+        ),
+        ("predict", lambda right: right + np.arange(len(right)), "views_agree"),
+    ],
+)
+def test_a_broken_model_is_found(method, wrong, relation, monkeypatch):
+    right = getattr(pc.PreferenceGP, method)
+
+    def broken(self, *args, **how):
+        return wrong(right(self, *args, **how))
+
+    monkeypatch.setattr(pc.PreferenceGP, method, broken)
+    assert relation in failures(CASES[0], [relation])
+
+
+def test_names_that_decide_are_found(monkeypatch):
+    right = pc.PreferenceGP.predict_proba
+
+    def by_name(self, pairs, *args, **how):
+        first = np.array([str(a) < str(b) for a, b in pairs])
+        return right(self, pairs, *args, **{**how, "ties": True}) + 0.01 * first[:, None]
+
+    monkeypatch.setattr(pc.PreferenceGP, "predict_proba", by_name)
+    assert "items_renamed" in failures(CASES[0], ["items_renamed"])
