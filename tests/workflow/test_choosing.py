@@ -64,7 +64,7 @@ def test_a_trial_finds_the_model_that_foresees_best(kind, names):
 
 
 def test_relations_between_items_are_part_of_the_trial():
-    data = tastes("own", n_users=9)
+    data = tastes("own", n_users=9, n_answers=60)
     links = np.abs(np.subtract.outer(np.arange(30), np.arange(30))) == 1
     sample = choosing._sampled(models.Material(data, None, {"near": links}))
     assert sample.relations["near"].shape == (30, 30)

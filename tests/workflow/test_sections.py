@@ -141,7 +141,7 @@ def test_the_page_says_what_the_model_takes_for_unreliable(study, tmp_path, esti
     assert ("count less in the ranking" in page) == (raters is not None)
     assert ("how sharply" in page) == (raters == "noise")
     assert f"by {study.comparisons.n_users} people" in page
-    assert "share foreseen" in page
+    assert "accuracy" in page
 
 
 def test_people_widen_intervals_and_are_judged_unless_too_many(study):
