@@ -46,7 +46,8 @@ def dense(problem, solution):
     T = len(prior.days)
     drift = HYPER.variance * np.exp(-np.abs(prior.days[:, None] - prior.days) / HYPER.timescale)
     K = np.kron(drift, np.eye(N)) + np.kron(np.ones((T, T)), prior.constants)
-    K = np.block([[K, np.zeros((T * N, 2))], [np.zeros((2, T * N)), np.eye(2)]])
+    effects = np.diag(edges.effect_sd**2)
+    K = np.block([[K, np.zeros((T * N, 2))], [np.zeros((2, T * N)), effects]])
     A = np.zeros((len(edges), T * N + 2))
     rows = np.arange(len(edges))
     A[rows, prior.place * N + edges.winner] = 1.0
@@ -289,8 +290,8 @@ def test_each_pair_is_asked_about_at_its_own_time(model):
     featured = pc.PreferenceGP(drift="ou", optimize=None).fit(X, drifting(0)[1])
     with pytest.raises(pc.DataError, match="1 pairs"):
         featured.predict_proba([(0, 1)], X=X[:2] + 0.5, at=[0.0, 1.0])
-    for wrong in ([0.0, 1.0], []):
-        with pytest.raises(pc.DataError, match="3 pairs"):
+    for wrong, why in (([0.0, 1.0], "3 pairs"), ([], "empty")):
+        with pytest.raises(pc.DataError, match=why):
             model.predict_proba(pairs, at=wrong)
     for ask in (model.predict, model.rank):
         with pytest.raises(pc.DataError, match="must be one"):

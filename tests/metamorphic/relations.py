@@ -445,7 +445,8 @@ def saved_and_loaded(case, world, model):
     close(again.score(world.data()), model.score(world.data()), ROUNDING, "score, loaded")
     assert again.ask(3) == model.ask(3)
     assert again.comparisons_ == model.comparisons_
-    if case.people and case.model != "CommunityGP":
+    # margins are no right or wrong answers to judge people by
+    if case.people and case.model != "CommunityGP" and "margins" not in case.kinds:
         tables = [{row.user: row.reliability for row in each.raters_} for each in (model, again)]
         close(tables[0], tables[1], ROUNDING, "raters_, loaded")
 

@@ -61,49 +61,13 @@ SLOW_CASES = [
     case("MultiUserGP", "rankings", people=5, features=True, seed=18),
 ]
 
-CENTRED = "rank() does not centre utilities where there are features"
-MARGINS = "the Gaussian likelihood depends on the unit of margins"
-SCORED = "score predicts as of the last comparison"
-HALVES = "halves of users are drawn by name"
 WAITING = {
-    ("PreferenceGP 8 people X", "views_agree"): CENTRED,
-    ("PreferenceGP X graph", "views_agree"): CENTRED,
-    ("PreferenceGP rankings choices 6 people X", "views_agree"): CENTRED,
-    ("PreferenceGP X optimize=em", "views_agree"): CENTRED,
-    ("MultiUserGP rankings 5 people X", "views_agree"): CENTRED,
-    ("CommunityGP ties counts 6 people X likelihood=ties", "views_agree"): CENTRED,
-    ("PreferenceGP margins likelihood=gaussian", "margins_in_other_units"): MARGINS,
-    ("MultiUserGP margins 5 people likelihood=gaussian", "margins_in_other_units"): MARGINS,
-    (
-        "CommunityGP margins 5 people likelihood=gaussian n_communities=2",
-        "margins_in_other_units",
-    ): MARGINS,
-    ("PreferenceGP times ties drift=ou likelihood=ties", "score_is_log_probability"): SCORED,
-    ("PreferenceGP times sides lengths 6 people drift=ou", "score_is_log_probability"): SCORED,
-    (
-        "PreferenceGP times sides lengths 6 people drift=ou",
-        "covariates_in_other_units",
-    ): "with drift the prior of an effect depends on the covariate's unit",
-    (
-        "PreferenceGP times sides lengths 6 people drift=ou",
-        "saved_and_loaded",
-    ): "raters_ raises under drift",
-    (
-        "PreferenceGP times counts 7 people half_life=20.0",
-        "saved_and_loaded",
-    ): "raters_ changes on save and load under half_life",
-    ("MultiUserGP 8 people", "users_renamed"): HALVES,
-    ("MultiUserGP 8 people kernel=free", "users_renamed"): HALVES,
     (
         "MultiUserGP 8 people kernel=free",
         "unknown_item",
     ): "the prior of a free covariance depends on the number of items",
-    (
-        "MultiUserGP margins 5 people likelihood=gaussian",
-        "saved_and_loaded",
-    ): "raters_ of a Gaussian likelihood complains of a base that nobody gave",
 }
-"""(case, relation): what is wrong, and waits to be mended."""
+"""(case, relation): what is known to be wrong."""
 
 
 @cache

@@ -33,10 +33,20 @@ from penchant.models.validation import (
     TEXT,
     YES_OR_NO,
     Constraints,
+    check_arguments,
+    check_in_memory,
     one_of,
     whole,
 )
 from penchant.numerics.random import RandomState
+
+OF_CHAINS: dict[str, Any] = {
+    "sampler": "collapsed",
+    "n_sweeps": 60,
+    "n_chains": 2,
+    "hyperparameters": "shared",
+}
+"""Settings of chains alone, and their defaults."""
 
 
 class CommunityGP(CommunityViews):
@@ -61,9 +71,8 @@ class CommunityGP(CommunityViews):
         λ: the larger, the more communities are expected. A pair has it learned under a Gamma
         prior.
     kernel : Kernel or None
-        Prior covariance over items. None: an RBF on the standardised features and a graph kernel
-        per relation, or independent items without either, or also where many items share all
-        their features.
+        Prior covariance over items. None: an RBF on the standardised features beside an effect of
+        each item's own, and a graph kernel per relation, or independent items without either.
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" or an instance.
     inference : {"variational", "mcmc"}
@@ -72,8 +81,8 @@ class CommunityGP(CommunityViews):
         So many, by the search; None: as many as the answers speak for. Chains sample the number,
         and refuse one that is given.
     sampler : {"collapsed", "blocked"}
-        Of the chains. "collapsed" reassigns users one after another; "blocked" all at once given
-        weights, for very many users.
+        Of chains, as are n_sweeps, n_chains and hyperparameters. "collapsed" reassigns users one
+        after another; "blocked" all at once given weights, for very many users.
     personal : {"auto", True, False}
         People vary inside communities: f_u = f_c + a deviation, whose covariance is learned and
         the same for all. What is said of a user is then their own. With one community this is
@@ -93,8 +102,8 @@ class CommunityGP(CommunityViews):
         Bound on the rank of the prior's factor, for very many items; of communities alone, not
         with personal=True.
     engine : {"local", "ray"}
-        Who works on the shards of scanned comparisons: this process, or Ray's actors. Comparisons
-        in memory need none.
+        Who works on the shards of scanned comparisons: this process, or Ray's actors. Refused
+        with comparisons in memory, which need none.
     address : str or None
         Of a running Ray cluster; None for RAY_ADDRESS, or Ray on this machine.
     progress : bool
@@ -158,11 +167,11 @@ class CommunityGP(CommunityViews):
         likelihood: str | Likelihood = "probit",
         inference: str = "variational",
         n_communities: int | None = None,
-        sampler: str = "collapsed",
+        sampler: str = OF_CHAINS["sampler"],
         personal: bool | str = "auto",
-        n_sweeps: int = 60,
-        n_chains: int = 2,
-        hyperparameters: str = "shared",
+        n_sweeps: int = OF_CHAINS["n_sweeps"],
+        n_chains: int = OF_CHAINS["n_chains"],
+        hyperparameters: str = OF_CHAINS["hyperparameters"],
         optimize: str | None = "evidence",
         max_rank: int | None = None,
         engine: str = "local",
@@ -221,6 +230,7 @@ class CommunityGP(CommunityViews):
             columns, items = fitted_items(X, data.everybody, relations, self.kernel)
             found, self._elsewhere = learning.found_in_shards(items, data)
             return self._keep(found, columns, FeatureColumns(0, None))
+        check_in_memory(self)
         data = self._taken(as_comparisons(data))
         columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(user_features, data.users, "users", scale=False)
@@ -228,6 +238,14 @@ class CommunityGP(CommunityViews):
         return self._keep(replace(found, user_features=users.X), columns, user_columns)
 
     def _check_together(self) -> None:
+        if self.inference == "variational":
+            for name, value in OF_CHAINS.items():
+                if getattr(self, name) != value:
+                    raise DataError(
+                        f"CommunityGP: {name}={getattr(self, name)!r} with "
+                        f"inference='variational': the search has no chains; leave {name} out, or "
+                        "give inference='mcmc'"
+                    )
         if self.inference == "mcmc" and self.n_communities is not None:
             raise DataError(
                 f"CommunityGP: n_communities={self.n_communities} with inference='mcmc': chains "
@@ -277,6 +295,7 @@ class CommunityGP(CommunityViews):
         Where answers came since (`tell`, `fold_in`), it goes on with them: hyperparameters are
         learned at the first sweep, two sweeps are not used, earlier draws are dropped.
         """
+        check_arguments(self, "resume", n_sweeps=(n_sweeps, whole(1)))
         with self._alone() as fitted:
             if fitted.learned.draws is None:
                 raise DataError(
@@ -306,7 +325,7 @@ class CommunityGP(CommunityViews):
         data : comparisons by users who were not in the fit, between items that were. Their rows
         of `membership_` come after the others.
         """
-        found: Found = self._fitted().learned
+        found, data = self._fitted().learned, as_comparisons(data)
         check_newcomers(found.data, data)
         return self._with(found.with_newcomers(found.data.extend(data)))
 

@@ -26,6 +26,7 @@ from penchant.models.contract import UtilityModel
 from penchant.models.effects import Estimates
 from penchant.models.odds import Odds
 from penchant.models.state import Fitted
+from penchant.models.validation import check_arguments, whole
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -100,10 +101,12 @@ class CommunityViews(UtilityModel):
 
     def consensus(self, k: int = 5) -> list[ItemView]:
         """The k items that communities agree on most, liked or not."""
+        check_arguments(self, "consensus", k=(k, whole(1)))
         return view_items(self._fitted().learned)[:k]
 
     def divisive(self, k: int = 5) -> list[ItemView]:
         """The k items that divide communities most."""
+        check_arguments(self, "divisive", k=(k, whole(1)))
         return view_items(self._fitted().learned)[::-1][:k]
 
     def disagreement(self, k: int = 3) -> list[Disagreement]:
@@ -111,6 +114,7 @@ class CommunityViews(UtilityModel):
 
         None where nobody is told apart: one community without personal taste.
         """
+        check_arguments(self, "disagreement", k=(k, whole(1)))
         return disagreements(self._fitted().learned, k)
 
     def _believed(self, fitted: Fitted, user: int | None) -> Belief:

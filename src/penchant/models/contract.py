@@ -178,6 +178,7 @@ class UtilityModel(StatefulModel, ABC):
         users : a user or a sequence of them, names or indices; None for people at large.
         return_std : also return standard deviations, of the same shape.
         """
+        check_arguments(self, "predict", return_std=(return_std, YES_OR_NO))
         fitted = self._fitted()
         asked = self._users(fitted, users)
         if not return_std:

@@ -21,6 +21,7 @@ from penchant.models.pooling import foreseen_in_pool
 from penchant.models.ranking import Ranking
 from penchant.models.state import Fitted
 from penchant.models.time import as_days
+from penchant.models.validation import YES_OR_NO, check_arguments
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -60,6 +61,7 @@ class ItemViews(UtilityModel):
         then = self._as_of(at)
         if relations is None:
             return UtilityModel.predict(then, X, users=users, return_std=return_std)
+        check_arguments(self, "predict", return_std=(return_std, YES_OR_NO))
         fitted = self._fitted()
         posterior = posterior_of_new_nodes(fitted.learned, fitted.columns, X, relations)
         if at is not None and isinstance(posterior, PathPosterior):

@@ -8,7 +8,7 @@ import numpy as np
 from penchant.data import Comparisons
 from penchant.errors import UntoldError
 from penchant.gp.raters import Answered, judge
-from penchant.likelihoods import Likelihood, Raters
+from penchant.likelihoods import Gaussian, Likelihood, Raters
 from penchant.models.row_table import RowTable
 
 LEVEL = 0.95
@@ -75,6 +75,11 @@ def rater_table(
     answered: Answered, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
 ) -> RaterTable:
     """Judge everybody who answered."""
+    if isinstance(likelihood, Gaussian):
+        raise UntoldError(
+            "raters_ judges people by answers that are right or wrong, and likelihood='gaussian' "
+            "has margins: fit with 'probit', 'logit' or 'ties' to judge raters"
+        )
     judged = judge(answered, likelihood)
     low, high = judged.quantile(0.5 * (1.0 - level)), judged.quantile(0.5 * (1.0 + level))
     reliability, kind = judged.mean, "noise"

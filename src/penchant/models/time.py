@@ -62,6 +62,8 @@ def as_days(at: Any) -> FloatArray:
     """
     is_one = isinstance(at, str | bytes) or not isinstance(at, Iterable)
     values = [at] if is_one else as_column(at, "at")
+    if not len(values):
+        raise DataError("at is empty: give one time, or one for each pair")
     are_dates = len(values) and all(isinstance(each, np.datetime64) for each in values)
     days = read_times(np.array(values, dtype="datetime64[us]") if are_dates else values)
     is_bool = np.array([isinstance(each, bool | np.bool_) for each in values], dtype=bool)

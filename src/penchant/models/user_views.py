@@ -17,7 +17,7 @@ from penchant.models.effects import Estimates
 from penchant.models.odds import Odds
 from penchant.models.state import Fitted
 from penchant.models.user_answers import foreseen_votes
-from penchant.models.validation import one_user_a_pair
+from penchant.models.validation import YES_OR_NO, check_arguments, n_rows, one_user_a_pair
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -80,6 +80,7 @@ class UserViews(UtilityModel):
         """
         if user_features is None:
             return super().predict(X, users=users, return_std=return_std)
+        check_arguments(self, "predict", return_std=(return_std, YES_OR_NO))
         posterior, who = self._newcomers(self._fitted(), users, user_features, X)
         mean, var = posterior.utilities(who, relative=True)
         return (mean, np.sqrt(var)) if return_std else mean
@@ -126,7 +127,7 @@ class UserViews(UtilityModel):
     ) -> tuple[UserPosteriors, IntArray]:
         """The posterior with users of whom only features are known, and which of them are asked."""
         posterior = self._at(fitted, X)
-        first, k = len(posterior), len(user_features)
+        first, k = len(posterior), n_rows(user_features, "user_features")
         newcomers = fitted.user_columns.rows(user_features, k, "users")
         rows = Lookup(tuple(range(k)), "row of user_features")
         asked = np.arange(k) if users is None else rows.index(users)

@@ -318,8 +318,14 @@ def check_row_pairs(pairs: Any, n: int) -> IntArray:
 
 def size_of_relations(relations: Mapping[str, Any]) -> int:
     """How many items the graphs cover."""
-    sizes = {np.shape(getattr(graph, "weights", graph))[0] for graph in relations.values()}
-    if len(sizes) != 1:
+    if not isinstance(relations, Mapping):
+        raise DataError(
+            f"relations is {relations!r}: it must be a dictionary {{name: graph}}, each graph over "
+            "the training items followed by the new ones"
+        )
+    shapes = {np.shape(getattr(graph, "weights", graph)) for graph in relations.values()}
+    sizes = {shape[0] if len(shape) == 2 else 0 for shape in shapes}
+    if len(sizes) != 1 or 0 in sizes:
         raise DataError(
             f"relations cover {sorted(sizes)} items: every graph must cover the training items "
             "followed by the new ones"
@@ -341,9 +347,9 @@ def one_user_a_pair(users: IntArray, n_pairs: int) -> IntArray:
     return np.broadcast_to(users, n_pairs)
 
 
-def n_rows(X: Any) -> int:
+def n_rows(X: Any, name: str = "X") -> int:
     """How many rows features have, whose numbers are not looked at yet."""
     try:
         return int(X.shape[0]) if sparse.issparse(X) else len(X)
     except TypeError:
-        raise DataError(f"X is {X!r}: it must be a matrix with one row an item") from None
+        raise DataError(f"{name} is {X!r}: it must be a matrix of features") from None

@@ -6,7 +6,7 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp.effects import Shown, z_of
+from penchant.gp.effects import PRIOR_SD, Shown, z_of
 from penchant.likelihoods import Outcomes
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
@@ -71,6 +71,15 @@ class Meetings:
 
     def __len__(self) -> int:
         return len(self.winner)
+
+    @property
+    def effect_sd(self) -> FloatArray:
+        """(q,) prior standard deviations of the coefficients: by the root mean square of what a
+        covariate is where it is not zero, so that its unit does not matter."""
+        told, count = self.covariates != 0.0, self.count[:, None]
+        n_told = np.sum(count * told, axis=0)
+        square = np.sum(count * self.covariates**2, axis=0) / np.maximum(n_told, 1.0)
+        return PRIOR_SD / np.sqrt(np.where(n_told > 0.0, square, 1.0))
 
     @property
     def keys(self) -> tuple[IntArray, ...]:

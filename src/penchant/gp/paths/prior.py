@@ -1,8 +1,8 @@
 """Paths of all items as one Gaussian, block-tridiagonal in time: exact, and linear in periods.
 
 g = x_t[w] − x_t[l] + c[w] − c[l] + zᵀβ.  Every x[i] is an Ornstein–Uhlenbeck path, c ~ N(0, K) and
-β ~ N(0, I) stand beside all periods (the *border*). Between neighbouring periods paths are coupled
-by a number o_t times the identity, so that with L_t the Laplacian of a period's comparisons
+β ~ N(0, diag(sd²)) stand beside all periods (the *border*). Between neighbouring periods paths are
+coupled by a number o_t times the identity, so that with L_t the Laplacian of a period's comparisons
 
     D_t = L_t + d_t I − o²_{t−1} D⁻¹_{t−1}     forwards,
     Σ_t = D⁻¹_t + o²_t D⁻¹_t Σ_{t+1} D⁻¹_t     backwards:
@@ -72,11 +72,11 @@ class PathPrior:
     @cached_property
     def border(self) -> tuple[FloatArray, float]:
         """Prior precision of constants and coefficients, and its log determinant."""
-        n, q = len(self.constants), self.meetings.covariates.shape[1]
+        n, sd = len(self.constants), self.meetings.effect_sd
         lower = cholesky(self.constants).lower
-        precision = np.eye(n + q)
+        precision = np.diag(np.append(np.ones(n), sd**-2))
         precision[:n, :n] = gram(solve_lower(lower, np.eye(n)))
-        return precision, -log_det_lower(lower)
+        return precision, -log_det_lower(lower) - 2.0 * float(np.log(sd).sum())
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "PathState":
         """Condition on sites: O(T n³)."""
