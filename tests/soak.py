@@ -231,7 +231,7 @@ def utility_trial(rng, estimator, people):
     X, relations = random_features(rng, data.n_items), random_relations(rng, data.n_items)
     how = random_settings(rng, X, ties)
     if estimator is pc.CommunityGP:
-        how |= {"inference": ("variational", "mcmc")[rng.integers(2)], "n_sweeps": 6, "n_chains": 1}
+        how |= {"inference": "mcmc", "n_sweeps": 6, "n_chains": 1} if rng.integers(2) else {}
     learned = estimator is not pc.CommunityGP and rng.random() < 0.5
     how |= {"optimize": None} if not learned else {}
     how |= {} if estimator is pc.PreferenceGP else {"progress": False}
@@ -312,9 +312,11 @@ def any_setting(rng, kinds):
     several = (pc.MultiUserGP, pc.CommunityGP) if has_people else ()
     estimator = one_of(pc.PreferenceGP, *several)
     if estimator is pc.CommunityGP:
-        how |= {"inference": one_of("variational", "variational", "mcmc"), "n_sweeps": 4}
-        how |= {"personal": one_of(True, False, "auto"), "n_communities": one_of(None, None, 2)}
-        return estimator(sampler=one_of("collapsed", "blocked"), n_chains=1, progress=False, **how)
+        how |= {"personal": one_of(True, False, "auto"), "progress": False}
+        if one_of(True, True, False):
+            return estimator(n_communities=one_of(None, None, 2), **how)
+        how |= {"inference": "mcmc", "n_sweeps": 4, "n_chains": 1}
+        return estimator(sampler=one_of("collapsed", "blocked"), **how)
     how |= {"inference": one_of("ep", "ep", "ep", "laplace", "variational", "exact")}
     how |= {"optimize": one_of(None, "evidence", "evidence", "em")}
     how |= {"raters": one_of(None, None, "lapse", "noise") if has_people else None}

@@ -41,7 +41,7 @@ def multi_user_gp():
 
 
 def community_gp(**how):
-    how = {"n_sweeps": 12, "n_chains": 1, "progress": False, "random_state": 0, **how}
+    how = {"progress": False, "random_state": 0, **how}
     return pc.CommunityGP(**how).fit(None, votes())
 
 

@@ -25,8 +25,7 @@ def page(request, run, pages, folder):
     """A report by each kind of model, made once."""
     kind = request.param
     if kind not in pages:
-        extra = ("--set", "n_sweeps=8", "--set", "n_chains=1") if kind == "community" else ()
-        run("report", "votes.csv", "--model", kind, "-o", "r.html", "--title", HOSTILE, *extra)
+        run("report", "votes.csv", "--model", kind, "-o", "r.html", "--title", HOSTILE)
         pages[kind] = (folder / "r.html").read_text(encoding="utf-8")
     return kind, pages[kind]
 

@@ -39,7 +39,7 @@ def test_a_pattern_of_files(vote_files, whole, tmp_path):
     [
         (("--engine", "local", "--model", "rank-rls"), "--model must be one of"),
         (("--engine", "local", "--model", "gp", "--predictions", "x"), "takes everybody together"),
-        (("--engine", "local", "--items", "x.csv"), "given in Python only"),
+        (("--engine", "local", "--items", "x.csv"), "not read from shards"),
         (("--predictions", "x"), "belong to --engine"),
     ],
 )

@@ -188,7 +188,7 @@ def test_table_of_effects():
     assert len(table[1:]) == 1
     assert table.to_pandas()["estimate"].tolist() == [0.25, 1e-5]
     assert "<td>shown first</td>" in table._repr_html_()
-    assert "+1e-05" in str(table)
+    assert "+0.000010" in str(table)
 
 
 def two_camps(n_users=40, each=40, order=0.5, seed=0):
@@ -224,8 +224,8 @@ def test_communities_share_what_the_order_does(tmp_path):
 @pytest.mark.parametrize(
     ("estimate", "estimate_said", "interval_said"),
     [
-        (1e-3, "+0.001", "[+0.000, +0.002]"),
-        (9e-4, "+0.0009", "[+0.000123, +0.00188]"),
+        (1e-3, "+0.00100", "[+0.00012, +0.00188]"),
+        (9e-4, "+0.00090", "[+0.00012, +0.00188]"),
         (-2.0, "-2.000", "[+0.000, +0.002]"),
     ],
 )

@@ -22,9 +22,7 @@ MODELS = {
     "communities": lambda: pc.CommunityGP(
         inference="mcmc", n_sweeps=60, progress=False, random_state=0
     ),
-    "communities, personal": lambda: pc.CommunityGP(
-        personal=True, n_sweeps=60, progress=False, random_state=0
-    ),
+    "communities, personal": lambda: pc.CommunityGP(personal=True, progress=False, random_state=0),
 }
 
 

@@ -16,9 +16,7 @@ from penchant.workflow.scorer import Scorer
 
 QUICK = {
     "multi-user": pc.MultiUserGP(optimize=None, progress=False),
-    "community": pc.CommunityGP(
-        n_sweeps=6, n_chains=1, optimize=None, progress=False, random_state=0
-    ),
+    "community": pc.CommunityGP(optimize=None, progress=False, random_state=0),
     "gp": pc.PreferenceGP(optimize=None),
     "rank-rls": pc.RankRLS(),
 }

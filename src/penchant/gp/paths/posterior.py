@@ -1,6 +1,6 @@
 """What is known of drifting utilities: at the last comparison, and at any other time."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +35,7 @@ class PathPosterior(Posterior):
     sites: Any = None
     effect_mean: Any = None
     effect_var: Any = None
-    period: int | None = None
+    period: int | None = field(default=None, init=False)
 
     @classmethod
     def of(cls, problem: "PathProblem", solution: "PathSolution") -> "PathPosterior":
@@ -111,16 +111,16 @@ class PathPosterior(Posterior):
         periods = self.calendar.period(np.asarray(days, dtype=float))
         state = self._state(periods)
         known = np.union1d(self.meetings.period, periods)
-        return [
-            replace(
-                self, **_as_weights(*state.at(int(np.searchsorted(known, period)))), period=period
-            )
-            for period in periods.tolist()
-        ]
+        found = []
+        for period in periods.tolist():
+            then = replace(self, **_as_weights(*state.at(int(np.searchsorted(known, period)))))
+            object.__setattr__(then, "period", period)
+            found.append(then)
+        return found
 
     def each(self, days: FloatArray) -> "TimedPosterior":
         """The same, asked about k differences at k days."""
-        known = {field.name: getattr(self, field.name) for field in fields(self)}
+        known = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
         return TimedPosterior(**known, days=days, paths=self)
 
     def _state(self, periods: Any) -> Any:

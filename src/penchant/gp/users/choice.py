@@ -95,7 +95,7 @@ def _simplest_of_the_best(density: Mapping[str, FloatArray], votes: Votes) -> st
     density: (m,) log density of each answer, by candidate, from simple to rich. The error is that
     of the mean over users, whose answers go together.
     """
-    total = {name: float(votes.count @ each) for name, each in density.items()}
+    total = {name: float(np.sum(votes.count * each)) for name, each in density.items()}
     best = max(total, key=lambda name: total[name])
     share = np.bincount(votes.user, votes.count) / votes.count.sum()
     for name, each in density.items():
