@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import norm
 
 import penchant as pc
-from penchant.errors import DataError
+from penchant.errors import DataError, UntoldError
 from penchant.likelihoods import Gaussian, Outcomes
 
 
@@ -108,3 +108,10 @@ def test_units_stay_through_telling_and_files(tmp_path):
     more = pc.Comparisons.from_pairs([3], [1], margin=[4000.0])
     refit = pc.PreferenceGP(likelihood=model.likelihood_, optimize=None).fit(None, data + more)
     np.testing.assert_allclose(again.tell(more).predict(), refit.predict(), atol=1e-5)
+
+
+def test_margins_do_not_tell_how_often_somebody_is_right():
+    data = pc.Comparisons.from_pairs([0, 1, 2], [1, 2, 0], margin=[2.0, 1.0, 0.5], user=[0, 0, 1])
+    model = pc.PreferenceGP(likelihood="gaussian").fit(None, data)
+    with pytest.raises(UntoldError, match="right or wrong"):
+        _ = model.raters_

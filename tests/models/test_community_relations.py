@@ -13,6 +13,7 @@ WAYS = {
     "plain": {"personal": False},
     "auto": {},
     "personal": {"personal": True, "n_communities": 2, "kernel": Independent()},
+    "personal, nothing else chosen": {"personal": True},
     "plain, features": {"personal": False, "X": X},
     "auto, features": {"X": X},
     "personal, features": {

@@ -3,8 +3,9 @@ inside was rebuilt around one engine.
 
 recorded_fits.json was made by the functions below at the commit before (2f35513), with sites
 settled to 1e-11. What differs on purpose is said where it is compared. The entries
-"items-arbitrated-…" were added when default kernels began with one variance of a difference; the
-one with a relation again whenever what features tell about its worth was measured in another way.
+"items-arbitrated-…" were added when default kernels began with one variance of a difference, and
+again when the prior beside features always had an effect of each item's own; the one with a
+relation whenever what features tell about its worth was measured in another way.
 """
 
 import json
@@ -128,7 +129,9 @@ def test_items_with_learned_hyperparameters(name):
     model, kind, has_relation = LEARNED[name]
     model.fit(X, data[kind], {"near": links} if has_relation else None)
     start = "arbitrated" if model.kernel is None else "learned"
-    assert_as_recorded(f"items-{start}-{name}", model, pairs)
+    # where a climb ends is known to rounding only
+    tolerance = 1e-6 if start == "arbitrated" else 1e-9
+    assert_as_recorded(f"items-{start}-{name}", model, pairs, tolerance=tolerance)
 
 
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])

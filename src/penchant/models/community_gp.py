@@ -13,7 +13,7 @@ from penchant.communities.samplers import SAMPLERS
 from penchant.communities.verdict import Support
 from penchant.data import Comparisons, ShardedComparisons, as_comparisons
 from penchant.engines import ENGINES
-from penchant.errors import DataError
+from penchant.errors import DataError, DataWarning, warn
 from penchant.gp.users.fold_in import check_newcomers
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood
@@ -239,13 +239,17 @@ class CommunityGP(CommunityViews):
 
     def _check_together(self) -> None:
         if self.inference == "variational":
-            for name, value in OF_CHAINS.items():
-                if getattr(self, name) != value:
-                    raise DataError(
-                        f"CommunityGP: {name}={getattr(self, name)!r} with "
-                        f"inference='variational': the search has no chains; leave {name} out, or "
-                        "give inference='mcmc'"
-                    )
+            given = [
+                f"{name}={getattr(self, name)!r}"
+                for name, value in OF_CHAINS.items()
+                if getattr(self, name) != value
+            ]
+            if given:  # not refused: one script may try both ways to infer
+                warn(
+                    f"CommunityGP: {', '.join(given)} without effect: the search has no chains; "
+                    "leave that out, or give inference='mcmc'",
+                    DataWarning,
+                )
         if self.inference == "mcmc" and self.n_communities is not None:
             raise DataError(
                 f"CommunityGP: n_communities={self.n_communities} with inference='mcmc': chains "

@@ -1,5 +1,6 @@
 """Checks that estimators share. Messages say what, what it got, what it must be, what to try."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral, Real
@@ -129,7 +130,10 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    """Real, and within what a float holds: Python's whole numbers are not."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        return False
+    return not isinstance(value, int) or abs(value) <= sys.float_info.max
 
 
 def check_parameters(owner: Any, constraints: Constraints) -> None:

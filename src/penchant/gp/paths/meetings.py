@@ -31,7 +31,7 @@ class Calendar:
             gap = float(np.diff(days).min(initial=np.inf))
             span = float(days[-1] - days[0])
             length = max(span / MOST_PERIODS, gap) if span else 1.0
-        return cls(float(days[0]), length)
+        return cls(float(days[0]), float(length))
 
     def period(self, time: FloatArray) -> IntArray:
         """The number of each time's period."""
