@@ -327,7 +327,8 @@ def size_of_relations(relations: Mapping[str, Any]) -> int:
             f"relations is {relations!r}: it must be a dictionary {{name: graph}}, each graph over "
             "the training items followed by the new ones"
         )
-    shapes = {np.shape(getattr(graph, "weights", graph)) for graph in relations.values()}
+    weights: list[Any] = [getattr(graph, "weights", graph) for graph in relations.values()]
+    shapes = {np.shape(each) for each in weights}
     sizes = {shape[0] if len(shape) == 2 else 0 for shape in shapes}
     if len(sizes) != 1 or 0 in sizes:
         raise DataError(
