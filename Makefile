@@ -34,8 +34,9 @@ types: $(STAMP)
 layers: $(STAMP)
 	$(BIN)/lint-imports
 
+# a file of tests to each core in turn, and one thread of BLAS a core
 pytest: $(STAMP)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 # calibration and coverage, in standard errors: about ten minutes
 statistics: $(STAMP)

@@ -313,7 +313,9 @@ def choices_of_two_are_pairs(case, world, model):
     )
     assert ranked == chosen == worst
     assert ranked.n_comparisons == data.n_comparisons
-    assert all(map(np.array_equal, (ranked.winner, ranked.count), (data.winner, data.count)))
+    columns = ["user", "winner", "loser"][0 if world.users else 1 :]
+    by_name = [each.to_frame().set_index(columns)["count"].sort_index() for each in (ranked, data)]
+    assert by_name[0].equals(by_name[1])
 
 
 # Mirror
