@@ -195,7 +195,8 @@ def random_case(rng):
         kinds -= {"ties"}
     elif "ties" in kinds:
         settings = {**settings, "likelihood": "ties"}
-    people = int(rng.integers(3, 12))
+    # a few people who agree cannot be divided, which is refused
+    people = int(rng.integers(8 if "n_communities" in settings else 3, 12))
     if model == "PreferenceGP" and "raters" not in settings and rng.random() < 0.5:
         people = 0
     return Case(

@@ -115,3 +115,14 @@ def test_the_verdict_does_not_depend_on_names():
     two = fit(renamed("pairs", called, items), items, personal=False).support_
     assert one.sentence == two.sentence
     np.testing.assert_allclose(two[2:7], one[2:7], rtol=1e-3)
+
+
+def test_personal_taste_beside_communities_where_only_ties_can_be_held_out():
+    rng = np.random.default_rng(5)
+    user = np.repeat(np.arange(6), 12)
+    a = rng.integers(5, size=len(user))
+    b = (a + 1 + rng.integers(4, size=len(user))) % 5
+    data = pc.Comparisons.from_pairs(a, b, user=user, tie=np.ones(len(user), dtype=bool))
+    how = {"likelihood": "ties", "personal": True, "n_communities": 2, "progress": False}
+    model = pc.CommunityGP(**how).fit(None, data)
+    assert np.isfinite(model.predict(users=model.comparisons_.users)).all()

@@ -216,10 +216,13 @@ def _losses(problem: UserProblem, hyper: UserHyper, held_out: Comparisons) -> Fl
 
 
 def _first_as_good_as_the_best(losses: FloatArray) -> int:
-    """The first row whose mean is within one standard error of the best row's, pairwise.
+    """The first row whose mean is within one standard error of the best row's, pairwise; the
+    first of all where nothing was held out but ties.
 
     Communities were found with the held-out answers in sight, which flatters large shares.
     """
+    if not losses.shape[1]:
+        return 0
     excess = losses - losses[int(np.argmin(losses.mean(axis=1)))]
-    error = excess.std(axis=1) / np.sqrt(max(excess.shape[1], 1))
+    error = excess.std(axis=1) / np.sqrt(excess.shape[1])
     return int(np.flatnonzero(excess.mean(axis=1) <= error)[0])
