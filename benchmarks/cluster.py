@@ -23,8 +23,7 @@ from contest import table
 
 import penchant as pc
 from penchant.engines.local import LocalEngine
-from penchant.gp.users.arrangement import tied_items
-from penchant.gp.users.sweeps import UserPart
+from penchant.gp import UserPart, tied_items
 
 BANDWIDTH = 1e9
 """Bytes a second into the driver that the projection assumes."""

@@ -22,7 +22,7 @@ from scipy.special import ndtr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from penchant.communities.assignment import Answers, log_likelihoods
+from penchant.communities import Answers, log_likelihoods
 from penchant.data import Comparisons
 from penchant.gp import (
     RULES,
@@ -33,11 +33,11 @@ from penchant.gp import (
     Sites,
     UserHyper,
     UserProblem,
+    Votes,
     gradient,
     maximize,
     solve,
 )
-from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs
 from penchant.likelihoods import Outcomes, Probit
 from penchant.numerics.device import device_called

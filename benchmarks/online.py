@@ -54,7 +54,7 @@ def ceiling_row(dtype, update, X, y, qid):
     """One line: the whole of `fit` against one batched product X @ w, taken by turns."""
     from threadpoolctl import threadpool_limits
 
-    from penchant.models.preference_perceptron import PreferencePerceptron
+    from penchant.models import PreferencePerceptron
 
     model = PreferencePerceptron(update=update, dtype=dtype)
     model.fit(X[:N_DOCS], y[:N_DOCS])  # compiles
@@ -101,7 +101,7 @@ def pair_task(n_pairs):
 
 
 def learn_with_penchant(better, worse, setting):
-    from penchant.models.preference_perceptron import PreferencePerceptron
+    from penchant.models import PreferencePerceptron
 
     X = np.concatenate([better, worse]).astype(setting.get("dtype", "float64"))
     winner, loser = np.arange(len(better)), len(better) + np.arange(len(better))

@@ -5,8 +5,7 @@ from scipy.linalg import blas, lapack
 from tasks import best_time, gp_task
 
 import penchant as pc
-from penchant.gp import Edges
-from penchant.gp.items.prior import factor_prior
+from penchant.gp import Edges, factor_prior
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Probit
 

@@ -33,19 +33,14 @@ from scipy.special import expit
 from sklearn.cluster import KMeans
 
 import penchant as pc
-from penchant.communities.assignment import Answers
-from penchant.communities.mixture import find_communities
-from penchant.communities.one_taste import one_taste
-from penchant.communities.taste import Crowd
-from penchant.communities.variation import WITHIN
-from penchant.communities.verdict import judge
+from penchant.communities import WITHIN, Answers, Crowd, find_communities, judge, one_taste
 from penchant.data import Comparisons
 from penchant.datasets import load_movielens
 from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 from penchant.metrics import adjusted_rand
-from penchant.models.defaults import Scaling, utility_kernel
+from penchant.models import Scaling, utility_kernel
 from penchant.reproduce.community_trials import Trial, cars_trial, draw_votes, sushi_trial
 
 sys.path.insert(0, str(Path(__file__).parent / "contestants"))

@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import penchant as pc
-from penchant.models.preference_perceptron import PreferencePerceptron
+from penchant.models import PreferencePerceptron
 from penchant.online import AlphaUser, Round, simulate
 from penchant.plots.style import GREY, SMALL
 

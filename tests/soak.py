@@ -24,7 +24,7 @@ import penchant as pc
 from penchant.ask import CRITERIA
 from penchant.cli import main as cli
 from penchant.errors import PenchantError
-from penchant.gp.effects import as_shown
+from penchant.gp import as_shown
 from penchant.kernels import RBF, Independent, Matern
 from penchant.likelihoods import Abstain, Lapse, Logit, Probit, Ties
 

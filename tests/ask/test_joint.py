@@ -6,9 +6,7 @@ import pytest
 from penchant.ask import LOSS, TIE, WIN, Joint, Part
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
-from penchant.models.community_gp import CommunityGP
-from penchant.models.multi_user_gp import MultiUserGP
-from penchant.models.preference_gp import PreferenceGP
+from penchant.models import CommunityGP, MultiUserGP, PreferenceGP
 
 
 @pytest.fixture

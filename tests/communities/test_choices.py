@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.communities.assignment import Answers
+from penchant.communities import Answers, Crowd
 from penchant.communities.mixture import foreseen
 from penchant.communities.separate import separate_pairs
-from penchant.communities.taste import Crowd
 from penchant.communities.update import compact
 from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Logit, Probit
-from penchant.models.choice_odds import foreseen_choices
+from penchant.models import foreseen_choices
 
 N = 7
 

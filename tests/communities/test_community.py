@@ -5,25 +5,11 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from penchant.communities import Answers, Chain, ChainPlan, Mixture, fit_community
 from penchant.communities import chains as community
-from penchant.communities.assignment import Answers, count_pairs
-from penchant.communities.chains import (
-    Chain,
-    ChainPlan,
-    ChainStart,
-    run_chain,
-    run_chains,
-    start_chain,
-    sweep,
-)
-from penchant.communities.utility import (
-    Gathered,
-    Mixture,
-    _CommunityEvidence,
-    fit_community,
-    learn_own,
-    learn_shared,
-)
+from penchant.communities.assignment import count_pairs
+from penchant.communities.chains import ChainStart, run_chain, run_chains, start_chain, sweep
+from penchant.communities.utility import Gathered, _CommunityEvidence, learn_own, learn_shared
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF, Independent, Inputs

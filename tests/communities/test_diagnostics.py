@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from penchant.communities.diagnostics import (
-    Diagnostics,
-    effective_size,
-    potential_scale_reduction,
-)
+from penchant.communities import Diagnostics
+from penchant.communities.diagnostics import effective_size, potential_scale_reduction
 
 
 @pytest.mark.parametrize(

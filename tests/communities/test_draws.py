@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penchant.communities.assignment import Answers
+from penchant.communities import Answers, Draw, Draws
 from penchant.communities.diagnostics import effective_size, potential_scale_reduction
-from penchant.communities.draws import Draw, Draws, align
+from penchant.communities.draws import align
 from penchant.data import Comparisons
 from penchant.likelihoods import Probit
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from penchant.communities.insight import (
+from penchant.communities import (
     attribute_slopes,
     directions,
     distinctiveness,
     feature_contrasts,
     item_agreement,
-    standardised,
     value_win_rates,
 )
+from penchant.communities.insight import standardised
 
 
 def test_scale_and_level_of_utilities_do_not_matter(rng):

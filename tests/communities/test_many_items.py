@@ -3,15 +3,12 @@
 import numpy as np
 import pytest
 
+from penchant.communities import Answers, Crowd, find_communities
 from penchant.communities import taste as tastes
-from penchant.communities.assignment import Answers
 from penchant.communities.many_items import ManyItems
-from penchant.communities.mixture import find_communities
 from penchant.communities.moves import _main_directions
-from penchant.communities.taste import Crowd
 from penchant.data import Comparisons
-from penchant.gp import Edges, ItemHyper
-from penchant.gp.items.prior import factor_prior
+from penchant.gp import Edges, ItemHyper, factor_prior
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Outcomes, Probit, Ties
 from penchant.metrics import adjusted_rand

@@ -6,7 +6,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from penchant.communities.assignment import Answers, count_pairs
+from penchant.communities import Answers, Mixture
+from penchant.communities.assignment import count_pairs
 from penchant.communities.mixing import (
     Launch,
     Partition,
@@ -20,7 +21,6 @@ from penchant.communities.reunion import (
     _unite,
     reunite,
 )
-from penchant.communities.utility import Mixture
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import Independent, Inputs

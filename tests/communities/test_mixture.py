@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from penchant.communities import mixture
+from penchant.communities import Answers, Crowd, find_communities, mixture
 from penchant.communities import taste as tastes
-from penchant.communities.assignment import Answers
 from penchant.communities.division import allocate, everybody_together, learn, settle, sweep
-from penchant.communities.mixture import find_communities
-from penchant.communities.taste import Crowd
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import ItemHyper

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.communities import moves
-from penchant.communities.assignment import Answers
+from penchant.communities import Answers, Crowd, moves
 from penchant.communities.division import allocate, everybody_together
 from penchant.communities.moves import (
     LEAST_GAIN,
@@ -16,7 +15,6 @@ from penchant.communities.moves import (
     force_split,
     merge,
 )
-from penchant.communities.taste import Crowd
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import ItemHyper

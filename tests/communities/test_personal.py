@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.communities.assignment import Answers
-from penchant.communities.draws import Draw, Draws
+from penchant.communities import Answers, Draw, Draws
 from penchant.communities.personal import (
     COMMUNAL_SHARES,
     PersonalModel,

@@ -5,19 +5,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from penchant.communities import Answers, ChainPlan, ChainState, Mixture, fit_community, mixing
 from penchant.communities import chains as community
-from penchant.communities import mixing
-from penchant.communities.assignment import Answers, count_pairs
-from penchant.communities.chains import ChainPlan, start_chain, sweep
+from penchant.communities.assignment import count_pairs
+from penchant.communities.chains import start_chain, sweep
 from penchant.communities.mixing import log_prior_of_sizes
-from penchant.communities.samplers import (
-    N_EMPTY,
-    ChainState,
-    _draw_log_weights,
-    draw_concentration,
-)
+from penchant.communities.samplers import N_EMPTY, _draw_log_weights, draw_concentration
 from penchant.communities.scan import Scan, reassign
-from penchant.communities.utility import Mixture, fit_community
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import Independent, Inputs

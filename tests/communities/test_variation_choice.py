@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 
-from penchant.communities import personal
-from penchant.communities.assignment import Answers
-from penchant.communities.mixture import find_communities
-from penchant.communities.one_taste import one_taste
+from penchant.communities import Answers, Crowd, find_communities, one_taste, personal
 from penchant.communities.personal import variation_of
-from penchant.communities.taste import Crowd
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs

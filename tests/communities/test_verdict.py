@@ -5,20 +5,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penchant.communities import finding, variation
-from penchant.communities.assignment import Answers
-from penchant.communities.mixture import find_communities
-from penchant.communities.one_taste import one_taste
+from penchant.communities import (
+    Answers,
+    Crowd,
+    find_communities,
+    finding,
+    judge,
+    one_taste,
+    variation,
+)
 from penchant.communities.own_items import share_of_items, with_own_items
-from penchant.communities.taste import Crowd
 from penchant.communities.variation import Cloud, PersonalVotes, SpreadPrior, fit_modes, fit_one
-from penchant.communities.verdict import _halves, _halves_by_items, judge, redrawn
+from penchant.communities.verdict import _halves, _halves_by_items, redrawn
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, solve
-from penchant.gp.users.votes import Votes
+from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, Votes, solve
 from penchant.kernels import Constant, Independent, Inputs
 from penchant.likelihoods import Gaussian, Outcomes, Probit, Ties
-from penchant.models.community_gp import CommunityGP
+from penchant.models import CommunityGP
 
 N_ITEMS = 10
 

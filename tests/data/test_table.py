@@ -3,8 +3,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from penchant.data import Table
 from penchant.data.numbering import number_rows
-from penchant.data.table import Table
 
 
 def test_more_possible_rows_than_integers():

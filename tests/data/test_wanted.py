@@ -3,7 +3,8 @@
 import pytest
 
 import penchant as pc
-from penchant.data.recognise import SHAPES, WANTED
+from penchant.data import SHAPES
+from penchant.data.recognise import WANTED
 
 CELLS = {
     "pairs": ["tea", "milk"],

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.communities.assignment import Answers
-from penchant.communities.sharded import CrowdPart, keys_of
-from penchant.data import bucket_of
-from penchant.data.shards import side_by_side
-from penchant.gp.users.sweeps import UserPart
+from penchant.communities import Answers, CrowdPart, keys_of
+from penchant.data import bucket_of, side_by_side
+from penchant.gp import UserPart
 
 
 def named_rows(data):

@@ -9,10 +9,18 @@ from scipy.special import logsumexp
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, UserHyper, UserProblem
+from penchant.gp import (
+    Edges,
+    ItemHyper,
+    ItemProblem,
+    Settings,
+    UserHyper,
+    UserProblem,
+    Votes,
+    gradient,
+    solve,
+)
 from penchant.gp.cliques import clique_edges
-from penchant.gp.solve import gradient, solve
-from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, Constant, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit
 

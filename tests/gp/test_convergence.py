@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, solve
-from penchant.gp.loop import infer
+from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, infer, solve
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Lapse, Logit, Probit, Ties
 

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp.items.edges import Differences, EdgePoints, Edges
+from penchant.gp import Edges
+from penchant.gp.items.edges import Differences, EdgePoints
 from penchant.numerics.linalg import multiply_symmetric
 
 

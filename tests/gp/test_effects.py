@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, gradient, solve
-from penchant.gp.effects import ORDER, Shown
+from penchant.gp import (
+    ORDER,
+    Edges,
+    ItemHyper,
+    ItemProblem,
+    Learned,
+    Settings,
+    Shown,
+    gradient,
+    solve,
+)
 from penchant.gp.items.absorb import absorb
-from penchant.gp.update import Learned
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Logit, Probit, Ties
 

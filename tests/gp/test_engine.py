@@ -7,8 +7,7 @@ from scipy.special import log_ndtr, ndtr
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, solve
-from penchant.gp.items.prior import factor_prior
+from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, factor_prior, solve
 from penchant.kernels import RBF, Independent, Inputs, Linear
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
 

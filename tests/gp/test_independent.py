@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, solve
-from penchant.gp.items.prior import factor_prior
-from penchant.gp.solve import gradient
+from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, factor_prior, gradient, solve
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 from penchant.numerics.threads import in_blocks

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.gp import Settings, gradient, solve
-from penchant.gp.paths.meetings import Calendar, Meetings
-from penchant.gp.paths.problem import PathHyper, PathProblem
+from penchant.gp import Calendar, Meetings, PathHyper, PathProblem, Settings, gradient, solve
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Probit, Ties
 

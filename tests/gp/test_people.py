@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.gp.items.people import UNNAMED, People
+from penchant.gp import UNNAMED, People
 from penchant.kernels import Independent
 
 

@@ -9,8 +9,8 @@ from penchant.gp import (
     ItemProblem,
     Settings,
     solve,
+    summarize_ranks,
 )
-from penchant.gp.posterior import summarize_ranks
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Probit
 

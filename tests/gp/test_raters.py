@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.gp.posterior import Normal
-from penchant.gp.raters import GRIDS, Answered, judge, of_usual_strength
+from penchant.gp import Answered, Normal, judge, of_usual_strength
+from penchant.gp.raters import GRIDS
 from penchant.kernels import Independent
 from penchant.likelihoods import Outcomes, Probit, Raters
 

@@ -8,12 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penchant.data import Comparisons
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, solve
+from penchant.gp import Edges, ItemHyper, ItemProblem, Learned, Settings, Sites, place_among, solve
 from penchant.gp.items import absorb as absorbing
-from penchant.gp.model import place_among, sites_at
+from penchant.gp.model import sites_at
 from penchant.gp.rank_one import Growth, Weights
-from penchant.gp.sites import Sites
-from penchant.gp.update import Learned
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 

@@ -11,10 +11,9 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.errors import NumericalError
-from penchant.gp import Settings, UserHyper, UserProblem, gradient, solve
-from penchant.gp.users.arrangement import Arrangement, arrange, tied_items
+from penchant.gp import Settings, UserHyper, UserProblem, Votes, gradient, solve, tied_items
+from penchant.gp.users.arrangement import Arrangement, arrange
 from penchant.gp.users.arrow import ArrowPrior
-from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit, get
 from penchant.numerics import stacks

@@ -7,8 +7,7 @@ import pytest
 
 import penchant as pc
 from penchant.errors import DataError
-from penchant.gp import cliques
-from penchant.gp.users.votes import Votes
+from penchant.gp import Votes, cliques
 from penchant.models.tie_meaning import _share_of_ties
 
 MODELS = (pc.PreferenceGP, pc.MultiUserGP, pc.CommunityGP)

@@ -9,37 +9,47 @@ from scipy.special import entr, expit, ndtr
 
 import penchant as pc
 from penchant.ask import StudyDesign, criteria
-from penchant.communities import moves, personal, sharded
-from penchant.communities.assignment import Answers, count_pairs
+from penchant.communities import (
+    Answers,
+    Crowd,
+    Mixture,
+    common_effects,
+    log_likelihoods,
+    moves,
+    personal,
+    sharded,
+)
+from penchant.communities.assignment import count_pairs
 from penchant.communities.diagnostics import diagnose
-from penchant.communities.division import everybody_together, log_likelihoods, shares, soft_counts
-from penchant.communities.effects import common_effects, infer_beside_effects
+from penchant.communities.division import everybody_together, shares, soft_counts
+from penchant.communities.effects import infer_beside_effects
 from penchant.communities.mixing import Partition, Target
 from penchant.communities.reunion import reunite
-from penchant.communities.taste import Crowd
-from penchant.communities.utility import Mixture
 from penchant.data.formats import ballots
 from penchant.data.formats.sheet import Sheet
 from penchant.errors import DataError
-from penchant.gp import Edges, ItemHyper, Settings, learn, loop
+from penchant.gp import (
+    Answered,
+    Calendar,
+    Edges,
+    ItemHyper,
+    Settings,
+    Votes,
+    factor_prior,
+    judge,
+    learn,
+    loop,
+)
 from penchant.gp.items.effects import as_weights
-from penchant.gp.items.prior import factor_prior
-from penchant.gp.paths.meetings import MOST_PERIODS, Calendar
-from penchant.gp.raters import Answered, judge
+from penchant.gp.paths.meetings import MOST_PERIODS
 from penchant.gp.users import problem as user_problem
 from penchant.gp.users.pair_blocks import PairBlock
 from penchant.gp.users.pivots import factor_users
 from penchant.gp.users.shared import SharedPrior
-from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, FreeCovariance, Independent, Inputs, as_relations
 from penchant.likelihoods import Gaussian, Outcomes, Probit, Raters
-from penchant.models.defaults import (
-    GRAPH_REACH,
-    _default_graph_kernel,
-    default_kernel,
-    sharing_kernel,
-    utility_kernel,
-)
+from penchant.models import default_kernel, utility_kernel
+from penchant.models.defaults import GRAPH_REACH, _default_graph_kernel, sharing_kernel
 from penchant.numerics import device
 from penchant.numerics.optimize import _descend
 from penchant.numerics.quadrature import normal_rule

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.ask import CRITERIA, Rules
-from penchant.communities.assignment import Answers
+from penchant.communities import Answers
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF
 from penchant.models.community_learning import CommunityLearning

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.models.choice_odds import foreseen_choices
+from penchant.models import foreseen_choices
 from penchant.models.schema import KINDS
 
 N = 9

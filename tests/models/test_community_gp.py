@@ -10,8 +10,7 @@ from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError
 from penchant.kernels import Independent
 from penchant.metrics import adjusted_rand
-from penchant.models.community_gp import CommunityGP
-from penchant.models.multi_user_gp import MultiUserGP
+from penchant.models import CommunityGP, MultiUserGP
 from penchant.models.storage import load
 from penchant.reproduce.communities import (
     cars_trial,

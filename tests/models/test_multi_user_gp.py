@@ -9,12 +9,11 @@ from sklearn.base import clone
 from penchant.data import Comparisons
 from penchant.datasets import load_cars, load_sushi_a
 from penchant.errors import DataError
-from penchant.gp import Settings, UserProblem
-from penchant.gp.users.votes import Votes
+from penchant.gp import Settings, UserProblem, Votes
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Lapse, Probit
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.models.multi_user_gp import MultiUserGP
+from penchant.models import MultiUserGP
 from penchant.models.storage import load
 from penchant.models.tastes import not_tried
 from penchant.reproduce.sushi_splits import split_rankings

@@ -4,7 +4,8 @@ from scipy.special import expit, ndtri
 
 import penchant as pc
 from penchant.likelihoods import Lapse, Logit, Probit, Ties
-from penchant.models.ranking import ELO, RankedItem, Ranking, elo_per_unit
+from penchant.models import RankedItem, Ranking
+from penchant.models.ranking import ELO, elo_per_unit
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,7 @@ from penchant.datasets import load_parse_sample
 from penchant.errors import DataError
 from penchant.kernels import RBF, Linear
 from penchant.metrics import disagreement_error
-from penchant.models.kpc_rank import KPCRank
-from penchant.models.rank_rls import RankRLS
-from penchant.models.rank_svm import RankSVM
+from penchant.models import KPCRank, RankRLS, RankSVM
 
 RANKERS = (RankRLS, KPCRank, RankSVM)
 

@@ -6,9 +6,9 @@ from scipy import sparse
 
 import penchant as pc
 from penchant.kernels import RBF, Independent, Inputs, Linear, RegularizedLaplacian, as_relations
-from penchant.models import alikeness
+from penchant.models import alikeness, default_kernel
 from penchant.models.alikeness import MOST_WEIGHT, foresight, relation_weight
-from penchant.models.defaults import DIFFERENCE, arbitrated_kernel, default_kernel
+from penchant.models.defaults import DIFFERENCE, arbitrated_kernel
 from penchant.models.sources import difference_variance, shares, source_name, typical_variance
 
 N = 90

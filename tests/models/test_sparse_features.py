@@ -9,7 +9,7 @@ from scipy import sparse
 import penchant as pc
 from penchant.errors import DataError
 from penchant.kernels import RBF, Inputs, Linear, Matern
-from penchant.models.defaults import Scaling
+from penchant.models import Scaling
 
 N, D = 25, 40
 

@@ -7,7 +7,7 @@ import pytest
 
 from penchant.datasets import load_mq2008
 from penchant.errors import DataError
-from penchant.models.preference_perceptron import PreferencePerceptron
+from penchant.models import PreferencePerceptron
 from penchant.online import (
     AlphaUser,
     ExpectedAlphaUser,

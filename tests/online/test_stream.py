@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from penchant.models.preference_perceptron import PreferencePerceptron
+from penchant.models import PreferencePerceptron
 from penchant.online import LabelUser, Round, learn_stream
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import penchant as pc
 from penchant import plots
 from penchant.metrics import calibration
-from penchant.models.ranking import RankedItem
+from penchant.models import RankedItem
 from penchant.online import Regret
 
 HOSTILE = "$x_{broken <b>"

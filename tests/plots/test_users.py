@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from penchant.data import Comparisons
-from penchant.models.multi_user_gp import MultiUserGP
+from penchant.models import MultiUserGP
 from penchant.plots.users import plot_user, plot_user_against_population
 
 

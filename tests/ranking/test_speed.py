@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
+from penchant.models import KPCRank
 from penchant.models._ranking_base import resolve_kernel
-from penchant.models.kpc_rank import KPCRank
 from penchant.ranking import Groups, kernel_features, ridge_path
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ import penchant as pc
 from penchant.gp import Settings
 from penchant.kernels import RBF, Independent, Inputs, Matern
 from penchant.likelihoods import Gaussian, Lapse, Probit
-from penchant.models.defaults import Scaling, taste_kernel
+from penchant.models import Scaling, taste_kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RECORDED = json.loads((Path(__file__).parent / "recorded_fits.json").read_text())

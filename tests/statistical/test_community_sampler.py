@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.communities.assignment import Answers
-from penchant.communities.chains import ChainPlan, start_chain, sweep
-from penchant.communities.samplers import ChainState
-from penchant.communities.utility import Mixture
+from penchant.communities import Answers, ChainPlan, ChainState, Mixture
+from penchant.communities.chains import start_chain, sweep
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penchant.models.ranking import RankedItem
+from penchant.models import RankedItem
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "leaderboards.md"
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)

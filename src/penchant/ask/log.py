@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penchant.ask.answers import orders_of, with_orders
-from penchant.data import Comparisons
-from penchant.data.files import sync_folder, take_lock
+from penchant.data import Comparisons, sync_folder, take_lock
 from penchant.errors import DataError, DataWarning, warn
 
 Event = dict[str, Any]

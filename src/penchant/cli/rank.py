@@ -18,7 +18,7 @@ from penchant.cli.options import (
     source_argument,
 )
 from penchant.cli.output import Output, output_options
-from penchant.models.ranking import Ranking
+from penchant.models import Ranking
 from penchant.workflow.choosing import choose
 from penchant.workflow.models import Material, build
 from penchant.workflow.segments import Segments, segments

@@ -17,13 +17,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from penchant.communities.content import Content
-from penchant.data import Comparisons
-from penchant.data.graph import Differences
-from penchant.data.rankings import ChoiceStages, Rankings
+from penchant.data import ChoiceStages, Comparisons, Differences, Rankings
 from penchant.errors import DataError
-from penchant.gp import Edges
-from penchant.gp.cliques import edges_of_stages, feasible
-from penchant.gp.effects import told
+from penchant.gp import Edges, edges_of_stages, feasible, told
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -19,7 +19,7 @@ from scipy.special import entr, gammaln, psi
 
 from penchant.communities.assignment import Answers
 from penchant.communities.taste import Crowd, Taste, TasteModel
-from penchant.gp.learn import Limits, climb
+from penchant.gp import Limits, climb
 from penchant.numerics.optimize import Move
 from penchant.numerics.types import FloatArray
 

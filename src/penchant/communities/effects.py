@@ -10,10 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from penchant.gp import Edges, ItemHyper, ItemProblem, Normal, Posterior, Settings, solve
-from penchant.gp.effects import Shown
-from penchant.gp.users.posterior import UserPosteriors
-from penchant.gp.users.votes import Votes
+from penchant.gp import (
+    Edges,
+    ItemHyper,
+    ItemProblem,
+    Normal,
+    Posterior,
+    Settings,
+    Shown,
+    UserPosteriors,
+    Votes,
+    solve,
+)
 from penchant.numerics.linalg import solve_square
 from penchant.numerics.types import FloatArray
 

@@ -26,9 +26,7 @@ from penchant.communities.update import carry_over
 from penchant.communities.utility import Mixture, fit_reported
 from penchant.communities.verdict import Support, judge
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem
-from penchant.gp.effects import told
-from penchant.gp.users.problem import UserSolution
+from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, UserSolution, told
 from penchant.kernels import Inputs, Kernel
 from penchant.numerics.types import IntArray
 

@@ -32,12 +32,12 @@ from penchant.gp import (
     Posterior,
     Settings,
     UserProblem,
+    Votes,
     solve,
+    told,
+    with_newcomers,
 )
-from penchant.gp.effects import told
 from penchant.gp.users.absorb import absorb
-from penchant.gp.users.fold_in import with_newcomers
-from penchant.gp.users.votes import Votes
 from penchant.kernels import Inputs
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
-from penchant.data.graph import Differences
+from penchant.data import Differences
 from penchant.gp import Edges
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -28,8 +28,7 @@ from penchant.communities.division import (
 from penchant.communities.moves import SplitSearch, delete, force_merge, force_split, merge
 from penchant.communities.taste import Crowd
 from penchant.errors import DataError
-from penchant.gp import ItemHyper, Posterior
-from penchant.gp.learn import Limits
+from penchant.gp import ItemHyper, Limits, Posterior
 from penchant.numerics.optimize import Move
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -28,10 +28,9 @@ from penchant.communities.division import (
 )
 from penchant.communities.many_items import SparseState
 from penchant.communities.taste import Taste
-from penchant.data.graph import Differences
+from penchant.data import Differences
 from penchant.errors import DataError
-from penchant.gp.items.edges import Design
-from penchant.gp.items.prior import LowRankState
+from penchant.gp import Design, LowRankState
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -27,9 +27,16 @@ from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, ballots_of,
 from penchant.communities.separate import separate_pairs
 from penchant.communities.variation import Modes, prune
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Learned, Settings, UserHyper, UserProblem, solve
-from penchant.gp.users.problem import UserSolution
-from penchant.gp.users.votes import Votes
+from penchant.gp import (
+    ItemHyper,
+    Learned,
+    Settings,
+    UserHyper,
+    UserProblem,
+    UserSolution,
+    Votes,
+    solve,
+)
 from penchant.kernels import Constant, Inputs, Kernel, Linear
 from penchant.likelihoods import Likelihood
 from penchant.numerics.types import FloatArray

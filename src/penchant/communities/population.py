@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.gp import Normal, Posterior
-from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp import Normal, Posterior, UserPosteriors
 from penchant.kernels import Inputs
 from penchant.numerics.linalg import gram
 from penchant.numerics.types import FloatArray

@@ -10,9 +10,7 @@ of a ranking are independent given utilities. What the other items tell is left 
 import numpy as np
 
 from penchant.communities.content import keys_of
-from penchant.data import Comparisons
-from penchant.data.rankings import ChoiceStages
-from penchant.data.table import Table
+from penchant.data import ChoiceStages, Comparisons, Table
 from penchant.numerics.random import ContentKeys, KeyArray, mixed
 from penchant.numerics.types import BoolArray, IntArray
 

@@ -20,9 +20,8 @@ import numpy as np
 from penchant.communities.assignment import Answers
 from penchant.communities.local import Local
 from penchant.communities.many_items import MANY_ITEMS, ManyItems, SparseState
-from penchant.data.graph import Differences
-from penchant.gp import Edges, ItemHyper, Posterior
-from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
+from penchant.data import Differences
+from penchant.gp import Edges, ItemHyper, ItemPrior, LowRankState, Posterior, factor_prior
 from penchant.kernels import Independent, Inputs
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray

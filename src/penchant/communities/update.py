@@ -12,7 +12,7 @@ import numpy as np
 from penchant.communities.assignment import Answers, LabelArray, log_likelihoods
 from penchant.communities.chains import Chain
 from penchant.communities.utility import Mixture
-from penchant.gp.model import columns, place_among
+from penchant.gp import columns, place_among
 
 LEARNING_SWEEPS = 2
 """Sweeps before the end of the warm-up from which a chain goes on: one that learns, one more."""

@@ -13,9 +13,19 @@ import numpy as np
 
 from penchant.communities.assignment import Answers, SingleArray
 from penchant.errors import DataError
-from penchant.gp import Edges, ItemHyper, ItemProblem, Posterior, Settings, Sites, gradient, solve
-from penchant.gp.items.problem import ItemSolution
-from penchant.gp.learn import Limits, climb
+from penchant.gp import (
+    Edges,
+    ItemHyper,
+    ItemProblem,
+    ItemSolution,
+    Limits,
+    Posterior,
+    Settings,
+    Sites,
+    climb,
+    gradient,
+    solve,
+)
 from penchant.kernels import Inputs
 from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import FACTOR_TOLERANCE, multiply, pivoted_cholesky

@@ -4,8 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penchant.data.formats.arff import read_arff
-    from penchant.data.formats.svmrank import GradedDocuments, iter_svmrank, read_svmrank
+    from penchant.data import GradedDocuments, iter_svmrank, read_arff, read_svmrank
     from penchant.datasets.football import League, load_football
     from penchant.datasets.items import (
         data_folder,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from penchant.data.comparisons import Comparisons
+from penchant.data import Comparisons
 from penchant.datasets.folder import expect, find
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -9,10 +9,14 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from penchant.data.comparisons import Comparisons
-from penchant.data.formats.arff import read_arff
-from penchant.data.formats.preflib import SUFFIXES, read_preflib
-from penchant.data.formats.svmrank import GradedDocuments, read_svmrank
+from penchant.data import (
+    SUFFIXES,
+    Comparisons,
+    GradedDocuments,
+    read_arff,
+    read_preflib,
+    read_svmrank,
+)
 from penchant.datasets.folder import data_folder, expect, find
 from penchant.datasets.people import (
     Cars,

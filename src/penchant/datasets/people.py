@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penchant.data.comparisons import Comparisons
+from penchant.data import Comparisons
 from penchant.datasets.folder import expect, find
 from penchant.errors import DataError
 from penchant.numerics.types import FloatArray, IntArray

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.spatial import KDTree
 from scipy.special import ndtr
 
-from penchant.data.comparisons import Comparisons
+from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import BoolArray, FloatArray, IntArray

@@ -1,38 +1,124 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
-from penchant.gp.items.edges import Edges
-from penchant.gp.items.problem import ItemHyper, ItemProblem
-from penchant.gp.learn import expectation_maximize, maximize
+from penchant.gp.cliques import edges_of_stages, feasible
+from penchant.gp.effects import ORDER, Shown, as_shown, told, z_of
+from penchant.gp.items.edges import Design, Edges
+from penchant.gp.items.guess import first_guess
+from penchant.gp.items.people import UNNAMED, People, edges_of
+from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
+from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution
+from penchant.gp.learn import Guess, Limits, Watch, climb, expectation_maximize, maximize
 from penchant.gp.loop import Inference, Settings, infer
-from penchant.gp.model import Solution
-from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
+from penchant.gp.model import Solution, columns, place_among
+from penchant.gp.paths.meetings import Calendar, Meetings, check_time, effect_names
+from penchant.gp.paths.posterior import PathPosterior, TimedPosterior
+from penchant.gp.paths.problem import PathHyper, PathProblem, PathSolution
+from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior, summarize_ranks
+from penchant.gp.raters import Answered, foreseen, judge, learn_raters, of_usual_strength
 from penchant.gp.rules import RULES, Rule
 from penchant.gp.sites import Report, Sites
 from penchant.gp.solve import gradient, solve
 from penchant.gp.update import Learned
-from penchant.gp.users.problem import UserHyper, UserProblem
+from penchant.gp.users.arrangement import tied_items
+from penchant.gp.users.bound import largest_left, rank_error
+from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
+from penchant.gp.users.fold_in import check_newcomers, with_newcomers
+from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.problem import (
+    LEARNING_VOTES,
+    UserHyper,
+    UserProblem,
+    UserSolution,
+    of_utilities,
+)
+from penchant.gp.users.sparse import restrict, select
+from penchant.gp.users.sweeps import Seen, Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
+from penchant.gp.users.votes import Kept, Votes, VoteSites
 
 __all__ = [
+    "LEARNING_VOTES",
+    "ORDER",
     "RULES",
+    "UNNAMED",
+    "Answered",
     "Basis",
+    "Calendar",
+    "CovarianceChoice",
+    "Design",
     "Edges",
     "EffectPosterior",
+    "Guess",
     "Inference",
     "ItemHyper",
+    "ItemPrior",
     "ItemProblem",
+    "ItemSolution",
+    "Kept",
     "Learned",
+    "Limits",
+    "LowRankState",
+    "Meetings",
     "Normal",
+    "PathHyper",
+    "PathPosterior",
+    "PathProblem",
+    "PathSolution",
+    "People",
     "Posterior",
     "Report",
     "Rule",
+    "Seen",
     "Settings",
+    "Shown",
     "Sites",
     "Solution",
+    "Start",
+    "Sweeps",
+    "Taught",
+    "TimedPosterior",
     "UserHyper",
+    "UserPart",
+    "UserPosteriors",
     "UserProblem",
+    "UserSolution",
+    "VoteSites",
+    "Votes",
+    "Watch",
+    "add_seen",
+    "add_taught",
+    "as_shown",
+    "check_newcomers",
+    "check_time",
+    "choose",
+    "climb",
+    "columns",
+    "edges_of",
+    "edges_of_stages",
+    "effect_names",
     "expectation_maximize",
+    "factor_prior",
+    "feasible",
+    "first_guess",
+    "foreseen",
     "gradient",
     "infer",
+    "judge",
+    "largest_left",
+    "learn_raters",
     "maximize",
+    "of_usual_strength",
+    "of_utilities",
+    "place_among",
+    "rank_error",
+    "restrict",
+    "scaled_start",
+    "select",
+    "sites_of",
     "solve",
+    "summarize_ranks",
+    "tied_items",
+    "told",
+    "with_newcomers",
+    "with_word",
+    "z_of",
 ]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.data.rankings import ChoiceStages, Rankings
+from penchant.data import ChoiceStages, Rankings
 from penchant.errors import DataError
 from penchant.likelihoods.choices import ChoiceGroup, Cliques
 from penchant.numerics.types import IntArray

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from penchant.data.graph import Differences
+from penchant.data import Differences
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.device import hosted

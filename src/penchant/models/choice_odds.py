@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from penchant.data.rankings import ChoiceStages, Rankings
-from penchant.gp.cliques import feasible
+from penchant.data import ChoiceStages, Rankings
+from penchant.gp import feasible
 from penchant.likelihoods import ChoiceGroup
 from penchant.numerics.types import FloatArray, IntArray
 

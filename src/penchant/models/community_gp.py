@@ -8,13 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penchant.communities.found import Found
-from penchant.communities.samplers import SAMPLERS
-from penchant.communities.verdict import Support
+from penchant.communities import SAMPLERS, Found, Support
 from penchant.data import Comparisons, ShardedComparisons, as_comparisons
 from penchant.engines import ENGINES
 from penchant.errors import DataError, DataWarning, warn
-from penchant.gp.users.fold_in import check_newcomers
+from penchant.gp import check_newcomers
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood
 from penchant.models.community_learning import CommunityLearning

@@ -6,15 +6,18 @@ from functools import partial
 
 import numpy as np
 
-from penchant.communities.assignment import Answers
-from penchant.communities.chains import Chain, ChainPlan
-from penchant.communities.finding import Finding, PersonalTaste
-from penchant.communities.found import Found
-from penchant.communities.update import LEARNING_SWEEPS
+from penchant.communities import (
+    LEARNING_SWEEPS,
+    Answers,
+    Chain,
+    ChainPlan,
+    Finding,
+    Found,
+    PersonalTaste,
+)
 from penchant.data import Comparisons, ShardedComparisons
 from penchant.errors import ConvergenceWarning, warn
-from penchant.gp import ItemHyper
-from penchant.gp.effects import told
+from penchant.gp import ItemHyper, told
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.defaults import taste_kernel, utility_kernel

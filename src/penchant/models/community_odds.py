@@ -3,8 +3,7 @@
 import numpy as np
 
 from penchant.ask import Belief, Joint
-from penchant.communities.effects import beside_effects
-from penchant.communities.found import Found
+from penchant.communities import Found, beside_effects
 from penchant.kernels import Inputs
 from penchant.models.odds import Odds
 from penchant.numerics.types import FloatArray, IntArray

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.communities.assignment import Answers, some_of
-from penchant.communities.found import Found
-from penchant.communities.insight import (
+from penchant.communities import (
+    Answers,
+    Found,
     attribute_slopes,
     directions,
     distinctiveness,
     feature_contrasts,
     item_agreement,
+    some_of,
 )
 from penchant.models.ranking import Ranking, Tally, ranking_of
 from penchant.numerics.types import FloatArray, IntArray

@@ -2,11 +2,7 @@
 
 import numpy as np
 
-from penchant.communities.chains import Chain
-from penchant.communities.diagnostics import Diagnostics
-from penchant.communities.draws import Draw, Draws
-from penchant.communities.mixture import SearchReport
-from penchant.communities.samplers import ChainState
+from penchant.communities import Chain, ChainState, Diagnostics, Draw, Draws, SearchReport
 from penchant.data import Comparisons
 from penchant.gp import Learned, Posterior
 from penchant.kernels import Inputs, Kernel

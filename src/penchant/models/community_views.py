@@ -5,13 +5,9 @@ from typing import Any
 import numpy as np
 
 from penchant.ask import Belief
-from penchant.communities.chains import Chain
-from penchant.communities.draws import Draws
-from penchant.communities.effects import common_effects
-from penchant.communities.found import Found
+from penchant.communities import Chain, Draws, Found, common_effects
 from penchant.data import Comparisons
-from penchant.gp import Normal, Posterior
-from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp import Normal, Posterior, UserPosteriors
 from penchant.models.community_odds import believed_of, odds_among
 from penchant.models.community_report import (
     Community,

@@ -25,8 +25,7 @@ from penchant.ask import (
 )
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError, UntoldError
-from penchant.gp import Edges, Normal
-from penchant.gp.raters import Answered
+from penchant.gp import Answered, Edges, Normal
 from penchant.likelihoods import Outcomes
 from penchant.models.effects import Effects, Estimates, as_z
 from penchant.models.odds import Odds, mean_log_prob

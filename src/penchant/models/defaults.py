@@ -7,8 +7,7 @@ from operator import add
 import numpy as np
 from scipy import sparse
 
-from penchant.gp import UserHyper
-from penchant.gp.users.choice import Start
+from penchant.gp import Start, UserHyper
 from penchant.kernels import (
     RBF,
     Constant,

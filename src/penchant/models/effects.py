@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from penchant.errors import DataError
-from penchant.gp.effects import ORDER
-from penchant.gp.posterior import EffectPosterior
+from penchant.gp import ORDER, EffectPosterior
 from penchant.likelihoods import Likelihood
 from penchant.models.row_table import RowTable
 from penchant.numerics.types import FloatArray

@@ -6,7 +6,7 @@ from html import escape
 from os import PathLike
 from typing import Any
 
-from penchant.data.files import whole_file
+from penchant.data import whole_file
 from penchant.errors import DataError
 
 Cells = Sequence[Sequence[str]]

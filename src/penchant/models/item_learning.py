@@ -7,21 +7,23 @@ from typing import Any
 from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import (
+    Calendar,
     Edges,
     ItemHyper,
     ItemProblem,
     Learned,
+    PathProblem,
+    PathSolution,
+    People,
     Settings,
+    Shown,
+    check_time,
     expectation_maximize,
+    first_guess,
+    learn_raters,
     maximize,
     solve,
 )
-from penchant.gp.effects import Shown
-from penchant.gp.items.guess import first_guess
-from penchant.gp.items.people import People
-from penchant.gp.paths.meetings import Calendar, check_time
-from penchant.gp.paths.problem import PathProblem, PathSolution
-from penchant.gp.raters import learn_raters
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.defaults import arbitrated_kernel

@@ -8,10 +8,15 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import Learned, Normal, Posterior
-from penchant.gp.paths.meetings import effect_names
-from penchant.gp.paths.posterior import PathPosterior, TimedPosterior
-from penchant.gp.raters import Answered
+from penchant.gp import (
+    Answered,
+    Learned,
+    Normal,
+    PathPosterior,
+    Posterior,
+    TimedPosterior,
+    effect_names,
+)
 from penchant.models.contract import UtilityModel
 from penchant.models.effects import Estimates
 from penchant.models.item_learning import ItemLearning

@@ -8,10 +8,16 @@ from typing import Any, ClassVar, Self
 from penchant.data import Comparisons, ShardedComparisons, as_comparisons
 from penchant.engines import ENGINES
 from penchant.errors import DataError
-from penchant.gp import RULES, Learned, Settings, UserProblem
+from penchant.gp import (
+    RULES,
+    Learned,
+    Settings,
+    UserProblem,
+    Votes,
+    check_newcomers,
+    with_newcomers,
+)
 from penchant.gp.users.absorb import absorb
-from penchant.gp.users.fold_in import check_newcomers, with_newcomers
-from penchant.gp.users.votes import Votes
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.models.features import FeatureColumns, fitted_items

@@ -7,8 +7,7 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import Normal
-from penchant.gp.effects import z_of
+from penchant.gp import Normal, z_of
 from penchant.likelihoods import Likelihood
 from penchant.models.choice_odds import foreseen_choices
 from penchant.numerics.types import FloatArray, IntArray

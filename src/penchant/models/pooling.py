@@ -8,10 +8,16 @@ import numpy as np
 from penchant.ask import as_answers
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import Edges, ItemProblem, Learned
-from penchant.gp.items.people import UNNAMED, edges_of
-from penchant.gp.paths.problem import PathProblem
-from penchant.gp.raters import Answered, foreseen
+from penchant.gp import (
+    UNNAMED,
+    Answered,
+    Edges,
+    ItemProblem,
+    Learned,
+    PathProblem,
+    edges_of,
+    foreseen,
+)
 from penchant.models.time import faded_counts
 from penchant.numerics.types import IntArray
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penchant.communities.chains import Watch as SweepWatch
-from penchant.communities.samplers import ChainState
-from penchant.gp.learn import Watch
+from penchant.communities import ChainState
+from penchant.communities import Watch as SweepWatch
+from penchant.gp import Watch
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from penchant.ask import Belief
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp.posterior import summarize_ranks
+from penchant.gp import summarize_ranks
 from penchant.likelihoods import Likelihood
 from penchant.models import exports
 from penchant.models.row_table import RowTable

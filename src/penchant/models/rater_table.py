@@ -7,7 +7,7 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import UntoldError
-from penchant.gp.raters import Answered, judge
+from penchant.gp import Answered, judge
 from penchant.likelihoods import Gaussian, Likelihood, Raters
 from penchant.models.row_table import RowTable
 

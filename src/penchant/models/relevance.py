@@ -8,10 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from penchant.gp import ItemHyper, ItemProblem, maximize
-from penchant.gp.items.problem import ItemSolution
-from penchant.gp.learn import Guess
-from penchant.gp.solve import gradient
+from penchant.gp import Guess, ItemHyper, ItemProblem, ItemSolution, gradient, maximize
 from penchant.kernels import RBF, Kernel
 from penchant.kernels.stationary import LEAVING_PULL, MANY_FEATURES
 

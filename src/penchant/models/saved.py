@@ -5,29 +5,26 @@ from typing import Any
 
 import numpy as np
 
-from penchant.communities.chains import Chain
-from penchant.communities.diagnostics import Diagnostics
-from penchant.communities.draws import Draws
-from penchant.communities.found import Found
-from penchant.communities.mixture import SearchReport
+from penchant.communities import Chain, Diagnostics, Draws, Found, SearchReport
 from penchant.data import Comparisons
 from penchant.gp import (
     Edges,
     ItemHyper,
     ItemProblem,
     Learned,
+    PathHyper,
+    PathPosterior,
+    PathProblem,
     Posterior,
     Report,
     Settings,
+    Shown,
     Sites,
     UserHyper,
+    UserPosteriors,
     UserProblem,
+    Votes,
 )
-from penchant.gp.effects import Shown
-from penchant.gp.paths.posterior import PathPosterior
-from penchant.gp.paths.problem import PathHyper, PathProblem
-from penchant.gp.users.posterior import UserPosteriors
-from penchant.gp.users.votes import Votes
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.types import FloatArray

@@ -9,18 +9,37 @@ from typing import Any
 
 import numpy as np
 
-from penchant.data import BucketFiles, Comparisons, ShardedComparisons, bucket_of
-from penchant.data.shards import picked_users, side_by_side
-from penchant.data.writing import write_parquet
+from penchant.data import (
+    BucketFiles,
+    Comparisons,
+    ShardedComparisons,
+    bucket_of,
+    picked_users,
+    side_by_side,
+    write_parquet,
+)
 from penchant.engines import Engine, Journal, Parts, State, Work, open_engine, tree
 from penchant.errors import DataError
-from penchant.gp import Learned, Sites, UserProblem
-from penchant.gp.learn import Watch
-from penchant.gp.users.arrangement import tied_items
-from penchant.gp.users.posterior import UserPosteriors
-from penchant.gp.users.problem import LEARNING_VOTES, UserSolution, of_utilities
-from penchant.gp.users.sweeps import Seen, Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
-from penchant.gp.users.votes import Votes, VoteSites
+from penchant.gp import (
+    LEARNING_VOTES,
+    Learned,
+    Seen,
+    Sites,
+    Sweeps,
+    Taught,
+    UserPart,
+    UserPosteriors,
+    UserProblem,
+    UserSolution,
+    Votes,
+    VoteSites,
+    Watch,
+    add_seen,
+    add_taught,
+    of_utilities,
+    sites_of,
+    tied_items,
+)
 from penchant.kernels import Inputs
 from penchant.numerics.arrays import read_arrays, write_arrays
 from penchant.numerics.types import IntArray

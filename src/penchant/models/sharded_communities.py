@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from penchant.communities.finding import Finding
-from penchant.communities.found import Found
-from penchant.communities.mixture import SearchReport, Step
-from penchant.communities.sharded import (
+from penchant.communities import (
     CrowdPart,
+    Finding,
+    Found,
     Members,
+    Mixture,
+    SearchReport,
+    Step,
     Views,
     add_members,
     answers_of_all,
     choose_communities,
+    fit_community,
     keys_of,
     memberships,
     settle_parts,
 )
-from penchant.communities.utility import Mixture, fit_community
-from penchant.data import BucketFiles
-from penchant.data.writing import write_parquet
+from penchant.data import BucketFiles, write_parquet
 from penchant.engines import Journal, Parts, State, open_engine, tree
 from penchant.models.sharded import Shards
 from penchant.numerics.types import FloatArray, IntArray

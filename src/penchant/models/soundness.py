@@ -10,15 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from penchant.communities.found import Found
-from penchant.data import Comparisons
-from penchant.data.rankings import Rankings
-from penchant.data.table import Table
-from penchant.gp import Basis, EffectPosterior, Learned, Posterior, Report, Sites
-from penchant.gp.paths.meetings import Calendar, Meetings
-from penchant.gp.rules import RULES
-from penchant.gp.users.posterior import UserPosteriors
-from penchant.gp.users.votes import Kept, VoteSites
+from penchant.communities import Found
+from penchant.data import Comparisons, Rankings, Table
+from penchant.gp import (
+    RULES,
+    Basis,
+    Calendar,
+    EffectPosterior,
+    Kept,
+    Learned,
+    Meetings,
+    Posterior,
+    Report,
+    Sites,
+    UserPosteriors,
+    VoteSites,
+)
 from penchant.kernels import Inputs, Kernel, Relation
 from penchant.likelihoods import Likelihood
 from penchant.models.community_soundness import speaks_of

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from penchant.data.files import whole_file
+from penchant.data import whole_file
 from penchant.errors import DataError
 from penchant.kernels.base import NotGiven
 from penchant.models.estimator import BaseEstimator

@@ -1,9 +1,18 @@
 """How tastes for items go together, learned from many users: one way for every model of people."""
 
-from penchant.gp import UserHyper, UserProblem, maximize
-from penchant.gp.learn import Guess, Watch
-from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
-from penchant.gp.users.problem import UserSolution
+from penchant.gp import (
+    CovarianceChoice,
+    Guess,
+    Start,
+    UserHyper,
+    UserProblem,
+    UserSolution,
+    Watch,
+    choose,
+    maximize,
+    scaled_start,
+    with_word,
+)
 from penchant.kernels import Independent, Kernel
 from penchant.models.defaults import (
     FREE_ITEMS,

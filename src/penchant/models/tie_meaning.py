@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from penchant.errors import DataWarning, warn
-from penchant.gp import ItemHyper, ItemProblem, UserHyper, UserProblem, solve
-from penchant.gp.model import Solution
+from penchant.gp import ItemHyper, ItemProblem, Solution, UserHyper, UserProblem, solve
 from penchant.likelihoods import Abstain, Probit
 
 WORTHWHILE = 1.0

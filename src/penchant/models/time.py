@@ -5,14 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from penchant.data import Comparisons
-from penchant.data.coding import read_times
-from penchant.data.names import as_column
+from penchant.data import Comparisons, as_column, read_times
 from penchant.errors import DataError
-from penchant.gp import Edges, Settings
-from penchant.gp.items.people import edges_of
-from penchant.gp.paths.meetings import Calendar, Meetings, check_time
-from penchant.gp.paths.problem import PathHyper, PathProblem
+from penchant.gp import (
+    Calendar,
+    Edges,
+    Meetings,
+    PathHyper,
+    PathProblem,
+    Settings,
+    check_time,
+    edges_of,
+)
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.types import FloatArray

@@ -4,10 +4,16 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import Learned, Normal, UserProblem
-from penchant.gp.raters import Answered, foreseen, of_usual_strength
-from penchant.gp.users.posterior import UserPosteriors
-from penchant.gp.users.votes import Votes
+from penchant.gp import (
+    Answered,
+    Learned,
+    Normal,
+    UserPosteriors,
+    UserProblem,
+    Votes,
+    foreseen,
+    of_usual_strength,
+)
 from penchant.kernels import Inputs
 
 

@@ -12,16 +12,19 @@ from penchant.gp import (
     Settings,
     UserHyper,
     UserProblem,
+    UserSolution,
+    Votes,
     expectation_maximize,
+    largest_left,
+    learn_raters,
     maximize,
+    of_utilities,
+    rank_error,
+    restrict,
+    select,
     solve,
+    with_word,
 )
-from penchant.gp.raters import learn_raters
-from penchant.gp.users.bound import largest_left, rank_error
-from penchant.gp.users.choice import with_word
-from penchant.gp.users.problem import UserSolution, of_utilities
-from penchant.gp.users.sparse import restrict, select
-from penchant.gp.users.votes import Votes
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.defaults import sharing_kernel, taste_kernel

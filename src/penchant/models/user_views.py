@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from penchant.data.names import Lookup
+from penchant.data import Lookup
 from penchant.errors import DataError
-from penchant.gp import Normal, Posterior
-from penchant.gp.raters import Answered
-from penchant.gp.users.posterior import UserPosteriors
-from penchant.gp.users.votes import Kept
+from penchant.gp import Answered, Kept, Normal, Posterior, UserPosteriors
 from penchant.kernels import Kernel
 from penchant.models.contract import UtilityModel
 from penchant.models.effects import Estimates

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from penchant.data.names import closest
+from penchant.data import closest
 from penchant.errors import DataError, DataWarning, warn
 from penchant.kernels import Inputs, Kernel
 from penchant.kernels.base import Combination, NotGiven

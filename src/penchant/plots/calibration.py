@@ -6,7 +6,7 @@ import numpy as np
 
 from penchant.data import as_comparisons
 from penchant.errors import DataError
-from penchant.gp.effects import as_shown
+from penchant.gp import as_shown
 from penchant.metrics import Calibration
 from penchant.metrics import calibration as compared
 from penchant.plots.style import BLUE, GREY, axes, tidy

@@ -13,7 +13,7 @@ from penchant.datasets.people import Sushi
 from penchant.kernels import RBF, Independent, Inputs, Linear, RegularizedLaplacian, undirected
 from penchant.likelihoods import Probit
 from penchant.metrics import auc
-from penchant.models.preference_gp import PreferenceGP
+from penchant.models import PreferenceGP
 from penchant.numerics.linalg import pivoted_cholesky
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 

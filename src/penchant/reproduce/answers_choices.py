@@ -11,7 +11,7 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.kernels import Independent
-from penchant.models.preference_gp import PreferenceGP
+from penchant.models import PreferenceGP
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.reproduce.answers_exact import exact_coverage
 

@@ -13,8 +13,7 @@ from scipy.special import ndtr
 
 from penchant.data import Comparisons
 from penchant.metrics import calibration
-from penchant.models.multi_user_gp import MultiUserGP
-from penchant.models.preference_gp import PreferenceGP
+from penchant.models import MultiUserGP, PreferenceGP
 from penchant.numerics.types import FloatArray
 
 N_ITEMS, N_BATTLES, N_NEW, N_USERS = 12, 2_000, 2_000, 40

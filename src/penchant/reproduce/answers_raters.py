@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.data import Comparisons
-from penchant.models.multi_user_gp import MultiUserGP
-from penchant.models.preference_gp import PreferenceGP
+from penchant.models import MultiUserGP, PreferenceGP
 from penchant.numerics.types import FloatArray
 
 N_PEOPLE = 60

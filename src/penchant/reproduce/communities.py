@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.communities.assignment import Answers
-from penchant.communities.insight import value_win_rates
+from penchant.communities import Answers, value_win_rates
 from penchant.datasets import load_cars, load_sushi_a
 from penchant.datasets.folder import data_at
 from penchant.datasets.people import Cars
 from penchant.errors import ConvergenceWarning
 from penchant.metrics import adjusted_rand, pair_error
-from penchant.models.community_gp import CommunityGP
-from penchant.models.multi_user_gp import MultiUserGP
+from penchant.models import CommunityGP, MultiUserGP
 from penchant.plots.communities import plot_community_counts, plot_community_utilities
 from penchant.reproduce.community_trials import (
     Trial,

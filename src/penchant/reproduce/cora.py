@@ -16,7 +16,7 @@ from penchant.datasets.items import Cora
 from penchant.errors import DataWarning
 from penchant.kernels import RBF, CommonCause, directed, undirected
 from penchant.metrics import auc
-from penchant.models.preference_gp import PreferenceGP
+from penchant.models import PreferenceGP
 from penchant.numerics.types import BoolArray, FloatArray
 from penchant.plots.style import COLOURS, axes, name_lines, tidy
 from penchant.reproduce.page import standard_error

@@ -14,7 +14,7 @@ import numpy as np
 from penchant.data import Comparisons
 from penchant.datasets.people import MovieLens, load_movielens
 from penchant.metrics import calibration
-from penchant.models.multi_user_gp import MultiUserGP
+from penchant.models import MultiUserGP
 from penchant.numerics.types import FloatArray
 from penchant.reproduce.default_scores import by_chance
 from penchant.reproduce.defaults_users import MOVIELENS_FILMS, FilmRatings

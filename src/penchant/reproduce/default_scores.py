@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.metrics import calibration
-from penchant.models.multi_user_gp import MultiUserGP
-from penchant.models.preference_gp import PreferenceGP
+from penchant.models import MultiUserGP, PreferenceGP
 from penchant.numerics.types import FloatArray
 from penchant.reproduce.default_tasks import BEFORE, DEFAULTS, SINGLE, Contest
 from penchant.reproduce.page import spread

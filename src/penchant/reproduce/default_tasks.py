@@ -7,12 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from penchant.data import Comparisons
-from penchant.data.formats.svmrank import GradedDocuments
+from penchant.data import Comparisons, GradedDocuments
 from penchant.datasets.items import Cora, Regression
 from penchant.kernels import Inputs, as_relations
-from penchant.models.defaults import Scaling, default_kernel
-from penchant.models.preference_gp import PreferenceGP
+from penchant.models import PreferenceGP, Scaling, default_kernel
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.reproduce.cora import draw_pairs
 from penchant.reproduce.ohsumed import draw_queries

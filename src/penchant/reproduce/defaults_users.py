@@ -10,9 +10,7 @@ import numpy as np
 from penchant.data import Comparisons
 from penchant.datasets.people import Cars, MovieLens, Sushi
 from penchant.kernels import Independent, Kernel
-from penchant.models.defaults import Scaling, taste_kernel
-from penchant.models.features import fitted_items
-from penchant.models.multi_user_gp import MultiUserGP
+from penchant.models import MultiUserGP, Scaling, fitted_items, taste_kernel
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.reproduce.default_tasks import DEFAULTS, FREE, INDEPENDENT, TASTES, Contest
 

@@ -19,8 +19,7 @@ from penchant.datasets.folder import data_at
 from penchant.errors import ConvergenceWarning
 from penchant.kernels import RBF
 from penchant.likelihoods import Lapse, Probit
-from penchant.models.kpc_rank import KPCRank
-from penchant.models.preference_gp import PreferenceGP
+from penchant.models import KPCRank, PreferenceGP
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.plots.style import BLUE, GREY, ORANGE, name_lines, tidy
 from penchant.reproduce.label_noise import (

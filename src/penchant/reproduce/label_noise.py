@@ -15,12 +15,10 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from penchant.data.formats.svmrank import GradedDocuments
+from penchant.data import GradedDocuments
 from penchant.datasets.items import GradedParts
 from penchant.metrics import disagreement_error, mean_average_precision, ndcg
-from penchant.models.kpc_rank import KPCRank
-from penchant.models.rank_rls import RankRLS
-from penchant.models.rank_svm import RankSVM
+from penchant.models import KPCRank, RankRLS, RankSVM
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.reproduce.page import Claim, spread, standard_error
 

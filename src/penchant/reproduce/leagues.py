@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from penchant.datasets.football import League
-from penchant.models.preference_gp import PreferenceGP
+from penchant.models import PreferenceGP
 from penchant.numerics.types import FloatArray, IntArray
 
 

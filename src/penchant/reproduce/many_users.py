@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from penchant.datasets.people import Cars, Sushi
-from penchant.models.multi_user_gp import MultiUserGP
-from penchant.models.preference_gp import PreferenceGP
+from penchant.models import MultiUserGP, PreferenceGP
 from penchant.numerics.types import IntArray
 from penchant.reproduce.sushi_splits import Score, item_features, split_rankings, user_features
 

@@ -14,14 +14,11 @@ from scipy.spatial.distance import pdist
 from scipy.special import ndtr
 from sklearn.model_selection import KFold
 
-from penchant.data import Comparisons
-from penchant.data.formats.svmrank import GradedDocuments
+from penchant.data import Comparisons, GradedDocuments
 from penchant.errors import DataWarning
 from penchant.kernels import RBF, CommonCause, Independent, Inputs, Kernel, Relation, undirected
 from penchant.metrics import auc, pair_error
-from penchant.models.defaults import default_kernel
-from penchant.models.preference_gp import PreferenceGP
-from penchant.models.rank_svm import RankSVM
+from penchant.models import PreferenceGP, RankSVM, default_kernel
 from penchant.numerics.types import FloatArray, IntArray
 
 NEIGHBOURS = 10

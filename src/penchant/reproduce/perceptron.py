@@ -16,7 +16,7 @@ from sklearn.preprocessing import QuantileTransformer
 
 from penchant.datasets import load_mq2008, load_mslr_sample
 from penchant.datasets.folder import data_at
-from penchant.models.preference_perceptron import PreferencePerceptron
+from penchant.models import PreferencePerceptron
 from penchant.numerics.types import FloatArray
 from penchant.online import AlphaUser, LabelUser, Learner, Regret, Round, rounds_of, simulate
 from penchant.online.regret import running_mean

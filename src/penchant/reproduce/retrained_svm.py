@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.model_selection import KFold
 
-from penchant.models.rank_svm import RankSVM
+from penchant.models import RankSVM
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.online.rule import discounts
 

@@ -17,7 +17,7 @@ from penchant.datasets.folder import data_at
 from penchant.datasets.people import Sushi
 from penchant.kernels import RBF, Independent
 from penchant.metrics import calibration, pair_error
-from penchant.models.multi_user_gp import MultiUserGP
+from penchant.models import MultiUserGP
 from penchant.numerics.types import FloatArray
 from penchant.plots.calibration import plot_calibration
 from penchant.plots.style import COLOURS, tidy

@@ -3,8 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from penchant.data import Comparisons
-from penchant.data.formats.svmrank import GradedDocuments
+from penchant.data import Comparisons, GradedDocuments
 from penchant.datasets.items import Cora, GradedParts
 from penchant.datasets.people import Cars, Sushi
 from penchant.numerics.types import FloatArray

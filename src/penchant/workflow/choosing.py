@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from penchant.data import Comparisons, as_comparisons
-from penchant.data.split import WholeAnswers
-from penchant.models.features import named_relations
-from penchant.models.validation import in_order
+from penchant.data import Comparisons, WholeAnswers, as_comparisons
+from penchant.models import in_order, named_relations
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow.models import Material, build
 

@@ -18,11 +18,9 @@ from sklearn.linear_model import LogisticRegression
 
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import ConvergenceWarning, DataError, warn
-from penchant.gp.effects import as_shown
+from penchant.gp import as_shown
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.models.choice_odds import foreseen_choices
-from penchant.models.estimator import BaseEstimator
-from penchant.models.validation import check_argument, whole
+from penchant.models import BaseEstimator, check_argument, foreseen_choices, whole
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow import html
 from penchant.workflow.choosing import choose

@@ -8,8 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 import penchant
-from penchant.data import Comparisons, as_comparisons
-from penchant.data.files import whole_file
+from penchant.data import Comparisons, as_comparisons, whole_file
 from penchant.errors import DataError
 from penchant.metrics import calibration
 from penchant.plots.calibration import plot_calibration

@@ -7,9 +7,7 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.models.estimator import BaseEstimator
-from penchant.models.ranking import RankedItem, Ranking, Tally
-from penchant.models.validation import in_order
+from penchant.models import BaseEstimator, RankedItem, Ranking, Tally, in_order
 from penchant.numerics.types import FloatArray
 
 

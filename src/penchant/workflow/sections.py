@@ -8,7 +8,7 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.models.ranking import RankedItem, Ranking
+from penchant.models import RankedItem, Ranking
 from penchant.plots.communities import plot_membership_map
 from penchant.plots.evidence import plot_evidence
 from penchant.plots.paths import plot_paths

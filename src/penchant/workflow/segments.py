@@ -12,8 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.models.ranking import Ranking
-from penchant.models.validation import between, check_argument
+from penchant.models import Ranking, between, check_argument
 from penchant.workflow.choosing import choose_model
 from penchant.workflow.models import Material
 

@@ -1,6 +1,7 @@
 """A rule of inference in one file: Laplace's sites, with half of their precision."""
 
-from penchant.gp.rules import RULES, Proposal, Rule, laplace, mode_drift, no_slopes
+from penchant.gp import RULES, Rule
+from penchant.gp.rules import Proposal, laplace, mode_drift, no_slopes
 
 
 def timid(mean, var, sites, likelihood, outcomes):

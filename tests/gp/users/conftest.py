@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import infer
-from penchant.gp.users.votes import Votes
+from penchant.gp import Votes, infer
 from penchant.kernels import Inputs
 from penchant.likelihoods import Outcomes
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from penchant.gp import Settings, UserHyper, UserProblem, solve
+from penchant.gp import Settings, UserHyper, UserProblem, Votes, solve
 from penchant.gp.users.fold_in import fold_in
-from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, Constant, Inputs
 from penchant.likelihoods import Outcomes, Probit
 

@@ -11,13 +11,13 @@ from penchant.gp import (
     Settings,
     UserHyper,
     UserProblem,
+    Votes,
     expectation_maximize,
     gradient,
     maximize,
     solve,
 )
 from penchant.gp.users import problem as multi_user
-from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, Constant, Independent, Inputs, Linear
 from penchant.kernels.free import FreeCovariance
 from penchant.likelihoods import Lapse, Probit, Ties

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import Settings, UserHyper, UserProblem, gradient, solve
-from penchant.gp.users.arrangement import Arrangement, arrange, tied_items
+from penchant.gp import Settings, UserHyper, UserProblem, Votes, gradient, solve, tied_items
+from penchant.gp.users.arrangement import Arrangement, arrange
 from penchant.gp.users.arrow import ArrowPrior
-from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, Constant, Independent, Inputs
 from penchant.likelihoods import Probit
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import Settings, UserHyper, UserProblem, solve
-from penchant.gp.users.bound import largest_left, rank_error
-from penchant.gp.users.votes import Votes
+from penchant.gp import Settings, UserHyper, UserProblem, Votes, largest_left, rank_error, solve
 from penchant.kernels import RBF, Independent, Inputs, Linear
 from penchant.likelihoods import Probit
 

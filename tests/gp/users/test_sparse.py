@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.errors import DataError
-from penchant.gp import Settings, UserHyper, UserProblem, solve
-from penchant.gp.users.sparse import restrict, select
+from penchant.gp import Settings, UserHyper, UserProblem, restrict, select, solve
 from penchant.kernels import RBF, Constant
 from penchant.likelihoods import Probit
 

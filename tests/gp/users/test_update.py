@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import RULES, Learned, Settings, Sites, UserHyper, UserProblem, solve
+from penchant.gp import (
+    RULES,
+    Learned,
+    Settings,
+    Sites,
+    UserHyper,
+    UserProblem,
+    Votes,
+    solve,
+    with_newcomers,
+)
 from penchant.gp.users import absorb as absorbing
-from penchant.gp.users.fold_in import with_newcomers
-from penchant.gp.users.votes import Votes
 from penchant.kernels import RBF, Constant, Independent, Inputs
 from penchant.likelihoods import Lapse, Probit, Ties
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import Settings, UserHyper, UserProblem, gradient, solve
-from penchant.gp.users.votes import Votes
+from penchant.gp import Settings, UserHyper, UserProblem, Votes, gradient, solve
 from penchant.kernels import RBF, Constant, Independent, Inputs
 from penchant.likelihoods import Probit
 

@@ -11,8 +11,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from penchant.data import Comparisons
-from penchant.data.graph import Differences
+from penchant.data import Comparisons, Differences
 from penchant.gp.cliques import clique_edges
 from penchant.gp.effects import Runs, Shown, told
 from penchant.likelihoods import Outcomes

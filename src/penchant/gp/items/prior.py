@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.data.graph import Differences
+from penchant.data import Differences
 from penchant.errors import NumericalError
 from penchant.gp.items.edges import Design, EdgePoints, Edges
 from penchant.gp.posterior import Basis

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from penchant.data.graph import Differences
+from penchant.data import Differences
 from penchant.gp.effects import EffectsState, WithEffects
 from penchant.gp.items.edges import Edges
 from penchant.gp.items.effects import marginals

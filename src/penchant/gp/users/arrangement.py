@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.data.graph import components
+from penchant.data import components
 from penchant.gp.users.blocks import Block
 from penchant.gp.users.pair_blocks import PairBlock, Points
 from penchant.numerics.device import HOST, STACK_SIZE, Device

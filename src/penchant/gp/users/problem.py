@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from penchant.data.graph import components
+from penchant.data import components
 from penchant.errors import DataError
 from penchant.gp.effects import EffectsState, Shown, WithEffects
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
