@@ -27,6 +27,8 @@ of itself."""
 MIXED = 0.06
 """The same where pairs stand beside rankings or choices: the slope of their common evidence leaves
 out how the sites of one move with those of the other, so that a climb ends a little earlier."""
+MIXED_FREE = 0.15
+"""The same where every entry of a covariance is learned by such a climb."""
 DENSITY = 0.4
 """The normal density's highest value: by how much a probability follows a utility, at most."""
 DRAWS = 0.05
@@ -84,7 +86,9 @@ def tolerance(case):
     """Of two fits of a case: exact where nothing is learned."""
     if dict(case.settings).get("optimize", "") is None:
         return SETTLED
-    return MIXED if {"rankings", "choices"} & set(case.kinds) else LEARNED
+    if not {"rankings", "choices"} & set(case.kinds):
+        return LEARNED
+    return MIXED if case.model == "PreferenceGP" or case.features else MIXED_FREE
 
 
 def pairs_of(items):
