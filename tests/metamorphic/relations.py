@@ -27,8 +27,8 @@ of itself."""
 MIXED = 0.06
 """The same where pairs stand beside rankings or choices: the slope of their common evidence leaves
 out how the sites of one move with those of the other, so that a climb ends a little earlier."""
-MIXED_FREE = 0.15
-"""The same where every entry of a covariance is learned by such a climb."""
+FREE, MIXED_FREE = 0.04, 0.15
+"""Both where every entry of a covariance may be learned: many directions that are each so far."""
 DENSITY = 0.4
 """The normal density's highest value: by how much a probability follows a utility, at most."""
 DRAWS = 0.05
@@ -86,9 +86,10 @@ def tolerance(case):
     """Of two fits of a case: exact where nothing is learned."""
     if dict(case.settings).get("optimize", "") is None:
         return SETTLED
-    if not {"rankings", "choices"} & set(case.kinds):
-        return LEARNED
-    return MIXED if case.model == "PreferenceGP" or case.features else MIXED_FREE
+    free = case.model != "PreferenceGP" and not case.features
+    if {"rankings", "choices"} & set(case.kinds):
+        return MIXED_FREE if free else MIXED
+    return FREE if free else LEARNED
 
 
 def pairs_of(items):
