@@ -27,8 +27,9 @@ of itself."""
 MIXED = 0.06
 """The same where pairs stand beside rankings or choices: the slope of their common evidence leaves
 out how the sites of one move with those of the other, so that a climb ends a little earlier."""
-FREE, MIXED_FREE = 0.04, 0.15
-"""Both where every entry of a covariance may be learned: many directions that are each so far."""
+FREE = 0.15
+"""Both where every entry of a covariance may be learned: along many of its directions the evidence
+of few answers is flat, and two climbs end within a tenth of a nat, not at one place."""
 DENSITY = 0.4
 """The normal density's highest value: by how much a probability follows a utility, at most."""
 DRAWS = 0.05
@@ -86,10 +87,10 @@ def tolerance(case):
     """Of two fits of a case: exact where nothing is learned."""
     if dict(case.settings).get("optimize", "") is None:
         return SETTLED
-    free = case.model != "PreferenceGP" and not case.features
-    if {"rankings", "choices"} & set(case.kinds):
-        return MIXED_FREE if free else MIXED
-    return FREE if free else LEARNED
+    if case.drawn and case.model != "PreferenceGP" and not case.features:
+        return FREE
+    mixed = case.drawn and {"rankings", "choices"} & set(case.kinds)
+    return MIXED if mixed else LEARNED
 
 
 def pairs_of(items):
