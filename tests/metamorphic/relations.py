@@ -27,8 +27,9 @@ of itself."""
 MIXED = 0.06
 """The same where pairs stand beside rankings or choices: the slope of their common evidence leaves
 out how the sites of one move with those of the other, so that a climb ends a little earlier."""
-MIXED_FREE = 0.15
-"""The same where every entry of a covariance is learned by such a climb."""
+FREE = 0.15
+"""Both where every entry of a covariance may be learned: along many of its directions the evidence
+of few answers is flat, and two climbs end within a tenth of a nat, not at one place."""
 DENSITY = 0.4
 """The normal density's highest value: by how much a probability follows a utility, at most."""
 DRAWS = 0.05
@@ -86,9 +87,10 @@ def tolerance(case):
     """Of two fits of a case: exact where nothing is learned."""
     if dict(case.settings).get("optimize", "") is None:
         return SETTLED
-    if not {"rankings", "choices"} & set(case.kinds):
-        return LEARNED
-    return MIXED if case.model == "PreferenceGP" or case.features else MIXED_FREE
+    if case.drawn and case.model != "PreferenceGP" and not case.features:
+        return FREE
+    mixed = case.drawn and {"rankings", "choices"} & set(case.kinds)
+    return MIXED if mixed else LEARNED
 
 
 def pairs_of(items):
