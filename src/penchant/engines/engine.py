@@ -1,15 +1,62 @@
-"""One protocol, two engines."""
+"""Engines by name: the one in this process, and how partial sums are added alike everywhere."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from penchant.engines.keeper import Parts, Work
-from penchant.engines.local import LocalEngine
+from penchant.engines.worker import Keeper, Parts, Work
+from penchant.numerics.threads import n_cores
+
+T = TypeVar("T")
+
+
+def tree(values: Sequence[T], join: Callable[[T, T], T]) -> T:
+    """Join neighbours, then neighbours of those, …: the same tree for as many values.
+
+    >>> tree(["a", "b", "c", "d", "e"], lambda one, two: f"({one}{two})")
+    '(((ab)(cd))e)'
+    """
+    level = list(values)
+    while len(level) > 1:
+        joined = [join(*level[i : i + 2]) for i in range(0, len(level) - 1, 2)]
+        level = joined + level[len(level) - len(level) % 2 :]
+    return level[0]
+
+
+# All parts in this process, as many at once as there are processors.
+
+
+class LocalEngine:
+    """One keeper of everything."""
+
+    def __init__(self, parts: Parts, folder: Path) -> None:
+        self.folder = folder
+        numbers = [number for group in parts.groups for number in group]
+        self._keeper = Keeper(
+            parts.load, numbers, folder, parts.max_memory, parts.kept, n_threads=n_cores()
+        )
+        self._turn = 0
+
+    def sweep(self, work: Work, broadcast: Any) -> list[Any]:
+        """Do work that leaves a new state beside every part."""
+        results = self._keeper.sweep(self._turn, work, broadcast)
+        self._turn += 1
+        return results
+
+    def pass_over(self) -> None:
+        """A sweep was done before: its states are in the folder."""
+        self._turn += 1
+
+    def look(self, work: Work, broadcast: Any) -> list[Any]:
+        """Do work that leaves every state as it is."""
+        return self._keeper.look(self._turn, work, broadcast)
+
+
+# One protocol, two engines.
 
 ENGINES = ("local", "ray")
 
