@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from penchant.data import Comparisons
-from penchant.errors import ConvergenceWarning, DataError
-from penchant.kernels import Independent
-from penchant.metrics import adjusted_rand
-from penchant.models import CommunityGP, MultiUserGP
-from penchant.models.storage import load
-from penchant.reproduce.communities import (
+from experiments.communities import (
     cars_trial,
     draw_synthetic,
     draw_votes,
     score,
     sushi_trial,
 )
+from penchant.data import Comparisons
+from penchant.errors import ConvergenceWarning, DataError
+from penchant.kernels import Independent
+from penchant.metrics import adjusted_rand
+from penchant.models import CommunityGP, MultiUserGP
+from penchant.models.storage import load
 
 ITEMS = ("tea", "milk", "water", "juice", "wine")
 ORDERS = (ITEMS, ITEMS[::-1])

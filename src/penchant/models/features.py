@@ -12,7 +12,7 @@ from penchant.data import Comparisons, check_connected
 from penchant.errors import DataError, DataWarning, warn
 from penchant.kernels import Inputs, Relation, as_relations
 from penchant.kernels.inputs import Features
-from penchant.kernels.names import column_names, is_numbered
+from penchant.kernels.relations import column_names, is_numbered
 from penchant.models.defaults import Scaling
 from penchant.models.validation import (
     check_features,

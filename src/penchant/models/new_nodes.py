@@ -8,7 +8,7 @@ import numpy as np
 
 from penchant.gp import ItemProblem, Learned, Posterior
 from penchant.kernels import Inputs, as_relations
-from penchant.kernels.names import Names, is_numbered, row_names
+from penchant.kernels.relations import Names, is_numbered, row_names
 from penchant.models.features import FeatureColumns, named_relations, stacked
 from penchant.models.validation import size_of_relations
 

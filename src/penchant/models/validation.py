@@ -15,7 +15,7 @@ from penchant.errors import DataError, DataWarning, warn
 from penchant.kernels import Inputs, Kernel
 from penchant.kernels.base import Combination, NotGiven
 from penchant.kernels.inputs import Features
-from penchant.kernels.names import is_numbered, row_names
+from penchant.kernels.relations import is_numbered, row_names
 from penchant.kernels.stationary import Stationary
 from penchant.likelihoods import Likelihood, known_likelihoods
 from penchant.numerics.types import IntArray
