@@ -16,9 +16,9 @@ from penchant.gp.users.arrangement import Arrangement, arrange
 from penchant.gp.users.arrow import ArrowPrior
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit, get
-from penchant.numerics import stacks
-from penchant.numerics.device import device_called
-from penchant.numerics.entries import host
+from penchant.numerics import batched as stacks
+from penchant.numerics.dispatch import device_called
+from penchant.numerics.linalg import host
 
 N, U, M = 9, 20, 260
 

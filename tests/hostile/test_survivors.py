@@ -50,10 +50,10 @@ from penchant.kernels import RBF, FreeCovariance, Independent, Inputs, as_relati
 from penchant.likelihoods import Gaussian, Outcomes, Probit, Raters
 from penchant.models import default_kernel, utility_kernel
 from penchant.models.defaults import GRAPH_REACH, _default_graph_kernel, sharing_kernel
-from penchant.numerics import device
+from penchant.numerics import dispatch as device
+from penchant.numerics.batched import StackPlaces, collect_cells
 from penchant.numerics.optimize import _descend
 from penchant.numerics.quadrature import normal_rule
-from penchant.numerics.stacks import StackPlaces, collect_cells
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])

@@ -15,18 +15,21 @@ import numpy as np
 from penchant.data import Differences
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.device import hosted
-from penchant.numerics.entries import (
+from penchant.numerics.dispatch import hosted
+from penchant.numerics.linalg import (
+    cholesky,
     column_squares,
     column_sums,
+    gram,
     host,
+    multiply,
     row_products,
     row_squares,
     row_sums,
+    solve_lower,
     stack_rows,
     take_columns,
 )
-from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 JOINT_REST_LIMIT = 4_000

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penchant.numerics.dispatch import dispatched
 from penchant.numerics.linalg import solve_lower
-from penchant.numerics.seam import seam
 from penchant.numerics.types import FloatArray
 
 BLOCK = 32
@@ -49,7 +49,7 @@ class Growth(NamedTuple):
         return np.sqrt(self.after / self.before), self.z / np.sqrt(self.after * self.before)
 
 
-@seam()
+@dispatched()
 def grown_lower(
     lower: FloatArray, z: FloatArray, stretch: FloatArray, share: FloatArray
 ) -> FloatArray:
@@ -67,7 +67,7 @@ def grown_lower(
     return grown
 
 
-@seam()
+@dispatched()
 def shrunk_half(
     half: FloatArray, z: FloatArray, stretch: FloatArray, share: FloatArray
 ) -> FloatArray:

@@ -17,7 +17,7 @@ from penchant.gp.loop import State, converge, infer
 from penchant.gp.model import Hyper, Prior, Problem, Solution
 from penchant.gp.rules import BLOCK, RULES, drift, slopes
 from penchant.gp.sites import Sites
-from penchant.numerics.device import memory_errors
+from penchant.numerics.dispatch import memory_errors
 from penchant.numerics.threads import in_blocks
 from penchant.numerics.types import FloatArray
 

@@ -44,7 +44,7 @@ from penchant.models.validation import (
     warn_far_lengthscale,
     whole,
 )
-from penchant.numerics.device import HOST, device_called
+from penchant.numerics.dispatch import HOST, device_called
 from penchant.numerics.random import RandomState
 
 ASKED_FOR = "users whom it knows are asked for by predict(users=)"

@@ -30,7 +30,7 @@ from penchant.models.validation import (
     one_of,
     whole,
 )
-from penchant.numerics.device import device_called
+from penchant.numerics.dispatch import device_called
 from penchant.numerics.random import RandomState
 
 

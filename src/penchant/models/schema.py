@@ -15,7 +15,7 @@ from penchant.errors import DataError
 from penchant.kernels import Kernel, known_kernels
 from penchant.likelihoods import Likelihood
 from penchant.models.saved import restored_form, saved_form
-from penchant.numerics.device import hosted
+from penchant.numerics.dispatch import hosted
 
 FORMAT = "penchant model"
 VERSION = 2

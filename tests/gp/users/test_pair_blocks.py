@@ -17,7 +17,7 @@ N_ITEMS, N_USERS = 9, 12
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
     monkeypatch.setattr("penchant.gp.users.arrangement.MANY", 1)
-    monkeypatch.setattr("penchant.numerics.stacks.FEW", 1)
+    monkeypatch.setattr("penchant.numerics.batched.FEW", 1)
 
 
 def votes(rng):

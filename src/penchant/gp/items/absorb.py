@@ -12,7 +12,7 @@ from penchant.gp.posterior import Posterior
 from penchant.gp.rules import RULES
 from penchant.gp.sites import Sites
 from penchant.gp.update import Learned, joined
-from penchant.numerics.entries import host
+from penchant.numerics.linalg import host
 from penchant.numerics.types import FloatArray
 
 UNEXPLAINED = 1e-8

@@ -15,8 +15,7 @@ from penchant.data import Comparisons, Differences
 from penchant.gp.cliques import clique_edges
 from penchant.gp.effects import Runs, Shown, told
 from penchant.likelihoods import Outcomes
-from penchant.numerics.entries import column_squares, diagonal
-from penchant.numerics.linalg import multiply_symmetric
+from penchant.numerics.linalg import column_squares, diagonal, multiply_symmetric
 from penchant.numerics.types import FloatArray, IntArray
 
 

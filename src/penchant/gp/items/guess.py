@@ -15,7 +15,7 @@ from penchant.gp.learn import Guess
 from penchant.gp.rules import RULES, propose
 from penchant.gp.sites import Sites
 from penchant.kernels import Independent
-from penchant.numerics.device import HOST
+from penchant.numerics.dispatch import HOST
 from penchant.numerics.linalg import cholesky, solve_lower
 from penchant.numerics.types import FloatArray
 

@@ -25,8 +25,7 @@ from penchant.gp.items.edges import Edges
 from penchant.gp.model import columns, place_among
 from penchant.gp.posterior import Posterior
 from penchant.likelihoods import Outcomes
-from penchant.numerics.entries import host
-from penchant.numerics.linalg import gram, solve_lower
+from penchant.numerics.linalg import gram, host, solve_lower
 from penchant.numerics.random import pair_keys
 from penchant.numerics.types import FloatArray, IntArray
 

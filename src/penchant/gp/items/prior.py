@@ -16,28 +16,26 @@ from penchant.errors import NumericalError
 from penchant.gp.items.edges import Design, EdgePoints, Edges
 from penchant.gp.posterior import Basis
 from penchant.kernels import Independent, Inputs, Kernel
-from penchant.numerics.device import HOST, check_room
-from penchant.numerics.entries import (
-    add_to_diagonal,
-    diagonal,
-    identity_like,
-    leading_columns,
-    relative_flops,
-    row_squares,
-    stack_rows,
-    zeros_like,
-)
+from penchant.numerics.dispatch import HOST, check_room
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
+    add_to_diagonal,
     cholesky,
+    diagonal,
+    identity_like,
     inverse_of_lower,
+    leading_columns,
     log_det_lower,
     multiply,
     pivoted_cholesky,
     rank_at,
+    relative_flops,
+    row_squares,
     solve_lower,
+    stack_rows,
     trapezoid_product,
+    zeros_like,
 )
 from penchant.numerics.types import FloatArray
 

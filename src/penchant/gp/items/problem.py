@@ -17,22 +17,20 @@ from penchant.gp.model import Schedule, Solution
 from penchant.gp.posterior import Normal, Posterior
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.entries import (
-    add_outer,
-    add_to_diagonal,
-    diagonal,
-    identity_like,
-    inner,
-    multiply_sparse,
-    subtract,
-)
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
+    add_outer,
+    add_to_diagonal,
     cholesky,
+    diagonal,
     gram,
+    identity_like,
+    inner,
     log_det_lower,
     multiply,
+    multiply_sparse,
     solve_lower,
+    subtract,
 )
 from penchant.numerics.optimize import minimize_in_box, weak_prior
 from penchant.numerics.random import pair_keys

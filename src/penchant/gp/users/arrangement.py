@@ -13,7 +13,7 @@ import numpy as np
 from penchant.data import components
 from penchant.gp.users.blocks import Block
 from penchant.gp.users.pair_blocks import PairBlock, Points
-from penchant.numerics.device import HOST, STACK_SIZE, Device
+from penchant.numerics.dispatch import HOST, STACK_SIZE, Device
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 MANY = 3_000

@@ -27,10 +27,7 @@ from penchant.errors import NumericalError
 from penchant.gp.users.blocks import Block
 from penchant.gp.users.pair_blocks import Points
 from penchant.gp.users.shared import SharedPrior, SharedState
-from penchant.numerics.device import HOST, Device
-from penchant.numerics.entries import host, relative_flops
-from penchant.numerics.linalg import gram, multiply
-from penchant.numerics.stacks import (
+from penchant.numerics.batched import (
     add_identity,
     apply_stack,
     cholesky_stack,
@@ -41,6 +38,8 @@ from penchant.numerics.stacks import (
     transpose_stack,
     triangle_stack,
 )
+from penchant.numerics.dispatch import HOST, Device
+from penchant.numerics.linalg import gram, host, multiply, relative_flops
 from penchant.numerics.types import FloatArray, IntArray
 
 

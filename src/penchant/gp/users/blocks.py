@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penchant.errors import NumericalError
-from penchant.numerics.stacks import (
+from penchant.numerics.batched import (
     StackPlaces,
     adjoint_stack,
     collect_cells,
@@ -40,7 +40,7 @@ class Block(StackPlaces):
     """k users, or parts of users, who compared p items each: these are its points.
 
     users: (k,) positions among all users, repeated where a user is in parts. What a method returns
-    with an axis of users lives where its argument does; see `numerics.stacks`.
+    with an axis of users lives where its argument does; see `numerics.batched`.
     """
 
     users: IntArray

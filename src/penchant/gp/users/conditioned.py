@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.numerics.entries import host
-from penchant.numerics.stacks import apply_stack, multiply_stack, row_products_stack, scale_stack
+from penchant.numerics.batched import apply_stack, multiply_stack, row_products_stack, scale_stack
+from penchant.numerics.linalg import host
 from penchant.numerics.types import FloatArray, IntArray
 
 

@@ -13,15 +13,15 @@ from penchant.gp.posterior import Basis
 from penchant.gp.users.arrow import outer_products
 from penchant.gp.users.conditioned import Asked
 from penchant.kernels import Inputs, Kernel
-from penchant.numerics.device import Device
-from penchant.numerics.linalg import gram, multiply, solve_lower
-from penchant.numerics.stacks import (
+from penchant.numerics.batched import (
     multiply_stack,
     row_products_stack,
     scale_stack,
     take_columns_stack,
     transpose_stack,
 )
+from penchant.numerics.dispatch import Device
+from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 

@@ -22,8 +22,8 @@ from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserProblem
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import Inputs
-from penchant.numerics.entries import host
-from penchant.numerics.stacks import apply_stack, square_root_stack
+from penchant.numerics.batched import apply_stack, square_root_stack
+from penchant.numerics.linalg import host
 from penchant.numerics.types import FloatArray, IntArray
 
 

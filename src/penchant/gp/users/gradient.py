@@ -11,9 +11,8 @@ import numpy as np
 
 from penchant.gp.effects import EffectsState
 from penchant.gp.users.arrow import ArrowState, outer_products
-from penchant.numerics.entries import host, row_squares
-from penchant.numerics.linalg import gram, multiply, solve_lower
-from penchant.numerics.stacks import inner_stack, join_blocks, multiply_stack, trace_blocks
+from penchant.numerics.batched import inner_stack, join_blocks, multiply_stack, trace_blocks
+from penchant.numerics.linalg import gram, host, multiply, row_squares, solve_lower
 from penchant.numerics.types import FloatArray
 
 Signed = list[tuple[float, tuple[FloatArray, ...]]]

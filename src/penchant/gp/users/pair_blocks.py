@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from penchant.gp.users.blocks import SMALLEST_VARIANCE, Block, check_width
-from penchant.numerics.stacks import (
+from penchant.numerics.batched import (
     StackPlaces,
     collect_cells,
     collect_items,

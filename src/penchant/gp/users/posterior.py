@@ -21,9 +21,14 @@ from penchant.gp.users.covariances import ItemCovariances
 from penchant.gp.users.votes import Kept, VoteSites
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.device import HOST, Device
+from penchant.numerics.batched import (
+    apply_stack,
+    multiply_stack,
+    square_root_stack,
+    transpose_stack,
+)
+from penchant.numerics.dispatch import HOST, Device
 from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
-from penchant.numerics.stacks import apply_stack, multiply_stack, square_root_stack, transpose_stack
 from penchant.numerics.types import FloatArray, IntArray
 
 

@@ -21,7 +21,7 @@ from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import FreeCovariance, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.device import HOST, Device
+from penchant.numerics.dispatch import HOST, Device
 from penchant.numerics.linalg import FACTOR_TOLERANCE, PivotedCholesky, pivoted_cholesky, rank_at
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray

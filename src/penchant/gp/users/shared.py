@@ -14,10 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.gp.users.pair_blocks import Points
-from penchant.numerics.device import HOST, Device
-from penchant.numerics.entries import add_to_diagonal, host, identity_like
-from penchant.numerics.linalg import cholesky, gram, log_det_lower, multiply, solve_lower
-from penchant.numerics.stacks import (
+from penchant.numerics.batched import (
     join_blocks,
     join_stacks,
     mix_stack,
@@ -25,6 +22,17 @@ from penchant.numerics.stacks import (
     split_blocks,
     sum_stack,
     transpose_stack,
+)
+from penchant.numerics.dispatch import HOST, Device
+from penchant.numerics.linalg import (
+    add_to_diagonal,
+    cholesky,
+    gram,
+    host,
+    identity_like,
+    log_det_lower,
+    multiply,
+    solve_lower,
 )
 from penchant.numerics.types import FloatArray, IntArray
 
