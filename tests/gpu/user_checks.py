@@ -12,8 +12,8 @@ from sklearn.base import clone
 import penchant as pc
 from penchant.errors import NumericalError
 from penchant.gp import Settings, UserHyper, UserProblem, Votes, gradient, solve, tied_items
-from penchant.gp.users.arrangement import Arrangement, arrange
-from penchant.gp.users.arrow import ArrowPrior
+from penchant.gp.users.arrowhead import ArrowPrior
+from penchant.gp.users.blocks import Arrangement, arrange
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit, get
 from penchant.numerics import batched as stacks

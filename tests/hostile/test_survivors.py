@@ -40,12 +40,12 @@ from penchant.gp import (
     learn,
     loop,
 )
-from penchant.gp.items.effects import as_weights
-from penchant.gp.paths.meetings import MOST_PERIODS
+from penchant.gp.dynamic.prior import MOST_PERIODS
+from penchant.gp.items.problem import as_weights
 from penchant.gp.users import problem as user_problem
-from penchant.gp.users.pair_blocks import PairBlock
-from penchant.gp.users.pivots import factor_users
-from penchant.gp.users.shared import SharedPrior
+from penchant.gp.users.arrowhead import SharedPrior
+from penchant.gp.users.blocks import PairBlock
+from penchant.gp.users.nystrom import factor_users
 from penchant.kernels import RBF, FreeCovariance, Independent, Inputs, as_relations
 from penchant.likelihoods import Gaussian, Outcomes, Probit, Raters
 from penchant.models import default_kernel, utility_kernel

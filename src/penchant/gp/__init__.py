@@ -1,28 +1,38 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
 from penchant.gp.cliques import edges_of_stages, feasible
+from penchant.gp.dynamic.prior import Calendar, Meetings, check_time, effect_names
+from penchant.gp.dynamic.problem import (
+    PathHyper,
+    PathPosterior,
+    PathProblem,
+    PathSolution,
+    TimedPosterior,
+)
 from penchant.gp.effects import ORDER, Shown, as_shown, told, z_of
+from penchant.gp.items.cluster_robust import UNNAMED, People, edges_of
 from penchant.gp.items.edges import Design, Edges
-from penchant.gp.items.guess import first_guess
-from penchant.gp.items.people import UNNAMED, People, edges_of
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
-from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution
+from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution, first_guess
 from penchant.gp.learn import Guess, Limits, Watch, climb, expectation_maximize, maximize
-from penchant.gp.loop import Inference, Settings, infer
-from penchant.gp.model import Solution, columns, place_among
-from penchant.gp.paths.meetings import Calendar, Meetings, check_time, effect_names
-from penchant.gp.paths.posterior import PathPosterior, TimedPosterior
-from penchant.gp.paths.problem import PathHyper, PathProblem, PathSolution
+from penchant.gp.loop import (
+    Inference,
+    Settings,
+    Solution,
+    columns,
+    gradient,
+    infer,
+    place_among,
+    solve,
+)
 from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior, summarize_ranks
 from penchant.gp.raters import Answered, foreseen, judge, learn_raters, of_usual_strength
 from penchant.gp.rules import RULES, Rule
 from penchant.gp.sites import Report, Sites
-from penchant.gp.solve import gradient, solve
 from penchant.gp.update import Learned
-from penchant.gp.users.arrangement import tied_items
-from penchant.gp.users.bound import largest_left, rank_error
+from penchant.gp.users.blocks import tied_items
 from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
-from penchant.gp.users.fold_in import check_newcomers, with_newcomers
+from penchant.gp.users.nystrom import largest_left, rank_error
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import (
     LEARNING_VOTES,
@@ -30,9 +40,11 @@ from penchant.gp.users.problem import (
     UserProblem,
     UserSolution,
     of_utilities,
+    restrict,
+    select,
 )
-from penchant.gp.users.sparse import restrict, select
-from penchant.gp.users.sweeps import Seen, Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
+from penchant.gp.users.sharded import Seen, Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
+from penchant.gp.users.update import check_newcomers, with_newcomers
 from penchant.gp.users.votes import Kept, Votes, VoteSites
 
 __all__ = [

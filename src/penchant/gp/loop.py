@@ -5,18 +5,21 @@ third of every move, mostly because the means follow slowly; frozen steps take t
 and a sweep then leaves a twentieth.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from penchant.errors import NumericalError
-from penchant.gp.rules import BLOCK, RULES, Proposal, propose
+from penchant.errors import DataError, NumericalError
+from penchant.gp.posterior import Normal
+from penchant.gp.rules import BLOCK, RULES, Proposal, drift, propose, slopes
 from penchant.gp.sites import Report, Sites
 from penchant.likelihoods import Likelihood, Outcomes
+from penchant.numerics.dispatch import memory_errors
 from penchant.numerics.threads import in_blocks
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 SMALLEST_STEP = 1.0 / 64.0
 PATIENCE = 10
@@ -292,3 +295,271 @@ def _frozen_steps(
         mean, pull = mean + step, wanted - count * known * step
         var = state.var / (1.0 + count * (sites.tau - known) * state.var)
     return sites
+
+
+# What inference asks of a model: the protocol between the one engine and its implementations.
+#
+# `items` has one utility an item, `users` one a user and item. Each says how a Gaussian prior
+# follows from hyperparameters, how a gradient is pulled back through it, and what posterior comes
+# out; solving, learning and updating are written once, over these.
+
+
+class Hyperparameters(Protocol):
+    """Kernels and a likelihood, with their free parameters in one vector."""
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """How an answer depends on a difference; its parameters are the last of `theta`."""
+
+    @property
+    def theta(self) -> FloatArray:
+        """The prior's parameters, then the likelihood's, on unconstrained scales."""
+
+    @property
+    def bounds(self) -> FloatArray:
+        """(p, 2) box of `theta`."""
+
+    def at(self, theta: FloatArray) -> Self:
+        """The same with other parameters."""
+
+    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
+        """Weak prior of all parameters around where they started, and its slope in `theta`."""
+
+
+Hyper = TypeVar("Hyper", bound=Hyperparameters)
+
+
+class Prior(Protocol[State_co]):
+    """A Gaussian prior at one setting of the hyperparameters, factored."""
+
+    @property
+    def rank(self) -> int:
+        """Of the factor over items."""
+
+    @property
+    def residual(self) -> float:
+        """The largest variance that the factor leaves out."""
+
+    @property
+    def space(self) -> str:
+        """Where the linear algebra happens."""
+
+    @property
+    def flops(self) -> float:
+        """Of the dense algebra of one `refresh`."""
+
+    def refresh(self, weight: FloatArray, shift: FloatArray) -> State_co:
+        """The posterior given sites of precision `weight` and shift `shift`, (m,) each."""
+
+    def coarse(self, tolerance: float) -> Self:
+        """The same prior with a factor of lower rank, for a first guess at the sites."""
+
+
+class Solution(NamedTuple, Generic[Hyper, State]):
+    """Inference under one setting of the hyperparameters."""
+
+    hyper: Hyper
+    prior: Any
+    inference: Inference[State]
+
+    @property
+    def log_evidence(self) -> float:
+        """log Z."""
+        return self.inference.log_evidence
+
+
+class Schedule(NamedTuple):
+    """How long EM goes on: rounds, and the gain relative to the evidence that ends it."""
+
+    rounds: int
+    tolerance: float
+
+
+class Observations(Protocol):
+    """Distinct comparisons, in the order in which sites stand."""
+
+    @property
+    def count(self) -> FloatArray:
+        """(m,) how often each was made."""
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """Ties and margins."""
+
+    @property
+    def keys(self) -> tuple[IntArray | FloatArray, ...]:
+        """(m,) columns that tell comparisons apart, beside their outcomes."""
+
+    def __len__(self) -> int:
+        """m."""
+
+
+class Problem(Protocol[Hyper, State]):
+    """Data and settings: everything but the hyperparameters."""
+
+    @property
+    def edges(self) -> Observations:
+        """What was compared."""
+
+    @property
+    def settings(self) -> Settings:
+        """How long and how precisely to sweep."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """Of EM."""
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether settling every site after each answer is no burden."""
+
+    def prior(self, hyper: Hyper) -> Prior[State]:
+        """Factor the prior."""
+
+    def pullback(self, solution: Solution[Hyper, State], drift: FloatArray | None) -> FloatArray:
+        """∂ log Z by the prior's parameters; drift: (m,) see `rules.Rule`, counts included."""
+
+    def posterior(self, solution: Solution[Hyper, State]) -> Any:
+        """What is known of the utilities: predictions live there."""
+
+    def expect(self, posterior: Any, rows: IntArray) -> tuple[IntArray, Normal]:
+        """Which of these comparisons a posterior knows about, and their differences under it."""
+
+    def while_learning(self) -> Self:
+        """The problem with tolerances, and if it is large a size, that suffice for climbing."""
+
+    def m_step(self, solution: Solution[Hyper, State], start: Hyper) -> Hyper:
+        """EM's next hyperparameters."""
+
+    def m_penalty(self, hyper: Hyper, start: Hyper) -> float:
+        """What EM raises beside the evidence: the log prior that its M-step weighs."""
+
+
+def columns(edges: Observations) -> FloatArray:
+    """(k, m) numbers that tell comparisons apart, ties and margins included.
+
+    An edge of choices is told from a pair of the same items by a row of its own.
+    """
+    tie, margin, cliques, rater, _ = edges.outcomes
+    m = len(edges)
+    n = m if cliques is None else m - cliques.n_edges
+    outcomes = np.zeros((4, m))
+    outcomes[0, :n] = 0.0 if tie is None else tie
+    outcomes[1, :n] = 0.0 if margin is None else margin
+    outcomes[2, n:] = 1.0
+    outcomes[3, :n] = 0.0 if rater is None else rater
+    return np.stack([*edges.keys, *outcomes])
+
+
+def place_among(known: FloatArray, sought: FloatArray) -> IntArray:
+    """Where each column that is sought stands among the known ones, −1 where it does not.
+
+    >>> place_among(np.array([[3, 1], [0, 2]]), np.array([[1, 3, 3], [2, 0, 2]])).tolist()
+    [1, 0, -1]
+    """
+    together = np.concatenate([known, sought], axis=1)
+    order = np.lexsort(together)
+    ranked = together[:, order]
+    code = np.empty(len(order), dtype=np.intp)
+    code[order] = np.cumsum(np.append(0, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)))
+    place = np.full(len(order), -1, dtype=np.intp)
+    n_known = known.shape[1]
+    place[code[:n_known]] = np.arange(n_known)
+    return place[code[n_known:]]
+
+
+def sites_at(sites: Sites, place: IntArray) -> Sites:
+    """Sites carried to other rows: those of `place`, zero where that is −1."""
+    known = place >= 0
+    return Sites(np.where(known, sites.tau[place], 0.0), np.where(known, sites.nu[place], 0.0))
+
+
+# Inference at given hyperparameters, and the gradient of its evidence.
+#
+# At a fixed point of the sites  ∂ log Z/∂θ = ½ αᵀ ∂K α − ½ tr(R ∂K)  with R = L − L Σ L: one matrix
+# G = ½ (ααᵀ − R), pulled back through the kernel by the problem. No n × n × p array exists.
+
+
+COARSE_TOLERANCE = 3e-4
+ROUGH_TOLERANCE = 1e-3
+"""Of the factor, and of the sites, when a first guess at the sites is made."""
+COARSE_SHARE = 0.7
+"""A coarse factor with more than this share of the full rank is not worth the detour."""
+
+
+def solve(
+    problem: Problem[Hyper, State],
+    hyper: Hyper,
+    sites: Sites | None = None,
+    tolerance: float = 0.0,
+) -> Solution[Hyper, State]:
+    """Factor the prior and run inference, from the given sites or from a rough guess at them.
+
+    tolerance: of the sites, where the problem's own is finer than need be.
+    """
+    settings = problem.settings
+    settings = replace(settings, tolerance=max(tolerance, settings.tolerance))
+    with _memory_named():
+        prior = problem.prior(hyper)
+        if sites is None:
+            sites = _rough_sites(problem, hyper, prior)
+        inference = converge(prior, hyper.likelihood, problem.edges, settings, sites)
+    report = replace(inference.report, rank=prior.rank, residual=prior.residual, space=prior.space)
+    return Solution(hyper, prior, replace(inference, report=report))
+
+
+@contextmanager
+def _memory_named() -> Iterator[None]:
+    """What to do where memory runs out, the host's or a card's."""
+    try:
+        with memory_errors():
+            yield
+    except MemoryError as error:
+        raise DataError(
+            f"memory ran out ({error}): an exact fit holds a few matrices of items × items; give "
+            "max_rank= (say max_rank=500; for many users max_user_rank=) to bound them, or leave "
+            "out items"
+        ) from None
+
+
+def _rough_sites(problem: Problem[Hyper, State], hyper: Hyper, prior: Prior[State]) -> Sites | None:
+    """Nearly the right sites at a fraction of the cost, from the factor's leading pivots; or where
+    comparisons are very many beside effects, from some of them."""
+    few = problem.while_learning() if getattr(problem.edges, "shown", None) is not None else problem
+    if few.edges is not problem.edges:
+        return _foreseen(problem, hyper, few.posterior(solve(few, hyper)))
+    coarse = prior.coarse(COARSE_TOLERANCE)
+    if coarse.rank > COARSE_SHARE * prior.rank:
+        return None
+    edges, settings = problem.edges, problem.settings
+    settings = replace(settings, tolerance=max(ROUGH_TOLERANCE, settings.tolerance))
+    return infer(coarse.refresh, hyper.likelihood, edges.outcomes, edges.count, settings).sites
+
+
+def _foreseen(problem: Problem[Hyper, State], hyper: Hyper, known: Any) -> Sites:
+    """The sites that all comparisons would have by what some of them taught, block by block."""
+    edges, propose = problem.edges, RULES[problem.settings.rule].propose
+    sites = Sites.zeros(len(edges))
+
+    def work(block: slice) -> None:
+        rows = np.arange(block.start, min(block.stop, len(edges)))
+        rows, marginals = problem.expect(known, rows)
+        outcomes, nothing = edges.outcomes.part(rows), Sites.zeros(len(rows))
+        proposal = propose(*marginals, nothing, hyper.likelihood, outcomes)
+        sites.tau[rows], sites.nu[rows] = proposal.tau, proposal.nu
+
+    in_blocks(work, len(edges), BLOCK)
+    return sites
+
+
+def gradient(problem: Problem[Hyper, Any], solution: Solution[Hyper, Any]) -> FloatArray:
+    """∂ log Z / ∂ theta at the solution's sites."""
+    rule, edges = RULES[problem.settings.rule], problem.edges
+    inference, likelihood = solution.inference, solution.hyper.likelihood
+    marginals = inference.state.mean, inference.state.var
+    moving = drift(rule, marginals, likelihood, edges.outcomes)
+    moving = None if moving is None else edges.count * moving
+    by_likelihood = slopes(rule, marginals, inference.sites, likelihood, edges.outcomes)
+    with _memory_named():
+        by_prior = problem.pullback(solution, moving)
+    return np.concatenate([by_prior, by_likelihood @ edges.count])

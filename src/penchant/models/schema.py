@@ -135,7 +135,7 @@ KINDS: dict[str, Kind] = {
         {"prior_sd": "sd"},
     ),
     "posterior of paths": Kind(
-        "penchant.gp.paths.posterior:PathPosterior",
+        "penchant.gp.dynamic.problem:PathPosterior",
         (
             "kernel",
             "likelihood",
@@ -156,9 +156,9 @@ KINDS: dict[str, Kind] = {
             "effect_var",
         ),
     ),
-    "calendar": Kind("penchant.gp.paths.meetings:Calendar", ("origin", "length")),
+    "calendar": Kind("penchant.gp.dynamic.prior:Calendar", ("origin", "length")),
     "meetings": Kind(
-        "penchant.gp.paths.meetings:Meetings",
+        "penchant.gp.dynamic.prior:Meetings",
         ("winner", "loser", "period", "covariates", "count", "tie", "margin"),
     ),
     "posterior of users": Kind(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.gp import Settings, UserHyper, UserProblem, Votes, solve
-from penchant.gp.users.fold_in import fold_in
+from penchant.gp.users.update import fold_in
 from penchant.kernels import RBF, Constant, Inputs
 from penchant.likelihoods import Outcomes, Probit
 

@@ -18,10 +18,15 @@ from penchant.errors import NumericalError
 from penchant.gp.loop import PATIENCE, SMALLEST_STEP, Settings, hold_invalid, scaled_moves
 from penchant.gp.rules import RULES, propose
 from penchant.gp.sites import Report, Sites
-from penchant.gp.users.arrangement import Arrangement
-from penchant.gp.users.arrow import ArrowPrior, ArrowState, Eliminated, eliminate, gather
-from penchant.gp.users.pair_blocks import Points
-from penchant.gp.users.shared import SharedState
+from penchant.gp.users.arrowhead import (
+    ArrowPrior,
+    ArrowState,
+    Eliminated,
+    SharedState,
+    eliminate,
+    gather,
+)
+from penchant.gp.users.blocks import Arrangement, Points
 from penchant.gp.users.votes import Votes
 from penchant.likelihoods import Likelihood
 from penchant.numerics.types import FloatArray, IntArray

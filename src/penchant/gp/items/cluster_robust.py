@@ -22,7 +22,7 @@ from penchant.data import Comparisons
 from penchant.gp.cliques import CliqueEdges, clique_edges
 from penchant.gp.effects import z_of
 from penchant.gp.items.edges import Edges
-from penchant.gp.model import columns, place_among
+from penchant.gp.loop import columns, place_among
 from penchant.gp.posterior import Posterior
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import gram, host, solve_lower
