@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penchant.data import Comparisons
 from penchant.gp import Edges, ItemHyper, ItemProblem, Learned, Settings, Sites, place_among, solve
 from penchant.gp.items import problem as absorbing
-from penchant.gp.loop import sites_at
+from penchant.gp.rows import sites_at
 from penchant.gp.update import Growth, Weights
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties

@@ -14,6 +14,7 @@ import numpy as np
 
 from penchant.errors import DataError, NumericalError
 from penchant.gp.posterior import Normal
+from penchant.gp.rows import Rows
 from penchant.gp.rules import BLOCK, RULES, Proposal, drift, propose, slopes
 from penchant.gp.sites import Report, Sites
 from penchant.likelihoods import Likelihood, Outcomes
@@ -77,21 +78,6 @@ class Conditionable(Protocol[State_co]):
         """The posterior given sites of precision `weight` and shift `shift`, (m,) each."""
 
 
-class Observed(Protocol):
-    """Comparisons as inference sees them."""
-
-    @property
-    def count(self) -> FloatArray:
-        """(m,) how often each was seen."""
-
-    @property
-    def outcomes(self) -> Outcomes:
-        """What was observed beyond the orientation."""
-
-    def __len__(self) -> int:
-        """m."""
-
-
 @dataclass(frozen=True)
 class Settings:
     """How long and how precisely to sweep."""
@@ -115,6 +101,142 @@ class Inference(Generic[State]):
     wanted: Sites | None = None
 
 
+class Seen(NamedTuple):
+    """A sweep's proposals, added up over all sites.
+
+    change: the largest move wanted; turn, straight: moves · the last ones, and those squared;
+    skipped: sites that had to stay; log_scale, quadratic: of the evidence, of sites in parts.
+    """
+
+    change: float
+    turn: float
+    straight: float
+    skipped: int
+    log_scale: float = 0.0
+    quadratic: float = 0.0
+
+
+class Parts(Protocol):
+    """Comparisons in one part or in many: what the loop drives."""
+
+    @property
+    def log_evidence(self) -> float:
+        """log Z at the sites as `propose` found them."""
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to a diagonal for a factor to succeed."""
+
+    def propose(self, step: float) -> Seen:
+        """Have the rule propose sites; step: how far the loop will go if they move straight on."""
+
+    def move(self, step: float) -> None:
+        """Go a step of the way to the proposed sites, or raise NumericalError and stay."""
+
+
+def sweep_parts(
+    parts: Parts,
+    settings: Settings,
+    log_concave: bool,
+    watch: Callable[[int, float], None] | None = None,
+) -> Report:
+    """Sweep all sites in parallel until none moves by more than the tolerance.
+
+    The step is halved when the sites turn back on themselves, or when a proposal leaves the
+    posterior without a positive definite precision; it grows again while they move straight on, up
+    to a limit that is halved whenever ten sweeps have not halved the largest move.
+    """
+    step = smallest = 1.0 if log_concave else 0.5
+    n_sweeps, longest, milestone = 0, 1.0, np.inf
+    while True:
+        seen = parts.propose(min(longest, 1.5 * step))
+        if watch is not None:
+            watch(n_sweeps, parts.log_evidence)
+        if seen.change < settings.tolerance or n_sweeps >= settings.max_sweeps:
+            break
+        if n_sweeps % PATIENCE == 0:
+            stalled, milestone = seen.change > 0.5 * milestone, seen.change
+            longest = max(0.5 * longest, SMALLEST_STEP) if stalled else longest
+        turning = n_sweeps > 0 and seen.turn < -0.5 * seen.straight
+        step = max(0.5 * step, SMALLEST_STEP) if turning else min(longest, 1.5 * step)
+        step = _move(parts, step)
+        smallest = min(smallest, step)
+        n_sweeps += 1
+    return Report(
+        converged=bool(seen.change < settings.tolerance and not seen.skipped),
+        n_sweeps=n_sweeps,
+        change=seen.change,
+        tolerance=settings.tolerance,
+        step=smallest,
+        jitter=parts.jitter,
+        skipped=seen.skipped,
+    )
+
+
+def _move(parts: Parts, step: float) -> float:
+    """Take the step, shortening it while the posterior precision is not positive definite."""
+    while True:
+        try:
+            parts.move(step)
+            return step
+        except NumericalError:
+            if step <= SMALLEST_STEP:
+                raise
+        step *= 0.5
+
+
+class OnePart(Generic[State]):
+    """All comparisons at once, in memory."""
+
+    def __init__(
+        self,
+        refresh: Refresh[State],
+        likelihood: Likelihood,
+        outcomes: Outcomes,
+        count: FloatArray,
+        rule: str,
+        sites: Sites | None,
+    ) -> None:
+        self.refresh, self.count, self.rule = refresh, count, RULES[rule]
+        self.likelihood, self.outcomes = likelihood, outcomes
+        self.state: Any
+        self.state, self.sites = _begin(refresh, count, sites)
+        self.proposal: Any = None
+        self.moves: FloatArray | None = None
+
+    @property
+    def log_evidence(self) -> float:
+        """Σ c log Z̃ − ½ log |I + K L| + ½ bᵀ Σ b."""
+        scales = dot(self.count, self.proposal.log_scale)
+        return scales - 0.5 * float(self.state.log_det) + 0.5 * float(self.state.quadratic)
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to a diagonal for a factor to succeed."""
+        return float(self.state.jitter)
+
+    def propose(self, step: float) -> Seen:
+        """By the rule, at the marginals of the present state."""
+        mean, var = self.state.mean, self.state.var
+        wanted = propose(self.rule, (mean, var), self.sites, self.likelihood, self.outcomes)
+        self.proposal, skipped = hold_invalid(wanted, self.sites)
+        last, moves = self.moves, scaled_moves(self.proposal, self.sites, self.count, var)
+        self.moves = moves
+        return Seen(
+            float(max(moves.max(initial=0.0), -moves.min(initial=0.0))),
+            0.0 if last is None else dot(moves, last),
+            0.0 if last is None else dot(last, last),
+            skipped,
+        )
+
+    def move(self, step: float) -> None:
+        """Refresh the state at sites a step further."""
+        moved = self.sites.towards(self.proposal.tau, self.proposal.nu, step)
+        self.state = None  # its matrices make room for those of the next
+        self.state = self.refresh(self.count * moved.tau, self.count * moved.nu)
+        self.sites = moved
+
+
 def infer(
     refresh: Refresh[State],
     likelihood: Likelihood,
@@ -123,46 +245,14 @@ def infer(
     settings: Settings,
     sites: Sites | None = None,
 ) -> Inference[State]:
-    """Sweep all edges in parallel until no site moves by more than the tolerance.
+    """Sweep all edges, see `sweep_parts`, from the given sites or from none.
 
-    `refresh(cτ, cν)` conditions a Gaussian model on the sites, each counted c times. The step
-    is halved when the sites turn back on themselves, or when a proposal leaves the posterior
-    without a positive definite precision; it grows again while they move straight on, up to a
-    limit that is halved whenever ten sweeps have not halved the largest move.
+    `refresh(cτ, cν)` conditions a Gaussian model on the sites, each counted c times.
     """
-    rule = RULES[settings.rule]
-    state, sites = _begin(refresh, count, sites)
-    step = smallest = 1.0 if likelihood.log_concave else 0.5
-    n_sweeps, previous, longest, milestone = 0, np.zeros(0), 1.0, np.inf
-    while True:
-        proposal, skipped = hold_invalid(
-            propose(rule, (state.mean, state.var), sites, likelihood, outcomes), sites
-        )
-        moves = scaled_moves(proposal, sites, count, state.var)
-        change = float(max(moves.max(initial=0.0), -moves.min(initial=0.0)))
-        if change < settings.tolerance or n_sweeps >= settings.max_sweeps:
-            break
-        if n_sweeps % PATIENCE == 0:
-            stalled, milestone = change > 0.5 * milestone, change
-            longest = max(0.5 * longest, SMALLEST_STEP) if stalled else longest
-        turning = n_sweeps > 0 and _dot(moves, previous) < -0.5 * _dot(previous, previous)
-        step = max(0.5 * step, SMALLEST_STEP) if turning else min(longest, 1.5 * step)
-        previous = moves
-        del state  # its matrices make room for those of the next
-        state, sites, step = _move(refresh, count, sites, proposal, step)
-        smallest = min(smallest, step)
-        n_sweeps += 1
-    log_evidence = _dot(count, proposal.log_scale) - 0.5 * state.log_det + 0.5 * state.quadratic
-    report = Report(
-        converged=bool(change < settings.tolerance and not skipped),
-        n_sweeps=n_sweeps,
-        change=change,
-        tolerance=settings.tolerance,
-        step=smallest,
-        jitter=state.jitter,
-        skipped=skipped,
-    )
-    return Inference(state, sites, log_evidence, report, Sites(proposal.tau, proposal.nu))
+    part = OnePart(refresh, likelihood, outcomes, count, settings.rule, sites)
+    report = sweep_parts(part, settings, likelihood.log_concave)
+    wanted = Sites(part.proposal.tau, part.proposal.nu)
+    return Inference(part.state, part.sites, part.log_evidence, report, wanted)
 
 
 def _begin(refresh: Refresh[State], count: FloatArray, sites: Sites | None) -> tuple[State, Sites]:
@@ -177,7 +267,7 @@ def _begin(refresh: Refresh[State], count: FloatArray, sites: Sites | None) -> t
     return refresh(zeros.tau, zeros.nu), zeros
 
 
-def _dot(x: FloatArray, y: FloatArray) -> float:
+def dot(x: FloatArray, y: FloatArray) -> float:
     """xᵀ y without NumPy's threaded BLAS: see `numerics.linalg`."""
     return float(np.einsum("i,i->", x, y))
 
@@ -214,24 +304,10 @@ def scaled_moves(
     return moves
 
 
-def _move(
-    refresh: Refresh[State], count: FloatArray, sites: Sites, proposal: Proposal, step: float
-) -> tuple[State, Sites, float]:
-    """Take the step, shortening it while the posterior precision is not positive definite."""
-    while True:
-        moved = sites.towards(proposal.tau, proposal.nu, step)
-        try:
-            return refresh(count * moved.tau, count * moved.nu), moved, step
-        except NumericalError:
-            if step <= SMALLEST_STEP:
-                raise
-            step *= 0.5
-
-
 def converge(
     prior: Conditionable[State],
     likelihood: Likelihood,
-    edges: Observed,
+    edges: Rows,
     settings: Settings,
     sites: Sites | None,
 ) -> Inference[State]:
@@ -270,7 +346,7 @@ def converge(
 def _frozen_steps(
     inference: Inference[State],
     likelihood: Likelihood,
-    edges: Observed,
+    edges: Rows,
     rule: str,
     n_steps: int,
 ) -> Sites:
@@ -375,30 +451,11 @@ class Schedule(NamedTuple):
     tolerance: float
 
 
-class Observations(Protocol):
-    """Distinct comparisons, in the order in which sites stand."""
-
-    @property
-    def count(self) -> FloatArray:
-        """(m,) how often each was made."""
-
-    @property
-    def outcomes(self) -> Outcomes:
-        """Ties and margins."""
-
-    @property
-    def keys(self) -> tuple[IntArray | FloatArray, ...]:
-        """(m,) columns that tell comparisons apart, beside their outcomes."""
-
-    def __len__(self) -> int:
-        """m."""
-
-
 class Problem(Protocol[Hyper, State]):
     """Data and settings: everything but the hyperparameters."""
 
     @property
-    def edges(self) -> Observations:
+    def edges(self) -> Rows:
         """What was compared."""
 
     @property
@@ -433,45 +490,6 @@ class Problem(Protocol[Hyper, State]):
 
     def m_penalty(self, hyper: Hyper, start: Hyper) -> float:
         """What EM raises beside the evidence: the log prior that its M-step weighs."""
-
-
-def columns(edges: Observations) -> FloatArray:
-    """(k, m) numbers that tell comparisons apart, ties and margins included.
-
-    An edge of choices is told from a pair of the same items by a row of its own.
-    """
-    tie, margin, cliques, rater, _ = edges.outcomes
-    m = len(edges)
-    n = m if cliques is None else m - cliques.n_edges
-    outcomes = np.zeros((4, m))
-    outcomes[0, :n] = 0.0 if tie is None else tie
-    outcomes[1, :n] = 0.0 if margin is None else margin
-    outcomes[2, n:] = 1.0
-    outcomes[3, :n] = 0.0 if rater is None else rater
-    return np.stack([*edges.keys, *outcomes])
-
-
-def place_among(known: FloatArray, sought: FloatArray) -> IntArray:
-    """Where each column that is sought stands among the known ones, −1 where it does not.
-
-    >>> place_among(np.array([[3, 1], [0, 2]]), np.array([[1, 3, 3], [2, 0, 2]])).tolist()
-    [1, 0, -1]
-    """
-    together = np.concatenate([known, sought], axis=1)
-    order = np.lexsort(together)
-    ranked = together[:, order]
-    code = np.empty(len(order), dtype=np.intp)
-    code[order] = np.cumsum(np.append(0, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)))
-    place = np.full(len(order), -1, dtype=np.intp)
-    n_known = known.shape[1]
-    place[code[:n_known]] = np.arange(n_known)
-    return place[code[n_known:]]
-
-
-def sites_at(sites: Sites, place: IntArray) -> Sites:
-    """Sites carried to other rows: those of `place`, zero where that is −1."""
-    known = place >= 0
-    return Sites(np.where(known, sites.tau[place], 0.0), np.where(known, sites.nu[place], 0.0))
 
 
 # Inference at given hyperparameters, and the gradient of its evidence.
@@ -525,7 +543,7 @@ def _memory_named() -> Iterator[None]:
 def _rough_sites(problem: Problem[Hyper, State], hyper: Hyper, prior: Prior[State]) -> Sites | None:
     """Nearly the right sites at a fraction of the cost, from the factor's leading pivots; or where
     comparisons are very many beside effects, from some of them."""
-    few = problem.while_learning() if getattr(problem.edges, "shown", None) is not None else problem
+    few = problem.while_learning() if problem.edges.shown is not None else problem
     if few.edges is not problem.edges:
         return _foreseen(problem, hyper, few.posterior(solve(few, hyper)))
     coarse = prior.coarse(COARSE_TOLERANCE)

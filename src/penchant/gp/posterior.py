@@ -256,6 +256,12 @@ class Posterior:
         var = var + np.einsum("qk,qk->k", u, inflated) - 2.0 * together
         return Normal(mean + multiply(z.T, effects.mean), np.maximum(var, 0.0))
 
+    def combined(self, items: IntArray, rows: Any) -> Normal:
+        """Marginals (k,) of weighted sums of these items' utilities, rows: sparse (k, p)."""
+        cov = self.covariance(items)
+        var = np.asarray(rows.multiply(rows @ cov).sum(axis=1), dtype=np.float64).ravel()
+        return Normal(rows @ self.mean[items], np.maximum(var, 0.0))
+
     def prob(self, first: IntArray, second: IntArray) -> FloatArray:
         """P(first preferred to second), (k,)."""
         return self.likelihood.prob(*self.difference(first, second))

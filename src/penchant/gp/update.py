@@ -11,7 +11,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from penchant.data import Comparisons
-from penchant.gp.loop import Problem, Solution, columns, place_among, sites_at, solve
+from penchant.gp.loop import Problem, Solution, solve
+from penchant.gp.rows import Rows, columns, match, place_among, sites_at
 from penchant.gp.rules import RULES, propose
 from penchant.gp.sites import Report, Sites
 from penchant.numerics.dispatch import dispatched
@@ -100,15 +101,14 @@ class Learned(Generic[P]):
         return sites
 
 
-def joined(known: Learned[P], added: Sites, edges: Any, union: Any) -> Sites:
+def joined(known: Learned[P], added: Sites, edges: Rows, union: Rows) -> Sites:
     """Per copy, the sites of all comparisons after absorbing: one seen again has the mean.
 
     added: summed sites of the answers `edges`; union: the comparisons with them.
     """
     old, sites = known.problem.edges, known.sites or Sites.zeros(0)
     tau, nu = np.zeros((2, len(union)))
-    every = columns(union)
-    before, now = place_among(every, columns(old)), place_among(every, columns(edges))
+    before, now = match(union, old), match(union, edges)
     tau[before], nu[before] = old.count * sites.tau, old.count * sites.nu
     tau[now] += added.tau
     nu[now] += added.nu

