@@ -40,20 +40,20 @@ from penchant.gp import (
     learn,
     loop,
 )
-from penchant.gp.items.effects import as_weights
-from penchant.gp.paths.meetings import MOST_PERIODS
+from penchant.gp.dynamic.prior import MOST_PERIODS
+from penchant.gp.items.problem import as_weights
 from penchant.gp.users import problem as user_problem
-from penchant.gp.users.pair_blocks import PairBlock
-from penchant.gp.users.pivots import factor_users
-from penchant.gp.users.shared import SharedPrior
+from penchant.gp.users.arrowhead import SharedPrior
+from penchant.gp.users.blocks import PairBlock
+from penchant.gp.users.nystrom import factor_users
 from penchant.kernels import RBF, FreeCovariance, Independent, Inputs, as_relations
 from penchant.likelihoods import Gaussian, Outcomes, Probit, Raters
 from penchant.models import default_kernel, utility_kernel
 from penchant.models.defaults import GRAPH_REACH, _default_graph_kernel, sharing_kernel
-from penchant.numerics import device
+from penchant.numerics import dispatch as device
+from penchant.numerics.batched import StackPlaces, collect_cells
 from penchant.numerics.optimize import _descend
 from penchant.numerics.quadrature import normal_rule
-from penchant.numerics.stacks import StackPlaces, collect_cells
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])

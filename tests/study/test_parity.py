@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.gp.items import people as model_people
+from penchant.gp.items import cluster_robust as model_people
 from penchant.study import exchange
 from penchant.study.config import Config
 from penchant.study.events import UNNAMED

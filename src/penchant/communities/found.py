@@ -37,7 +37,7 @@ from penchant.gp import (
     told,
     with_newcomers,
 )
-from penchant.gp.users.absorb import absorb
+from penchant.gp.users.update import absorb
 from penchant.kernels import Inputs
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -9,8 +9,7 @@ import numpy as np
 from penchant.errors import DataError
 from penchant.kernels.base import Kernel
 from penchant.kernels.inputs import Inputs
-from penchant.numerics.entries import host
-from penchant.numerics.linalg import cholesky, gram, solve_lower
+from penchant.numerics.linalg import cholesky, gram, host, solve_lower
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 

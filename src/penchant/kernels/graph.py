@@ -18,8 +18,7 @@ from penchant.errors import DataError, NumericalError
 from penchant.kernels.base import Leaf, positive
 from penchant.kernels.inputs import Inputs
 from penchant.kernels.relations import Relation
-from penchant.numerics.entries import host
-from penchant.numerics.linalg import multiply
+from penchant.numerics.linalg import host, multiply
 from penchant.numerics.types import FloatArray, IntArray
 
 DENSE_SHARE = 0.05

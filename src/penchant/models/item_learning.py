@@ -32,7 +32,7 @@ from penchant.models.rater_table import check_named
 from penchant.models.relevance import with_relevance
 from penchant.models.tie_meaning import with_ties_understood
 from penchant.models.time import faded, faded_counts, path_problem, path_start
-from penchant.numerics.device import HOST, device_called
+from penchant.numerics.dispatch import HOST, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 

@@ -17,7 +17,7 @@ from penchant.gp import (
     check_newcomers,
     with_newcomers,
 )
-from penchant.gp.users.absorb import absorb
+from penchant.gp.users.update import absorb
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.models.features import FeatureColumns, fitted_items
@@ -44,7 +44,7 @@ from penchant.models.validation import (
     warn_far_lengthscale,
     whole,
 )
-from penchant.numerics.device import HOST, device_called
+from penchant.numerics.dispatch import HOST, device_called
 from penchant.numerics.random import RandomState
 
 ASKED_FOR = "users whom it knows are asked for by predict(users=)"

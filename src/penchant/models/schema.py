@@ -15,7 +15,7 @@ from penchant.errors import DataError
 from penchant.kernels import Kernel, known_kernels
 from penchant.likelihoods import Likelihood
 from penchant.models.saved import restored_form, saved_form
-from penchant.numerics.device import hosted
+from penchant.numerics.dispatch import hosted
 
 FORMAT = "penchant model"
 VERSION = 2
@@ -135,7 +135,7 @@ KINDS: dict[str, Kind] = {
         {"prior_sd": "sd"},
     ),
     "posterior of paths": Kind(
-        "penchant.gp.paths.posterior:PathPosterior",
+        "penchant.gp:PathPosterior",
         (
             "kernel",
             "likelihood",
@@ -156,13 +156,13 @@ KINDS: dict[str, Kind] = {
             "effect_var",
         ),
     ),
-    "calendar": Kind("penchant.gp.paths.meetings:Calendar", ("origin", "length")),
+    "calendar": Kind("penchant.gp:Calendar", ("origin", "length")),
     "meetings": Kind(
-        "penchant.gp.paths.meetings:Meetings",
+        "penchant.gp:Meetings",
         ("winner", "loser", "period", "covariates", "count", "tie", "margin"),
     ),
     "posterior of users": Kind(
-        "penchant.gp.users.posterior:UserPosteriors",
+        "penchant.gp:UserPosteriors",
         (
             "kernel",
             "user_kernel",
@@ -181,11 +181,9 @@ KINDS: dict[str, Kind] = {
             "effects",
         ),
     ),
-    "sites of users": Kind(
-        "penchant.gp.users.votes:VoteSites", ("user", "winner", "loser", "weight", "shift")
-    ),
+    "sites of users": Kind("penchant.gp:VoteSites", ("user", "winner", "loser", "weight", "shift")),
     "kept": Kind(
-        "penchant.gp.users.votes:Kept",
+        "penchant.gp:Kept",
         ("users", "items", "user_entropy", "item_entropy", "n_comparisons"),
     ),
     "learned": Kind(

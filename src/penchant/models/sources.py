@@ -25,7 +25,7 @@ from penchant.kernels import (
     Matern,
     Product,
 )
-from penchant.numerics.entries import host
+from penchant.numerics.linalg import host
 from penchant.numerics.types import IntArray
 
 SAMPLED_ITEMS = 128

@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from scipy import sparse
 
-from penchant.data import Comparisons
-from penchant.gp import Edges
-from penchant.gp.items.edges import Differences, EdgePoints
+from penchant.data import Comparisons, Differences
+from penchant.gp import Edges, ItemHyper, ItemProblem, Rows, Settings, solve
+from penchant.gp.rows import SparseRows
+from penchant.kernels import RBF, Inputs
+from penchant.likelihoods import Gaussian, Outcomes, Probit
 from penchant.numerics.linalg import multiply_symmetric
 
 
@@ -52,7 +55,7 @@ def test_edge_variances_by_both_routes(rng, n_points):
 
 
 def test_edge_points_are_a_permutation(rng):
-    points = EdgePoints(np.array([2, 0, 1]))
+    points = SparseRows.permutation(np.array([2, 0, 1]))
     y, half = rng.standard_normal(3), rng.standard_normal((2, 3))
     np.testing.assert_array_equal(points.adjoint(y), y[[2, 0, 1]])
     np.testing.assert_array_equal(points.forward(points.adjoint(y)), y)
@@ -78,3 +81,36 @@ def test_taking_some_edges_keeps_their_items_and_outcomes():
         assert some.items[some.winner[part]] == edges.items[edges.winner[row]]
         assert some.items[some.loser[part]] == edges.items[edges.loser[row]]
         assert some.outcomes.tie[part] == edges.outcomes.tie[row]
+
+
+@pytest.mark.parametrize("m", [4, 30])  # fewer and more rows than points
+def test_rows_of_weighted_sums_have_the_posterior_of_the_dense_formula(rng, m):
+    """Teams: Σ = K − K Aᵀ (A K Aᵀ + σ² I)⁻¹ A K under a Gaussian likelihood on margins."""
+    n = 7
+    A = np.where(rng.random((m, n)) < 0.5, rng.standard_normal((m, n)), 0.0)
+    A[:, 0], A[:, 1] = 1.0, -1.0
+    margin, universe = rng.standard_normal(m), Inputs(rng.standard_normal((n, 2)))
+    rows = Rows.between_sides(sparse.csr_array(A), np.ones(m), Outcomes(margin=margin))
+    kernel, noise = RBF(1.0, 2.0), 0.5
+    problem = ItemProblem(universe, rows, Settings())
+    posterior = problem.posterior(solve(problem, ItemHyper(kernel, Gaussian(noise))))
+    K = kernel(universe)
+    gain = K @ A.T @ np.linalg.inv(A @ K @ A.T + noise * np.eye(m))
+    np.testing.assert_allclose(posterior.mean, gain @ margin, atol=1e-7)
+    np.testing.assert_allclose(posterior.covariance(), K - gain @ A @ K, atol=1e-7)
+    _, known = problem.expect(posterior, np.arange(m))
+    np.testing.assert_allclose(known.mean, A @ posterior.mean, atol=1e-9)
+    np.testing.assert_allclose(known.var, np.diag(A @ posterior.covariance() @ A.T), atol=1e-9)
+
+
+def test_pairs_written_as_general_rows_give_the_same_fit(rng, make_comparisons):
+    edges, universe = Edges.of(make_comparisons(8, 40)), Inputs(rng.standard_normal((8, 2)))
+    A = edges.operator(np.arange(len(edges.items))).matrix()
+    over_all = sparse.csr_array(
+        (np.asarray(A.data), edges.items[A.indices], A.indptr), (len(edges), 8)
+    )
+    rows = Rows.between_sides(over_all, edges.count, edges.outcomes)
+    hyper = ItemHyper(RBF(1.0, 2.0), Probit())
+    pairs, general = (solve(ItemProblem(universe, e, Settings()), hyper) for e in (edges, rows))
+    assert general.log_evidence == pytest.approx(pairs.log_evidence, abs=1e-8)
+    np.testing.assert_allclose(general.inference.state.mean, pairs.inference.state.mean, atol=1e-7)

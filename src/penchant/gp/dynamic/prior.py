@@ -16,10 +16,113 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
-from penchant.errors import NumericalError
-from penchant.gp.paths.meetings import Meetings
+from penchant.data import Comparisons
+from penchant.errors import DataError, NumericalError
+from penchant.gp.rows import PRIOR_SD, Covariates, Rows, z_of
+from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import cholesky, gram, log_det_lower, solve_lower
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+MOST_PERIODS = 300
+"""Into which the time of all comparisons is divided, if nobody says otherwise."""
+FURTHEST = 1e12
+"""Periods from the first; paths have long relaxed by then."""
+
+
+@dataclass(frozen=True)
+class TimeGrid:
+    """Periods of equal length from a first day on, numbered from 0; days since 1970."""
+
+    origin: float
+    length: float
+
+    @classmethod
+    def of(cls, time: FloatArray, length: float | None) -> "TimeGrid":
+        """Of the length given, else as many periods as there are times, up to a few hundred."""
+        days = np.unique(time)
+        if length is None:
+            gap = float(np.diff(days).min(initial=np.inf))
+            span = float(days[-1] - days[0])
+            length = max(span / MOST_PERIODS, gap) if span else 1.0
+        return cls(float(days[0]), float(length))
+
+    def period(self, time: FloatArray) -> IntArray:
+        """The number of each time's period."""
+        number = np.floor((time - self.origin) / self.length + 1e-9)
+        return np.clip(number, -FURTHEST, FURTHEST).astype(np.intp)
+
+
+class TimedRows(Rows):
+    """Rows of items in periods; covariates: (m, q) weights of further points."""
+
+    period: IntArray
+
+    def __init__(
+        self,
+        winner: IntArray,
+        loser: IntArray,
+        period: IntArray,
+        covariates: FloatArray,
+        count: FloatArray,
+        tie: BoolArray | None,
+        margin: FloatArray | None,
+    ) -> None:
+        q = covariates.shape[1]
+        shown = Covariates(("",) * q, covariates.T, _effect_sd(covariates, count)) if q else None
+        outcomes = Outcomes(tie, margin)
+        super().__init__(winner, loser, count, outcomes, period=period, shown=shown)
+
+    @classmethod
+    def of(cls, data: Comparisons, grid: TimeGrid) -> "TimedRows":
+        """All comparisons; the side shown first is the first covariate, where it is told."""
+        time = check_time(data)
+        names = effect_names(data)
+        covariates = z_of(data, names).T if names else np.zeros((len(data), 0))
+        tie = data.tie if data.tie.any() else None
+        period, count = grid.period(time), data.count.astype(float)
+        return cls(data.winner, data.loser, period, covariates, count, tie, data.margin)
+
+    @property
+    def covariates(self) -> FloatArray:
+        """(m, q) weights of further points."""
+        return np.zeros((len(self), 0)) if self.shown is None else self.shown.z.T
+
+    @property
+    def tie(self) -> BoolArray | None:
+        """(m,) which rows are ties."""
+        return self.outcomes.tie
+
+    @property
+    def margin(self) -> FloatArray | None:
+        """(m,) score of the winner less that of the loser."""
+        return self.outcomes.margin
+
+
+def _effect_sd(z: FloatArray, count: FloatArray) -> FloatArray:
+    """(q,) prior standard deviations of the effects of z (m, q): by the root mean square of what a
+    covariate is where it is not zero, so that its unit does not matter."""
+    n_told = np.sum(count[:, None] * (z != 0.0), axis=0)
+    square = np.sum(count[:, None] * z**2, axis=0) / np.maximum(n_told, 1.0)
+    return PRIOR_SD / np.sqrt(np.where(n_told > 0.0, square, 1.0))
+
+
+def effect_names(data: Comparisons) -> tuple[str, ...]:
+    """What is told of how comparisons were made: the side shown first, and covariates."""
+    shown = Covariates.of(data)
+    return () if shown is None else shown.names
+
+
+def check_time(data: Comparisons) -> FloatArray:
+    """The times of comparisons, which drift and half-lives need."""
+    if data.time is None:
+        raise DataError(
+            "these comparisons do not say when they were made: give time=… for each (dates or "
+            "days), or leave drift and half_life out"
+        )
+    return data.time
+
+
+# Comparisons with the period in which they were made.
 
 
 @dataclass(frozen=True)
@@ -33,7 +136,7 @@ class PathPrior:
     days: FloatArray
     variance: float
     timescale: float
-    meetings: Meetings
+    rows: TimedRows
     place: IntArray
     residual: float = 0.0
     space: str = "items × periods"
@@ -72,7 +175,8 @@ class PathPrior:
     @cached_property
     def border(self) -> tuple[FloatArray, float]:
         """Prior precision of constants and coefficients, and its log determinant."""
-        n, sd = len(self.constants), self.meetings.effect_sd
+        n, shown = len(self.constants), self.rows.shown
+        sd = np.ones(0) if shown is None else shown.sd
         lower = cholesky(self.constants).lower
         precision = np.diag(np.append(np.ones(n), sd**-2))
         precision[:n, :n] = gram(solve_lower(lower, np.eye(n)))
@@ -80,8 +184,8 @@ class PathPrior:
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "PathState":
         """Condition on sites: O(T n³)."""
-        n, T, meetings = len(self.constants), len(self.days), self.meetings
-        z, q = meetings.covariates, meetings.covariates.shape[1]
+        n, T, rows = len(self.constants), len(self.days), self.rows
+        z, q = rows.covariates, rows.covariates.shape[1]
         right = np.empty((T, n, 1 + n + q))
         right[:, :, 0] = self.collect(shift)
         right[:, :, 1 : n + 1] = laplacians = self._laplacians(weight)
@@ -109,14 +213,14 @@ class PathPrior:
     def collect(self, values: FloatArray) -> FloatArray:
         """(T, n) Aᵀ values."""
         T, n = len(self.days), len(self.constants)
-        won = np.bincount(self.place * n + self.meetings.winner, values, T * n)
-        lost = np.bincount(self.place * n + self.meetings.loser, values, T * n)
+        won = np.bincount(self.place * n + self.rows.winner, values, T * n)
+        lost = np.bincount(self.place * n + self.rows.loser, values, T * n)
         return np.asarray(won - lost).reshape(T, n)
 
     def _laplacians(self, weight: FloatArray) -> FloatArray:
         """(T, n, n) L_t."""
         T, n = len(self.days), len(self.constants)
-        winner, loser = self.meetings.winner, self.meetings.loser
+        winner, loser = self.rows.winner, self.rows.loser
         L = np.zeros((T, n, n))
         np.add.at(L, (self.place, winner, loser), -weight)
         np.add.at(L, (self.place, loser, winner), -weight)
@@ -183,12 +287,12 @@ class PathState:
         return float(self.shift @ self.mean)
 
     def differences(self, paths: FloatArray, beside: FloatArray) -> FloatArray:
-        """(m,) g of the meetings."""
+        """(m,) g of the rows."""
         prior = self.prior
-        meetings, n = prior.meetings, len(prior.constants)
+        rows, n = prior.rows, len(prior.constants)
         utility = paths + beside[:n]
-        g = utility[prior.place, meetings.winner] - utility[prior.place, meetings.loser]
-        return np.asarray(g + meetings.covariates @ beside[n:])
+        g = utility[prior.place, rows.winner] - utility[prior.place, rows.loser]
+        return np.asarray(g + rows.covariates @ beside[n:])
 
     @cached_property
     def blocks(self) -> FloatArray:
@@ -207,14 +311,14 @@ class PathState:
     @cached_property
     def var(self) -> FloatArray:
         """(m,) variances of g."""
-        prior, meetings = self.prior, self.prior.meetings
-        n, t, w, l = len(prior.constants), prior.place, meetings.winner, meetings.loser  # noqa: E741
+        prior, rows = self.prior, self.prior.rows
+        n, t, w, l = len(prior.constants), prior.place, rows.winner, rows.loser  # noqa: E741
         own = self.blocks[t, w, w] + self.blocks[t, l, l] - 2.0 * self.blocks[t, w, l]
         u = self.V[t, l] - self.V[t, w]
-        rows = np.arange(len(w))
-        u[rows, w] += 1.0
-        u[rows, l] -= 1.0
-        u[:, n:] += meetings.covariates
+        every = np.arange(len(w))
+        u[every, w] += 1.0
+        u[every, l] -= 1.0
+        u[:, n:] += rows.covariates
         half = solve_lower(self.lower, u.T)
         return np.asarray(np.maximum(own, 0.0) + np.einsum("ij,ij->j", half, half))
 
@@ -222,7 +326,7 @@ class PathState:
         """A Σ Aᵀ pull, (m,)."""
         right = self.prior.collect(pull)[:, :, None]
         alone = self.prior.substitute(self.inverse, right)[:, :, 0]
-        pulled = np.append(right[:, :, 0].sum(axis=0), self.prior.meetings.covariates.T @ pull)
+        pulled = np.append(right[:, :, 0].sum(axis=0), self.prior.rows.covariates.T @ pull)
         pulled -= np.einsum("tib,ti->b", self.V, right[:, :, 0], optimize=True)
         beside = solve_lower(self.lower, solve_lower(self.lower, pulled), transposed=True)
         return self.differences(alone - self.V @ beside, beside)

@@ -1,23 +1,61 @@
-"""Where matrices live: in the host's memory, or on a card that torch reaches.
+"""Dispatch by device: a matrix lives in the host's memory, or on a card that torch reaches.
+
+The functions of `linalg` and `batched` work on NumPy's matrices with SciPy's BLAS; each has a
+function of the same name in `torch_backend`, and the type of a matrix decides which one is called.
 
 The rule above this package: what has one axis is NumPy's; what has two or three lives on the
-device of the inputs that it was made from. The functions of `numerics.seam` work on either, and
-nothing above them asks which. (The sites of many users are carried over once a sweep, as the
-one thing with one axis, and what is made of them comes back as such.)
+device of the inputs that it was made from, and nothing above these functions asks which. (The
+sites of many users are carried over once a sweep, as the one thing with one axis, and what is
+made of them comes back as such.)
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from types import ModuleType
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from penchant.errors import DataError
-from penchant.numerics.seam import twin
 from penchant.numerics.types import FloatArray, IntArray
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@cache
+def torch_backend() -> ModuleType:
+    """The functions of this package for matrices of torch; imported when first needed."""
+    return import_module("penchant.numerics.torch_backend")
+
+
+def dispatched(place: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The function works on NumPy's matrices; that of the same name in `torch_backend` on torch's.
+
+    place: the argument whose type decides.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        name = function.__name__
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if isinstance(args[place], (np.ndarray, sparse.sparray)):
+                return function(*args, **kwargs)
+            result: R = getattr(torch_backend(), name)(*args, **kwargs)
+            return result
+
+        return call
+
+    return decorate
+
+
+# Devices
+
 
 MATRICES = 6
 """Of items × items that an exact fit holds at its peak, with what libraries need beside."""
@@ -111,7 +149,7 @@ def _torch_device(name: str) -> Device:
             f"device={name!r}: torch {torch.__version__} sees {n_cards} CUDA cards; see `penchant "
             "doctor`, or leave device=None"
         )
-    made: Device = twin("device").TorchDevice(name, wanted)
+    made: Device = torch_backend().TorchDevice(name, wanted)
     return made
 
 

@@ -7,7 +7,6 @@ then know of W. The driver adds that up, and holds nothing that grows with the u
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +14,19 @@ from numpy.typing import NDArray
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp.loop import PATIENCE, SMALLEST_STEP, Settings, hold_invalid, scaled_moves
+from penchant.gp.loop import Seen, Settings, dot, hold_invalid, scaled_moves, sweep_parts
+from penchant.gp.rows import Votes
 from penchant.gp.rules import RULES, propose
 from penchant.gp.sites import Report, Sites
-from penchant.gp.users.arrangement import Arrangement
-from penchant.gp.users.arrow import ArrowPrior, ArrowState, Eliminated, eliminate, gather
-from penchant.gp.users.pair_blocks import Points
-from penchant.gp.users.shared import SharedState
-from penchant.gp.users.votes import Votes
+from penchant.gp.users.arrowhead import (
+    ArrowPrior,
+    ArrowState,
+    Eliminated,
+    SharedState,
+    eliminate,
+    gather,
+)
+from penchant.gp.users.blocks import Arrangement, Points
 from penchant.likelihoods import Likelihood
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -92,21 +96,6 @@ class Taught(NamedTuple):
     sound: bool = True
 
 
-class Seen(NamedTuple):
-    """Of the sites as a sweep found them.
-
-    change: the largest move wanted; turn, straight: moves · the last ones, and those squared;
-    skipped: sites that had to stay; log_scale, quadratic: of the evidence.
-    """
-
-    change: float
-    turn: float
-    straight: float
-    skipped: int
-    log_scale: float
-    quadratic: float
-
-
 def add_taught(one: Taught, two: Taught) -> Taught:
     """Of the users of both."""
     return Taught(
@@ -146,10 +135,10 @@ def advance(part: UserPart, state: State, told: Broadcast) -> tuple[State, tuple
         to_tau, to_nu = state["to_tau"] - state["tau"], state["to_nu"] - state["nu"]
         scale = votes.count * var, votes.count * np.sqrt(var)
         last = np.concatenate([scale[0] * to_tau, scale[1] * to_nu])
-        turn, straight = _dot(moves, last), _dot(last, last)
+        turn, straight = dot(moves, last), dot(last, last)
     change = float(np.abs(moves).max(initial=0.0))
-    log_scale = _dot(votes.count, proposal.log_scale)
-    seen = Seen(change, turn, straight, skipped, log_scale, _dot(shift, mean))
+    log_scale = dot(votes.count, proposal.log_scale)
+    seen = Seen(change, turn, straight, skipped, log_scale, dot(shift, mean))
     state = {"tau": sites.tau, "nu": sites.nu, "to_tau": proposal.tau, "to_nu": proposal.nu}
     return state, (seen, _known(part, state, told))
 
@@ -175,10 +164,6 @@ def _known(part: UserPart, state: State, told: Broadcast) -> Taught:
     return Taught(information, collected, log_det)
 
 
-def _dot(x: FloatArray, y: FloatArray) -> float:
-    return float(np.einsum("i,i->", x, y))
-
-
 class Swept(NamedTuple):
     """Where sweeps ended: the posterior of W; parts have their sites (at `taken` = 0)."""
 
@@ -188,9 +173,14 @@ class Swept(NamedTuple):
     report: Report
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sweeps:
-    """The driver. prior: of no users; sweep, look: of an engine, with results added up."""
+    """All parts, as the loop drives them; nothing here grows with the users.
+
+    prior: of no users; sweep, look: of an engine, with results added up. known: what users know of
+    W at the present sites, a step `taken` of the way that parts last wanted to go; ahead: the same
+    after the step that `told` announced.
+    """
 
     prior: ArrowPrior
     likelihood: Likelihood
@@ -198,62 +188,49 @@ class Sweeps:
     sweep: Callable[..., tuple[Seen, Taught]]
     look: Callable[..., Taught]
 
-    @cached_property
-    def _nothing(self) -> Taught:
-        n = len(self.prior.item_factor)
-        return Taught(self.prior.shared.nothing(), np.zeros((1, n)), 0.0)
+    def __post_init__(self) -> None:
+        nobody = self.prior.shared.nothing()
+        self.known = Taught(nobody, np.zeros((1, len(self.prior.item_factor))), 0.0)
+        self.shared = self.prior.shared.given(nobody)
+        self.mean, self.taken = np.zeros(0), 0.0
+        self.told: Any = None
+        self.ahead, self.seen = self.known, Seen(0.0, 0.0, 0.0, 0)
 
     def run(self, watch: Watch | None = None) -> Swept:
-        """To the loop's fixed point, by the loop's own steps: see `gp.loop.infer`."""
-        known, shared = self._nothing, self.prior.shared.given(self._nothing.information)
-        step = smallest = 1.0 if self.likelihood.log_concave else 0.5
-        n_sweeps, taken, longest, milestone = 0, 0.0, 1.0, np.inf
-        while True:
-            mean = shared.respond(known.collected)
-            told = self._told(shared, mean, taken, min(longest, 1.5 * step))
-            seen, ahead = self.sweep(advance, told)
-            done = seen.change < self.settings.tolerance or n_sweeps >= self.settings.max_sweeps
-            log_det = known.log_det + shared.log_det
-            evidence = seen.log_scale - 0.5 * log_det + 0.5 * seen.quadratic
-            if watch is not None:
-                watch(n_sweeps, evidence)
-            if done:
-                break
-            if n_sweeps % PATIENCE == 0:
-                stalled, milestone = seen.change > 0.5 * milestone, seen.change
-                longest = max(0.5 * longest, SMALLEST_STEP) if stalled else longest
-            turning = n_sweeps > 0 and seen.turn < -0.5 * seen.straight
-            step = max(0.5 * step, SMALLEST_STEP) if turning else min(longest, told.step)
-            known, shared, step = self._move(told, ahead, step)
-            taken, smallest, n_sweeps = step, min(smallest, step), n_sweeps + 1
-        report = Report(
-            converged=bool(seen.change < self.settings.tolerance and not seen.skipped),
-            n_sweeps=n_sweeps,
-            change=seen.change,
-            tolerance=self.settings.tolerance,
-            step=smallest,
-            jitter=shared.jitter,
-            skipped=seen.skipped,
-        )
-        return Swept(shared, mean, evidence, report)
+        """To the loop's fixed point, by the loop's own steps."""
+        log_concave = self.likelihood.log_concave
+        report = sweep_parts(self, self.settings, log_concave, watch)
+        return Swept(self.shared, self.mean, self.log_evidence, report)
+
+    @property
+    def log_evidence(self) -> float:
+        """With the log-determinants of the users' own deviations and of what they share."""
+        log_det = self.known.log_det + self.shared.log_det
+        return self.seen.log_scale - 0.5 * log_det + 0.5 * self.seen.quadratic
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to the diagonal of S."""
+        return self.shared.jitter
+
+    def propose(self, step: float) -> Seen:
+        """Tell all parts the posterior of W; they propose sites, and go the step ahead."""
+        self.mean = self.shared.respond(self.known.collected)
+        self.told = self._told(self.shared, self.mean, self.taken, step)
+        self.seen, self.ahead = self.sweep(advance, self.told)
+        return self.seen
 
     def _told(self, shared: SharedState, mean: FloatArray, taken: float, step: float) -> Broadcast:
         _ = shared.covariance  # worked out once, for all parts
         likelihood, rule = self.likelihood, self.settings.rule
         return Broadcast(self.prior, likelihood, rule, shared, mean, taken, step)
 
-    def _move(
-        self, told: Broadcast, ahead: Taught, step: float
-    ) -> tuple[Taught, SharedState, float]:
-        """Take the step, shortening it while a precision is not positive definite."""
-        tried = told.step
-        while True:
-            known = ahead if step == tried else self.look(again, replace(told, step=step))
-            try:
-                if known.sound:
-                    return known, self.prior.shared.given(known.information), step
-                raise NumericalError("a user's posterior precision is not positive definite")
-            except NumericalError:
-                if step <= SMALLEST_STEP:
-                    raise
-            step *= 0.5
+    def move(self, step: float) -> None:
+        """What users know of W after the step: that which was announced, or another."""
+        known = self.ahead
+        if step != self.told.step:
+            known = self.look(again, replace(self.told, step=step))
+        if not known.sound:
+            raise NumericalError("a user's posterior precision is not positive definite")
+        self.shared = self.prior.shared.given(known.information)
+        self.known, self.taken = known, step

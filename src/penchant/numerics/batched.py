@@ -1,24 +1,22 @@
-"""Stacks: (k, p, q) arrays, one small matrix a user; every routine works on all of them at once.
+"""Batched algebra on stacks, (k, p, q) arrays of one small matrix a user.
 
-A part of the seam between devices (see `numerics.seam`). Matrices that are made of a stack live
+Every routine works on all matrices at once, on the device where the stack lives (see
+`numerics.dispatch`). Matrices that are made of a stack live
 with it; what is one number a user or item comes back as NumPy's.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from penchant.errors import NumericalError
-from penchant.numerics.device import STACK_SIZE
+from penchant.numerics.dispatch import STACK_SIZE, dispatched
 from penchant.numerics.linalg import multiply
-from penchant.numerics.seam import seam
 from penchant.numerics.types import FloatArray, IntArray
-
-stack_seam = partial(seam, module="stacks")
 
 FEW = 64
 """Matrices in a stack below which calls from Python take longer than their work."""
@@ -27,21 +25,21 @@ FEW = 64
 # Algebra
 
 
-@stack_seam()
+@dispatched()
 def multiply_stack(A: FloatArray, B: FloatArray) -> FloatArray:
     """A @ B for each pair of matrices; a stack of one serves all of the other."""
     product: FloatArray = A * B if A.shape[-1] == A.shape[-2] == B.shape[-1] == 1 else A @ B
     return product
 
 
-@stack_seam()
+@dispatched()
 def apply_stack(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """(k, p) products of (k, p, q) matrices and (k, q) vectors."""
     product: FloatArray = multiply_stack(matrices, vectors[..., None])[..., 0]
     return product
 
 
-@stack_seam()
+@dispatched()
 def cholesky_stack(A: FloatArray, what: str) -> FloatArray:
     """Lower Cholesky factors (k, p, p); a matrix that has none is a NumericalError about `what`."""
     try:
@@ -68,7 +66,7 @@ def not_definite(what: str) -> NumericalError:
     )
 
 
-@stack_seam()
+@dispatched()
 def solve_stack(lower: FloatArray, B: FloatArray) -> FloatArray:
     """L⁻¹ B for each of the lower triangular matrices (k, p, p), and (k, p, q) or (1, p, q)."""
     half = lower.shape[1] // 2
@@ -84,13 +82,13 @@ def solve_stack(lower: FloatArray, B: FloatArray) -> FloatArray:
     return np.concatenate([upper_rows, solve_stack(lower[:, half:, half:], left)], axis=1)
 
 
-@stack_seam()
+@dispatched()
 def log_det_stack(lower: FloatArray) -> float:
     """Σ log |L Lᵀ| over all."""
     return float(2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum())
 
 
-@stack_seam()
+@dispatched()
 def square_root_stack(K: FloatArray) -> FloatArray:
     """(k, p, p) factors F with F Fᵀ = K of positive semidefinite matrices."""
     values, vectors = np.linalg.eigh(K)
@@ -98,7 +96,7 @@ def square_root_stack(K: FloatArray) -> FloatArray:
     return roots
 
 
-@stack_seam()
+@dispatched()
 def triangle_stack(F: FloatArray) -> FloatArray:
     """(k, p, min(p, q)) factors with the same F Fᵀ: rows turned into a triangle if they are few."""
     if F.shape[1] >= F.shape[2]:
@@ -107,54 +105,54 @@ def triangle_stack(F: FloatArray) -> FloatArray:
     return triangle.transpose(0, 2, 1)
 
 
-@stack_seam()
+@dispatched()
 def transpose_stack(A: FloatArray) -> FloatArray:
     """The transpose of each matrix, without copying."""
     return A.transpose(0, 2, 1)
 
 
-@stack_seam()
+@dispatched()
 def add_identity(A: FloatArray) -> None:
     """A += I, for each."""
     diagonal = np.arange(A.shape[1])
     A[:, diagonal, diagonal] += 1.0
 
 
-@stack_seam()
+@dispatched()
 def scale_stack(A: FloatArray, factors: FloatArray) -> FloatArray:
     """Each matrix times its own of the (k,) factors; one of either serves all of the other."""
     scaled: FloatArray = factors[:, None, None] * A
     return scaled
 
 
-@stack_seam()
+@dispatched()
 def join_stacks(first: FloatArray, *others: FloatArray) -> FloatArray:
     """One after the other."""
     return np.concatenate([first, *others]) if others else first
 
 
-@stack_seam()
+@dispatched()
 def inner_stack(A: FloatArray, B: FloatArray) -> FloatArray:
     """(k,): Σ_ij A_ij B_ij of each pair of matrices."""
     products: FloatArray = np.einsum("kij,kij->k", A, B)
     return products
 
 
-@stack_seam()
+@dispatched()
 def row_products_stack(A: FloatArray, B: FloatArray) -> FloatArray:
     """(k, t): Σ_p A_tp B_tp of each pair of matrices (k, t, p)."""
     products: FloatArray = np.einsum("stp,stp->st", A, B)
     return products
 
 
-@stack_seam()
+@dispatched()
 def join_blocks(blocks: FloatArray) -> FloatArray:
     """(a·r, b·s) matrix of the blocks (a, b, r, s)."""
     a, b, r, s = blocks.shape
     return blocks.transpose(0, 2, 1, 3).reshape(a * r, b * s)
 
 
-@stack_seam()
+@dispatched()
 def split_blocks(A: FloatArray, n_blocks: int) -> FloatArray:
     """(a², r, r) blocks of a matrix (a·r, a·r), row by row."""
     size = len(A) // n_blocks
@@ -162,20 +160,20 @@ def split_blocks(A: FloatArray, n_blocks: int) -> FloatArray:
     return blocks.transpose(0, 2, 1, 3).reshape(n_blocks * n_blocks, size, size)
 
 
-@stack_seam()
+@dispatched()
 def trace_blocks(blocks: FloatArray) -> FloatArray:
     """(n, n): the sum of the diagonal blocks of (a, a, n, n)."""
     trace: FloatArray = np.trace(blocks, axis1=0, axis2=1)
     return trace
 
 
-@stack_seam()
+@dispatched()
 def sum_stack(A: FloatArray, weights: FloatArray) -> FloatArray:
     """(q, p·r): Σ_u weights[u] · A_u, flattened, with (k, q) weights."""
     return multiply(weights.T, A.reshape(len(A), -1))
 
 
-@stack_seam()
+@dispatched()
 def mix_stack(matrices: FloatArray, weights: FloatArray) -> FloatArray:
     """(k, r, r): Σ_q weights[u, q] · matrices[q], with (k, q) weights."""
     flat = matrices.reshape(len(matrices), -1)
@@ -234,7 +232,7 @@ class EdgeMoments(NamedTuple):
     largest: float
 
 
-@stack_seam()
+@dispatched()
 def laplacian_stack(weight: FloatArray, places: StackPlaces) -> FloatArray:
     """(k, p, p) Laplacian of each user's comparisons, `weight` being (m,) over all."""
     k, p = places.items.shape
@@ -247,7 +245,7 @@ def laplacian_stack(weight: FloatArray, places: StackPlaces) -> FloatArray:
     return L
 
 
-@stack_seam()
+@dispatched()
 def adjoint_stack(y: FloatArray, places: StackPlaces) -> FloatArray:
     """(k, p) sums of ±y over each user's comparisons, + for winners; y is (m,) over all."""
     k, p = places.items.shape
@@ -258,13 +256,13 @@ def adjoint_stack(y: FloatArray, places: StackPlaces) -> FloatArray:
     return total.reshape(k, p)
 
 
-@stack_seam()
+@dispatched()
 def forward_stack(utility: FloatArray, places: StackPlaces) -> FloatArray:
     """(e,) differences of (k, p) utilities, in the order of `edges`."""
     return utility[places.row, places.winner] - utility[places.row, places.loser]
 
 
-@stack_seam()
+@dispatched()
 def edge_moments(
     covariance: FloatArray, utility: FloatArray, places: StackPlaces, least: float
 ) -> EdgeMoments:
@@ -280,14 +278,14 @@ def edge_moments(
     return EdgeMoments(forward_stack(utility, places), np.maximum(var, floor), largest)
 
 
-@stack_seam()
+@dispatched()
 def put_edges(total: FloatArray, values: Sequence[FloatArray], places: StackPlaces) -> None:
     """Write (e,) values about a stack's comparisons where they stand in the rows of (c, m)."""
     for row, value in zip(total, values, strict=True):
         row[places.edges] = value
 
 
-@stack_seam()
+@dispatched()
 def collect_items(x: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
     """(q, n): Σ_u weights[u] x_uᵀ over all items, with (k, q) weights and (k, p) vectors."""
     if places.same_items:
@@ -301,7 +299,7 @@ def collect_items(x: FloatArray, weights: FloatArray, places: StackPlaces) -> Fl
     return summed
 
 
-@stack_seam()
+@dispatched()
 def pick_items(vectors: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
     """(k, p): Σ_q weights[u, q] · vectors[q] at each user's own items, vectors (q, n)."""
     if places.same_items:
@@ -310,20 +308,20 @@ def pick_items(vectors: FloatArray, weights: FloatArray, places: StackPlaces) ->
     return picked
 
 
-@stack_seam()
+@dispatched()
 def meet_items(x: FloatArray, vectors: FloatArray, places: StackPlaces) -> FloatArray:
     """(k, q): of (k, p) vectors the products with each of (q, n) at the user's own items."""
     met: FloatArray = np.einsum("kp,qkp->kq", x, vectors[:, places.items])
     return met
 
 
-@stack_seam()
+@dispatched()
 def take_columns_stack(matrix: FloatArray, items: IntArray) -> FloatArray:
     """(k, t, p): of a matrix (t, n) the columns of each user's items (k, p)."""
     return np.moveaxis(matrix[:, items], 0, 1)
 
 
-@stack_seam()
+@dispatched()
 def collect_cells(stack: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
     """(q, n, n): Σ_u weights[u] · stack[u], with (k, q) weights and (k, p, p) matrices."""
     k, n = len(stack), places.n_items
@@ -345,7 +343,7 @@ def collect_cells(stack: FloatArray, weights: FloatArray, places: StackPlaces) -
     return total.reshape(-1, n, n)
 
 
-@stack_seam()
+@dispatched()
 def collect_rows(
     stack: FloatArray, weights: FloatArray, items: IntArray, n_items: int
 ) -> FloatArray:
@@ -361,7 +359,7 @@ def collect_rows(
     return total
 
 
-@stack_seam()
+@dispatched()
 def pick_cells(matrices: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
     """(k, p, p): Σ_q weights[u, q] · matrices[q], (q, n, n), at each user's own items."""
     k, p = places.items.shape

@@ -19,14 +19,10 @@ from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
 from penchant.data import Comparisons
-from penchant.gp.cliques import CliqueEdges, clique_edges
-from penchant.gp.effects import z_of
-from penchant.gp.items.edges import Edges
-from penchant.gp.model import columns, place_among
 from penchant.gp.posterior import Posterior
+from penchant.gp.rows import CliqueEdges, Edges, clique_edges, match, z_of
 from penchant.likelihoods import Outcomes
-from penchant.numerics.entries import host
-from penchant.numerics.linalg import gram, solve_lower
+from penchant.numerics.linalg import gram, host, solve_lower
 from penchant.numerics.random import pair_keys
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -150,7 +146,7 @@ def edges_of(data: Comparisons, rows: IntArray, edges: Edges) -> IntArray:
     if edges.shown is not None:
         z = z_of(data, edges.shown.names)[:, rows]
         apart = replace(apart, shown=replace(edges.shown, z=z))
-    return place_among(columns(edges), columns(apart))
+    return match(edges, apart)
 
 
 def _widest(excess: FloatArray) -> tuple[FloatArray, FloatArray]:
