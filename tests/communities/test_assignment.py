@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import chisquare
 
-from penchant.communities import Answers, assignment, log_likelihoods
-from penchant.communities.assignment import assign, count_pairs
+from penchant.communities import Answers, log_likelihoods
+from penchant.communities import data as assignment
+from penchant.communities.data import assign, count_pairs
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.likelihoods import Probit, Ties

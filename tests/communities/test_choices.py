@@ -7,9 +7,8 @@ import pytest
 
 import penchant as pc
 from penchant.communities import Answers, Crowd
-from penchant.communities.mixture import foreseen
-from penchant.communities.separate import separate_pairs
-from penchant.communities.update import compact
+from penchant.communities.data import compact, separate_pairs
+from penchant.communities.search import foreseen
 from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Logit, Probit

@@ -7,9 +7,18 @@ import pytest
 
 from penchant.communities import Answers, Chain, ChainPlan, Mixture, fit_community
 from penchant.communities import chains as community
-from penchant.communities.assignment import count_pairs
-from penchant.communities.chains import ChainStart, run_chain, run_chains, start_chain, sweep
-from penchant.communities.utility import Gathered, _CommunityEvidence, learn_own, learn_shared
+from penchant.communities.chains import (
+    ChainStart,
+    Gathered,
+    _CommunityEvidence,
+    learn_own,
+    learn_shared,
+    run_chain,
+    run_chains,
+    start_chain,
+    sweep,
+)
+from penchant.communities.data import count_pairs
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF, Independent, Inputs

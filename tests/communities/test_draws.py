@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from penchant.communities import Answers, Draw, Draws
-from penchant.communities.diagnostics import effective_size, potential_scale_reduction
-from penchant.communities.draws import align
+from penchant.communities.chains import align, effective_size, potential_scale_reduction
 from penchant.data import Comparisons
 from penchant.likelihoods import Probit
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from penchant.communities import Answers, Crowd, find_communities
-from penchant.communities import taste as tastes
-from penchant.communities.many_items import ManyItems
-from penchant.communities.moves import _main_directions
+from penchant.communities import component as tastes
+from penchant.communities.bethe import ManyItems
+from penchant.communities.split_merge import _main_directions
 from penchant.data import Comparisons
 from penchant.gp import Edges, ItemHyper, factor_prior
 from penchant.kernels import Independent, Inputs

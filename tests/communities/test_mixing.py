@@ -7,19 +7,17 @@ import numpy as np
 import pytest
 
 from penchant.communities import Answers, Mixture
-from penchant.communities.assignment import count_pairs
-from penchant.communities.mixing import (
+from penchant.communities.data import count_pairs
+from penchant.communities.split_merge import (
     Launch,
     Partition,
     Target,
-    log_prior_of_sizes,
-    split_merge,
-)
-from penchant.communities.reunion import (
     _divide,
     _place_of_pair,
     _unite,
+    log_prior_of_sizes,
     reunite,
+    split_merge,
 )
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings

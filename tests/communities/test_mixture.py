@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from penchant.communities import Answers, Crowd, find_communities, mixture
-from penchant.communities import taste as tastes
-from penchant.communities.division import allocate, everybody_together, learn, settle, sweep
+from penchant.communities import Answers, Crowd, find_communities
+from penchant.communities import component as tastes
+from penchant.communities import search as mixture
+from penchant.communities.component import allocate, everybody_together, learn, settle, sweep
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import ItemHyper

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, Crowd, moves
-from penchant.communities.division import allocate, everybody_together
-from penchant.communities.moves import (
+from penchant.communities import Answers, Crowd
+from penchant.communities import split_merge as moves
+from penchant.communities.component import allocate, everybody_together
+from penchant.communities.split_merge import (
     LEAST_GAIN,
     SCREEN,
     SplitSearch,
@@ -97,7 +98,7 @@ def test_one_taste_is_not_split_and_not_tried_twice(monkeypatch):
     together = everybody_together(crowd, crowd.hyper.theta)
     search = SplitSearch()
     assert search.split(together, 0) is None
-    monkeypatch.setattr("penchant.communities.moves._ways", pytest.fail)
+    monkeypatch.setattr("penchant.communities.split_merge._ways", pytest.fail)
     assert search.split(together, 0) is None
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.communities import Answers, Draw, Draws
-from penchant.communities.personal import (
+from penchant.communities.population import (
     COMMUNAL_SHARES,
     PersonalModel,
     _shared,

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, Crowd, find_communities, one_taste, personal
-from penchant.communities.personal import variation_of
+from penchant.communities import Answers, Crowd, find_communities, one_taste
+from penchant.communities import population as personal
+from penchant.communities.population import variation_of
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs

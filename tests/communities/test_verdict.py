@@ -9,13 +9,20 @@ from penchant.communities import (
     Answers,
     Crowd,
     find_communities,
-    finding,
     judge,
     one_taste,
-    variation,
 )
-from penchant.communities.own_items import share_of_items, with_own_items
-from penchant.communities.variation import Cloud, PersonalVotes, SpreadPrior, fit_modes, fit_one
+from penchant.communities import mixture as finding
+from penchant.communities import population as variation
+from penchant.communities.population import (
+    Cloud,
+    PersonalVotes,
+    SpreadPrior,
+    fit_modes,
+    fit_one,
+    share_of_items,
+    with_own_items,
+)
 from penchant.communities.verdict import _halves, _halves_by_items, redrawn
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, Votes, solve

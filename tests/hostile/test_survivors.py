@@ -14,17 +14,16 @@ from penchant.communities import (
     Crowd,
     Mixture,
     common_effects,
-    log_likelihoods,
-    moves,
-    personal,
     sharded,
 )
-from penchant.communities.assignment import count_pairs
-from penchant.communities.diagnostics import diagnose
-from penchant.communities.division import everybody_together, shares, soft_counts
-from penchant.communities.effects import infer_beside_effects
-from penchant.communities.mixing import Partition, Target
-from penchant.communities.reunion import reunite
+from penchant.communities import population as personal
+from penchant.communities import split_merge as moves
+from penchant.communities.chains import diagnose
+from penchant.communities.component import everybody_together, shares, soft_counts
+from penchant.communities.component import expected_log_likelihoods as log_likelihoods
+from penchant.communities.data import count_pairs
+from penchant.communities.mixture import infer_beside_effects
+from penchant.communities.split_merge import Partition, Target, reunite
 from penchant.data.formats import ballots
 from penchant.data.formats.sheet import Sheet
 from penchant.errors import DataError

@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import entr, gammaln, psi
 
-from penchant.communities.assignment import Answers
-from penchant.communities.division import (
+from penchant.communities.component import (
     SMALLEST,
     Division,
-    log_likelihoods,
+    Taste,
+    TasteModel,
+    expected_log_likelihoods,
     refit,
     shares,
     soft_counts,
 )
-from penchant.communities.mixture import SETTLE_SWEEPS, SETTLE_TOLERANCE
-from penchant.communities.taste import Taste, TasteModel
+from penchant.communities.data import Answers
+from penchant.communities.search import SETTLE_SWEEPS, SETTLE_TOLERANCE
 from penchant.data import Comparisons
 from penchant.gp import Posterior
 from penchant.numerics.types import FloatArray, IntArray
@@ -97,7 +98,7 @@ def memberships(part: CrowdPart, told: Views) -> FloatArray:
     """(users, K), rows sum to one."""
     if not len(part.data):
         return np.zeros((part.data.n_users, len(told.log_weights)))
-    return shares(log_likelihoods(part.answers, told.table[part.place]) + told.log_weights)
+    return shares(expected_log_likelihoods(part.answers, told.table[part.place]) + told.log_weights)
 
 
 def choose_communities(

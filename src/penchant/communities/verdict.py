@@ -19,11 +19,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from penchant.communities.assignment import Answers
-from penchant.communities.mixture import Grouping, find_communities
-from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, one_taste
-from penchant.communities.own_items import share_of_items, with_own_items
-from penchant.communities.taste import Crowd
+from penchant.communities.component import Crowd
+from penchant.communities.data import Answers
+from penchant.communities.population import (
+    CLEAR_EVIDENCE,
+    OneTaste,
+    one_taste,
+    share_of_items,
+    with_own_items,
+)
+from penchant.communities.search import Grouping, find_communities
 from penchant.data import Comparisons
 from penchant.likelihoods import Gaussian, Outcomes
 from penchant.metrics import adjusted_rand

@@ -6,28 +6,32 @@ noise and their covariance ends at (1 + √(r_eff / N))²; a community of two ta
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
-from scipy.special import entr, expit, gammaln, logsumexp, psi
+from scipy.special import entr, expit, gammaln, log_softmax, logsumexp, psi
 
-from penchant.communities.assignment import Answers
-from penchant.communities.division import (
+from penchant.communities.bethe import SparseState
+from penchant.communities.component import (
     SMALLEST,
     Division,
+    Fit,
+    Mixture,
+    Taste,
     allocate,
-    log_likelihoods,
+    expected_log_likelihoods,
+    fit_community,
     refit,
     settle,
     shares,
     soft_counts,
     sweep,
 )
-from penchant.communities.many_items import SparseState
-from penchant.communities.taste import Taste
+from penchant.communities.data import Answers, LabelArray, count_pairs, log_likelihoods
 from penchant.data import Differences
 from penchant.errors import DataError
 from penchant.gp import Design, LowRankState
@@ -263,7 +267,7 @@ def _two_way(allocation: Division, c: int, members: IntArray, start: FloatArray)
         if step < enough or gain + min(sweeps_left, FORESIGHT) * step < 0.0:
             break
         tables = np.column_stack([model.slope(taste) for taste in tastes])
-        halves = inside[:, None] * shares(log_likelihoods(answers, tables) + psi(sizes))
+        halves = inside[:, None] * shares(expected_log_likelihoods(answers, tables) + psi(sizes))
     responsibilities = np.column_stack([total, np.zeros_like(total)])
     responsibilities[members] = result.responsibilities
     return result._replace(responsibilities=responsibilities)
@@ -335,7 +339,7 @@ def _joined(allocation: Division, a: int, b: int) -> Division:
 def delete(allocation: Division, c: int) -> Division | None:
     """Spread the members of c over the other communities; None unless the objective rises."""
     others = [other for other in range(allocation.n_communities) if other != c]
-    log_weights = log_likelihoods(allocation.crowd.answers, allocation.tables)
+    log_weights = expected_log_likelihoods(allocation.crowd.answers, allocation.tables)
     log_weights += psi(np.maximum(allocation.sizes, SMALLEST))
     taste, size = allocation.tastes[c], max(float(allocation.sizes[c]), 1.0)
     # to gain by giving it up: what its own taste costs, and what ψ(N) overstates of ln Γ(N)
@@ -348,3 +352,332 @@ def delete(allocation: Division, c: int) -> Division | None:
     spread = allocate(allocation.model, shares(log_weights[:, others]), starts)
     spread = settle(spread, DELETE_SWEEPS, LEAST_GAIN)
     return spread if spread.objective > allocation.objective + LEAST_GAIN else None
+
+
+LAUNCH_SCANS = 5
+"""Rounds of fitting both sides and reassigning users, before sides are drawn."""
+DIRECTION_USERS = 5_000
+"""Users from whom the direction of a launch is learned."""
+EDGE_SHARE = 0.1
+"""A launch starts with at least this share of the users on each side."""
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Users in K communities, each with what it knows of itself.
+
+    assignment: (U,); pair_counts: (K, m) answers of each community; tau, nu: (K, m) sites to
+    start from; thetas: (K, p) hyperparameters.
+    """
+
+    assignment: LabelArray
+    pair_counts: FloatArray
+    tau: FloatArray
+    nu: FloatArray
+    thetas: FloatArray
+
+    @property
+    def sizes(self) -> IntArray:
+        """(K,) users of each community."""
+        return np.bincount(self.assignment, minlength=len(self.pair_counts))
+
+    def put(
+        self,
+        assignment: LabelArray,
+        labels: IntArray,
+        pair_counts: FloatArray,
+        fits: list[Fit],
+        theta: FloatArray,
+    ) -> "Partition":
+        """Reassign users, and replace (or append) the communities `labels` by new ones."""
+        thetas = np.tile(theta, (len(labels), 1))
+        return Partition(
+            assignment,
+            _put(self.pair_counts, labels, pair_counts),
+            _put(self.tau, labels, np.stack([fit.tau for fit in fits])),
+            _put(self.nu, labels, np.stack([fit.nu for fit in fits])),
+            _put(self.thetas, labels, thetas),
+        )
+
+    def occupied(self) -> "Partition":
+        """Without the communities that nobody belongs to."""
+        kept = np.flatnonzero(self.sizes)
+        position = np.full(len(self.pair_counts), -1, dtype=np.int32)
+        position[kept] = np.arange(len(kept), dtype=np.int32)
+        return Partition(
+            position[self.assignment],
+            self.pair_counts[kept],
+            self.tau[kept],
+            self.nu[kept],
+            self.thetas[kept],
+        )
+
+
+def _put(values: FloatArray, labels: IntArray, rows: FloatArray) -> FloatArray:
+    """A copy of `values` with some rows replaced; labels beyond the end append."""
+    n_new = max(0, int(labels.max()) + 1 - len(values))
+    grown = np.concatenate([values, np.zeros((n_new, values.shape[1]))])
+    grown[labels] = rows
+    return grown
+
+
+class Target(NamedTuple):
+    """What the moves leave invariant: evidence under `theta`, and λ."""
+
+    mixture: Mixture
+    theta: FloatArray
+    concentration: float
+
+    def fit(self, pair_counts: FloatArray, start: tuple[FloatArray, FloatArray]) -> Fit:
+        """Utilities of a group of users, its sites (tau, nu) starting from `start`."""
+        return fit_community(self.mixture, pair_counts, self.theta, start)
+
+    def log_gain(self, whole: Fit, parts: list[Fit], sizes: IntArray) -> float:
+        """Log joint probability of two communities of these sizes, less that of one."""
+        evidence = parts[0].log_evidence + parts[1].log_evidence - whole.log_evidence
+        prior = np.log(self.concentration) + gammaln(sizes).sum() - gammaln(sizes.sum())
+        return float(evidence + prior)
+
+
+class Move(NamedTuple):
+    """What a move led to: the partition after it, whether it was a split, whether it was made."""
+
+    partition: Partition
+    is_split: bool
+    is_made: bool
+
+
+def log_prior_of_sizes(sizes: IntArray, concentration: float) -> float:
+    """Log probability of a partition with these sizes under the Dirichlet process."""
+    constant = gammaln(concentration) - gammaln(concentration + sizes.sum())
+    return float(len(sizes) * np.log(concentration) + gammaln(sizes).sum() + constant)
+
+
+def split_merge(
+    target: Target, partition: Partition, users: IntArray, rng: np.random.Generator
+) -> Move:
+    """Try to part the two `users` if they are in one community, else to unite theirs."""
+    first, second = partition.assignment[users]
+    if first == second:
+        return _split(target, partition, users, rng)
+    return _merge(target, partition, users, rng)
+
+
+def _split(target: Target, partition: Partition, users: IntArray, rng: np.random.Generator) -> Move:
+    c = int(partition.assignment[users[0]])
+    members = np.flatnonzero(partition.assignment == c)
+    whole = target.fit(partition.pair_counts[c], (partition.tau[c], partition.nu[c]))
+    launch = Launch.of(target, members, users, whole, rng)
+    side = launch.draw(rng)
+    counts = count_pairs(launch.rows, side, 2)
+    parts = [target.fit(*given) for given in zip(counts, launch.sites, strict=True)]
+    log_gain = target.log_gain(whole, parts, np.bincount(side))
+    if np.log(rng.random()) >= log_gain - launch.log_prob(side):
+        return Move(partition, True, False)
+    labels = np.array([c, len(partition.pair_counts)])
+    assignment = partition.assignment.copy()
+    assignment[members] = labels[side]
+    return Move(partition.put(assignment, labels, counts, parts, target.theta), True, True)
+
+
+def _merge(target: Target, partition: Partition, users: IntArray, rng: np.random.Generator) -> Move:
+    pair = partition.assignment[users].astype(np.intp)
+    sites = list(zip(partition.tau[pair], partition.nu[pair], strict=True))
+    counts = partition.pair_counts[pair]
+    parts = [target.fit(*given) for given in zip(counts, sites, strict=True)]
+    total = counts.sum(axis=0, keepdims=True)
+    whole = target.fit(total[0], sites[0])
+    log_gain = target.log_gain(whole, parts, partition.sizes[pair])
+    log_uniform = np.log(rng.random())
+    if log_uniform >= -log_gain:  # a proposal's probability is at most one: no need to launch
+        return Move(partition, False, False)
+    members = np.flatnonzero(np.isin(partition.assignment, pair))
+    side = (partition.assignment[members] == pair[1]).astype(np.int32)
+    launch = Launch.of(target, members, users, whole, rng)
+    if log_uniform >= launch.log_prob(side) - log_gain:
+        return Move(partition, False, False)
+    assignment = partition.assignment.copy()
+    assignment[members] = pair[0]
+    merged = partition.put(assignment, pair[:1], total, [whole], target.theta)
+    return Move(merged.occupied(), False, True)
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """A way to divide some users in two, found without looking at any present division.
+
+    rows: (k, m) their answers; log_side: (2, k) log probability of each side for each user;
+    anchors: (2,) the users who are on side 0 and side 1 for certain; sites: of each side.
+    """
+
+    rows: sparse.csr_array
+    log_side: FloatArray
+    anchors: IntArray
+    sites: tuple[tuple[FloatArray, FloatArray], ...]
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        members: IntArray,
+        users: IntArray,
+        whole: Fit,
+        rng: np.random.Generator,
+    ) -> "Launch":
+        """Divide `members` along a direction of disagreement, then refit and reassign in turn.
+
+        users: (2,) the anchors; whole: the fit of all members together.
+        """
+        mixture = target.mixture
+        rows = mixture.answers.counts[members]
+        anchors = np.searchsorted(members, users)
+        thetas = np.stack([target.theta] * 2)
+        side = _first_division(mixture, rows, whole, anchors, rng)
+        sites: tuple[tuple[FloatArray, FloatArray], ...] = ((whole.tau, whole.nu),) * 2
+        for _ in range(LAUNCH_SCANS):
+            side[anchors] = [0, 1]
+            counts = count_pairs(rows, side, 2)
+            fits = [target.fit(*given) for given in zip(counts, sites, strict=True)]
+            sites = tuple((fit.tau, fit.nu) for fit in fits)
+            table = mixture.table(np.stack([fit.posterior.mean for fit in fits]), thetas)
+            score = log_likelihoods(rows, table).astype(np.float64)
+            score += np.log(np.bincount(side))[:, None]
+            side = (score[1] > score[0]).astype(np.int32)
+        return cls(rows, log_softmax(score, axis=0), anchors, sites)
+
+    def draw(self, rng: np.random.Generator) -> LabelArray:
+        """(k,) a side for each user, independently."""
+        log_uniform = np.log(rng.random(self.log_side.shape[1]))
+        side: LabelArray = (log_uniform >= self.log_side[0]).astype(np.int32)
+        side[self.anchors] = [0, 1]
+        return side
+
+    def log_prob(self, side: LabelArray) -> float:
+        """Log probability that `draw` gives these sides."""
+        chosen = np.where(side == 0, self.log_side[0], self.log_side[1])
+        chosen[self.anchors] = 0.0
+        return float(chosen.sum())
+
+
+def _first_division(
+    mixture: Mixture,
+    rows: sparse.csr_array,
+    whole: Fit,
+    anchors: IntArray,
+    rng: np.random.Generator,
+) -> LabelArray:
+    """(k,) sides by a cut along a random direction in which the users disagree.
+
+    A user's score is the slope of their log-likelihood in the community's utilities: where the
+    community is mixed, scores spread along what its parts disagree about. Two rounds of power
+    iteration pull a random direction towards the widest spread.
+    """
+    answers, posterior = mixture.answers, whole.posterior
+    f = posterior.mean
+    slope = posterior.likelihood.log_prob(f[answers.winner] - f[answers.loser], answers.outcomes).d1
+    pull = answers.differences(len(f)).matrix(slope)
+    some = rng.choice(rows.shape[0], min(rows.shape[0], DIRECTION_USERS), replace=False)
+    scores = (rows[some] @ pull) @ posterior.features
+    scores -= scores.mean(axis=0)
+    direction = rng.standard_normal(scores.shape[1])
+    for _ in range(2):
+        direction = scores.T @ (scores @ direction)
+        direction /= np.linalg.norm(direction) or 1.0  # zero when all users agree
+    along = rows @ (pull @ (posterior.features @ direction))
+    if along[anchors[0]] < along[anchors[1]]:
+        along = -along
+    cut = np.quantile(along, rng.uniform(EDGE_SHARE, 1.0 - EDGE_SHARE))
+    below: LabelArray = (along < cut).astype(np.int32)
+    return below
+
+
+SHARPNESS = 10.0
+"""How strongly alike communities are preferred: e^10 between the same answers and unrelated."""
+
+
+def reunite(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
+    """Try to unite two communities that are alike or, as often, to divide one at random."""
+    if rng.random() < 0.5:
+        return _divide(target, partition, rng)
+    return _unite(target, partition, rng)
+
+
+def _unite(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
+    n_communities = len(partition.pair_counts)
+    if n_communities == 1:
+        return Move(partition, False, False)
+    log_chosen = _log_likeness(target, partition)
+    number = rng.choice(len(log_chosen), p=np.exp(log_chosen))
+    pair = np.stack(np.triu_indices(n_communities, 1))[:, number]
+    counts, sizes = partition.pair_counts[pair], partition.sizes[pair]
+    sites = zip(partition.tau[pair], partition.nu[pair], strict=True)
+    parts = [target.fit(*given) for given in zip(counts, sites, strict=True)]
+    total = counts.sum(axis=0, keepdims=True)
+    whole = target.fit(total[0], (parts[0].tau, parts[0].nu))
+    log_back = _log_division(sizes) - np.log(n_communities - 1)
+    log_ratio = log_back - log_chosen[number] - target.log_gain(whole, parts, sizes)
+    if np.log(rng.random()) >= log_ratio:
+        return Move(partition, False, False)
+    kept, dropped = pair
+    assignment = partition.assignment.copy()
+    assignment[assignment == dropped] = kept
+    united = partition.put(assignment, pair[:1], total, [whole], target.theta)
+    return Move(united.occupied(), False, True)
+
+
+def _divide(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
+    n_communities = len(partition.pair_counts)
+    c = int(rng.integers(n_communities))
+    members = np.flatnonzero(partition.assignment == c)
+    side = (rng.random(len(members)) < rng.random()).astype(np.int32)
+    sizes = np.bincount(side, minlength=2)
+    if not sizes.all():
+        return Move(partition, True, False)
+    whole = target.fit(partition.pair_counts[c], (partition.tau[c], partition.nu[c]))
+    counts = count_pairs(target.mixture.answers.counts[members], side, 2)
+    parts = [target.fit(its_counts, (whole.tau, whole.nu)) for its_counts in counts]
+    labels = np.array([c, n_communities])
+    assignment = partition.assignment.copy()
+    assignment[members] = labels[side]
+    divided = partition.put(assignment, labels, counts, parts, target.theta)
+    number = _place_of_pair(c, n_communities, n_communities + 1)
+    log_back = _log_likeness(target, divided)[number]
+    log_forth = _log_division(sizes) - np.log(n_communities)
+    log_ratio = target.log_gain(whole, parts, sizes) + log_back - log_forth
+    if np.log(rng.random()) >= log_ratio:
+        return Move(partition, True, False)
+    return Move(divided, True, True)
+
+
+def _log_likeness(target: Target, partition: Partition) -> FloatArray:
+    """(K (K − 1) / 2,) log probability of picking each pair of communities, above the diagonal.
+
+    Alike are communities whose members' wins less losses, item by item, point the same way.
+    """
+    answers, n_items = target.mixture.answers, len(target.mixture.items)
+    net_wins = partition.pair_counts @ answers.differences(n_items).matrix()
+    length = np.linalg.norm(net_wins, axis=1, keepdims=True)
+    direction = net_wins / np.where(length > 0.0, length, 1.0)
+    likeness = (direction @ direction.T)[np.triu_indices(len(direction), 1)]
+    log_chosen: FloatArray = log_softmax(SHARPNESS * likeness)
+    return log_chosen
+
+
+def _place_of_pair(first: int, second: int, n: int) -> int:
+    """Where the pair stands among those above the diagonal.
+
+    >>> [_place_of_pair(i, j, 3) for i, j in [(0, 1), (0, 2), (1, 2)]]
+    [0, 1, 2]
+    """
+    return first * n - first * (first + 1) // 2 + second - first - 1
+
+
+def _log_division(sizes: IntArray) -> float:
+    """Log probability of a division, whichever side is called the first.
+
+    One coin of uniform bias for all users: ∫ p^a (1 − p)^b dp = a! b! / (a + b + 1)!.
+
+    >>> round(float(np.exp(_log_division(np.array([1, 1])))), 3)  # apart: 1/3, else together
+    0.333
+    """
+    return float(np.log(2.0) + gammaln(sizes + 1.0).sum() - gammaln(sizes.sum() + 2.0))

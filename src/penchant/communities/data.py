@@ -10,18 +10,56 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from penchant.communities.content import Content
-from penchant.data import ChoiceStages, Comparisons, Differences, Rankings
+from penchant.data import ChoiceStages, Comparisons, Differences, Rankings, Table
 from penchant.errors import DataError
 from penchant.gp import Edges, edges_of_stages, feasible, told
-from penchant.likelihoods import Likelihood, Outcomes
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.likelihoods import ChoiceGroup, Likelihood, LogProb, Outcomes
+from penchant.likelihoods.choices import on_pairs
+from penchant.numerics.random import ContentKeys, KeyArray, mixed, pair_keys
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+ROUNDS = 2
+"""Of keys of answers by those of users and the reverse: after two, users differ who answered
+differently, or along with others, but for symmetries of small data."""
+
+
+class Content(NamedTuple):
+    """Keys of users (U,), and of distinct answers (m,)."""
+
+    users: KeyArray
+    answers: KeyArray
+
+    @classmethod
+    def of(cls, times: sparse.csr_array) -> Self:
+        """Of users × answers, (U, m) in unsigned whole numbers: how often each was given."""
+        users = np.ones(times.shape[0], dtype=np.uint64)
+        for _ in range(ROUNDS):
+            answers = mixed(times.T @ users)
+            users = mixed(times @ answers)
+        return cls(users, answers)
+
+
+def content_keys(data: Comparisons) -> ContentKeys:
+    """Keys of users, items and rows of single pairs, and of how they were made."""
+    covariates = () if data.covariates is None else data.covariates.T
+    values = (data.margin, data.first, *covariates)
+    return pair_keys(data.winner, data.loser, data.user, data.count, data.tie, values)
+
+
+def drawn_counts(data: Comparisons, share: float) -> IntArray:
+    """(m,) how many of each row's answers are among a share of all, drawn by content."""
+    row = np.repeat(np.arange(len(data)), data.count)
+    copy = np.arange(len(row)) - np.repeat(np.cumsum(data.count) - data.count, data.count)
+    keys = mixed(content_keys(data).answer[row], copy)
+    drawn = np.argsort(keys, kind="stable")[: max(1, round(share * len(row)))]
+    return np.bincount(row[drawn], minlength=len(data))
+
 
 SHARD_SIZE = 65_536
 """Users handled at once: large enough to amortise calls, small enough to stay near the cache."""
@@ -312,3 +350,171 @@ def count_all_pairs(answers: Answers, assignment: LabelArray, n_groups: int) -> 
     for part, shard in answers.shards():
         counts += count_pairs(shard, assignment[part], n_groups)
     return counts
+
+
+def compact(answers: Answers) -> Answers:
+    """Without the answers that none of the users gave: a draw's table is then as small."""
+    given, n, cliques = np.unique(answers.counts.indices), answers.n_pairs, answers.outcomes.cliques
+    pairs = given[given < n]
+    edges, outcomes = pairs, answers.outcomes.part(pairs)
+    if cliques is not None:
+        edges = np.append(pairs, np.arange(n, len(answers.winner)))
+        outcomes = outcomes._replace(cliques=cliques.chosen(given[given >= n] - n))
+    return Answers(answers.counts[:, given], answers.winner[edges], answers.loser[edges], outcomes)
+
+
+def separate_pairs(data: Comparisons) -> Comparisons:
+    """The single pairs, and one pair of every choice, drawn by what was answered.
+
+    >>> data = Comparisons.from_rankings([["tea", "milk", "water"]], users=["ann"])
+    >>> len(data.as_pairs()), len(separate_pairs(data))
+    (3, 2)
+    """
+    if data.rankings is None or data.rankings.user is None:
+        return data.as_pairs()
+    content = content_keys(data.as_pairs())
+    drawn = [_drawn(stage, content) for stage in data.rankings.stages()]
+    winner, loser, user = np.hstack(drawn)
+    one, no_tie = np.ones_like(winner), np.zeros(len(winner), dtype=bool)
+    table = Table(winner, loser, one, user, no_tie, None).merge()
+    return data.bare().single_pairs().extend(Comparisons.from_table(table, data.items, data.users))
+
+
+def _drawn(stage: ChoiceStages, content: ContentKeys) -> tuple[IntArray, IntArray, IntArray]:
+    """Winner, loser and user of a pair for every time that a choice was made."""
+    rows = np.repeat(np.arange(len(stage.count)), stage.count)
+    item, chosen = stage.item[rows], stage.chosen[rows]
+    copy = np.arange(len(rows)) - np.repeat(np.cumsum(stage.count) - stage.count, stage.count)
+    at = np.arange(len(rows))
+    user = np.zeros(len(rows), dtype=np.intp) if stage.user is None else stage.user[rows]
+    of_item = content.item[item]
+    of_choice = mixed(content.user[user], of_item.sum(axis=1), copy)
+    keys = mixed(of_item.ravel() + np.repeat(of_choice, item.shape[1])).reshape(item.shape)
+    return item[at, _one_of(chosen, keys)], item[at, _one_of(~chosen, keys)], user
+
+
+def _one_of(marked: BoolArray, keys: KeyArray) -> IntArray:
+    """(G,) a marked column of each row, all alike likely."""
+    return np.asarray(np.where(marked, keys, 0).argmax(axis=1), dtype=np.intp)
+
+
+class LocalChoices(NamedTuple):
+    """Choices of one size at the scaled utilities x (G, k) of their sets.
+
+    value: (G,) log-probabilities; pull, tau: (G, k(k−1)/2) first and negative second derivative
+    along each pair.
+    """
+
+    group: ChoiceGroup
+    scale: float
+    x: FloatArray
+    value: FloatArray
+    pull: FloatArray
+    tau: FloatArray
+
+    @classmethod
+    def of(cls, group: ChoiceGroup, g: FloatArray, scale: float) -> "LocalChoices":
+        """At the differences g of all edges of choices."""
+        x = scale * group.utilities(g)
+        value, slope, tau = group.curvature(x)
+        return cls(group, scale, x, value, on_pairs(scale * slope), scale**2 * tau)
+
+    def drift(self, var: FloatArray) -> FloatArray:
+        """(G, k(k−1)/2) −½ Σ var ∂τ along each pair, from variances of all edges of choices."""
+        return on_pairs(self.scale**3 * self.group.drift(self.x, var[self.group.edge]))
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """All answers at the differences of all edges: single pairs, and after them choices.
+
+    pairs: of the single pairs, whose edges come first; n_edges: E.
+    """
+
+    pairs: LogProb
+    choices: tuple[LocalChoices, ...]
+    n_edges: int
+
+    @classmethod
+    def at(cls, g: FloatArray, likelihood: Likelihood, outcomes: Outcomes) -> "Local":
+        """At differences g (E,)."""
+        cliques = outcomes.cliques
+        if cliques is None:
+            return cls(likelihood.log_prob(g, outcomes), (), len(g))
+        n, scale = len(g) - cliques.n_edges, likelihood.choice_scale or 1.0
+        choices = tuple(LocalChoices.of(group, g[n:], scale) for group in cliques.groups)
+        return cls(likelihood.log_prob(g[:n], outcomes._replace(cliques=None)), choices, len(g))
+
+    @property
+    def n_pairs(self) -> int:
+        """How many of the answers are single pairs."""
+        return len(self.pairs.value)
+
+    @cached_property
+    def value(self) -> FloatArray:
+        """(m,) log-likelihoods of the answers."""
+        return np.concatenate([self.pairs.value, *(choices.value for choices in self.choices)])
+
+    @cached_property
+    def precision(self) -> FloatArray:
+        """(n,) k of single pairs, cut off at zero where a likelihood is not log-concave."""
+        return np.maximum(-self.pairs.d2, 0.0)
+
+    def force(self, weights: FloatArray) -> FloatArray:
+        """(E,) Σ w ∂ℓ/∂g."""
+        return self._summed(weights, self.pairs.d1, [c.pull for c in self.choices])
+
+    def curvature(self, weights: FloatArray) -> FloatArray:
+        """(E,) −Σ w ∂²ℓ/∂g², of choices as the Laplacian of their clique."""
+        return self._summed(weights, self.precision, [c.tau for c in self.choices])
+
+    def drift(self, weights: FloatArray, var: FloatArray) -> FloatArray:
+        """(E,) −½ Σ w var ∂k: how the curvature answers a move of the differences."""
+        n, pairs = self.n_pairs, self.pairs
+        third = np.where(pairs.d2 < 0.0, pairs.d3, 0.0)  # k is cut off at zero, and flat there
+        return self._summed(
+            weights, 0.5 * third * var[:n], [c.drift(var[n:]) for c in self.choices]
+        )
+
+    def slope(self, var: FloatArray, move: FloatArray) -> FloatArray:
+        """(m,) ℓ − ½ var·k + h·move of every answer, with its own k and h along its edges."""
+        n = self.n_pairs
+        parts = [self.pairs.value - 0.5 * var[:n] * self.precision + self.pairs.d1 * move[:n]]
+        for choices in self.choices:
+            edge = n + choices.group.edge
+            bent = np.einsum("ge,ge->g", choices.tau, var[edge])
+            parts.append(
+                choices.value - 0.5 * bent + np.einsum("ge,ge->g", choices.pull, move[edge])
+            )
+        return np.concatenate(parts)
+
+    @cached_property
+    def pulls(self) -> sparse.csr_array:
+        """(m, E) how each answer pulls at each edge."""
+        n = self.n_pairs
+        pull, edge, size = [self.pairs.d1], [np.arange(n)], [np.ones(n, dtype=np.intp)]
+        for choices in self.choices:
+            pull.append(choices.pull.ravel())
+            edge.append(n + choices.group.edge.ravel().astype(np.intp))
+            size.append(np.full(len(choices.value), choices.pull.shape[1]))
+        starts = np.append(0, np.cumsum(np.concatenate(size)))
+        return sparse.csr_array(
+            (np.concatenate(pull), np.concatenate(edge), starts),
+            shape=(len(starts) - 1, self.n_edges),
+        )
+
+    def _summed(
+        self, weights: FloatArray, pairs: FloatArray, choices: list[FloatArray]
+    ) -> FloatArray:
+        """Weighted answers added up on their edges."""
+        n = self.n_pairs
+        if not choices:
+            weighted: FloatArray = weights * pairs
+            return weighted
+        total = np.zeros(self.n_edges)
+        total[:n] = weights[:n] * pairs
+        mine = np.split(weights[n:], np.cumsum([len(along) for along in choices])[:-1])
+        for local, along, w in zip(self.choices, choices, mine, strict=True):
+            at = local.group.edge.ravel()
+            total[n:] += np.bincount(at, (w[:, None] * along).ravel(), self.n_edges - n)
+        return total
