@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, ChainPlan, ChainState, Mixture, fit_community
+from penchant.communities import Answers, ChainPlan, ChainState, MixtureData, fit_community
 from penchant.communities import chains as community
 from penchant.communities import split_merge as mixing
 from penchant.communities.chains import (
@@ -142,7 +142,7 @@ def tiny_mixture(n_users):
     data = Comparisons.from_pairs(winner, loser, user=user, items=range(4), users=range(n_users))
     hyper = ItemHyper(Independent(3.0), Probit())
     items = Inputs(index=np.arange(4))
-    return Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-4))
+    return MixtureData(Answers.of(data), items, hyper, settings=Settings(tolerance=1e-4))
 
 
 def partitions(n_users, prefix=()):

@@ -260,7 +260,7 @@ def test_sites_of_a_taste_lead_to_its_mode(rng):
     data = pc.Comparisons.from_pairs(winner, loser, user=np.zeros(80, int), items=range(6))
     items = Inputs(index=np.arange(6))
     crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(2.0), Probit()))
-    taste = everybody_together(crowd, crowd.hyper.theta).tastes[0]
+    taste = everybody_together(crowd, crowd.hyper.theta).components[0]
     tau, nu = taste.sites
     state = taste.prior.refresh(taste.weights * tau, taste.weights * nu)
     np.testing.assert_allclose(state.mean, taste.state.mean, atol=0.05)
@@ -435,7 +435,10 @@ def test_moves_that_are_not_made_leave_everything_and_say_so(rng):
     data = pc.Comparisons.from_rankings([[0, 1, 2, 3], [3, 2, 1, 0]] * 4, users=range(8))
     hyper = ItemHyper(Independent(4.0), Probit())
     mixture = Mixture(
-        Answers.of(data.as_pairs()), Inputs(index=np.arange(4)), hyper, Settings(tolerance=1e-4)
+        Answers.of(data.as_pairs()),
+        Inputs(index=np.arange(4)),
+        hyper,
+        settings=Settings(tolerance=1e-4),
     )
     target, labels = Target(mixture, hyper.theta, 1.0), np.arange(8, dtype=np.int32) % 2
     counts = count_pairs(mixture.answers.counts, labels, 2)

@@ -11,7 +11,7 @@ from penchant.communities.chains import (
     Draws,
     Watch,
 )
-from penchant.communities.component import Crowd, Mixture, fit_community
+from penchant.communities.component import MixtureData, fit_community
 from penchant.communities.contrasts import (
     attribute_slopes,
     directions,
@@ -22,12 +22,12 @@ from penchant.communities.contrasts import (
 )
 from penchant.communities.data import Answers, log_likelihoods, some_of
 from penchant.communities.mixture import (
-    Finding,
-    Found,
+    FittedMixture,
+    MixtureFitter,
     PersonalTaste,
     common_effects,
 )
-from penchant.communities.population import WITHIN, beside_effects, one_taste
+from penchant.communities.population import WITHIN, beside_effects, single_population
 from penchant.communities.search import SearchReport, Step, find_communities
 from penchant.communities.sharded import (
     CrowdPart,
@@ -41,6 +41,10 @@ from penchant.communities.sharded import (
     settle_parts,
 )
 from penchant.communities.verdict import Support, judge
+
+# the names that other packages still use
+Crowd = Mixture = MixtureData
+Finding, Found, one_taste = MixtureFitter, FittedMixture, single_population
 
 __all__ = [
     "LEARNING_SWEEPS",
@@ -56,9 +60,12 @@ __all__ = [
     "Draw",
     "Draws",
     "Finding",
+    "FittedMixture",
     "Found",
     "Members",
     "Mixture",
+    "MixtureData",
+    "MixtureFitter",
     "PersonalTaste",
     "SearchReport",
     "Step",
@@ -83,6 +90,7 @@ __all__ = [
     "memberships",
     "one_taste",
     "settle_parts",
+    "single_population",
     "some_of",
     "value_win_rates",
 ]

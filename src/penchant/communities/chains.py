@@ -1,13 +1,28 @@
-"""Communities of taste: chains of the Dirichlet-process mixture of preference models (paper 004).
+"""Chains of the Dirichlet-process mixture of preference models (paper 004): samplers, draws.
 
 c_u ~ DP(λ),  f_c ~ GP(0, K),  answers of u ~ likelihood of f_{c_u}'s differences.
 
 A chain starts from the communities that a search found, memberships drawn from their
 probabilities, and has only to settle around them. One sweep: memberships given a draw of each
-community's utilities; split and merge moves and reunions; λ; hyperparameters (while warming up);
-expectation propagation per community; a new draw of the utilities. All of a sweep's randomness
-comes from the chain's seed and the number of the sweep, so a chain continues exactly from any
-state.
+community's utilities; split and merge moves; λ; hyperparameters (while warming up); expectation
+propagation per community; a new draw of the utilities. All of a sweep's randomness comes from the
+chain's seed and the number of the sweep, so a chain continues exactly from any state.
+
+Both samplers of memberships are Gibbs steps given one *draw* of each community's utilities. Paper
+004 (Eq. 10) averages each answer's probability over the utilities' posterior and multiplies the
+averages; but one user's answers depend on each other through the utilities, so the product of
+averages is not the average of the product. A draw makes the step exact; where a community has many
+answers the two agree.
+
+*collapsed*: the weights are integrated out and users are reassigned in turn, with P(c) ∝ n_c and λ
+for a new one, n_c counting the other users (the paper's Eqs. 11–12 say N where the number of users
+belongs). New communities come from a pool of prior draws (Neal's algorithm 8; unused draws stay in
+the pool from user to user, as in Favaro and Teh's ReUse).
+*blocked*: weights are drawn, and users are independent given them.
+
+A draw that is kept holds communities, not users: a user is known by their answers, so memberships
+of the users that were fitted and of newcomers are computed alike, as the user's posterior over the
+communities of each draw, averaged over draws (paper 004 Eq. 21 has the prior p(c|λ) there).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,18 +32,17 @@ from itertools import combinations
 from math import exp, inf, log
 from typing import NamedTuple, cast
 
-import numba
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
-from penchant.communities.component import Fit, Mixture, fit_community
+from penchant.communities.component import ComponentFit, MixtureData, fit_community
 from penchant.communities.data import (
     Answers,
     LabelArray,
     SingleArray,
     assign,
-    count_all_pairs,
+    count_pairs,
     log_likelihoods,
     responsibilities,
     some_of,
@@ -40,6 +54,7 @@ from penchant.communities.split_merge import (
     reunite,
     split_merge,
 )
+from penchant.errors import DataError
 from penchant.gp import (
     Limits,
     climb,
@@ -55,13 +70,32 @@ from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 CLIMB_STEPS = 10
 """Steps up the evidence each time hyperparameters are learned: membership changes soon anyway."""
-
 OWN_SPREAD = 1.0
 """How far, in logarithms, a community's own hyperparameters stray from the shared ones."""
+N_EMPTY = 3
+"""Empty communities on offer at a time."""
+N_FRESH = 8
+"""Prior draws in reserve for the collapsed sampler, to replace empty communities that fill."""
+MOVES = 3
+"""Split or merge moves of a sweep."""
+REUNIONS = 2
+"""Tries of a sweep to unite communities that are alike."""
+LEARNING_SWEEPS = 2
+"""Sweeps before the end of the warm-up from which a chain goes on: one that learns, one more."""
+DRAWS_PER_CHAIN = 50
+"""Draws kept of a chain's sweeps after the warm-up."""
+ALIGNMENT_USERS = 5_000
+"""Users by whom the communities of different draws are recognised."""
+REFERENCE_CANDIDATES = 25
+"""Draws among which the most typical is looked for."""
+ENOUGH_DRAWS = 10.0
+"""Fewer effective draws than this deserve a warning."""
+GOOD_AGREEMENT = 0.7
+"""Chains whose partitions agree less than this (adjusted Rand) deserve a warning."""
 
 
 def draw_prior(
-    mixture: Mixture, theta: FloatArray, n_draws: int, rng: np.random.Generator
+    mixture: MixtureData, theta: FloatArray, n_draws: int, rng: np.random.Generator
 ) -> FloatArray:
     """(n_draws, n) utilities of communities that nobody belongs to yet."""
     kernel = mixture.hyper.at(theta).kernel
@@ -69,227 +103,63 @@ def draw_prior(
     return multiply(factor, rng.standard_normal((factor.shape[1], n_draws))).T
 
 
-class Gathered(NamedTuple):
-    """Several communities' answers and where their sites start, (K, m) each."""
-
-    pair_counts: FloatArray
-    tau: FloatArray
-    nu: FloatArray
+Groups = Sequence[tuple[FloatArray, FloatArray, FloatArray]]
+"""Of each community (m,) counts of its answers, and tau and nu of the sites to start from."""
 
 
-def learn_shared(mixture: Mixture, groups: Gathered, theta: FloatArray) -> FloatArray:
+def learn_shared(mixture: MixtureData, groups: Groups, theta: FloatArray) -> FloatArray:
     """Climb the sum of the communities' evidences: small communities lean on large ones.
 
     A weak normal prior around where learning started keeps the scale of utilities from vanishing
     while opposite tastes still share a community.
     """
-    evidence = _CommunityEvidence(mixture, groups)
-
-    def objective(candidate: FloatArray) -> tuple[float, FloatArray, None]:
-        value, slope = mixture.hyper.at(candidate).log_prior(mixture.hyper)
-        for c in range(len(groups.pair_counts)):
-            its_value, its_slope = evidence(c, candidate)
-            value += its_value
-            slope += its_slope
-        return value, slope, None
-
-    return climb(objective, theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
+    start = mixture.hyper
+    return _climb_evidence(mixture, groups, theta, lambda x: start.at(x).log_prior(start))
 
 
-def learn_own(mixture: Mixture, groups: Gathered, theta: FloatArray) -> FloatArray:
+def learn_own(mixture: MixtureData, groups: Groups, theta: FloatArray) -> FloatArray:
     """(K, p): each community's own parameters by its evidence, held near the shared `theta`.
 
     The normal prior around `theta` is the pooling: it decides where a community has few answers
     and gives way where it has many (paper 004 section 3.3 optimises each alone).
     """
-    evidence = _CommunityEvidence(mixture, groups)
 
-    def penalised(c: int, candidate: FloatArray) -> tuple[float, FloatArray, None]:
-        value, slope = evidence(c, candidate)
-        pooled, pull = weak_prior(candidate, theta, OWN_SPREAD)
-        return value + pooled, slope + pull, None
+    def pooling(x: FloatArray) -> tuple[float, FloatArray]:
+        return weak_prior(x, theta, OWN_SPREAD)
 
-    return np.stack(
-        [
-            climb(partial(penalised, c), theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
-            for c in range(len(groups.pair_counts))
-        ]
-    )
+    return np.stack([_climb_evidence(mixture, [group], theta, pooling) for group in groups])
+
+
+def _climb_evidence(
+    mixture: MixtureData,
+    groups: Groups,
+    theta: FloatArray,
+    log_prior: Callable[[FloatArray], tuple[float, FloatArray]],
+) -> FloatArray:
+    """(p,) hyperparameters common to some communities, each fit starting from its last sites."""
+    sites = [(tau, nu) for _, tau, nu in groups]
+
+    def objective(candidate: FloatArray) -> tuple[float, FloatArray, None]:
+        value, slope = log_prior(candidate)
+        for c, (counts, _, _) in enumerate(groups):
+            fit = fit_community(mixture, counts, candidate, sites[c])
+            sites[c] = (fit.tau, fit.nu)
+            value += fit.log_evidence
+            slope += gradient(fit.problem, fit.solution)
+        return value, slope, None
+
+    return climb(objective, theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
 
 
 def fit_reported(
-    mixture: Mixture, pair_counts: FloatArray, theta: FloatArray, own: bool
-) -> list[Fit]:
+    mixture: MixtureData, pair_counts: FloatArray, theta: FloatArray, own: bool
+) -> list[ComponentFit]:
     """Utilities of communities with soft members: answers (C, m) count by membership."""
     thetas = np.tile(theta, (len(pair_counts), 1))
     if own:
-        blank = np.zeros_like(pair_counts)
-        thetas = learn_own(mixture, Gathered(pair_counts, blank, blank), theta)
-    precise = mixture.precise()
-    return [
-        fit_community(precise, counts, its_theta)
-        for counts, its_theta in zip(pair_counts, thetas, strict=True)
-    ]
-
-
-class _CommunityEvidence:
-    """Log evidence of one community and its slope in theta, remembering the sites."""
-
-    def __init__(self, mixture: Mixture, groups: Gathered) -> None:
-        self.mixture, self.pair_counts = mixture, groups.pair_counts
-        self.sites = list(zip(groups.tau, groups.nu, strict=True))
-
-    def __call__(self, c: int, theta: FloatArray) -> tuple[float, FloatArray]:
-        fit = fit_community(self.mixture, self.pair_counts[c], theta, self.sites[c])
-        self.sites[c] = (fit.tau, fit.nu)
-        return fit.log_evidence, gradient(fit.problem, fit.solution)
-
-
-ALIGNMENT_USERS = 5_000
-"""Users by whom the communities of different draws are recognised."""
-REFERENCE_CANDIDATES = 25
-"""Draws among which the most typical is looked for."""
-
-
-@dataclass(frozen=True, eq=False)
-class Draw:
-    """The communities at one sweep of one chain.
-
-    sizes: (K,) users of each; utilities: (K, n); likelihood_thetas: (K, q) parameters of its
-    likelihood; is_supported: (K,) whether its answers speak for it; labels: (K,) which of the
-    reported communities each one counts towards.
-    """
-
-    sizes: IntArray
-    utilities: FloatArray
-    likelihood_thetas: FloatArray
-    is_supported: BoolArray
-    chain: int
-    labels: IntArray
-
-    @property
-    def n_communities(self) -> int:
-        """How many communities there is support for."""
-        return int(np.count_nonzero(self.is_supported))
-
-
-@dataclass(frozen=True, eq=False)
-class Draws:
-    """Draws from all chains, and the likelihood whose parameters they hold.
-
-    n_communities: how many communities are reported, C.
-    """
-
-    kept: tuple[Draw, ...]
-    likelihood: Likelihood
-    n_communities: int
-
-    def shares(self, answers: Answers) -> Iterator[tuple[Draw, SingleArray]]:
-        """Each draw with (K, U): the probabilities of its communities for each user."""
-        for draw in self.kept:
-            table = answers.table(draw.utilities, self._likelihoods(draw))
-            log_weight = np.log(draw.sizes).astype(np.float32)
-            share = np.empty((len(draw.sizes), answers.n_users), dtype=np.float32)
-            for part, shard in answers.shards():
-                weight = responsibilities(shard, table, log_weight)
-                share[:, part] = weight / weight.sum(axis=0)
-            yield draw, share
-
-    def _likelihoods(self, draw: Draw) -> list[Likelihood]:
-        return [self.likelihood.with_theta(theta) for theta in draw.likelihood_thetas]
-
-    def membership(self, answers: Answers) -> FloatArray:
-        """(U, C) soft membership of users in the reported communities; rows sum to one."""
-        total = np.zeros((self.n_communities, answers.n_users))
-        for draw, share in self.shares(answers):
-            for label, its_share in zip(draw.labels, share, strict=True):
-                total[label] += its_share
-        return np.ascontiguousarray(total.T) / len(self.kept)
-
-    def in_order(self, order: IntArray) -> "Draws":
-        """The reported communities in another order: `order[i]` becomes the i-th."""
-        place = np.empty(self.n_communities, dtype=np.intp)
-        place[order] = np.arange(self.n_communities)
-        return replace(
-            self, kept=tuple(replace(draw, labels=place[draw.labels]) for draw in self.kept)
-        )
-
-    def utilities(self, answers: Answers) -> FloatArray:
-        """(U, n) expected utilities of users."""
-        total = np.zeros((answers.n_users, self.kept[0].utilities.shape[1]))
-        for draw, share in self.shares(answers):
-            total += share.T @ draw.utilities
-        return total / len(self.kept)
-
-    def prob(
-        self, answers: Answers, owner: IntArray, first: IntArray, second: IntArray
-    ) -> FloatArray:
-        """(k,) P(first preferred to second) for the user `owner`, one for each pair."""
-        total = np.zeros(len(first))
-        certain = np.zeros(len(first))
-        for draw, share in self.shares(answers):
-            for f, likelihood, its_share in zip(
-                draw.utilities, self._likelihoods(draw), share, strict=True
-            ):
-                total += its_share[owner] * likelihood.prob(f[first] - f[second], certain)
-        return np.minimum(total / len(self.kept), 1.0)  # shares are rounded to single precision
-
-    def counts(self) -> dict[int, float]:
-        """Posterior over the number of communities."""
-        numbers, times = np.unique([d.n_communities for d in self.kept], return_counts=True)
-        return {int(k): float(t) / len(self.kept) for k, t in zip(numbers, times, strict=True)}
-
-    def of_chain(self, chain: int) -> "Draws":
-        """The draws of one chain."""
-        return replace(self, kept=tuple(draw for draw in self.kept if draw.chain == chain))
-
-
-def align(draws: Draws, answers: Answers) -> Draws:
-    """Recognise the same communities in all draws.
-
-    The reference is the draw that agrees best with others among those with the likeliest number
-    of communities; theirs are the reported ones, largest first there. Those of every other draw
-    are matched with them one to one by their common users; what is left over goes to where most
-    of its users are.
-    """
-    some = some_of(answers, ALIGNMENT_USERS)
-    shares = [share for _, share in draws.shares(answers.take(some))]
-    counts = draws.counts()
-    n_communities = max(counts, key=lambda k: counts[k])
-    reference = _most_typical(draws, shares, n_communities)
-    chosen = draws.kept[reference]
-    reported = np.flatnonzero(chosen.is_supported)
-    reported = reported[np.argsort(-chosen.sizes[reported], kind="stable")]
-    known = shares[reference][reported]
-    aligned = tuple(
-        replace(draw, labels=_match(known @ share.T))
-        for draw, share in zip(draws.kept, shares, strict=True)
-    )
-    return replace(draws, kept=aligned, n_communities=n_communities)
-
-
-def _most_typical(draws: Draws, shares: list[SingleArray], n_communities: int) -> int:
-    """The draw with n_communities whose partition agrees most with the others', on average."""
-    fitting = [i for i, draw in enumerate(draws.kept) if draw.n_communities == n_communities]
-    spread = np.unique(np.linspace(0, len(fitting) - 1, REFERENCE_CANDIDATES).astype(np.intp))
-    candidates = [fitting[i] for i in spread]
-    partitions = [shares[i].argmax(axis=0) for i in candidates]
-    agreement = [sum(adjusted_rand(a, b) for b in partitions) for a in partitions]
-    return int(candidates[int(np.argmax(agreement))])
-
-
-def _match(overlap: SingleArray) -> IntArray:
-    """(K,) a reported community for each of a draw's, given the (C, K) users in common."""
-    labels: IntArray = overlap.argmax(axis=0)
-    reported, matched = linear_sum_assignment(overlap, maximize=True)
-    labels[matched] = reported
-    return labels
-
-
-N_EMPTY = 3
-"""Empty communities on offer at a time."""
-N_FRESH = 8
-"""Prior draws in reserve for the collapsed sampler, to replace empty communities that fill."""
+        blank = np.zeros(pair_counts.shape[1])
+        thetas = learn_own(mixture, [(counts, blank, blank) for counts in pair_counts], theta)
+    return list(map(partial(fit_community, mixture.precise()), pair_counts, thetas))
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,20 +191,11 @@ class ChainState:
         return np.bincount(self.assignment, minlength=len(self.utilities))
 
 
-class Allocation(NamedTuple):
-    """Users assigned to T utility functions, of which the first K were communities before.
-
-    assignment: (U,); pair_counts: (T, m) answers of the users of each function.
-    """
-
-    assignment: LabelArray
-    pair_counts: FloatArray
+Sampler = Callable[[MixtureData, ChainState, np.random.Generator], LabelArray]
+"""Gives users (U,) new communities: those of the state, and beyond their number new ones."""
 
 
-Sampler = Callable[[Mixture, ChainState, np.random.Generator], Allocation]
-
-
-def blocked(mixture: Mixture, state: ChainState, rng: np.random.Generator) -> Allocation:
+def blocked(mixture: MixtureData, state: ChainState, rng: np.random.Generator) -> LabelArray:
     """Draw weights by stick-breaking, then all users independently, shard by shard."""
     answers = mixture.answers
     empty = draw_prior(mixture, state.theta, N_EMPTY, rng)
@@ -342,13 +203,8 @@ def blocked(mixture: Mixture, state: ChainState, rng: np.random.Generator) -> Al
     table = mixture.table(utilities, np.concatenate([state.thetas, [state.theta] * N_EMPTY]))
     log_weight = _draw_log_weights(state, rng)
     uniform = _positive_uniforms(answers.n_users, rng)
-    assignment = np.empty(answers.n_users, dtype=np.int32)
-    pair_counts = np.zeros((table.shape[1], answers.n_answers))
-    for part, shard in answers.shards():
-        assigned = assign(shard, table, log_weight, uniform[part])
-        assignment[part] = assigned.assignment
-        pair_counts += assigned.pair_counts
-    return Allocation(assignment, pair_counts)
+    parts = [assign(shard, table, log_weight, uniform[part]) for part, shard in answers.shards()]
+    return np.concatenate(parts)
 
 
 def _draw_log_weights(state: ChainState, rng: np.random.Generator) -> SingleArray:
@@ -363,54 +219,6 @@ def _draw_log_weights(state: ChainState, rng: np.random.Generator) -> SingleArra
     remaining = rest * np.cumprod(np.append(1.0, 1.0 - stick[:-1]))
     with np.errstate(divide="ignore"):  # a weight that underflows is never chosen
         return np.log([*weights, *(stick * remaining)]).astype(np.float32)
-
-
-def collapsed(mixture: Mixture, state: ChainState, rng: np.random.Generator) -> Allocation:
-    """Reassign users one after another, weights integrated out (Neal's algorithm 8)."""
-    answers, n_communities = mixture.answers, len(state.utilities)
-    uniform = _positive_uniforms(2 * answers.n_users, rng).reshape(-1, 2)
-    log_new = float(np.log(state.concentration / N_EMPTY))
-    assignment, size = state.assignment.copy(), state.sizes
-    empty = np.arange(n_communities, n_communities + N_EMPTY)
-    log_likelihood = _log_likelihoods(mixture, state.utilities, state.thetas)
-    user, fresh, n_more = 0, n_communities + N_EMPTY, N_EMPTY + N_FRESH
-    while user < answers.n_users:
-        more = draw_prior(mixture, state.theta, n_more, rng)
-        columns = _log_likelihoods(mixture, more, np.tile(state.theta, (n_more, 1)))
-        log_likelihood = np.concatenate([log_likelihood, columns], axis=1)
-        size = np.append(size, np.zeros(n_more, dtype=np.intp))
-        scan = Scan(log_likelihood, assignment, size, empty, uniform)
-        user, fresh = compiled_reassign()(scan, log_new, user, fresh)
-        n_more = N_FRESH
-    return Allocation(assignment, count_all_pairs(answers, assignment, len(size)))
-
-
-def _log_likelihoods(mixture: Mixture, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
-    """(U, T) of all users under T utility functions."""
-    table = mixture.table(utilities, thetas)
-    return np.concatenate([shard @ table for _, shard in mixture.answers.shards()])
-
-
-def _positive_uniforms(n: int, rng: np.random.Generator) -> SingleArray:
-    """(n,) in (0, 1]: a threshold of zero would pick a community of probability zero."""
-    return np.float32(1.0) - rng.random(n, dtype=np.float32)
-
-
-SAMPLERS: dict[str, Sampler] = {"collapsed": collapsed, "blocked": blocked}
-
-
-def draw_concentration(
-    state: ChainState, prior: tuple[float, float], n_communities: int, rng: np.random.Generator
-) -> float:
-    """λ given the number of communities, under a Gamma(shape, rate) prior (Escobar and West)."""
-    shape, rate = prior
-    n_users = len(state.assignment)
-    eta = rng.beta(state.concentration + 1.0, n_users)
-    rate -= np.log(eta)
-    odds = (shape + n_communities - 1.0) / (n_users * rate)
-    if rng.random() * (1.0 + odds) > odds:
-        shape -= 1.0
-    return float(rng.gamma(shape + n_communities) / rate)
 
 
 class Scan(NamedTuple):
@@ -479,6 +287,7 @@ def _reassign(s: Scan, log_new: float, start: int, fresh: int) -> tuple[int, int
 @cache
 def compiled_reassign() -> Callable[[Scan, float, int, int], tuple[int, int]]:
     """`_reassign`, compiled on the first call: numba takes a second to import."""
+    import numba
 
     try:
         compiled = numba.njit(cache=True, nogil=True)(_reassign)
@@ -487,12 +296,54 @@ def compiled_reassign() -> Callable[[Scan, float, int, int], tuple[int, int]]:
     return cast(Callable[[Scan, float, int, int], tuple[int, int]], compiled)
 
 
-DRAWS_PER_CHAIN = 50
-"""Draws kept of a chain's sweeps after the warm-up."""
-MOVES = 3
-"""Split or merge moves of a sweep."""
-REUNIONS = 2
-"""Tries of a sweep to unite communities that are alike."""
+def collapsed(mixture: MixtureData, state: ChainState, rng: np.random.Generator) -> LabelArray:
+    """Reassign users one after another, weights integrated out (Neal's algorithm 8)."""
+    answers, n_communities = mixture.answers, len(state.utilities)
+    uniform = _positive_uniforms(2 * answers.n_users, rng).reshape(-1, 2)
+    log_new = float(np.log(state.concentration / N_EMPTY))
+    assignment, size = state.assignment.copy(), state.sizes
+    empty = np.arange(n_communities, n_communities + N_EMPTY)
+    log_likelihood = _log_likelihoods(mixture, state.utilities, state.thetas)
+    user, fresh, n_more = 0, n_communities + N_EMPTY, N_EMPTY + N_FRESH
+    while user < answers.n_users:
+        more = draw_prior(mixture, state.theta, n_more, rng)
+        columns = _log_likelihoods(mixture, more, np.tile(state.theta, (n_more, 1)))
+        log_likelihood = np.concatenate([log_likelihood, columns], axis=1)
+        size = np.append(size, np.zeros(n_more, dtype=np.intp))
+        scan = Scan(log_likelihood, assignment, size, empty, uniform)
+        user, fresh = compiled_reassign()(scan, log_new, user, fresh)
+        n_more = N_FRESH
+    return assignment
+
+
+def _log_likelihoods(
+    mixture: MixtureData, utilities: FloatArray, thetas: FloatArray
+) -> SingleArray:
+    """(U, T) of all users under T utility functions."""
+    table = mixture.table(utilities, thetas)
+    return np.concatenate([shard @ table for _, shard in mixture.answers.shards()])
+
+
+def _positive_uniforms(n: int, rng: np.random.Generator) -> SingleArray:
+    """(n,) in (0, 1]: a threshold of zero would pick a community of probability zero."""
+    return np.float32(1.0) - rng.random(n, dtype=np.float32)
+
+
+SAMPLERS: dict[str, Sampler] = {"collapsed": collapsed, "blocked": blocked}
+
+
+def draw_concentration(
+    state: ChainState, prior: tuple[float, float], n_communities: int, rng: np.random.Generator
+) -> float:
+    """λ given the number of communities, under a Gamma(shape, rate) prior (Escobar and West)."""
+    shape, rate = prior
+    n_users = len(state.assignment)
+    eta = rng.beta(state.concentration + 1.0, n_users)
+    rate -= np.log(eta)
+    odds = (shape + n_communities - 1.0) / (n_users * rate)
+    if rng.random() * (1.0 + odds) > odds:
+        shape -= 1.0
+    return float(rng.gamma(shape + n_communities) / rate)
 
 
 @dataclass(frozen=True)
@@ -521,58 +372,50 @@ class ChainPlan:
         return sweep == self.n_warmup - 1 or (is_power_of_two and n_communities > 1)
 
 
-class ChainStart(NamedTuple):
-    """Where chains start: (U, K) memberships to draw from, and hyperparameters."""
-
-    membership: FloatArray
-    theta: FloatArray
-
-    @classmethod
-    def together(cls, mixture: Mixture) -> "ChainStart":
-        """Everybody in one community."""
-        return cls(np.ones((mixture.answers.n_users, 1)), mixture.hyper.theta)
-
-
 def start_chain(
-    mixture: Mixture, plan: ChainPlan, seed: tuple[int, ...], start: ChainStart | None = None
+    mixture: MixtureData,
+    plan: ChainPlan,
+    seed: tuple[int, ...],
+    membership: FloatArray | None = None,
+    theta: FloatArray | None = None,
 ) -> ChainState:
-    """Everybody in a community drawn from their memberships; without a start, all in one."""
-    m, (membership, theta) = mixture.answers.n_answers, start or ChainStart.together(mixture)
+    """Everybody in a community drawn from their memberships (U, K); by default all in one.
+
+    theta: where hyperparameters start, by default the data's.
+    """
+    answers = mixture.answers
+    if answers.outcomes.cliques is not None:
+        raise DataError(
+            "chains sample from answers about pairs, and these hold choices out of several "
+            "items: break them into pairs with data.as_pairs(), or search for communities "
+            "with inference='variational'"
+        )
+    membership = np.ones((answers.n_users, 1)) if membership is None else membership
+    theta = mixture.hyper.theta if theta is None else theta
     rng = np.random.default_rng([*seed, 0])
     below = membership.cumsum(axis=1) < rng.random((len(membership), 1))
-    drawn = np.minimum(below.sum(axis=1), membership.shape[1] - 1)
-    _, assignment = np.unique(drawn, return_inverse=True)
-    n_communities = int(assignment.max()) + 1
-    labels: LabelArray = assignment.astype(np.int32)
-    partition = Partition(
-        assignment=labels,
-        pair_counts=count_all_pairs(mixture.answers, labels, n_communities),
-        tau=np.zeros((n_communities, m)),
-        nu=np.zeros((n_communities, m)),
-        thetas=np.tile(theta, (n_communities, 1)),
-    )
-    origin = ChainState(
-        assignment=labels,
-        utilities=np.zeros((n_communities, len(mixture.items))),
-        tau=partition.tau,
-        nu=partition.nu,
-        thetas=partition.thetas,
+    drawn = np.minimum(below.sum(axis=1), membership.shape[1] - 1).astype(np.int32)
+    nobody = ChainState(
+        assignment=drawn,
+        utilities=np.zeros((0, len(mixture.items))),
+        tau=np.zeros((0, answers.n_answers)),
+        nu=np.zeros((0, answers.n_answers)),
+        thetas=np.zeros((0, len(theta))),
         theta=theta,
-        log_evidence=np.zeros(n_communities),
+        log_evidence=np.zeros(0),
         concentration=plan.concentration,
         log_joint=-np.inf,
         seed=seed,
         sweep=0,
     )
-    return _settle(mixture, plan, origin, partition, rng)
+    return _settle(mixture, plan, nobody, partition_of(mixture, nobody, drawn), rng)
 
 
-def sweep(mixture: Mixture, plan: ChainPlan, state: ChainState) -> ChainState:
+def sweep(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> ChainState:
     """The state after one more sweep."""
     state = replace(state, sweep=state.sweep + 1)
     rng = np.random.default_rng([*state.seed, state.sweep])
-    allocation = SAMPLERS[plan.sampler](mixture, state, rng)
-    partition = _partition(state, allocation).occupied()
+    partition = partition_of(mixture, state, SAMPLERS[plan.sampler](mixture, state, rng))
     state, partition = _split_and_merge(mixture, state, partition, rng)
     if plan.concentration_prior is not None:
         concentration = draw_concentration(
@@ -582,21 +425,21 @@ def sweep(mixture: Mixture, plan: ChainPlan, state: ChainState) -> ChainState:
     return _settle(mixture, plan, state, partition, rng)
 
 
-def _partition(state: ChainState, allocation: Allocation) -> Partition:
+def partition_of(mixture: MixtureData, state: ChainState, assignment: LabelArray) -> Partition:
     """Communities that were there keep sites and parameters; new ones start from nothing."""
-    n_new = len(allocation.pair_counts) - len(state.utilities)
+    n_new = max(int(assignment.max()) + 1 - len(state.utilities), 0)
     blank = np.zeros((n_new, state.tau.shape[1]))
     return Partition(
-        allocation.assignment,
-        allocation.pair_counts,
+        assignment,
+        count_pairs(mixture.answers.counts, assignment, len(state.utilities) + n_new),
         np.concatenate([state.tau, blank]),
         np.concatenate([state.nu, blank]),
         np.concatenate([state.thetas, np.tile(state.theta, (n_new, 1))]),
-    )
+    ).occupied()
 
 
 def _split_and_merge(
-    mixture: Mixture, state: ChainState, partition: Partition, rng: np.random.Generator
+    mixture: MixtureData, state: ChainState, partition: Partition, rng: np.random.Generator
 ) -> tuple[ChainState, Partition]:
     """Moves that concern two random users, and reunions of communities that are alike."""
     target = Target(mixture, state.theta, state.concentration)
@@ -614,7 +457,7 @@ def _split_and_merge(
 
 
 def _settle(
-    mixture: Mixture,
+    mixture: MixtureData,
     plan: ChainPlan,
     state: ChainState,
     partition: Partition,
@@ -623,7 +466,7 @@ def _settle(
     """Infer each community's utilities, with new hyperparameters when it is time, and draw them."""
     theta, thetas = state.theta, partition.thetas
     if plan.is_learning(state.sweep, len(thetas)):
-        groups = Gathered(partition.pair_counts, partition.tau, partition.nu)
+        groups = list(zip(partition.pair_counts, partition.tau, partition.nu, strict=True))
         theta = learn_shared(mixture, groups, theta)
         thetas = np.tile(theta, (len(thetas), 1))
         if plan.own:
@@ -650,6 +493,119 @@ def _settle(
 
 
 @dataclass(frozen=True, eq=False)
+class Draw:
+    """The communities at one sweep of one chain.
+
+    sizes: (K,) users of each; utilities: (K, n); likelihood_thetas: (K, q) parameters of its
+    likelihood; is_supported: (K,) whether its answers speak for it; labels: (K,) which of the
+    reported communities each one counts towards.
+    """
+
+    sizes: IntArray
+    utilities: FloatArray
+    likelihood_thetas: FloatArray
+    is_supported: BoolArray
+    chain: int
+    labels: IntArray
+
+    @property
+    def n_communities(self) -> int:
+        """How many communities there is support for."""
+        return int(np.count_nonzero(self.is_supported))
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws from all chains, and the likelihood whose parameters they hold.
+
+    n_communities: how many communities are reported, C.
+    """
+
+    kept: tuple[Draw, ...]
+    likelihood: Likelihood
+    n_communities: int
+
+    def shares(self, answers: Answers) -> Iterator[tuple[Draw, SingleArray]]:
+        """Each draw with (K, U): the probabilities of its communities for each user."""
+        for draw in self.kept:
+            each = [self.likelihood.with_theta(theta) for theta in draw.likelihood_thetas]
+            table = answers.table(draw.utilities, each)
+            log_weight = np.log(draw.sizes).astype(np.float32)
+            share = np.empty((len(draw.sizes), answers.n_users), dtype=np.float32)
+            for part, shard in answers.shards():
+                weight = responsibilities(shard, table, log_weight)
+                share[:, part] = weight / weight.sum(axis=0)
+            yield draw, share
+
+    def membership(self, answers: Answers) -> FloatArray:
+        """(U, C) soft membership of users in the reported communities; rows sum to one."""
+        total = np.zeros((self.n_communities, answers.n_users))
+        for draw, share in self.shares(answers):
+            for label, its_share in zip(draw.labels, share, strict=True):
+                total[label] += its_share
+        return np.ascontiguousarray(total.T) / len(self.kept)
+
+    def in_order(self, order: IntArray) -> "Draws":
+        """The reported communities in another order: `order[i]` becomes the i-th."""
+        place = np.empty(self.n_communities, dtype=np.intp)
+        place[order] = np.arange(self.n_communities)
+        return replace(
+            self, kept=tuple(replace(draw, labels=place[draw.labels]) for draw in self.kept)
+        )
+
+    def counts(self) -> dict[int, float]:
+        """Posterior over the number of communities."""
+        numbers, times = np.unique([d.n_communities for d in self.kept], return_counts=True)
+        return {int(k): float(t) / len(self.kept) for k, t in zip(numbers, times, strict=True)}
+
+    def of_chain(self, chain: int) -> "Draws":
+        """The draws of one chain."""
+        return replace(self, kept=tuple(draw for draw in self.kept if draw.chain == chain))
+
+
+def align(draws: Draws, answers: Answers) -> Draws:
+    """Recognise the same communities in all draws.
+
+    The reference is the draw that agrees best with others among those with the likeliest number
+    of communities; theirs are the reported ones, largest first there. Those of every other draw
+    are matched with them one to one by their common users; what is left over goes to where most
+    of its users are.
+    """
+    some = some_of(answers, ALIGNMENT_USERS)
+    shares = [share for _, share in draws.shares(answers.take(some))]
+    counts = draws.counts()
+    n_communities = max(counts, key=lambda k: counts[k])
+    reference = _most_typical(draws, shares, n_communities)
+    chosen = draws.kept[reference]
+    reported = np.flatnonzero(chosen.is_supported)
+    reported = reported[np.argsort(-chosen.sizes[reported], kind="stable")]
+    known = shares[reference][reported]
+    aligned = tuple(
+        replace(draw, labels=_match(known @ share.T))
+        for draw, share in zip(draws.kept, shares, strict=True)
+    )
+    return replace(draws, kept=aligned, n_communities=n_communities)
+
+
+def _most_typical(draws: Draws, shares: list[SingleArray], n_communities: int) -> int:
+    """The draw with n_communities whose partition agrees most with the others', on average."""
+    fitting = [i for i, draw in enumerate(draws.kept) if draw.n_communities == n_communities]
+    spread = np.unique(np.linspace(0, len(fitting) - 1, REFERENCE_CANDIDATES).astype(np.intp))
+    candidates = [fitting[i] for i in spread]
+    partitions = [shares[i].argmax(axis=0) for i in candidates]
+    agreement = [sum(adjusted_rand(a, b) for b in partitions) for a in partitions]
+    return int(candidates[int(np.argmax(agreement))])
+
+
+def _match(overlap: SingleArray) -> IntArray:
+    """(K,) a reported community for each of a draw's, given the (C, K) users in common."""
+    labels: IntArray = overlap.argmax(axis=0)
+    reported, matched = linear_sum_assignment(overlap, maximize=True)
+    labels[matched] = reported
+    return labels
+
+
+@dataclass(frozen=True, eq=False)
 class Chain:
     """A chain so far: where it is, its traces from the start on, and the draws that were kept.
 
@@ -672,7 +628,7 @@ Watch = Callable[[ChainState], None]
 
 
 def run_chain(
-    mixture: Mixture, plan: ChainPlan, chain: Chain, n_sweeps: int, watch: Watch
+    mixture: MixtureData, plan: ChainPlan, chain: Chain, n_sweeps: int, watch: Watch
 ) -> tuple[Chain, bool]:
     """Sweep on; also says whether all sweeps were made.
 
@@ -702,7 +658,7 @@ def run_chain(
 
 
 def run_chains(
-    mixture: Mixture, plan: ChainPlan, chains: Sequence[Chain], n_sweeps: int, watch: Watch
+    mixture: MixtureData, plan: ChainPlan, chains: Sequence[Chain], n_sweeps: int, watch: Watch
 ) -> tuple[tuple[Chain, ...], bool]:
     """All chains, one after another; after an interrupt, those that have begun.
 
@@ -719,7 +675,11 @@ def run_chains(
 
 
 def _advance(
-    mixture: Mixture, plan: ChainPlan, chains: Sequence[Chain], ends: Sequence[int], watch: Watch
+    mixture: MixtureData,
+    plan: ChainPlan,
+    chains: Sequence[Chain],
+    ends: Sequence[int],
+    watch: Watch,
 ) -> tuple[list[Chain], bool]:
     """Each chain up to a number of sweeps of its own; also says whether all got there."""
     after = list(chains)
@@ -747,12 +707,12 @@ def _agree(plan: ChainPlan, chains: list[Chain]) -> list[Chain]:
     ]
 
 
-def _with_a_draw(mixture: Mixture, chain: Chain) -> Chain:
+def _with_a_draw(mixture: MixtureData, chain: Chain) -> Chain:
     """A chain that was stopped before its first draw is taken as it is."""
     return chain if chain.draws else replace(chain, draws=(_draw_of(mixture, chain.state),))
 
 
-def _draw_of(mixture: Mixture, state: ChainState) -> Draw:
+def _draw_of(mixture: MixtureData, state: ChainState) -> Draw:
     n_kernel = len(mixture.hyper.kernel.theta)
     return Draw(
         sizes=state.sizes,
@@ -764,7 +724,7 @@ def _draw_of(mixture: Mixture, state: ChainState) -> Draw:
     )
 
 
-def _support(mixture: Mixture, state: ChainState) -> BoolArray:
+def _support(mixture: MixtureData, state: ChainState) -> BoolArray:
     """(K,) whether a community explains its members better than they could do without it.
 
     With few answers a user, groups come and go that no one would miss: their utilities fit their
@@ -786,12 +746,8 @@ def _support(mixture: Mixture, state: ChainState) -> BoolArray:
     return counts
 
 
-LEARNING_SWEEPS = 2
-"""Sweeps before the end of the warm-up from which a chain goes on: one that learns, one more."""
-
-
 def carry_over(
-    chain: Chain, before: Answers, now: Answers, mixture: Mixture, n_warmup: int
+    chain: Chain, before: Answers, now: Answers, mixture: MixtureData, n_warmup: int
 ) -> Chain:
     """The chain on other data: its next sweep learns hyperparameters again, draws are forgotten.
 
@@ -820,12 +776,6 @@ def carry_over(
         sweep=sweep,
     )
     return Chain(carried, chain.n_communities[: sweep + 1], chain.log_joint[: sweep + 1], ())
-
-
-ENOUGH_DRAWS = 10.0
-"""Fewer effective draws than this deserve a warning."""
-GOOD_AGREEMENT = 0.7
-"""Chains whose partitions agree less than this (adjusted Rand) deserve a warning."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,12 +1,15 @@
-"""What is known of the communities: members, utilities, and personal taste inside them.
+"""From answers to a fitted mixture: `MixtureFitter` finds communities, `FittedMixture` has them.
 
-One value from which everything is read: predictions, beliefs and descriptions agree, before and
-after answers come in.
+Everything is read from one `FittedMixture`, so predictions, beliefs and descriptions agree, before
+and after answers come in. Communities are found from the answers alone: effects of how comparisons
+were shown are common to all users and say nothing about membership. Utilities are then inferred
+beside the effects of the order shown and of covariates, so that they are at equal sides; the
+effects that are reported combine what each community's answers say of them.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +17,6 @@ import numpy as np
 from penchant.communities.chains import (
     Chain,
     ChainPlan,
-    ChainStart,
     Diagnostics,
     Draws,
     Watch,
@@ -27,26 +29,25 @@ from penchant.communities.chains import (
 )
 from penchant.communities.component import (
     SMALLEST,
-    Crowd,
-    Mixture,
-    Taste,
+    ComponentPosterior,
+    MixtureData,
     allocate,
     fit_community,
     learn_concentration,
     soft_counts,
 )
-from penchant.communities.data import Answers, compact, separate_pairs, some_of
+from penchant.communities.data import Answers, separate_pairs, some_of
 from penchant.communities.population import (
     PersonalModel,
     Population,
     Varied,
     as_features,
-    fit_personal,
+    user_problem,
     variation_of,
 )
 from penchant.communities.search import (
-    Grouping,
     SearchReport,
+    SearchResult,
     Step,
     find_communities,
     for_everybody,
@@ -80,6 +81,8 @@ RULE = "laplace"
 """Members count softly: a share of an answer has no cavity of its own, but a curvature."""
 LEAST_SHARE = 1e-3
 """Of an answer that a community takes into account."""
+JUDGING_USERS = 5_000
+"""Most people by whom communities are judged: evidence and simulated crowds are of so many."""
 
 
 def infer_beside_effects(
@@ -98,9 +101,13 @@ def infer_beside_effects(
         edges = Edges.between(some.winner, some.loser, count, some.outcomes)
         edges = replace(edges, shown=some.shown)
         problem = ItemProblem(known.universe, edges, Settings(RULE), max_rank)
-        hyper = ItemHyper(known.kernel, known.likelihood)
-        inferred.append(problem.posterior(solve(problem, hyper)) if len(edges) else known)
+        fitted = problem.posterior(solve(problem, _hyper_of(known))) if len(edges) else known
+        inferred.append(fitted)
     return tuple(inferred)
+
+
+def _hyper_of(posterior: Posterior) -> ItemHyper:
+    return ItemHyper(posterior.kernel, posterior.likelihood)
 
 
 def known_effects(posteriors: tuple[Posterior, ...]) -> Shown | None:
@@ -128,7 +135,7 @@ def common_effects(posteriors: tuple[Posterior, ...]) -> tuple[tuple[str, ...], 
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FittedMixture:
     """Communities of taste, after all answers in `data`.
 
     sampled: the data that the search or the chains ran on. start: the hyperparameters that
@@ -231,7 +238,9 @@ class Found:
         )
         return np.flatnonzero(now != then)
 
-    def with_answers(self, data: Comparisons, changed: IntArray, polish: bool | None) -> "Found":
+    def with_answers(
+        self, data: Comparisons, changed: IntArray, polish: bool | None
+    ) -> "FittedMixture":
         """After the users `changed` answered more, or took answers back.
 
         Those are placed anew among the communities of the draws; unless told not to polish, the
@@ -256,46 +265,36 @@ class Found:
         """(U, C) memberships with some users placed anew by their answers; the others' stay."""
         membership = np.zeros((self.answers.n_users, self.membership.shape[1]))
         membership[: len(self.membership)] = self.membership
-        membership[users] = self.members(compact(self.answers.take(users)))
+        membership[users] = self.members(self.answers.take(users).compact())
         return membership
 
     def inferred(
-        self, hyper: ItemHyper | None = None, tastes: Sequence[Taste] = ()
+        self, hyper: ItemHyper | None = None, starts: Sequence[ComponentPosterior] = ()
     ) -> tuple[Posterior, ...]:
         """Each community's utilities, given who belongs to it; by default with its parameters.
 
-        tastes: what a search knows of them, where inference starts.
+        starts: what a search knows of them. A community that nobody belongs to stays as it is.
         """
         like = known_effects(self.posteriors)
         if told(self.data) or like is not None:
             votes = Votes.as_shown(self.data.as_pairs(), like)
             return infer_beside_effects(self.posteriors, self.membership, votes, self.max_rank)
-        if self.answers.outcomes.cliques is not None:
-            return self._inferred_from_choices(hyper)
-        mixture = Mixture(self.answers, self.items, self.hyper, max_rank=self.max_rank).precise()
-        own = [hyper or ItemHyper(known.kernel, known.likelihood) for known in self.posteriors]
-        starts = [taste.sites for taste in tastes] if tastes else [None] * len(own)
+        mixture = MixtureData(self.answers, self.items, self.hyper, max_rank=self.max_rank)
+        fit = partial(fit_community, mixture.precise())
+        sites = [start.sites for start in starts] or [None] * len(self.posteriors)
         return tuple(
-            fit_community(mixture, counts, its.theta, start).posterior
-            for its, counts, start in zip(own, self.pair_counts, starts, strict=True)
+            fit(counts, (hyper or _hyper_of(known)).theta, start).posterior
+            if counts.any()
+            else known
+            for known, counts, start in zip(self.posteriors, self.pair_counts, sites, strict=True)
         )
-
-    def _inferred_from_choices(self, hyper: ItemHyper | None) -> tuple[Posterior, ...]:
-        """The same where some answers are choices out of sets, taken whole."""
-        inferred = []
-        for known, counts in zip(self.posteriors, self.pair_counts, strict=True):
-            edges = self.answers.edges(counts)
-            problem = ItemProblem(self.items, edges, Settings(), self.max_rank)
-            own = hyper or ItemHyper(known.kernel, known.likelihood)
-            inferred.append(problem.posterior(solve(problem, own)) if len(edges) else known)
-        return tuple(inferred)
 
     @property
     def pair_counts(self) -> FloatArray:
         """(C, m) how often each answer was given in each community, members counting softly."""
         return soft_counts(self.answers, self.membership)
 
-    def with_newcomers(self, data: Comparisons) -> "Found":
+    def with_newcomers(self, data: Comparisons) -> "FittedMixture":
         """After new users' answers, who change nobody else."""
         newcomers = np.arange(self.data.n_users, data.n_users)
         found = replace(self, data=data, support=None)
@@ -308,29 +307,25 @@ class Found:
 
 
 def _personal_after(
-    personal: Learned[UserProblem], found: Found, polish: bool | None
+    personal: Learned[UserProblem], found: FittedMixture, polish: bool | None
 ) -> Learned[UserProblem]:
     """Everybody's own utilities after other answers, memberships being the users' features.
 
     Unless settled, known users keep the memberships that they were fitted with.
     """
     problem, data, membership = personal.problem, found.data, found.membership
+    votes = Votes.as_shown(data, problem.edges.shown)
+
+    def of(features: FloatArray) -> UserProblem:
+        return user_problem(problem.items, features, votes, problem.settings)
+
     n_more = data.n_comparisons - personal.data.n_comparisons
     if n_more > 0 and personal.is_absorbed(n_more, polish):
         X = problem.users.features()
-        kept = _problem(problem, np.concatenate([X, membership[len(X) :]]), data)
+        kept = of(np.concatenate([X, membership[len(X) :]]))
         if (absorbed := absorb(personal, data, kept)) is not None:
             return absorbed
-    return personal.settle(data, _problem(problem, membership, data))
-
-
-def _problem(problem: UserProblem, membership: FloatArray, data: Comparisons) -> UserProblem:
-    votes = Votes.as_shown(data, problem.edges.shown)
-    return UserProblem.of(problem.items, as_features(membership), votes, problem.settings)
-
-
-JUDGING_USERS = 5_000
-"""Most people by whom communities are judged: evidence and simulated crowds are of so many."""
+    return personal.settle(data, of(membership))
 
 
 class PersonalTaste(NamedTuple):
@@ -345,7 +340,7 @@ class PersonalTaste(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Finding:
+class MixtureFitter:
     """What to find communities in, and how.
 
     start: the hyperparameters that learning starts from; personal: None for communities alone;
@@ -362,17 +357,14 @@ class Finding:
     max_rank: int | None = None
 
     @property
-    def mixture(self) -> Mixture:
+    def mixture(self) -> MixtureData:
         """Over the users who answered anything: the others belong anywhere."""
-        some, answers = self.answers.voters, self.answers
-        if len(some) < answers.n_users:
-            answers = answers.take(some)
-        return Mixture(answers, self.items, self.start, max_rank=self.max_rank)
+        return self._crowd.of_voters()
 
     @property
-    def _crowd(self) -> Crowd:
+    def _crowd(self) -> MixtureData:
         plan = self.plan
-        return Crowd(
+        return MixtureData(
             self.answers,
             self.items,
             self.start,
@@ -381,13 +373,13 @@ class Finding:
             plan.concentration_prior,
         )
 
-    def grouping(self) -> Grouping:
+    def grouping(self) -> SearchResult:
         """The likeliest communities: what is found, or where chains start."""
         return find_communities(
             self._crowd, n_communities=self.n_communities, learn_parameters=self.plan.learn
         )
 
-    def searched(self) -> Found:
+    def searched(self) -> FittedMixture:
         """The likeliest communities, with personal taste inside them where it belongs there."""
         grouping = self.grouping()
         varied = self._varied(grouping)
@@ -396,7 +388,7 @@ class Finding:
             membership, hyper = for_everybody(varied.membership, self.answers), varied.hyper
             step = Step("personal taste", membership.shape[1], varied.evidence)
             report = SearchReport.of((*grouping.trace, step))
-        found = Found(
+        found = FittedMixture(
             data=self.data,
             sampled=self.data,
             hyper=hyper,
@@ -407,11 +399,11 @@ class Finding:
             max_rank=self.max_rank,
         )
         # the search looks at modes; what is reported is inferred as after every answer
-        known = grouping.allocation.tastes if varied is None else ()
+        known = grouping.allocation.components if varied is None else ()
         found = replace(found, posteriors=found.inferred(hyper, known))
         return found if varied is None else self.with_personal(found)
 
-    def _varied(self, grouping: Grouping) -> Varied | None:
+    def _varied(self, grouping: SearchResult) -> Varied | None:
         if self.personal is None:
             return None
         fixed, required = self.n_communities is not None, self.personal.required
@@ -423,7 +415,7 @@ class Finding:
             return varied
         return varied._replace(evidence=grouping.objective + varied.evidence - on_pairs.objective)
 
-    def _on_pairs(self, grouping: Grouping, users: IntArray) -> Grouping:
+    def _on_pairs(self, grouping: SearchResult, users: IntArray) -> SearchResult:
         """The same communities of users, judged by one pair of every choice: personal deviations
         and simulated crowds are of single answers."""
         if self.answers.outcomes.cliques is None:
@@ -432,15 +424,15 @@ class Finding:
         members = grouping.allocation.responsibilities
         crowd = replace(grouping.allocation.crowd, answers=answers.take(users))
         allocation = allocate(crowd.model(grouping.hyper.theta), members)
-        return Grouping(allocation, grouping.membership, grouping.trace)
+        return SearchResult(allocation, grouping.membership, grouping.trace)
 
-    def varies(self, grouping: Grouping) -> bool:
+    def varies(self, grouping: SearchResult) -> bool:
         """Whether personal taste belongs inside the communities that chains start from."""
         return self.personal is not None and (
             self.personal.required or self._varied(grouping) is not None
         )
 
-    def judged(self, found: Found) -> Support:
+    def judged(self, found: FittedMixture) -> Support:
         """Whether the communities that were found are real; it takes a few searches."""
         crowd, voters = self._crowd, self.answers.voters
         some = voters[some_of(self.answers.take(voters), JUDGING_USERS)]
@@ -449,23 +441,20 @@ class Finding:
         present = present / present.sum(axis=1, keepdims=True)
         model = replace(crowd, answers=crowd.answers.take(some)).model(found.hyper.theta)
         allocation = learn_concentration(allocate(model, present))
-        grouping = self._on_pairs(Grouping(allocation, present, ()), some)
+        grouping = self._on_pairs(SearchResult(allocation, present, ()), some)
         support = judge(grouping, np.random.default_rng(found.seed))
         if len(some) == len(voters):
             return support
         by = f"{support.sentence} (by {len(some):,} of {len(voters):,} people)"
         return support._replace(sentence=by)
 
-    def started(self, grouping: Grouping, seed: int, n_chains: int) -> list[Chain]:
+    def started(self, grouping: SearchResult, seed: int, n_chains: int) -> list[Chain]:
         """Chains that are yet to run, from the communities of a search."""
-        start = ChainStart(grouping.allocation.responsibilities, grouping.hyper.theta)
-        mixture = self.mixture
-        return [
-            Chain.of(start_chain(mixture, self.plan, (seed, number), start))
-            for number in range(n_chains)
-        ]
+        of = (grouping.allocation.responsibilities, grouping.hyper.theta)
+        seeds = ((seed, number) for number in range(n_chains))
+        return [Chain.of(start_chain(self.mixture, self.plan, each, *of)) for each in seeds]
 
-    def carried(self, found: Found) -> Sequence[Chain]:
+    def carried(self, found: FittedMixture) -> Sequence[Chain]:
         """The chains of what was found before, on the answers that there are now."""
         if found.sampled == self.data:
             return found.chains
@@ -475,7 +464,7 @@ class Finding:
             for chain in found.chains
         ]
 
-    def sampled(self, chains: Sequence[Chain], n_sweeps: int, watch: Watch) -> Found:
+    def sampled(self, chains: Sequence[Chain], n_sweeps: int, watch: Watch) -> FittedMixture:
         """Let the chains run, and take up everything that they say."""
         mixture, plan, answers = self.mixture, self.plan, self.answers
         done, completed = run_chains(mixture, plan, chains, n_sweeps, watch)
@@ -487,7 +476,7 @@ class Finding:
         membership = np.ascontiguousarray(membership[:, largest_first])
         theta = np.mean([chain.state.theta for chain in done], axis=0)
         counts = np.ascontiguousarray((answers.counts.T @ membership).T)
-        return Found(
+        return FittedMixture(
             data=self.data,
             sampled=self.data,
             hyper=mixture.hyper.at(theta),
@@ -500,7 +489,7 @@ class Finding:
             max_rank=self.max_rank,
         )
 
-    def with_personal(self, found: Found) -> Found:
+    def with_personal(self, found: FittedMixture) -> FittedMixture:
         """What was found, and how each user deviates from their community."""
         if self.personal is None:
             return found
@@ -513,7 +502,7 @@ class Finding:
             learn=self.personal.learn if self.plan.learn else None,
             unites=found.draws is None and self.n_communities is None,
         )
-        learned, share, membership = fit_personal(model, found.data, found.membership)
+        learned, share, membership = model.fit(found.data, found.membership)
         if membership.shape != found.membership.shape:
             found = replace(found, membership=membership, posteriors=found.posteriors[:1])
             found = replace(found, posteriors=found.inferred())

@@ -1,17 +1,19 @@
-"""Personal variation within communities: tastes as modes of a cloud, not as its only points.
+"""Personal taste: users with utilities of their own around those of their community.
 
-A plain mixture has no room for personal taste and spends communities on it. Here everybody has a
-taste of their own around that of their community, f_u = f_0 + Ψ ε_u with
+A plain mixture has no room for personal taste and spends communities on it. Here everybody has
+utilities of their own around those of their community, f_u = f_0 + Ψ ε_u with
 
     ε_u | c ~ N(μ_c, S),   μ_c ~ N(0, M),   one S for all,
 
 along q directions Ψ. Every vote has a site, by expectation propagation about its user's own
-taste, so that a user's likelihood is c + ηᵀε − ½ εᵀΛε. All else is Gaussian: with
+utilities, so that a user's likelihood is c + ηᵀε − ½ εᵀΛε. All else is Gaussian: with
 T = (Λ + S⁻¹)⁻¹, R = Λ − ΛTΛ = (S + Λ⁻¹)⁻¹ and t = (I − ΛT) η a user's evidence is
 
     log Z_u(μ) = a + tᵀμ − ½ μᵀRμ,   a = c − ½ log |I + SΛ| + ½ ηᵀTη.
 
-One community is the multi-user model; more of them are modes of taste if the evidence rises.
+`single_population` is the case of one community, the multi-user model: what communities must beat.
+More communities are modes of taste if the evidence rises (`variation_of`). What is reported is then
+fitted by the multi-user model itself (`PersonalModel`).
 """
 
 from collections.abc import Callable
@@ -21,19 +23,19 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import gammaln, psi
+from scipy.special import entr, gammaln, psi
 
 from penchant.communities.component import (
     SMALLEST,
-    Division,
+    VariationalState,
     allocate,
     everybody_together,
     learn,
-    memberships_value,
+    membership_value,
     shares,
 )
 from penchant.communities.data import Answers, drawn_counts, separate_pairs, some_of
-from penchant.communities.search import Grouping
+from penchant.communities.search import SearchResult
 from penchant.communities.split_merge import MEMBER, disagreement
 from penchant.data import Comparisons
 from penchant.gp import (
@@ -56,9 +58,48 @@ from penchant.likelihoods import Gaussian, Likelihood, Outcomes, Probit
 from penchant.numerics.linalg import gram
 from penchant.numerics.types import FloatArray, IntArray
 
+ROUNDS = 150
+TOLERANCE = 0.05
+"""Nats that a round must gain for another one."""
+FORESIGHT = 20
+"""Rounds like the last one that a fit is trusted to make: gains fall off geometrically."""
+PRIOR_USERS = 2.0
+"""The spread's prior weighs as much as so many users beyond its dimension."""
+WIDE = 20.0
+"""Spread that learning starts from, relative to the prior's."""
+WITHIN = 0.1
+"""Spread within communities that their fit starts from, as a share of everybody's."""
+PLACING_ROUNDS = 8
+"""Of expectation propagation, for people who are placed among known modes."""
+HASTE = 1.25
+LONGEST_STEP = 8.0
+"""By how much steps of the spread grow while they succeed, and the longest, in steps of EM."""
+MAX_DIRECTIONS = 8
+NOTABLE = 0.9
+"""Share of the noise edge from which on a direction of disagreement is taken along."""
+FIRST_SPREAD = 0.1
+"""Variance of personal deviations of a difference, a priori."""
+HARDLY_GIVEN = 1e-3
+"""Votes that an answer counts for which nobody gave: directions are of all answers."""
+CLEAR_EVIDENCE = 10.0
+"""Nats by which communities must beat one taste with personal deviations, and those one taste."""
+MOST_ITEM_SHARE = 0.45
+"""Share of an answer's noise that may be one item's: both items' together are less than all."""
+COMMUNAL_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
+HELD_OUT = 0.2
+"""Share of the answers by which the communal share is chosen."""
+AFFORDABLE = 1e7
+"""Answers times items up to which personal taste is considered without being asked for."""
+CHOICE_ANSWERS = 8_000
+"""Of some users, by which is chosen whether people vary, where there are more."""
+
 
 class Population(NamedTuple):
-    """The mean over people of n utilities.
+    """The mean utility over people at large, Σ s_c f_c, of communities with shares s_c.
+
+    Both are uncertain, the shares because the people who answered are a sample of U: with m_c the
+    means and m = Σ s_c m_c, Cov = Σ s_c² Cov(f_c) + Σ s_c (m_c − m)(m_c − m)ᵀ / (U + 1).
+    With personal taste what people share has one posterior, which knows how many they are.
 
     parts, weights: posteriors whose weighted sum it is, (k,). apart: (C, n) √s_c (m_c − m), of
     which the squares add up to the variance between communities. n_people: U.
@@ -117,24 +158,6 @@ class Population(NamedTuple):
 
 def _apart(shares: FloatArray, tastes: FloatArray) -> FloatArray:
     return np.sqrt(shares)[:, None] * (tastes - shares @ tastes)
-
-
-ROUNDS = 150
-TOLERANCE = 0.05
-"""Nats that a round must gain for another one."""
-FORESIGHT = 20
-"""Rounds like the last one that a fit is trusted to make: gains fall off geometrically."""
-PRIOR_USERS = 2.0
-"""The spread's prior weighs as much as so many users beyond its dimension."""
-WIDE = 20.0
-"""Spread that learning starts from, relative to the prior's."""
-WITHIN = 0.1
-"""Spread within communities that their fit starts from, as a share of everybody's."""
-PLACING_ROUNDS = 8
-"""Of expectation propagation, for people who are placed among known modes."""
-HASTE = 1.25
-LONGEST_STEP = 8.0
-"""By how much steps of the spread grow while they succeed, and the longest, in steps of EM."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,21 +260,6 @@ def _root(S: FloatArray) -> FloatArray:
     return root
 
 
-class SpreadPrior(NamedTuple):
-    """Of S: inverse Wishart with that many degrees of freedom and mean scale; of the μ_c: M."""
-
-    scale: FloatArray
-    means: FloatArray
-
-    def log_density(self, S: FloatArray) -> float:
-        """Relative to the mode, where S is the scale times degrees / (degrees + q + 1)."""
-        q = len(S)
-        degrees = q + PRIOR_USERS
-        ratio = np.linalg.solve(S, degrees * self.scale) / (degrees + q + 1)
-        _, log_det = np.linalg.slogdet(ratio)
-        return 0.5 * (degrees + q + 1) * float(log_det - np.trace(ratio) + q)
-
-
 @dataclass(frozen=True, eq=False)
 class Modes:
     """Communities with personal variation.
@@ -297,11 +305,16 @@ class Modes:
 
 
 @dataclass(frozen=True, eq=False)
-class Cloud:
-    """The users' votes, the prior of the spread and λ: what modes are fitted to."""
+class UserEffectMixture:
+    """The users' votes, the priors and λ: what modes are fitted to.
+
+    scale: (q, q) of the inverse Wishart prior of the spread S, whose weight is `PRIOR_USERS`;
+    mean_covariance: (q, q) M of the modes' means.
+    """
 
     ballots: PersonalVotes
-    prior: SpreadPrior
+    scale: FloatArray
+    mean_covariance: FloatArray
     concentration: float = 1.0
     learn_spread: bool = True
 
@@ -332,13 +345,13 @@ class Cloud:
         ballots, r = self.ballots, modes.membership
         users = ballots.reduced(modes.sites, modes.spread)
         sites, log_scale = ballots.refined(modes.sites, *ballots.marginals(*_own(users, modes)))
-        M, R, t = self.prior.means, _weighted(r, users.precision), r.T @ users.shift
+        M, R, t = self.mean_covariance, _weighted(r, users.precision), r.T @ users.shift
         inner = np.eye(len(M)) + M @ R
         doubt = np.asarray(np.linalg.solve(inner, np.broadcast_to(M, R.shape)), dtype=np.float64)
         means = np.einsum("cij,cj->ci", doubt, t)
         value = float(users.value.sum() + ballots.count @ log_scale)
         value += 0.5 * float(np.sum(means * t) - np.linalg.slogdet(inner)[1].sum())
-        value += self._value_of_memberships(r) + self.prior.log_density(modes.spread)
+        value += self._value_of_memberships(r) + self.log_prior(modes.spread)
         here = replace(modes, means=means, doubt=doubt, objective=value)
         spread = modes.spread
         if self.learn_spread:
@@ -348,11 +361,20 @@ class Cloud:
         membership = membership[:, kept] / membership[:, kept].sum(axis=1, keepdims=True)
         return here, Modes(membership, means[kept], doubt[kept], spread, sites)
 
+    def log_prior(self, S: FloatArray) -> float:
+        """Of the spread, relative to the mode: the scale times degrees / (degrees + q + 1)."""
+        q = len(S)
+        degrees = q + PRIOR_USERS
+        ratio = np.linalg.solve(S, degrees * self.scale) / (degrees + q + 1)
+        _, log_det = np.linalg.slogdet(ratio)
+        return 0.5 * (degrees + q + 1) * float(log_det - np.trace(ratio) + q)
+
     def _value_of_memberships(self, membership: FloatArray) -> float:
         """As of the plain mixture."""
         n_users, K = membership.shape
+        value = membership_value(membership.sum(axis=0), float(entr(membership).sum()))
         everybody = gammaln(self.concentration) - gammaln(self.concentration + n_users)
-        return float(memberships_value(membership) + K * np.log(self.concentration) + everybody)
+        return float(value + K * np.log(self.concentration) + everybody)
 
     def _wanted_spread(self, users: Reduced, modes: Modes) -> FloatArray:
         """EM: (prior + Σ r E (ε − μ)(ε − μ)ᵀ) / (degrees + U); ε − μ = Tη − TΛ μ + N(0, T)."""
@@ -363,7 +385,7 @@ class Cloud:
         total = users.covariance.sum(axis=0) + users.pull.T @ users.pull - crossed - crossed.T
         total += (toward @ expected @ np.swapaxes(toward, 1, 2)).sum(axis=0)
         degrees = q + PRIOR_USERS
-        wanted: FloatArray = total + degrees * self.prior.scale
+        wanted: FloatArray = total + degrees * self.scale
         return wanted / (len(r) + degrees + q + 1)
 
 
@@ -399,22 +421,22 @@ def _stretched(S: FloatArray, wanted: FloatArray, length: float) -> FloatArray:
 
 def fit_one(
     ballots: PersonalVotes, scale: float, concentration: float, hope: float = -np.inf
-) -> tuple[Cloud, Modes]:
+) -> tuple[UserEffectMixture, Modes]:
     """Everybody around one taste; what is learned of the spread is the prior of all others.
 
-    scale: variance of personal deviations a priori, along each direction; hope: see `Cloud.fit`.
+    scale: variance of personal deviations a priori, along each direction; hope: see `fit`.
     """
     q = ballots.n_directions
     weak = scale * np.eye(q)
-    cloud = Cloud(ballots, SpreadPrior(weak, weak), concentration)
+    cloud = UserEffectMixture(ballots, weak, weak, concentration)
     # EM widens a spread that is too small far more slowly than it narrows one that is too large
     start = cloud.start(np.ones((ballots.n_users, 1)), WIDE * weak)
     first = cloud.fit(start, hope - q * q)  # a prior that fits gains about a nat an entry more
-    fixed = replace(cloud, prior=SpreadPrior(first.spread, first.spread))
+    fixed = replace(cloud, scale=first.spread, mean_covariance=first.spread)
     return fixed, fixed.fit(first, hope)
 
 
-def fit_modes(cloud: Cloud, one: Modes, membership: FloatArray) -> Modes:
+def fit_modes(cloud: UserEffectMixture, one: Modes, membership: FloatArray) -> Modes:
     """Modes from the given communities, or from half as many, … where that is better."""
     start = replace(cloud.start(membership, WITHIN * one.spread), sites=one.sites)
     best = current = cloud.fit(start)
@@ -427,7 +449,7 @@ def fit_modes(cloud: Cloud, one: Modes, membership: FloatArray) -> Modes:
     return best
 
 
-def prune(cloud: Cloud, modes: Modes) -> Modes:
+def prune(cloud: UserEffectMixture, modes: Modes) -> Modes:
     """Nearest modes joined, as long as the evidence does not fall."""
     while modes.n_communities > 1:
         fewer = cloud.fit(_joined(modes))
@@ -453,28 +475,16 @@ def _joined(modes: Modes) -> Modes:
     )
 
 
-MAX_DIRECTIONS = 8
-NOTABLE = 0.9
-"""Share of the noise edge from which on a direction of disagreement is taken along."""
-FIRST_SPREAD = 0.1
-"""Variance of personal deviations of a difference, a priori."""
-
-HARDLY_GIVEN = 1e-3
-"""Votes that an answer counts for which nobody gave: directions are of all answers."""
-CLEAR_EVIDENCE = 10.0
-"""Nats by which communities must beat one taste with personal deviations, and those one taste."""
-
-
-class OneTaste(NamedTuple):
+class SinglePopulation(NamedTuple):
     """Everybody around one taste: votes along the directions, the fitted cloud, its evidence.
 
     loading: (m, q) how the distinct answers depend on the directions.
     """
 
-    one: Division
+    one: VariationalState
     loading: FloatArray
     ballots: PersonalVotes
-    cloud: Cloud
+    cloud: UserEffectMixture
     modes: Modes
     evidence: float
 
@@ -493,12 +503,12 @@ class OneTaste(NamedTuple):
         of g. With the best c its price is ½ (d + log |I + c s / (1 + s) K A|); a direction that
         brings less than it costs, U/2 (s − log(1 + s)), might have been left out.
         """
-        taste, n_users = self.one.tastes[0], self.ballots.n_users
+        taste, n_users = self.one.components[0], self.ballots.n_users
         state, design = taste.state, self.one.model.prior.design
         d = state.n_settled
         variance, axes = np.linalg.eigh(self.modes.spread)
         directions = self.loading @ axes * np.sqrt(variance)
-        curvature = taste.local.curvature(taste.weights)
+        curvature = taste.terms.curvature(taste.weights)
         s = curvature @ directions**2 / n_users
         z = np.stack([state.solve(design.adjoint(curvature * g)) for g in directions.T])
         told = s / (1.0 + s) * np.sum(z**2, axis=1) / d  # c s / (1 + s)
@@ -506,7 +516,7 @@ class OneTaste(NamedTuple):
         cost = 0.5 * max(1.0 - len(s) / d, 0.0) * known
         return float(np.minimum(cost, 0.5 * n_users * (s - np.log1p(s))).sum())
 
-    def modes_of(self, grouping: Grouping) -> tuple[Modes, float]:
+    def modes_of(self, grouping: SearchResult) -> tuple[Modes, float]:
         """Communities with personal deviations of their members, and nats for them."""
         best = fit_modes(self.cloud, self.modes, grouping.allocation.responsibilities)
         # one community may have stopped short of its best spread: all of theirs is another start
@@ -516,48 +526,48 @@ class OneTaste(NamedTuple):
         return best, best.objective - single
 
 
-def one_taste(grouping: Grouping, hope: float = -np.inf) -> OneTaste:
-    """Fit one taste with personal deviations along the main directions of disagreement.
+def single_population(grouping: SearchResult, hope: float = -np.inf) -> SinglePopulation:
+    """ComponentFit one taste with personal deviations along the main directions of disagreement.
 
     hope: an evidence that makes it worth while; the fit stays coarse where it is out of reach.
     """
     crowd = grouping.allocation.crowd
     one, _ = learn(everybody_together(crowd, crowd.hyper.theta))
-    taste, loading = one.tastes[0], _directions(one, grouping)
+    taste, loading = one.components[0], _directions(one, grouping)
     ballots = ballots_of(one, loading, crowd.answers)
     # the votes are in both; what the common taste itself costs is not in the cloud
     beside = one.objective - taste.log_z - taste.price
     cloud, modes = fit_one(ballots, FIRST_SPREAD, crowd.concentration, hope - beside)
     evidence = modes.objective + beside
-    return OneTaste(one, loading, ballots, cloud, modes, evidence)
+    return SinglePopulation(one, loading, ballots, cloud, modes, evidence)
 
 
-def ballots_of(one: Division, loading: FloatArray, answers: Answers) -> PersonalVotes:
+def ballots_of(one: VariationalState, loading: FloatArray, answers: Answers) -> PersonalVotes:
     """Answers as votes along the directions, about the common taste."""
     counts = answers.counts
     return PersonalVotes(
         counts.indptr.astype(np.intp),
         counts.data.astype(np.float64),
-        one.tastes[0].state.mean[counts.indices],
+        one.components[0].state.mean[counts.indices],
         loading[counts.indices],
         answers.outcomes.part(counts.indices),
         one.model.hyper.likelihood,
     )
 
 
-def _directions(one: Division, grouping: Grouping) -> FloatArray:
+def _directions(one: VariationalState, grouping: SearchResult) -> FloatArray:
     """(m, q) loadings of the answers: main disagreements, and the communities' differences.
 
     They are orthogonal and of unit size over the votes.
     """
     prior = one.model.prior
-    weight = np.sqrt(np.maximum(one.tastes[0].weights, HARDLY_GIVEN))
+    weight = np.sqrt(np.maximum(one.components[0].weights, HARDLY_GIVEN))
     everybody = np.arange(one.crowd.answers.n_users)
     spectrum = disagreement(one, 0, everybody, MAX_DIRECTIONS)
     n_notable = max(1, int(np.count_nonzero(spectrum.strength > NOTABLE)))
     main = prior.design.forward(prior.points(spectrum.weights[:, :n_notable]))
-    means = np.column_stack([taste.state.mean for taste in grouping.allocation.tastes])
-    contrasts = (means - one.tastes[0].state.mean[:, None]) * np.sqrt(grouping.allocation.sizes)
+    means = np.column_stack([taste.state.mean for taste in grouping.allocation.components])
+    contrasts = (means - one.components[0].state.mean[:, None]) * np.sqrt(grouping.allocation.sizes)
     if grouping.n_communities == 1:
         contrasts = contrasts[:, :0]
     basis = np.zeros((len(weight), 0))
@@ -573,16 +583,16 @@ def _directions(one: Division, grouping: Grouping) -> FloatArray:
     return loading
 
 
-MOST = 0.45
-"""Share of an answer's noise that may be one item's: both items' together are less than all."""
-
-
-def share_of_items(around: OneTaste) -> float:
+def item_effect_share(around: SinglePopulation) -> float:
     """Of the noise in an answer, what is one item's and the same in all answers about it: s²."""
-    answers, ballots, local = around.one.crowd.answers, around.ballots, around.one.tastes[0].local
+    answers, ballots, terms = (
+        around.one.crowd.answers,
+        around.ballots,
+        around.one.components[0].terms,
+    )
     counts, n_items = answers.counts, len(around.one.crowd.items)
     at, times = counts.indices, ballots.count
-    h, k = times * local.pairs.d1[at], times * local.precision[at]
+    h, k = times * terms.pairs.d1[at], times * terms.precision[at]
     user = np.repeat(np.arange(answers.n_users) * n_items, np.diff(counts.indptr))
     cells, place = np.unique(
         np.concatenate([user + answers.winner[at], user + answers.loser[at]]), return_inverse=True
@@ -599,7 +609,7 @@ def share_of_items(around: OneTaste) -> float:
     shared = of_others(h, h / root, -1.0) - common
     most = of_others(k, k / root, 1.0)
     noise = noise_of(around.one.model.hyper.likelihood)
-    return float(np.clip(shared / (most * noise), 0.0, MOST)) if most > 0.0 else 0.0
+    return float(np.clip(shared / (most * noise), 0.0, MOST_ITEM_SHARE)) if most > 0.0 else 0.0
 
 
 def noise_of(likelihood: Likelihood) -> float:
@@ -610,12 +620,14 @@ def noise_of(likelihood: Likelihood) -> float:
     return 1.0 if scale is None else (Probit().choice_scale / scale) ** 2
 
 
-def with_own_items(around: OneTaste, g: FloatArray, rng: np.random.Generator) -> FloatArray:
+def with_item_effects(
+    around: SinglePopulation, g: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     """Differences (V,) that everybody's own view of items moves, the noise in all being as before.
 
     With a share ρ of items, e has the variance ρ / (1 − 2ρ) of the noise, and g is as much wider.
     """
-    share = share_of_items(around)
+    share = item_effect_share(around)
     answers = around.one.crowd.answers
     at = answers.counts.indices
     own = rng.standard_normal((answers.n_users, len(around.one.crowd.items)))
@@ -624,15 +636,6 @@ def with_own_items(around: OneTaste, g: FloatArray, rng: np.random.Generator) ->
     noise = noise_of(around.one.model.hyper.likelihood)
     moved: FloatArray = (g + np.sqrt(share * noise) * apart) / np.sqrt(1.0 - 2.0 * share)
     return moved
-
-
-COMMUNAL_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
-HELD_OUT = 0.2
-"""Share of the answers by which the communal share is chosen."""
-AFFORDABLE = 1e7
-"""Answers times items up to which personal taste is considered without being asked for."""
-CHOICE_ANSWERS = 8_000
-"""Of some users, by which is chosen whether people vary, where there are more."""
 
 
 class Varied(NamedTuple):
@@ -647,7 +650,7 @@ class Varied(NamedTuple):
     evidence: float
 
 
-def variation_of(grouping: Grouping, *, required: bool, fixed: bool) -> Varied | None:
+def variation_of(grouping: SearchResult, *, required: bool, fixed: bool) -> Varied | None:
     """Communities with personal variation, their number chosen again by evidence.
 
     required: personal variation is wanted; else None where the evidence does not clearly speak
@@ -664,7 +667,7 @@ def variation_of(grouping: Grouping, *, required: bool, fixed: bool) -> Varied |
         return None
     some = _sample(grouping)
     # where nobody sticks out, only an evidence above that of the communities would matter
-    around = one_taste(some, -np.inf if seen else some.objective)
+    around = single_population(some, -np.inf if seen else some.objective)
     evidence, modes = around.evidence - around.price, None
     # communities inside which nobody sticks out, and which beat one taste, leave nothing to explain
     if K > 1 and (seen or evidence > some.objective):
@@ -686,7 +689,7 @@ def variation_of(grouping: Grouping, *, required: bool, fixed: bool) -> Varied |
     return Varied(members, grouping.hyper, evidence)
 
 
-def _sticks_out(grouping: Grouping) -> bool:
+def _sticks_out(grouping: SearchResult) -> bool:
     """Whether members of any community differ along some direction by more than noise."""
     allocation = grouping.allocation
     for c in range(allocation.n_communities):
@@ -696,7 +699,7 @@ def _sticks_out(grouping: Grouping) -> bool:
     return False
 
 
-def _sample(grouping: Grouping) -> Grouping:
+def _sample(grouping: SearchResult) -> SearchResult:
     """The same communities, by some of the users where there are very many answers."""
     allocation = grouping.allocation
     crowd, n_answers = allocation.crowd, allocation.crowd.answers.counts.nnz
@@ -705,10 +708,10 @@ def _sample(grouping: Grouping) -> Grouping:
     chosen = some_of(crowd.answers, max(1, crowd.answers.n_users * CHOICE_ANSWERS // n_answers))
     few = replace(allocation.model, crowd=replace(crowd, answers=crowd.answers.take(chosen)))
     members = allocation.responsibilities[chosen]
-    return Grouping(allocate(few, members, allocation.tastes), members, grouping.trace)
+    return SearchResult(allocate(few, members, allocation.components), members, grouping.trace)
 
 
-def _members(around: OneTaste, modes: Modes, answers: Answers) -> FloatArray:
+def _members(around: SinglePopulation, modes: Modes, answers: Answers) -> FloatArray:
     """(U, K) of all who voted, the largest mode first."""
     if len(modes.membership) == answers.n_users:
         membership = modes.membership
@@ -724,24 +727,30 @@ def _members(around: OneTaste, modes: Modes, answers: Answers) -> FloatArray:
     return np.ascontiguousarray(membership[:, order])
 
 
-class Personal(NamedTuple):
-    """Every user's own utilities, and the share of taste that communities explain.
-
-    membership: (U, K), the users' features: of one community, where several explain nothing.
-    """
-
-    learned: Learned[UserProblem]
-    communal_share: float
-    membership: FloatArray
-
-
 def as_features(membership: FloatArray) -> Inputs:
     """Users whose features are their memberships; a plain dict of relations can be copied."""
     return Inputs(membership, {}, np.arange(len(membership)))
 
 
+def user_problem(
+    items: Inputs, membership: FloatArray, votes: Votes, settings: Settings
+) -> UserProblem:
+    """Users with their memberships for features."""
+    return UserProblem.of(items, as_features(membership), votes, settings)
+
+
 class PersonalModel(NamedTuple):
-    """What to start from: items, item kernel, likelihood, and who belongs where by answers.
+    """Personal taste inside communities, f_u = mean + f_community + r_u.
+
+    The multi-user model with memberships M for features is this: its prior over users is
+    K_u = ρ₀ 11ᵀ + (1 − ρ₀) [s M Mᵀ + (1 − s) I], so that S = (1 − ρ₀)(1 − s) K_x is the covariance
+    of everybody's deviations. With s = 0, or one community, everybody deviates from one population:
+    that is MultiUserGP, exactly. With s near 1 all taste is communal. ρ₀ and the item covariance
+    are learned by evidence at s = 0. The communal share s cannot be: memberships were learned from
+    the same answers, and evidence would count them twice. It is chosen by answers held out from
+    both.
+
+    What to start from: items, item kernel, likelihood, and who belongs where by answers.
 
     learn: how hyperparameters are found from a start, or None where they stay as given; unites:
     communities that explain nothing of the answers held out become one.
@@ -757,30 +766,34 @@ class PersonalModel(NamedTuple):
 
     def problem(self, data: Comparisons, membership: FloatArray) -> UserProblem:
         """Users with their memberships for features, beside effects of how things were shown."""
-        votes = Votes.as_shown(data)
-        return UserProblem.of(self.items, as_features(membership), votes, self.settings)
+        return user_problem(self.items, membership, Votes.as_shown(data), self.settings)
 
+    def fit(
+        self, data: Comparisons, membership: FloatArray
+    ) -> tuple[Learned[UserProblem], float, FloatArray]:
+        """Learn the population, choose the communal share, infer all users' utilities.
 
-def fit_personal(model: PersonalModel, data: Comparisons, membership: FloatArray) -> Personal:
-    """Learn the population, choose the communal share, infer all users' utilities."""
-    problem = model.problem(data, membership)
-    start = UserHyper(model.kernel, Constant(1.0), 0.5, model.likelihood)
-    population = (model.learn or solve)(problem, start)
-    if membership.shape[1] == 1:
-        return Personal(Learned.of(data, problem, population), 0.0, membership)
-    # whoever gave one ranking would have nothing left to be placed by, were it held out whole
-    pairs = separate_pairs(data)
-    drawn = drawn_counts(pairs, HELD_OUT)
-    kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
-    partial = model.problem(kept, model.members(Answers.of(kept)))
-    losses = [_losses(partial, _shared(population.hyper, s), held_out) for s in COMMUNAL_SHARES]
-    best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
-    if best > 0.0:
-        population = solve(problem, _shared(population.hyper, best))
-    elif model.unites:
-        membership = np.ones((data.n_users, 1))
-        problem = model.problem(data, membership)
-    return Personal(Learned.of(data, problem, population), best, membership)
+        Returns these, the share and (U, K) memberships, the users' features: of one community
+        where several explain nothing.
+        """
+        problem = self.problem(data, membership)
+        start = UserHyper(self.kernel, Constant(1.0), 0.5, self.likelihood)
+        population = (self.learn or solve)(problem, start)
+        if membership.shape[1] == 1:
+            return Learned.of(data, problem, population), 0.0, membership
+        # whoever gave one ranking would have nothing left to be placed by, were it held out whole
+        pairs = separate_pairs(data)
+        drawn = drawn_counts(pairs, HELD_OUT)
+        kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
+        partial = self.problem(kept, self.members(Answers.of(kept)))
+        losses = [_losses(partial, _shared(population.hyper, s), held_out) for s in COMMUNAL_SHARES]
+        best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
+        if best > 0.0:
+            population = solve(problem, _shared(population.hyper, best))
+        elif self.unites:
+            membership = np.ones((data.n_users, 1))
+            problem = self.problem(data, membership)
+        return Learned.of(data, problem, population), best, membership
 
 
 def _shared(population: UserHyper, s: float) -> UserHyper:

@@ -15,8 +15,8 @@ from scipy.special import psi
 
 from penchant.communities.component import (
     LEARNING,
-    Crowd,
-    Division,
+    MixtureData,
+    VariationalState,
     allocate,
     everybody_together,
     expected_log_likelihoods,
@@ -88,13 +88,13 @@ class SearchReport:
 
 
 @dataclass(frozen=True, eq=False)
-class Grouping:
+class SearchResult:
     """Communities, largest first: who belongs to them and what they prefer.
 
     membership: (U, K), rows sum to one; trace: the steps of the search.
     """
 
-    allocation: Division
+    allocation: VariationalState
     membership: FloatArray
     trace: tuple[Step, ...]
 
@@ -126,17 +126,7 @@ class Grouping:
     @cached_property
     def posteriors(self) -> tuple[Posterior, ...]:
         """Each community's utilities over all items."""
-        return tuple(map(self.allocation.model.posterior, self.allocation.tastes))
-
-    def place(self, answers: Answers) -> FloatArray:
-        """(users, K) memberships of people by their answers, without changing the communities."""
-        return place(self.posteriors, self.allocation.sizes, answers)
-
-    def prob(self, membership: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-        """(k,) P(first preferred to second) by somebody with these memberships (k, K)."""
-        each = [posterior.prob(first, second) for posterior in self.posteriors]
-        mixed: FloatArray = np.einsum("kc,ck->k", membership, np.stack(each))
-        return mixed
+        return tuple(map(self.allocation.model.posterior, self.allocation.components))
 
 
 def place(posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) -> FloatArray:
@@ -144,14 +134,14 @@ def place(posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) 
 
     Somebody without answers belongs anywhere, in proportion to the communities' sizes.
     """
-    tables = [foreseen(posterior, answers) for posterior in posteriors]
+    tables = [log_predictive(posterior, answers) for posterior in posteriors]
     return shares(expected_log_likelihoods(answers, np.column_stack(tables)) + np.log(sizes))
 
 
-def foreseen(posterior: Posterior, answers: Answers) -> FloatArray:
-    """(m,) log probability of each answer, what is not known of the utilities averaged over.
+def log_predictive(posterior: Posterior, answers: Answers) -> FloatArray:
+    """(m,) log predictive probability of each answer, the utilities integrated out.
 
-    A choice follows from the odds of its pairs, as in `models.choice_odds`.
+    A choice follows from the odds of its pairs, as when models score it.
     """
     difference = posterior.difference(answers.winner, answers.loser)
     n, cliques = answers.n_pairs, answers.outcomes.cliques
@@ -167,12 +157,12 @@ def foreseen(posterior: Posterior, answers: Answers) -> FloatArray:
 
 
 def find_communities(
-    crowd: Crowd,
+    crowd: MixtureData,
     *,
     n_communities: int | None = None,
     learn_parameters: bool = True,
     start: FloatArray | None = None,
-) -> Grouping:
+) -> SearchResult:
     """Find the communities of a crowd: their number too, unless n_communities is given.
 
     start: (U, K) memberships to begin with; by default everybody is together.
@@ -183,7 +173,7 @@ def find_communities(
     >>> tea = ["tea", "milk", "juice", "water"]
     >>> data = Comparisons.from_rankings([tea] * 7 + [tea[::-1]] * 5, users=range(12))
     >>> items = Inputs(index=np.arange(4))
-    >>> crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(), Probit()))
+    >>> crowd = MixtureData(Answers.of(data), items, ItemHyper(Independent(), Probit()))
     >>> find_communities(crowd).labels
     array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
     """
@@ -194,14 +184,12 @@ def find_communities(
             f"n_communities is {n_communities!r}: it must lie between 1 and the number of users "
             f"who answered anything, {len(active)}; leave it out to have it found"
         )
-    everybody = len(active) == crowd.answers.n_users
-    voters = crowd if everybody else replace(crowd, answers=crowd.answers.take(active))
-    search = _Search(voters, n_communities, learn_parameters)
+    search = _Search(crowd.of_voters(), n_communities, learn_parameters)
     allocation = search.run(None if start is None else start[active])
     order = np.argsort(-allocation.sizes, kind="stable")
     allocation = allocation.within([int(c) for c in order])
     membership = for_everybody(allocation.responsibilities, crowd.answers)
-    return Grouping(allocation, membership, tuple(search.trace))
+    return SearchResult(allocation, membership, tuple(search.trace))
 
 
 def for_everybody(membership: FloatArray, answers: Answers) -> FloatArray:
@@ -218,14 +206,14 @@ def for_everybody(membership: FloatArray, answers: Answers) -> FloatArray:
 class _Search:
     """The schedule of moves; it never takes one that lowers the objective, unless K is fixed."""
 
-    def __init__(self, crowd: Crowd, target: int | None, learn_parameters: bool) -> None:
+    def __init__(self, crowd: MixtureData, target: int | None, learn_parameters: bool) -> None:
         self.crowd, self.target, self.learns = crowd, target, learn_parameters
         self.splits = SplitSearch()
         self.bends: tuple[Move, ...] = ()
         self.scale = max(1.0, crowd.answers.n_users / (MANY_USERS / 2))
         self.trace: list[Step] = []
 
-    def run(self, start: FloatArray | None) -> Division:
+    def run(self, start: FloatArray | None) -> VariationalState:
         """Where no move gains anything worthwhile any more."""
         if start is None and self.crowd.answers.n_users > MANY_USERS:
             return self._with_everybody(self._among_some())
@@ -250,7 +238,7 @@ class _Search:
                 return allocation
             is_learned = allocation.objective < grown.objective + UNLEARNED * least
 
-    def _among_some(self) -> Division:
+    def _among_some(self) -> VariationalState:
         """The communities of some of the users."""
         answers = self.crowd.answers
         some = some_of(answers, MANY_USERS)
@@ -260,15 +248,15 @@ class _Search:
         self.trace[0] = self.trace[0]._replace(name=f"start among {len(some):,} users")
         return few
 
-    def _with_everybody(self, few: Division) -> Division:
+    def _with_everybody(self, few: VariationalState) -> VariationalState:
         """The same communities with all users, their number only ever falling."""
         model = replace(few.model, crowd=replace(few.crowd, answers=self.crowd.answers))
         weights = expected_log_likelihoods(self.crowd.answers, few.tables) + psi(few.sizes)
-        allocation = self._noted("everybody", allocate(model, shares(weights), few.tastes))
+        allocation = self._noted("everybody", allocate(model, shares(weights), few.components))
         allocation = self._prune(self._settle(allocation, tolerance=PRUNE_TOLERANCE))
         return self._settle(self._learn(allocation))
 
-    def _grow(self, allocation: Division) -> Division:
+    def _grow(self, allocation: VariationalState) -> VariationalState:
         """Rounds of splits, learning after each, while the number of communities grows."""
         for _ in range(ROUNDS):
             before = allocation.n_communities
@@ -280,7 +268,7 @@ class _Search:
             allocation = self._learn(allocation, ROUND_LEARNING)
         return allocation
 
-    def _prune(self, allocation: Division) -> Division:
+    def _prune(self, allocation: VariationalState) -> VariationalState:
         """Merges and deletions while any raises the objective."""
         while True:
             before = allocation.n_communities
@@ -289,25 +277,26 @@ class _Search:
                 return allocation
             allocation = self._settle(allocation)
 
-    def _split(self, allocation: Division) -> Division:
-        for taste in sorted(allocation.tastes, key=lambda taste: -float(taste.weights.sum())):
+    def _split(self, allocation: VariationalState) -> VariationalState:
+        largest_first = sorted(allocation.components, key=lambda one: -float(one.weights.sum()))
+        for component in largest_first:
             if allocation.n_communities == self.target:
                 break
-            places = [c for c, other in enumerate(allocation.tastes) if other is taste]
+            places = [c for c, other in enumerate(allocation.components) if other is component]
             if not places:  # the last split moved people everywhere
                 break
             if (divided := self.splits.split(allocation, places[0])) is not None:
                 allocation = self._noted("split", divided)
         return allocation
 
-    def _merge(self, allocation: Division) -> Division:
+    def _merge(self, allocation: VariationalState) -> VariationalState:
         while allocation.n_communities != (self.target or 1):
             if (merged := merge(allocation)) is None:
                 break
             allocation = self._noted("merge", merged)
         return allocation
 
-    def _delete(self, allocation: Division) -> Division:
+    def _delete(self, allocation: VariationalState) -> VariationalState:
         while allocation.n_communities != (self.target or 1):
             smallest = np.argsort(allocation.sizes, kind="stable")[:DELETIONS]
             tries = (delete(allocation, int(c)) for c in smallest)
@@ -316,7 +305,7 @@ class _Search:
             allocation = self._noted("delete", fewer)
         return allocation
 
-    def _reach_target(self, allocation: Division) -> Division:
+    def _reach_target(self, allocation: VariationalState) -> VariationalState:
         """Where the number is given: force what the objective did not want."""
         while self.target is not None and allocation.n_communities != self.target:
             if allocation.n_communities > self.target:
@@ -328,15 +317,15 @@ class _Search:
 
     def _settle(
         self,
-        allocation: Division,
+        allocation: VariationalState,
         max_sweeps: int = SETTLE_SWEEPS,
         tolerance: float = SETTLE_TOLERANCE,
-    ) -> Division:
+    ) -> VariationalState:
         keep_all = self.target is not None
         settled = settle(allocation, max_sweeps, tolerance * self.scale, keep_all)
         return self._noted("sweep", settled)
 
-    def _learn(self, allocation: Division, limits: Limits = LEARNING) -> Division:
+    def _learn(self, allocation: VariationalState, limits: Limits = LEARNING) -> VariationalState:
         allocation = learn_concentration(allocation)
         if not self.learns:
             return allocation
@@ -345,6 +334,6 @@ class _Search:
         allocation, self.bends = learn(allocation, limits)
         return self._noted("learn", allocation)
 
-    def _noted(self, name: str, allocation: Division) -> Division:
+    def _noted(self, name: str, allocation: VariationalState) -> VariationalState:
         self.trace.append(Step(name, allocation.n_communities, allocation.objective))
         return allocation

@@ -1,8 +1,17 @@
-"""Moves between numbers of communities: split, merge, delete; each only if the objective rises.
+"""Moves between numbers of communities: of the search, uphill, and of chains, by acceptance.
 
-A split is screened by the scores of the members, s_u = Φᵀ Dᵀ (P_u h): how each would move the
-common taste. In the metric of the posterior, where H = C Cᵀ, scores of people of one taste are
-noise and their covariance ends at (1 + √(r_eff / N))²; a community of two tastes sticks out.
+*Search*: split, merge and delete, each only if the objective rises. A split is screened by the
+scores of the members, s_u = Φᵀ Dᵀ (P_u h): how each would move the common utilities. In the metric
+of the posterior, where H = C Cᵀ, scores of people of one taste are noise and their covariance ends
+at (1 + √(r_eff / N))²; a community of two components sticks out.
+
+*Chains*: Gibbs steps move one user at a time, and a community that should be two stays one for a
+long time. Here a whole community is split, or two are merged, and the change is accepted with the
+utilities integrated out (Jain and Neal, 2004). `split_merge` proposes by a *launch*: it picks two
+users, and from all users concerned, blind to how they are now divided, it finds a division in two;
+then every user takes a side independently with known probability. `reunite` proposes to merge two
+communities of like answers, or to divide one by coin: where two communities share a taste, users
+pass between them one by one for thousands of sweeps, and no launch finds their division again.
 """
 
 from collections.abc import Iterator
@@ -15,17 +24,15 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.special import entr, expit, gammaln, log_softmax, logsumexp, psi
 
-from penchant.communities.bethe import SparseState
+from penchant.communities.bethe import BetheState
 from penchant.communities.component import (
-    SMALLEST,
-    Division,
-    Fit,
-    Mixture,
-    Taste,
+    ComponentFit,
+    ComponentPosterior,
+    MixtureData,
+    VariationalState,
     allocate,
     expected_log_likelihoods,
     fit_community,
-    refit,
     settle,
     shares,
     soft_counts,
@@ -69,6 +76,14 @@ SAME = 0.05
 """Share of its answers that must have changed for a community to be tried again."""
 SAME_THETA = 0.3
 """Or how far a (log) hyperparameter must have moved."""
+LAUNCH_SCANS = 5
+"""Rounds of fitting both sides and reassigning users, before sides are drawn."""
+DIRECTION_USERS = 5_000
+"""Users from whom the direction of a launch is learned."""
+EDGE_SHARE = 0.1
+"""A launch starts with at least this share of the users on each side."""
+SHARPNESS = 10.0
+"""How strongly alike communities are preferred: e^10 between the same answers and unrelated."""
 
 
 class Spectrum(NamedTuple):
@@ -86,25 +101,25 @@ class Spectrum(NamedTuple):
 
 
 def disagreement(
-    allocation: Division, c: int, members: IntArray, n_directions: int = 2
+    allocation: VariationalState, c: int, members: IntArray, n_directions: int = 2
 ) -> Spectrum:
-    """Spectrum of the members' scores about the common taste of community c."""
-    taste, prior = allocation.tastes[c], allocation.model.prior
+    """Spectrum of the members' scores about the common utilities of community c."""
+    component, prior = allocation.components[c], allocation.model.prior
     answers = allocation.crowd.answers
     weight = allocation.responsibilities[members, c]
     sample = np.arange(len(members))
     if len(members) > SAMPLE:
-        sample = np.argsort(answers.content.users[members], kind="stable")[:SAMPLE]
+        sample = np.argsort(answers.user_keys[members], kind="stable")[:SAMPLE]
     D = _differences(prior.design)
-    scores = _pulls(answers.take(members[sample]), taste) @ D
+    scores = _pulls(answers.take(members[sample]), component) @ D
     rows, share = scores.toarray(), weight[sample]
     n_sample = float(share.sum())
     rows -= share @ rows / n_sample
     rows *= np.sqrt(share * (float(weight.sum()) / n_sample))[:, None]
-    values, weights = _main_directions(rows, taste.state, n_directions)
-    edge = (1.0 + np.sqrt(max(taste.state.n_roughly_settled, 0.0) / n_sample)) ** 2
+    values, weights = _main_directions(rows, component.state, n_directions)
+    edge = (1.0 + np.sqrt(max(component.state.n_roughly_settled, 0.0) / n_sample)) ** 2
     weights = np.asfortranarray(weights[:, ::-1])
-    along = _pulls(answers.take(members), taste) @ (D @ prior.points(weights))
+    along = _pulls(answers.take(members), component) @ (D @ prior.points(weights))
     along -= np.average(along, axis=0, weights=weight)
     spread = np.sqrt(np.average(along**2, axis=0, weights=weight))
     # an eigenvector has no sign: the few who differ by much are on the positive side
@@ -115,11 +130,11 @@ def disagreement(
 
 
 def _main_directions(
-    rows: FloatArray, state: LowRankState | SparseState, k: int
+    rows: FloatArray, state: LowRankState | BetheState, k: int
 ) -> tuple[FloatArray, FloatArray]:
     """Largest k eigenvalues of the pulls' covariance in the metric of the posterior, ascending,
     and their directions (r, k): by way of people where those are fewer than weights."""
-    if isinstance(state, SparseState):
+    if isinstance(state, BetheState):
         return state.main_directions(rows, k)
     half = solve_lower(state.lower, state.prior.factor.T).T  # Φ C⁻ᵀ
     rows = multiply(rows, half)
@@ -141,13 +156,13 @@ def _differences(design: Design) -> sparse.csr_array:
     return sparse.csr_array((np.ones(m), design.position, np.arange(m + 1)), shape=(m, m))
 
 
-def _pulls(answers: Answers, taste: Taste) -> sparse.csr_array:
+def _pulls(answers: Answers, component: ComponentPosterior) -> sparse.csr_array:
     """P diag(h): how each answer of each user pulls at its difference, or differences."""
-    counts, local = answers.counts, taste.local
-    if local.choices:
-        return counts @ local.pulls
+    counts, terms = answers.counts, component.terms
+    if terms.choices:
+        return counts @ terms.pulls
     return sparse.csr_array(
-        (counts.data * local.pairs.d1[counts.indices], counts.indices, counts.indptr),
+        (counts.data * terms.pairs.d1[counts.indices], counts.indices, counts.indptr),
         shape=counts.shape,
     )
 
@@ -158,17 +173,17 @@ class SplitSearch:
     def __init__(self) -> None:
         self._refused: list[RefusedSplit] = []
 
-    def split(self, allocation: Division, c: int) -> Division | None:
+    def split(self, allocation: VariationalState, c: int) -> VariationalState | None:
         """Community c as two, the first way that raises the objective; None if none does."""
-        weights, theta = allocation.tastes[c].weights, allocation.model.hyper.theta
+        weights, theta = allocation.components[c].weights, allocation.model.hyper.theta
         if any(refusal.covers(weights, theta) for refusal in self._refused):
             return None
-        whole, ways = allocation.tastes[c], []
+        whole, ways = allocation.components[c], []
         # where λ > 1 favours another community, a split may pay without any disagreement
         screened = allocation.crowd.concentration <= 1.0
         for halves in _ways(allocation, c, screened):
             if halves.gain > LEAST_GAIN:
-                return _replaced(allocation, c, halves)
+                return allocation.with_in_place_of([c], halves.responsibilities, halves.components)
             ways.append(halves)
         if ways:
             nearest = max(ways, key=lambda halves: halves.gain / halves.price(whole))
@@ -178,7 +193,7 @@ class SplitSearch:
         return None
 
 
-def force_split(allocation: Division) -> Division:
+def force_split(allocation: VariationalState) -> VariationalState:
     """One community more, the way that costs the objective least."""
     ways = [
         (halves.gain, c, halves)
@@ -191,7 +206,7 @@ def force_split(allocation: Division) -> Division:
             "ask for fewer with n_communities"
         )
     _, c, halves = max(ways, key=lambda way: way[0])
-    return _replaced(allocation, c, halves)
+    return allocation.with_in_place_of([c], halves.responsibilities, halves.components)
 
 
 class RefusedSplit(NamedTuple):
@@ -207,7 +222,7 @@ class RefusedSplit(NamedTuple):
         return moved < SAME_THETA and changed < SAME * float(weights.sum())
 
 
-def _ways(allocation: Division, c: int, screened: bool = True) -> Iterator["Halves"]:
+def _ways(allocation: VariationalState, c: int, screened: bool = True) -> Iterator["Halves"]:
     """Ways to divide community c, from several starts."""
     members = np.flatnonzero(allocation.responsibilities[:, c] > MEMBER)
     if len(members) > 1:
@@ -227,20 +242,23 @@ def _starts(spectrum: Spectrum, screened: bool) -> Iterator[FloatArray]:
 
 
 class Halves(NamedTuple):
-    """A community as two: (U, 2) responsibilities, their tastes, and what the objective gains."""
+    """A community as two, (U, 2) and a posterior each, and what the objective gains."""
 
     responsibilities: FloatArray
-    tastes: tuple[Taste, Taste]
+    components: tuple[ComponentPosterior, ComponentPosterior]
     gain: float
 
-    def price(self, whole: Taste) -> float:
-        """Nats that two tastes cost more than one, beside what they explain."""
-        return max(self.tastes[0].price + self.tastes[1].price - whole.price, LEAST_GAIN)
+    def price(self, whole: ComponentPosterior) -> float:
+        """Nats that two components cost more than one, beside what they explain."""
+        one, other = self.components
+        return max(one.price + other.price - whole.price, LEAST_GAIN)
 
 
-def _two_way(allocation: Division, c: int, members: IntArray, start: FloatArray) -> Halves | None:
+def _two_way(
+    allocation: VariationalState, c: int, members: IntArray, start: FloatArray
+) -> Halves | None:
     """Sweep the members between two halves; users hardly in c stay with the first."""
-    model, whole = allocation.model, allocation.tastes[c]
+    model, whole = allocation.model, allocation.components[c]
     answers = allocation.crowd.answers.take(members)
     total = allocation.responsibilities[:, c]
     inside = total[members]
@@ -250,34 +268,38 @@ def _two_way(allocation: Division, c: int, members: IntArray, start: FloatArray)
     before = whole.log_z + float(gammaln(max(total.sum(), 1.0)) + entr(total).sum())
     rest_entropy = float(entr(np.delete(total, members)).sum())
     halves = inside[:, None] * np.column_stack([start, 1.0 - start])
-    tastes: tuple[Taste, Taste] = (whole, whole)
+    components: tuple[ComponentPosterior, ComponentPosterior] = (whole, whole)
     previous = -np.inf
     for sweeps_left in reversed(range(SPLIT_SWEEPS)):
         sizes = halves.sum(axis=0) + n_outside
         if sizes.min() < 1.0:
             return None
         weights = soft_counts(answers, halves) + outside
-        tastes = (refit(model, weights[0], tastes[0]), refit(model, weights[1], tastes[1]))
-        value = sum(taste.log_z for taste in tastes) + float(gammaln(sizes).sum())
+        one, other = map(model.refit, weights, components)
+        components = (one, other)
+        value = one.log_z + other.log_z + float(gammaln(sizes).sum())
         value += float(entr(halves).sum()) + rest_entropy + np.log(allocation.crowd.concentration)
         gain = value - before
-        result = Halves(halves, tastes, gain)
+        result = Halves(halves, components, gain)
         step, previous = gain - previous, gain
         enough = max(SPLIT_TOLERANCE, SPLIT_SHARE * gain)
         if step < enough or gain + min(sweeps_left, FORESIGHT) * step < 0.0:
             break
-        tables = np.column_stack([model.slope(taste) for taste in tastes])
+        tables = np.column_stack([model.slope(one), model.slope(other)])
         halves = inside[:, None] * shares(expected_log_likelihoods(answers, tables) + psi(sizes))
     responsibilities = np.column_stack([total, np.zeros_like(total)])
     responsibilities[members] = result.responsibilities
     return result._replace(responsibilities=responsibilities)
 
 
-def _open_to_all(allocation: Division, c: int, halves: Halves) -> Division | None:
+def _open_to_all(allocation: VariationalState, c: int, halves: Halves) -> VariationalState | None:
     """Halves that do not pay by themselves, once members of other communities may join them."""
-    if halves.gain <= -NEAR * halves.price(allocation.tastes[c]):
+    if halves.gain <= -NEAR * halves.price(allocation.components[c]):
         return None
-    swept, step = _replaced(allocation, c, halves), np.inf
+    swept, step = (
+        allocation.with_in_place_of([c], halves.responsibilities, halves.components),
+        np.inf,
+    )
     for sweeps_left in reversed(range(SPLIT_SWEEPS)):
         if swept.objective + min(sweeps_left, FORESIGHT) * step < allocation.objective:
             return None
@@ -289,17 +311,7 @@ def _open_to_all(allocation: Division, c: int, halves: Halves) -> Division | Non
     return swept if pays and swept.n_communities > allocation.n_communities else None
 
 
-def _replaced(allocation: Division, c: int, halves: Halves) -> Division:
-    """The allocation with the halves in place of c."""
-    others = [other for other in range(allocation.n_communities) if other != c]
-    return Division(
-        allocation.model,
-        np.column_stack([allocation.responsibilities[:, others], halves.responsibilities]),
-        (*(allocation.tastes[other] for other in others), *halves.tastes),
-    )
-
-
-def merge(allocation: Division) -> Division | None:
+def merge(allocation: VariationalState) -> VariationalState | None:
     """Two communities as one, the likest pair first; None if no merge raises the objective."""
     for a, b in _alike(allocation, ALIKE)[: 2 * allocation.n_communities]:
         joined = _joined(allocation, a, b)
@@ -308,15 +320,15 @@ def merge(allocation: Division) -> Division | None:
     return None
 
 
-def force_merge(allocation: Division) -> Division:
+def force_merge(allocation: VariationalState) -> VariationalState:
     """One community fewer, the way that costs the objective least."""
     joined = [_joined(allocation, a, b) for a, b in _alike(allocation, -1.0)]
     return max(joined, key=lambda candidate: candidate.objective)
 
 
-def _alike(allocation: Division, least: float) -> list[tuple[int, int]]:
-    """Pairs of communities with like tastes or the same members, the likest first."""
-    differences = np.stack([taste.state.mean for taste in allocation.tastes])
+def _alike(allocation: VariationalState, least: float) -> list[tuple[int, int]]:
+    """Pairs of communities with like components or the same members, the likest first."""
+    differences = np.stack([component.state.mean for component in allocation.components])
     differences /= np.maximum(np.linalg.norm(differences, axis=1, keepdims=True), 1e-12)
     r = allocation.responsibilities / np.linalg.norm(allocation.responsibilities, axis=0)
     likeness = np.maximum(differences @ differences.T, r.T @ r)
@@ -324,47 +336,34 @@ def _alike(allocation: Division, least: float) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: -likeness[pair])
 
 
-def _joined(allocation: Division, a: int, b: int) -> Division:
-    r, tastes = allocation.responsibilities, allocation.tastes
-    others = [c for c in range(allocation.n_communities) if c not in (a, b)]
-    larger = a if allocation.sizes[a] >= allocation.sizes[b] else b
-    joined = allocation.model.fit(tastes[a].weights + tastes[b].weights, tastes[larger])
-    return Division(
-        allocation.model,
-        np.column_stack([r[:, others], r[:, a] + r[:, b]]),
-        (*(tastes[c] for c in others), joined),
-    )
+def _joined(allocation: VariationalState, a: int, b: int) -> VariationalState:
+    components, sizes = allocation.components, allocation.sizes
+    start = components[a if sizes[a] >= sizes[b] else b]
+    joined = allocation.model.fit(components[a].weights + components[b].weights, start)
+    both = allocation.responsibilities[:, [a]] + allocation.responsibilities[:, [b]]
+    return allocation.with_in_place_of([a, b], both, (joined,))
 
 
-def delete(allocation: Division, c: int) -> Division | None:
+def delete(allocation: VariationalState, c: int) -> VariationalState | None:
     """Spread the members of c over the other communities; None unless the objective rises."""
     others = [other for other in range(allocation.n_communities) if other != c]
-    log_weights = expected_log_likelihoods(allocation.crowd.answers, allocation.tables)
-    log_weights += psi(np.maximum(allocation.sizes, SMALLEST))
-    taste, size = allocation.tastes[c], max(float(allocation.sizes[c]), 1.0)
+    log_weights = allocation.log_weights
+    component, size = allocation.components[c], max(float(allocation.sizes[c]), 1.0)
     # to gain by giving it up: what its own taste costs, and what ψ(N) overstates of ln Γ(N)
-    cost = float(taste.weights @ allocation.tables[:, c]) - taste.log_z
+    cost = float(component.weights @ allocation.tables[:, c]) - component.log_z
     overstated = float(size * psi(size) - gammaln(size))
     loss = logsumexp(log_weights, axis=1).sum() - logsumexp(log_weights[:, others], axis=1).sum()
     if loss > HOPELESS * cost + overstated:
         return None
-    starts = [allocation.tastes[other] for other in others]
+    starts = [allocation.components[other] for other in others]
     spread = allocate(allocation.model, shares(log_weights[:, others]), starts)
     spread = settle(spread, DELETE_SWEEPS, LEAST_GAIN)
     return spread if spread.objective > allocation.objective + LEAST_GAIN else None
 
 
-LAUNCH_SCANS = 5
-"""Rounds of fitting both sides and reassigning users, before sides are drawn."""
-DIRECTION_USERS = 5_000
-"""Users from whom the direction of a launch is learned."""
-EDGE_SHARE = 0.1
-"""A launch starts with at least this share of the users on each side."""
-
-
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Users in K communities, each with what it knows of itself.
+    """Users in K communities of a chain.
 
     assignment: (U,); pair_counts: (K, m) answers of each community; tau, nu: (K, m) sites to
     start from; thetas: (K, p) hyperparameters.
@@ -381,22 +380,33 @@ class Partition:
         """(K,) users of each community."""
         return np.bincount(self.assignment, minlength=len(self.pair_counts))
 
+    def sites(self, c: int) -> tuple[FloatArray, FloatArray]:
+        """Of community c."""
+        return self.tau[c], self.nu[c]
+
     def put(
         self,
         assignment: LabelArray,
         labels: IntArray,
         pair_counts: FloatArray,
-        fits: list[Fit],
+        fits: list[ComponentFit],
         theta: FloatArray,
     ) -> "Partition":
         """Reassign users, and replace (or append) the communities `labels` by new ones."""
-        thetas = np.tile(theta, (len(labels), 1))
+        tau, nu = np.stack([fit.tau for fit in fits]), np.stack([fit.nu for fit in fits])
+        n_more = max(0, int(labels.max()) + 1 - len(self.pair_counts))
+
+        def put(values: FloatArray, rows: FloatArray) -> FloatArray:
+            grown = np.concatenate([values, np.zeros((n_more, values.shape[1]))])
+            grown[labels] = rows
+            return grown
+
         return Partition(
             assignment,
-            _put(self.pair_counts, labels, pair_counts),
-            _put(self.tau, labels, np.stack([fit.tau for fit in fits])),
-            _put(self.nu, labels, np.stack([fit.nu for fit in fits])),
-            _put(self.thetas, labels, thetas),
+            put(self.pair_counts, pair_counts),
+            put(self.tau, tau),
+            put(self.nu, nu),
+            put(self.thetas, theta),
         )
 
     def occupied(self) -> "Partition":
@@ -404,35 +414,22 @@ class Partition:
         kept = np.flatnonzero(self.sizes)
         position = np.full(len(self.pair_counts), -1, dtype=np.int32)
         position[kept] = np.arange(len(kept), dtype=np.int32)
-        return Partition(
-            position[self.assignment],
-            self.pair_counts[kept],
-            self.tau[kept],
-            self.nu[kept],
-            self.thetas[kept],
-        )
-
-
-def _put(values: FloatArray, labels: IntArray, rows: FloatArray) -> FloatArray:
-    """A copy of `values` with some rows replaced; labels beyond the end append."""
-    n_new = max(0, int(labels.max()) + 1 - len(values))
-    grown = np.concatenate([values, np.zeros((n_new, values.shape[1]))])
-    grown[labels] = rows
-    return grown
+        rows = (self.pair_counts[kept], self.tau[kept], self.nu[kept], self.thetas[kept])
+        return Partition(position[self.assignment], *rows)
 
 
 class Target(NamedTuple):
     """What the moves leave invariant: evidence under `theta`, and λ."""
 
-    mixture: Mixture
+    mixture: MixtureData
     theta: FloatArray
     concentration: float
 
-    def fit(self, pair_counts: FloatArray, start: tuple[FloatArray, FloatArray]) -> Fit:
+    def fit(self, pair_counts: FloatArray, start: tuple[FloatArray, FloatArray]) -> ComponentFit:
         """Utilities of a group of users, its sites (tau, nu) starting from `start`."""
         return fit_community(self.mixture, pair_counts, self.theta, start)
 
-    def log_gain(self, whole: Fit, parts: list[Fit], sizes: IntArray) -> float:
+    def log_gain(self, whole: ComponentFit, parts: list[ComponentFit], sizes: IntArray) -> float:
         """Log joint probability of two communities of these sizes, less that of one."""
         evidence = parts[0].log_evidence + parts[1].log_evidence - whole.log_evidence
         prior = np.log(self.concentration) + gammaln(sizes).sum() - gammaln(sizes.sum())
@@ -457,36 +454,17 @@ def split_merge(
     target: Target, partition: Partition, users: IntArray, rng: np.random.Generator
 ) -> Move:
     """Try to part the two `users` if they are in one community, else to unite theirs."""
-    first, second = partition.assignment[users]
-    if first == second:
-        return _split(target, partition, users, rng)
-    return _merge(target, partition, users, rng)
-
-
-def _split(target: Target, partition: Partition, users: IntArray, rng: np.random.Generator) -> Move:
-    c = int(partition.assignment[users[0]])
-    members = np.flatnonzero(partition.assignment == c)
-    whole = target.fit(partition.pair_counts[c], (partition.tau[c], partition.nu[c]))
-    launch = Launch.of(target, members, users, whole, rng)
-    side = launch.draw(rng)
-    counts = count_pairs(launch.rows, side, 2)
-    parts = [target.fit(*given) for given in zip(counts, launch.sites, strict=True)]
-    log_gain = target.log_gain(whole, parts, np.bincount(side))
-    if np.log(rng.random()) >= log_gain - launch.log_prob(side):
-        return Move(partition, True, False)
-    labels = np.array([c, len(partition.pair_counts)])
-    assignment = partition.assignment.copy()
-    assignment[members] = labels[side]
-    return Move(partition.put(assignment, labels, counts, parts, target.theta), True, True)
-
-
-def _merge(target: Target, partition: Partition, users: IntArray, rng: np.random.Generator) -> Move:
     pair = partition.assignment[users].astype(np.intp)
-    sites = list(zip(partition.tau[pair], partition.nu[pair], strict=True))
-    counts = partition.pair_counts[pair]
-    parts = [target.fit(*given) for given in zip(counts, sites, strict=True)]
-    total = counts.sum(axis=0, keepdims=True)
-    whole = target.fit(total[0], sites[0])
+    if pair[0] == pair[1]:
+        c = int(pair[0])
+        members = np.flatnonzero(partition.assignment == c)
+        whole = target.fit(partition.pair_counts[c], partition.sites(c))
+        launch = Launch.of(target, members, users, whole, rng)
+        side = launch.draw(rng)
+        divided, log_gain = _divide(target, partition, members, side, whole, launch.sites)
+        return _decide(partition, divided, True, log_gain - launch.log_prob(side), rng)
+    parts, total = _parts(target, partition, pair)
+    whole = target.fit(total, partition.sites(int(pair[0])))
     log_gain = target.log_gain(whole, parts, partition.sizes[pair])
     log_uniform = np.log(rng.random())
     if log_uniform >= -log_gain:  # a proposal's probability is at most one: no need to launch
@@ -496,21 +474,102 @@ def _merge(target: Target, partition: Partition, users: IntArray, rng: np.random
     launch = Launch.of(target, members, users, whole, rng)
     if log_uniform >= launch.log_prob(side) - log_gain:
         return Move(partition, False, False)
+    return Move(_unite(target, partition, pair, total, whole), False, True)
+
+
+def reunite(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
+    """Try to unite two communities that are alike or, as often, to divide one by coin."""
+    propose = divide_by_coin if rng.random() < 0.5 else unite_alike
+    return propose(target, partition, rng)
+
+
+def unite_alike(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
+    """Try to unite two communities, likely ones whose members answered alike."""
+    n_communities = len(partition.pair_counts)
+    if n_communities == 1:
+        return Move(partition, False, False)
+    log_chosen = _log_likeness(target, partition)
+    number = rng.choice(len(log_chosen), p=np.exp(log_chosen))
+    pair = np.stack(np.triu_indices(n_communities, 1))[:, number]
+    sizes = partition.sizes[pair]
+    parts, total = _parts(target, partition, pair)
+    whole = target.fit(total, (parts[0].tau, parts[0].nu))
+    log_back = _log_division(sizes) - np.log(n_communities - 1)
+    log_ratio = log_back - log_chosen[number] - target.log_gain(whole, parts, sizes)
+    united = _unite(target, partition, pair, total, whole)
+    return _decide(partition, united, False, log_ratio, rng)
+
+
+def divide_by_coin(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
+    """Try to divide a community by a coin of unknown bias for every member."""
+    n_communities = len(partition.pair_counts)
+    c = int(rng.integers(n_communities))
+    members = np.flatnonzero(partition.assignment == c)
+    side = (rng.random(len(members)) < rng.random()).astype(np.int32)
+    sizes = np.bincount(side, minlength=2)
+    if not sizes.all():
+        return Move(partition, True, False)
+    whole = target.fit(partition.pair_counts[c], partition.sites(c))
+    starts = ((whole.tau, whole.nu),) * 2
+    divided, log_gain = _divide(target, partition, members, side, whole, starts)
+    number = _place_of_pair(c, n_communities, n_communities + 1)
+    log_back = _log_likeness(target, divided)[number]
+    log_forth = _log_division(sizes) - np.log(n_communities)
+    return _decide(partition, divided, True, log_gain + log_back - log_forth, rng)
+
+
+def _parts(
+    target: Target, partition: Partition, pair: IntArray
+) -> tuple[list[ComponentFit], FloatArray]:
+    """Fits of two communities, and (m,) their answers together."""
+    parts = [target.fit(partition.pair_counts[c], partition.sites(c)) for c in pair]
+    return parts, partition.pair_counts[pair].sum(axis=0)
+
+
+def _unite(
+    target: Target, partition: Partition, pair: IntArray, total: FloatArray, whole: ComponentFit
+) -> Partition:
+    """The pair of communities as one, in the place of the first."""
     assignment = partition.assignment.copy()
-    assignment[members] = pair[0]
-    merged = partition.put(assignment, pair[:1], total, [whole], target.theta)
-    return Move(merged.occupied(), False, True)
+    assignment[assignment == pair[1]] = pair[0]
+    united = partition.put(assignment, pair[:1], total[None], [whole], target.theta)
+    return united.occupied()
+
+
+def _divide(
+    target: Target,
+    partition: Partition,
+    members: IntArray,
+    side: LabelArray,
+    whole: ComponentFit,
+    starts: tuple[tuple[FloatArray, FloatArray], ...],
+) -> tuple[Partition, float]:
+    """The community of the members as two, the second as the last one; and its log gain."""
+    counts = count_pairs(target.mixture.answers.counts[members], side, 2)
+    parts = [target.fit(*given) for given in zip(counts, starts, strict=True)]
+    labels = np.array([partition.assignment[members[0]], len(partition.pair_counts)])
+    assignment = partition.assignment.copy()
+    assignment[members] = labels[side]
+    divided = partition.put(assignment, labels, counts, parts, target.theta)
+    return divided, target.log_gain(whole, parts, np.bincount(side))
+
+
+def _decide(
+    before: Partition, after: Partition, is_split: bool, log_ratio: float, rng: np.random.Generator
+) -> Move:
+    """Metropolis and Hastings' rule."""
+    is_made = bool(np.log(rng.random()) < log_ratio)
+    return Move(after if is_made else before, is_split, is_made)
 
 
 @dataclass(frozen=True, eq=False)
 class Launch:
     """A way to divide some users in two, found without looking at any present division.
 
-    rows: (k, m) their answers; log_side: (2, k) log probability of each side for each user;
+    log_side: (2, k) log probability of each side for each user;
     anchors: (2,) the users who are on side 0 and side 1 for certain; sites: of each side.
     """
 
-    rows: sparse.csr_array
     log_side: FloatArray
     anchors: IntArray
     sites: tuple[tuple[FloatArray, FloatArray], ...]
@@ -521,7 +580,7 @@ class Launch:
         target: Target,
         members: IntArray,
         users: IntArray,
-        whole: Fit,
+        whole: ComponentFit,
         rng: np.random.Generator,
     ) -> "Launch":
         """Divide `members` along a direction of disagreement, then refit and reassign in turn.
@@ -543,7 +602,7 @@ class Launch:
             score = log_likelihoods(rows, table).astype(np.float64)
             score += np.log(np.bincount(side))[:, None]
             side = (score[1] > score[0]).astype(np.int32)
-        return cls(rows, log_softmax(score, axis=0), anchors, sites)
+        return cls(log_softmax(score, axis=0), anchors, sites)
 
     def draw(self, rng: np.random.Generator) -> LabelArray:
         """(k,) a side for each user, independently."""
@@ -560,9 +619,9 @@ class Launch:
 
 
 def _first_division(
-    mixture: Mixture,
+    mixture: MixtureData,
     rows: sparse.csr_array,
-    whole: Fit,
+    whole: ComponentFit,
     anchors: IntArray,
     rng: np.random.Generator,
 ) -> LabelArray:
@@ -589,64 +648,6 @@ def _first_division(
     cut = np.quantile(along, rng.uniform(EDGE_SHARE, 1.0 - EDGE_SHARE))
     below: LabelArray = (along < cut).astype(np.int32)
     return below
-
-
-SHARPNESS = 10.0
-"""How strongly alike communities are preferred: e^10 between the same answers and unrelated."""
-
-
-def reunite(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
-    """Try to unite two communities that are alike or, as often, to divide one at random."""
-    if rng.random() < 0.5:
-        return _divide(target, partition, rng)
-    return _unite(target, partition, rng)
-
-
-def _unite(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
-    n_communities = len(partition.pair_counts)
-    if n_communities == 1:
-        return Move(partition, False, False)
-    log_chosen = _log_likeness(target, partition)
-    number = rng.choice(len(log_chosen), p=np.exp(log_chosen))
-    pair = np.stack(np.triu_indices(n_communities, 1))[:, number]
-    counts, sizes = partition.pair_counts[pair], partition.sizes[pair]
-    sites = zip(partition.tau[pair], partition.nu[pair], strict=True)
-    parts = [target.fit(*given) for given in zip(counts, sites, strict=True)]
-    total = counts.sum(axis=0, keepdims=True)
-    whole = target.fit(total[0], (parts[0].tau, parts[0].nu))
-    log_back = _log_division(sizes) - np.log(n_communities - 1)
-    log_ratio = log_back - log_chosen[number] - target.log_gain(whole, parts, sizes)
-    if np.log(rng.random()) >= log_ratio:
-        return Move(partition, False, False)
-    kept, dropped = pair
-    assignment = partition.assignment.copy()
-    assignment[assignment == dropped] = kept
-    united = partition.put(assignment, pair[:1], total, [whole], target.theta)
-    return Move(united.occupied(), False, True)
-
-
-def _divide(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
-    n_communities = len(partition.pair_counts)
-    c = int(rng.integers(n_communities))
-    members = np.flatnonzero(partition.assignment == c)
-    side = (rng.random(len(members)) < rng.random()).astype(np.int32)
-    sizes = np.bincount(side, minlength=2)
-    if not sizes.all():
-        return Move(partition, True, False)
-    whole = target.fit(partition.pair_counts[c], (partition.tau[c], partition.nu[c]))
-    counts = count_pairs(target.mixture.answers.counts[members], side, 2)
-    parts = [target.fit(its_counts, (whole.tau, whole.nu)) for its_counts in counts]
-    labels = np.array([c, n_communities])
-    assignment = partition.assignment.copy()
-    assignment[members] = labels[side]
-    divided = partition.put(assignment, labels, counts, parts, target.theta)
-    number = _place_of_pair(c, n_communities, n_communities + 1)
-    log_back = _log_likeness(target, divided)[number]
-    log_forth = _log_division(sizes) - np.log(n_communities)
-    log_ratio = target.log_gain(whole, parts, sizes) + log_back - log_forth
-    if np.log(rng.random()) >= log_ratio:
-        return Move(partition, True, False)
-    return Move(divided, True, True)
 
 
 def _log_likeness(target: Target, partition: Partition) -> FloatArray:
