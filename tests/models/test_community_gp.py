@@ -283,7 +283,7 @@ def test_one_community_with_personal_taste_is_the_multi_user_model():
 
 
 def test_the_verdict_is_asked_for_once(monkeypatch):
-    from penchant.communities import finding
+    from penchant.communities import mixture as finding
 
     asked = []
     judge = finding.judge

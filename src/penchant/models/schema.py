@@ -225,7 +225,7 @@ KINDS: dict[str, Kind] = {
         "penchant.communities.chains:Chain", ("state", "n_communities", "log_joint", "draws")
     ),
     "chain state": Kind(
-        "penchant.communities.samplers:ChainState",
+        "penchant.communities.chains:ChainState",
         (
             "assignment",
             "utilities",
@@ -241,17 +241,17 @@ KINDS: dict[str, Kind] = {
             "n_moves",
         ),
     ),
-    "draws": Kind("penchant.communities.draws:Draws", ("kept", "likelihood", "n_communities")),
+    "draws": Kind("penchant.communities.chains:Draws", ("kept", "likelihood", "n_communities")),
     "draw": Kind(
-        "penchant.communities.draws:Draw",
+        "penchant.communities.chains:Draw",
         ("sizes", "utilities", "likelihood_thetas", "is_supported", "chain", "labels"),
     ),
     "search": Kind(
-        "penchant.communities.mixture:SearchReport",
+        "penchant.communities.search:SearchReport",
         ("converged", "steps", "n_communities", "log_evidence"),
     ),
     "diagnostics": Kind(
-        "penchant.communities.diagnostics:Diagnostics",
+        "penchant.communities.chains:Diagnostics",
         (
             "n_communities",
             "log_joint",

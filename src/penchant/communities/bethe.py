@@ -67,7 +67,7 @@ class ItemPairs(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ManyItems:
+class BethePrior:
     """The prior σ²I of the items, Φ = σI, and the operator that turns items into differences."""
 
     design: Differences
@@ -76,7 +76,7 @@ class ManyItems:
     is_bounded = False
 
     @classmethod
-    def of(cls, variance: float, edges: Edges) -> "ManyItems":
+    def of(cls, variance: float, edges: Edges) -> "BethePrior":
         """Over the compared items."""
         return cls(Differences(edges.winner, edges.loser, len(edges.items)), variance)
 
@@ -95,7 +95,7 @@ class ManyItems:
         points: FloatArray = np.sqrt(self.variance) * z
         return points
 
-    def refresh(self, weight: FloatArray, shift: FloatArray) -> "SparseState":
+    def refresh(self, weight: FloatArray, shift: FloatArray) -> "BetheState":
         """Condition on sites: some tens of products with a sparse matrix."""
         weight_of_pairs = np.bincount(self.pairs.of_edge, weight, len(self.pairs.low))
         strength = np.asarray(self.variance * weight_of_pairs, dtype=np.float64)
@@ -107,7 +107,7 @@ class ManyItems:
         system = _System(1.0 + degree, W)
         coefficients = system.solve(np.sqrt(self.variance) * self.design.adjoint(shift))
         mean = self.design.forward(self.points(coefficients))
-        return SparseState(self, system, strength, mean, coefficients)
+        return BetheState(self, system, strength, mean, coefficients)
 
 
 class _System(NamedTuple):
@@ -134,13 +134,13 @@ class Messages(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SparseState:
+class BetheState:
     """Posterior of the weights z: mean `coefficients`, precision B; strength: (k,) s of the pairs.
 
     mean: (m,) of the edges' differences.
     """
 
-    prior: ManyItems
+    prior: BethePrior
     system: _System
     strength: FloatArray
     mean: FloatArray
