@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.special import entr
 
-from penchant.ask.belief import Belief
-from penchant.ask.joint import Joint
-from penchant.ask.rules import Rules
+from penchant.ask.belief import Belief, Joint
+from penchant.ask.choose import Rules
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
