@@ -6,7 +6,7 @@ from penchant.ask.choose import Pool, Rules, all_pairs, ask, choose
 from penchant.ask.criteria import CRITERIA, Criterion, criterion
 from penchant.ask.plan import Plan, Range, StudyDesign, answers_left, plan
 from penchant.ask.session import Session, Setup
-from penchant.ask.sets import grow_sets
+from penchant.ask.sets import grow, grow_sets
 from penchant.ask.stopping import Budget, SmallGain, TopSettled, Verdict
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "ask",
     "choose",
     "criterion",
+    "grow",
     "grow_sets",
     "one_user",
     "plan",
