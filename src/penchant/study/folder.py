@@ -1,6 +1,7 @@
 """A study as files: its folder, votes in and out, backups."""
 
 import json
+import logging
 import os
 import secrets
 import shutil
@@ -20,6 +21,7 @@ from penchant.study.store import Database, studies
 from penchant.study.store.studies import NewItem
 
 SETTINGS = "study.json"
+log = logging.getLogger("penchant.study")
 
 
 class Folder:
@@ -75,6 +77,37 @@ def write_private(path: Path, content: str) -> None:
     """Write a file that its owner alone can read."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(content)
+
+
+MANY_DEATHS, RECENTLY = 3, 60.0
+"""A process that ended so often within so many seconds keeps ending."""
+DEATHS = "deaths.json"
+
+
+def write_deaths(folder: Path, deaths: dict[str, list[float]]) -> None:
+    """Keep when the processes beside this one ended, for whoever asks the web about health."""
+    try:
+        part = folder / f"{DEATHS}.part"
+        part.write_text(json.dumps({"supervisor": os.getpid(), "deaths": deaths}))
+        part.replace(folder / DEATHS)
+    except OSError as error:
+        log.warning("%s cannot be written: %s", DEATHS, error.strerror)
+
+
+def keeps_ending(folder: Path) -> list[str]:
+    """What a web process can say of processes beside it that end again and again."""
+    try:
+        known = json.loads((folder / DEATHS).read_text())
+        if known["supervisor"] != os.getppid():
+            return []  # of a server that is no more
+        recently = time.monotonic() - RECENTLY
+        return [
+            f"the process {name} keeps ending"
+            for name, deaths in known["deaths"].items()
+            if len(deaths) == MANY_DEATHS and deaths[0] > recently
+        ]
+    except (OSError, ValueError, KeyError):
+        return []
 
 
 FORMS = (".csv", ".jsonl", ".parquet")

@@ -234,7 +234,7 @@ def best_questions(
         even = np.flatnonzero(pool.open & (apart < config.apart))
         too_even = pool.pairs[even[np.argsort(-apart[even], kind="stable")]]
         pool.open[even] = False
-    n = min(k, np.count_nonzero(pool.open))
+    n = min(k, int(np.count_nonzero(pool.open)))
     pairs = too_even[: k - n]
     if n:
         chosen = choose(belief, pool, n, config.criterion, 0.0, rng, pending=open_pairs)

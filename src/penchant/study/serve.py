@@ -1,6 +1,5 @@
 """Serving a folder: web processes and the model process, started again when they die."""
 
-import json
 import logging
 import os
 import signal
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penchant.errors import DataError
-from penchant.study.folder import Folder
+from penchant.study.folder import MANY_DEATHS, Folder, write_deaths
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
@@ -25,9 +24,6 @@ LONGEST_PAUSE = 2.0
 than five."""
 STEADY_SECONDS = 5.0
 LOOK_SECONDS = 0.2
-MANY_DEATHS, RECENTLY = 3, 60.0
-"""A process that ended so often within so many seconds keeps ending."""
-DEATHS = "deaths.json"
 log = logging.getLogger("penchant.study")
 
 
@@ -109,20 +105,10 @@ class Supervisor:
                 for child in self.children:
                     child.keep_alive((self.sock.fileno(),))
                 if [child.deaths for child in self.children] != before:
-                    self._tell_deaths()
+                    write_deaths(self.folder, {c.name: c.deaths for c in self.children})
                 self.stopping.wait(LOOK_SECONDS)
         finally:
             self._end()
-
-    def _tell_deaths(self) -> None:
-        """Let the web processes know, for whoever asks them about health."""
-        known = {"supervisor": os.getpid(), "deaths": {c.name: c.deaths for c in self.children}}
-        try:
-            part = self.folder / f"{DEATHS}.part"
-            part.write_text(json.dumps(known))
-            part.replace(self.folder / DEATHS)
-        except OSError as error:
-            log.warning("%s cannot be written: %s", DEATHS, error.strerror)
 
     def _end(self) -> None:
         running = [child.process for child in self.children if child.process is not None]
@@ -138,22 +124,6 @@ class Supervisor:
     def stop(self) -> None:
         """End everything."""
         self.stopping.set()
-
-
-def keeps_ending(folder: Path) -> list[str]:
-    """What a web process can say of processes beside it that end again and again."""
-    try:
-        known = json.loads((folder / DEATHS).read_text())
-        if known["supervisor"] != os.getppid():
-            return []  # of a server that is no more
-        recently = time.monotonic() - RECENTLY
-        return [
-            f"the process {name} keeps ending"
-            for name, deaths in known["deaths"].items()
-            if len(deaths) == MANY_DEATHS and deaths[0] > recently
-        ]
-    except (OSError, ValueError, KeyError):
-        return []
 
 
 def stop_on_signals(supervisor: Supervisor) -> None:

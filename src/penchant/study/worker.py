@@ -9,6 +9,7 @@ from threading import Event as Flag
 from threading import Thread
 from typing import Any
 
+from penchant.ask import Joint
 from penchant.study import quality
 from penchant.study import questions as rules
 from penchant.study.config import Config
@@ -229,7 +230,7 @@ def top_up(
         for have in range(queue.prepared[person], config.ahead)
     )
     is_personal = config.model == "personal" and learner.model is not None
-    beliefs = {None: learner.belief()}
+    beliefs: dict[str | None, Joint] = {None: learner.belief()}
     # of so many, enough are new to everybody
     most_asked = max(map(len, asked.values()), default=0)
     n_shared = short + most_asked + (0 if is_personal else len(wanted))

@@ -20,9 +20,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from penchant.study.config import FOLLOW_BROWSER, LANGUAGES
-from penchant.study.folder import SETTINGS, Folder
+from penchant.study.folder import SETTINGS, Folder, keeps_ending
 from penchant.study.refusals import ParticipantRefusal, Refusal, strings
-from penchant.study.serve import keeps_ending
 from penchant.study.store import Database, studies
 from penchant.study.web.safety import Rate, shared_numbers
 
