@@ -5,10 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penchant.ask.belief import Belief
-from penchant.ask.choose import choose
-from penchant.ask.joint import Joint
-from penchant.ask.rules import Pool, all_pairs, is_number, is_whole
+from penchant.ask.belief import Belief, Joint
+from penchant.ask.choose import Pool, all_pairs, choose, is_number, is_whole
 from penchant.ask.stopping import StopRule
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
