@@ -1,7 +1,7 @@
 import pytest
 
-from penchant.data.columns import choose_columns
 from penchant.errors import DataError
+from penchant.io.recognise import choose_columns
 
 NOTHING: dict[str, str | None] = {}
 
@@ -28,39 +28,35 @@ NOTHING: dict[str, str | None] = {}
     ],
 )
 def test_common_spellings_are_recognised(available, expected):
-    assert choose_columns(available, NOTHING, guess=True) == expected
+    assert choose_columns(available, NOTHING) == expected
 
 
 def test_a_weight_is_not_a_count():
-    assert "count" not in choose_columns(["winner", "loser", "weight"], NOTHING, guess=True)
+    assert "count" not in choose_columns(["winner", "loser", "weight"], NOTHING)
 
 
 def test_a_and_b_are_not_guessed_beside_a_winner():
     """In a table of a, b and the winner of the two, b is not the loser."""
     with pytest.raises(DataError, match="no column that is recognised as the loser: its"):
-        choose_columns(["a", "b", "winner"], NOTHING, guess=True)
+        choose_columns(["a", "b", "winner"], NOTHING)
 
 
 def test_a_named_column_wins_over_the_guess():
-    chosen = choose_columns(["winner", "loser", "best"], {"winner": "best"}, guess=True)
+    chosen = choose_columns(["winner", "loser", "best"], {"winner": "best"})
     assert chosen["winner"] == "best"
 
 
 def test_names_are_compared_without_case_and_spaces():
-    assert choose_columns(["User ID", "W", "L"], {"winner": "w", "loser": "l"}, guess=False) == {
+    assert choose_columns(["User ID", "W", "L"], {"winner": "w", "loser": "l"}) == {
+        "user": "User ID",
         "winner": "W",
         "loser": "L",
     }
 
 
-def test_without_guessing_nothing_else_is_taken():
-    asked = {"winner": "winner", "loser": "loser"}
-    assert "user" not in choose_columns(["winner", "loser", "user"], asked, guess=False)
-
-
 def test_a_wrong_name_lists_the_columns_and_the_closest():
     with pytest.raises(DataError) as caught:
-        choose_columns(["winer", "loser"], {"winner": "winners"}, guess=True)
+        choose_columns(["winer", "loser"], {"winner": "winners"})
     assert str(caught.value) == (
         "the table has no column 'winners' for the winner (did you mean 'winer'?): its columns are "
         "'winer', 'loser'"
@@ -69,9 +65,9 @@ def test_a_wrong_name_lists_the_columns_and_the_closest():
 
 def test_one_column_cannot_play_two_roles():
     with pytest.raises(DataError, match="cannot be both winner and loser"):
-        choose_columns(["a", "b"], {"winner": "a", "loser": "a"}, guess=True)
+        choose_columns(["a", "b"], {"winner": "a", "loser": "a"})
 
 
 def test_no_columns_at_all():
     with pytest.raises(DataError, match="its columns are none"):
-        choose_columns([], NOTHING, guess=True)
+        choose_columns([], NOTHING)

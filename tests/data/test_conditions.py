@@ -1,8 +1,8 @@
 import pytest
 
-from penchant.data import read_comparisons, read_segments
-from penchant.data.conditions import parse_where
 from penchant.errors import DataError
+from penchant.io import read_comparisons, read_segments
+from penchant.io.source import parse_where
 
 TEXT = """winner,loser,lang,n turns,when
 a,b,en,1,2024-01-01

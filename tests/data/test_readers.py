@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penchant.data import Comparisons, read_comparisons
+from penchant.data import Comparisons
 from penchant.errors import DataError, DataWarning
+from penchant.io import read_comparisons
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -159,7 +160,7 @@ def test_a_path_with_wildcard_characters_is_one_file(tmp_path):
 
 def test_many_rows_are_grouped_alike_in_either_place(tmp_path, monkeypatch):
     path = write_rows(VOTES, tmp_path / "v.csv")
-    monkeypatch.setattr("penchant.data.sql._GROUPED_ROWS", 0)
+    monkeypatch.setattr("penchant.io.sql._GROUPED_ROWS", 0)
     assert read_comparisons(path) == VOTES
 
 
@@ -370,7 +371,7 @@ def test_ten_million_rows_in_seconds_and_under_two_gigabytes(tmp_path):
         TO '{path}' (FORMAT parquet)""")
     program = (
         "import resource, sys, time\n"
-        "from penchant.data import read_comparisons\n"
+        "from penchant.io import read_comparisons\n"
         "start = time.process_time()\n"
         "data = read_comparisons(sys.argv[1])\n"
         "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

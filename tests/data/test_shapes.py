@@ -6,8 +6,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
-from penchant.data import SHAPES, Comparisons, read_comparisons
+from penchant.data import Comparisons
 from penchant.errors import DataError, DataWarning
+from penchant.io import SHAPES, read_comparisons
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("duckdb")

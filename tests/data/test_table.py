@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Table
-from penchant.data.numbering import number_rows
+from penchant.data.table import number_rows
 
 
 def test_more_possible_rows_than_integers():

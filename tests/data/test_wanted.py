@@ -3,8 +3,7 @@
 import pytest
 
 import penchant as pc
-from penchant.data import SHAPES
-from penchant.data.recognise import WANTED
+from penchant.io import SHAPES, WANTED
 
 CELLS = {
     "pairs": ["tea", "milk"],

@@ -6,8 +6,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from penchant.data import Comparisons, read_comparisons
+from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.io import read_comparisons
 
 duckdb = pytest.importorskip("duckdb")
 pd = pytest.importorskip("pandas")

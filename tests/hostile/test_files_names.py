@@ -5,8 +5,9 @@ import os
 
 import pytest
 
-from penchant.data import Comparisons, read_comparisons, read_table
+from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.io import read_comparisons, read_table
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -93,7 +94,7 @@ def test_a_pattern_that_is_no_file_is_no_file(tmp_path):
     ],
 )
 def test_the_one_connection_is_closed_to_the_network_and_bounded(setting, value):
-    from penchant.data.duck import open_duck
+    from penchant.io.source import open_duck
 
     with open_duck("nothing") as duck:
         found = duck.con.execute(f"SELECT current_setting('{setting}')").fetchone()[0]

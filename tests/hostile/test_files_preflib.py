@@ -2,8 +2,8 @@
 
 import pytest
 
-from penchant.data import read_comparisons
 from penchant.errors import DataError
+from penchant.io import read_comparisons
 
 HEAD = "# ALTERNATIVE NAME 1: a\n# ALTERNATIVE NAME 2: b\n# ALTERNATIVE NAME 3: c\n"
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penchant.data import Comparisons, read_comparisons
+from penchant.data import Comparisons
+from penchant.io import read_comparisons
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from penchant.data import read_relation, read_table
 from penchant.errors import DataError
+from penchant.io import read_relation, read_table
 
 pytest.importorskip("duckdb")
 

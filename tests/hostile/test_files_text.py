@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from penchant.data import Comparisons, read_comparisons
+from penchant.data import Comparisons
 from penchant.errors import DataError, DataWarning
+from penchant.io import read_comparisons
 
 pytest.importorskip("duckdb")
 
@@ -191,7 +192,7 @@ def test_a_zip_bomb_is_refused_before_it_fills_memory(write):
     path = write(bomb, "v.csv.gz")
     program = (
         "import re, sys\n"
-        "from penchant.data import read_comparisons\n"
+        "from penchant.io import read_comparisons\n"
         "from penchant.errors import DataError\n"
         "try:\n    read_comparisons(sys.argv[1])\n"
         "except DataError as error:\n    print(error)\n"

@@ -25,8 +25,6 @@ from penchant.communities.division import everybody_together, shares, soft_count
 from penchant.communities.effects import infer_beside_effects
 from penchant.communities.mixing import Partition, Target
 from penchant.communities.reunion import reunite
-from penchant.data.formats import ballots
-from penchant.data.formats.sheet import Sheet
 from penchant.errors import DataError
 from penchant.gp import (
     Answered,
@@ -46,6 +44,8 @@ from penchant.gp.users import problem as user_problem
 from penchant.gp.users.pair_blocks import PairBlock
 from penchant.gp.users.pivots import factor_users
 from penchant.gp.users.shared import SharedPrior
+from penchant.io.formats import ballots
+from penchant.io.formats.ballots import Sheet
 from penchant.kernels import RBF, FreeCovariance, Independent, Inputs, as_relations
 from penchant.likelihoods import Gaussian, Outcomes, Probit, Raters
 from penchant.models import default_kernel, utility_kernel

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.data import GradedDocuments
+from penchant.io import GradedDocuments
 from penchant.online import Round
 from penchant.reproduce.perceptron import (
     RetrainedSVM,

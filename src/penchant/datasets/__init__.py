@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penchant.data import GradedDocuments, iter_svmrank, read_arff, read_svmrank
     from penchant.datasets.football import League, load_football
     from penchant.datasets.items import (
         data_folder,
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
         load_sushi_b,
     )
     from penchant.datasets.simulate import SimulatedStudy, simulate_pairs, simulate_study
+    from penchant.io import GradedDocuments, iter_svmrank, read_arff, read_svmrank
 
 __all__ = [
     "GradedDocuments",
@@ -48,9 +48,9 @@ __all__ = [
 
 # These need scikit-learn or scipy.io, which a program that only compares should not wait for.
 _LATER = {
-    "penchant.data.formats.arff": ("read_arff",),
+    "penchant.io.tables": ("read_arff",),
     "penchant.datasets.simulate": ("SimulatedStudy", "simulate_pairs", "simulate_study"),
-    "penchant.data.formats.svmrank": ("GradedDocuments", "iter_svmrank", "read_svmrank"),
+    "penchant.io.formats.svmrank": ("GradedDocuments", "iter_svmrank", "read_svmrank"),
     "penchant.datasets.football": ("League", "load_football"),
     "penchant.datasets.items": tuple(
         n for n in __all__ if n.startswith("load_") or n == "data_folder"

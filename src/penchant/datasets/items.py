@@ -9,14 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from penchant.data import (
-    SUFFIXES,
-    Comparisons,
-    GradedDocuments,
-    read_arff,
-    read_preflib,
-    read_svmrank,
-)
+from penchant.data import Comparisons
 from penchant.datasets.folder import data_folder, expect, find
 from penchant.datasets.people import (
     Cars,
@@ -28,6 +21,7 @@ from penchant.datasets.people import (
     load_sushi_b,
 )
 from penchant.errors import DataError
+from penchant.io import SUFFIXES, GradedDocuments, read_arff, read_preflib, read_svmrank
 from penchant.numerics.types import FloatArray, IntArray
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.data import iter_svmrank
+from penchant.io import iter_svmrank
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.online.rule import Real
 

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from penchant.data import Comparisons, GradedDocuments
+from penchant.data import Comparisons
 from penchant.datasets.items import Cora, Regression
+from penchant.io import GradedDocuments
 from penchant.kernels import Inputs, as_relations
 from penchant.models import PreferenceGP, Scaling, default_kernel
 from penchant.numerics.types import FloatArray, IntArray

@@ -15,8 +15,8 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from penchant.data import GradedDocuments
 from penchant.datasets.items import GradedParts
+from penchant.io import GradedDocuments
 from penchant.metrics import disagreement_error, mean_average_precision, ndcg
 from penchant.models import KPCRank, RankRLS, RankSVM
 from penchant.numerics.types import FloatArray, IntArray

@@ -14,8 +14,9 @@ from scipy.spatial.distance import pdist
 from scipy.special import ndtr
 from sklearn.model_selection import KFold
 
-from penchant.data import Comparisons, GradedDocuments
+from penchant.data import Comparisons
 from penchant.errors import DataWarning
+from penchant.io import GradedDocuments
 from penchant.kernels import RBF, CommonCause, Independent, Inputs, Kernel, Relation, undirected
 from penchant.metrics import auc, pair_error
 from penchant.models import PreferenceGP, RankSVM, default_kernel

@@ -3,9 +3,10 @@
 import numpy as np
 from scipy import sparse
 
-from penchant.data import Comparisons, GradedDocuments
+from penchant.data import Comparisons
 from penchant.datasets.items import Cora, GradedParts
 from penchant.datasets.people import Cars, Sushi
+from penchant.io import GradedDocuments
 from penchant.numerics.types import FloatArray
 
 

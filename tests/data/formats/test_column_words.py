@@ -2,7 +2,7 @@
 
 import pytest
 
-from penchant.data.formats.ballots import _speaks_of
+from penchant.io.formats.ballots import _speaks_of
 
 
 @pytest.mark.parametrize("name", ["voter", "Voter", "voter_id", "VoterID", "voter id"])

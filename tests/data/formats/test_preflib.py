@@ -1,8 +1,8 @@
 import pytest
 
-from penchant.data import read_comparisons
 from penchant.datasets import load_preflib
 from penchant.errors import DataError
+from penchant.io import read_comparisons
 
 HEADER = """# FILE NAME: small.toc
 # NUMBER ALTERNATIVES: 4

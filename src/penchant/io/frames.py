@@ -1,15 +1,26 @@
-"""Data frames of pandas and polars, and pyarrow tables."""
+"""Tables that say themselves what they hold: data frames, spreadsheets, Parquet, JSON."""
 
 import json
+from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.data.duck import Duck, literal
-from penchant.data.names import is_missing, python_scalar
-from penchant.data.source import Column, Source, refuse_repeated
+from penchant.data import is_missing, python_scalar
 from penchant.errors import DataError
+from penchant.io.source import (
+    NO_GUESSES,
+    Column,
+    Duck,
+    Source,
+    described,
+    literal,
+    refuse_bomb,
+    refuse_repeated,
+    refuse_title,
+)
 
 _TEXT = ("string", "empty")
 
@@ -102,3 +113,79 @@ def _as_json(value: Any) -> str:
     if isinstance(value, list | dict | tuple | set | bytes):
         raise TypeError
     return json.dumps(str(value), ensure_ascii=False)
+
+
+SHEETS = (".xlsx", ".ods")
+
+_NEEDS = {".xlsx": "openpyxl", ".ods": "odfpy"}
+
+
+def open_sheet(duck: Duck, path: Path) -> Source:
+    """Return the table in a spreadsheet with one sheet; its first row names the columns."""
+    sheets = {name: _without_margins(cells) for name, cells in _read_sheets(path).items()}
+    filled = {name: cells for name, cells in sheets.items() if cells.size}
+    if len(filled) != 1:
+        raise DataError(
+            f"{path.name} has {len(filled)} sheets that hold something"
+            + (f" ({', '.join(map(repr, filled))})" if filled else "")
+            + ": it must have one; save the sheet that you mean as a file of its own"
+        )
+    (cells,) = filled.values()
+    table = cells.iloc[1:].reset_index(drop=True)
+    table.columns = ["" if _is_blank(label) else str(label).strip() for label in cells.iloc[0]]
+    further = sum(not _is_blank(cell) for cell in table.head(1).to_numpy().ravel())
+    refuse_title(list(table.columns), further > 1, path.name)
+    return open_frame(duck, table, path.name, first_row=1)
+
+
+def _read_sheets(path: Path) -> dict[str, Any]:
+    needed = f"pandas and {_NEEDS[path.suffix.lower()]}"
+    try:
+        import pandas as pd
+
+        with ZipFile(path) as parts:
+            refuse_bomb(path, sum(p.file_size for p in parts.infolist()), path.stat().st_size)
+
+        sheets: dict[str, Any] = pd.read_excel(
+            path, sheet_name=None, header=None, dtype=object, na_filter=False
+        )
+    except ImportError:
+        raise DataError(
+            f"{path.name} is a spreadsheet, which {needed} read: install them, or save the sheet "
+            "as CSV UTF-8"
+        ) from None
+    except DataError:
+        raise
+    except Exception as error:  # a damaged file fails anywhere inside the libraries
+        raise DataError(
+            f"{path.name} cannot be read as a spreadsheet ({type(error).__name__}: {error}): save "
+            "it again, or save the sheet as CSV UTF-8"
+        ) from error
+    return sheets
+
+
+def _without_margins(cells: Any) -> Any:
+    """Drop rows and columns in which nothing is written."""
+    filled = ~cells.map(_is_blank)
+    return cells.loc[filled.any(axis=1), filled.any(axis=0)].astype(object)
+
+
+def _is_blank(cell: Any) -> bool:
+    return cell is None or cell != cell or (isinstance(cell, str) and not cell.strip())
+
+
+JSON = (".jsonl", ".ndjson", ".json")
+PARQUET = (".parquet", ".pq")
+
+
+def open_parquet(duck: Duck, path: Path) -> Source:
+    """Return the table in a Parquet file."""
+    sql = f"read_parquet({duck.place(path)}, {NO_GUESSES})"
+    return Source(sql, described(duck.con, sql, "typed"), path.name, first_row=0)
+
+
+def open_json(duck: Duck, path: Path) -> Source:
+    """Return the table in a JSON file; its cells stay JSON, as they are written."""
+    file = duck.unzipped(path) if path.suffix.lower() == ".gz" else path
+    sql = f"read_json({duck.place(file)}, maximum_depth = 1, sample_size = -1, {NO_GUESSES})"
+    return Source(sql, described(duck.con, sql, "json"), path.name)

@@ -1,11 +1,17 @@
-"""Which column of a table plays which role."""
+"""Which column of a table plays which role, what the caller says of it, and the list of shapes."""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
-from penchant.data.source import find_column, listed, plain
 from penchant.errors import DataError
+from penchant.io.source import Where, find_column, listed, parse_where, plain
+
+SHAPES: dict[str, str] = {}
+"""What `shape=` can say, and how the rows of such a table are meant; filled by `io.formats`."""
+WANTED: dict[str, str] = {}
+"""Names of columns that make a table of each shape."""
 
 # Spellings that are recognised, compared without case, spaces, underscores and a final "id".
 SPELLINGS = {
@@ -44,6 +50,7 @@ ITEM_STEMS = (
     *("model", "item", "option", "alternative", "candidate", "product", "player", "team", "system"),
     *("", "name", "image", "text", "answer", "response", "completion"),
 )
+ITEM_WORDS = ("item", "option", "candidate", "alternative", "product", "name", "choice")
 SCORE_STEMS = ("score", "goals", "goal", "points", "teamscore", "teamgoals", "ft?g", "?g")
 SIDES = (
     *(("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"), ("home", "away")),
@@ -51,23 +58,50 @@ SIDES = (
 )
 
 
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the caller says about a table.
+
+    columns : by role; "time", "margin" and "first" are read only when named here. covariates : a
+    column each, or "one - other". where : which rows to read.
+    """
+
+    columns: Mapping[str, str | None]
+    covariates: tuple[str, ...] = ()
+    shape: str | None = None
+    skip_bad: bool = False
+    where: Where = ()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        covariates: Sequence[str] = (),
+        shape: str | None = None,
+        skip_bad: bool = False,
+        where: str | None = None,
+        **columns: str | None,
+    ) -> "ReadOptions":
+        """From the arguments of `read_comparisons`."""
+        if shape is not None and shape not in SHAPES:
+            known = "; ".join(f"{name!r}: {meaning}" for name, meaning in SHAPES.items())
+            raise DataError(f"shape is {shape!r}: it must be one of {known}")
+        return cls(columns, tuple(covariates), shape, skip_bad, parse_where(where))
+
+
 def choose_columns(
-    available: Sequence[str],
-    asked: Mapping[str, str | None],
-    *,
-    guess: bool,
-    table: str = "the table",
+    available: Sequence[str], asked: Mapping[str, str | None], table: str = "the table"
 ) -> dict[str, str]:
-    """Return the column for each role: the one asked for, or where allowed the one it looks like.
+    """Return the column for each role: the one asked for, or the one it looks like.
 
     table : what messages call the table.
 
-    >>> choose_columns(["Rater ID", "chosen", "rejected"], {"user": None}, guess=True)
+    >>> choose_columns(["Rater ID", "chosen", "rejected"], {"user": None})
     {'winner': 'chosen', 'loser': 'rejected', 'user': 'Rater ID'}
     """
     by_spelling = {plain(column): column for column in reversed(available)}
-    chosen = find_roles(available, asked, tuple(SPELLINGS), table=table, guess=guess)
-    if guess and "winner" not in chosen and "loser" not in chosen:
+    chosen = find_roles(available, asked, tuple(SPELLINGS), table)
+    if "winner" not in chosen and "loser" not in chosen:
         for winner, loser in PAIRED_SPELLINGS:
             if winner in by_spelling and loser in by_spelling:
                 chosen |= {"winner": by_spelling[winner], "loser": by_spelling[loser]}
@@ -85,12 +119,7 @@ def choose_columns(
 
 
 def find_roles(
-    available: Sequence[str],
-    asked: Mapping[str, str | None],
-    roles: Sequence[str],
-    *,
-    table: str,
-    guess: bool = True,
+    available: Sequence[str], asked: Mapping[str, str | None], roles: Sequence[str], table: str
 ) -> dict[str, str]:
     """Return the columns that are asked for, or look like one of the roles."""
     by_spelling = {plain(column): column for column in reversed(available)}
@@ -99,9 +128,8 @@ def find_roles(
         name = asked.get(role)
         if name is not None:
             chosen[role] = find_column(name, role, available, table)
-        elif guess:
-            spelling = next((word for word in SPELLINGS[role] if word in by_spelling), None)
-            chosen |= {} if spelling is None else {role: by_spelling[spelling]}
+        elif found := [by_spelling[word] for word in SPELLINGS[role] if word in by_spelling]:
+            chosen[role] = found[0]
     return chosen
 
 

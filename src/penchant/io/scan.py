@@ -1,36 +1,205 @@
 """Files of comparisons into buckets of users, out of core: DuckDB reads, codes and sorts."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from glob import escape, glob
 from operator import add
 from os import PathLike, fspath
 from pathlib import Path
-from shutil import rmtree
+from shutil import copyfileobj, rmtree
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from penchant.data.build import MOST
-from penchant.data.coding import settle
-from penchant.data.columns import SHOWN_FIRST
-from penchant.data.comparisons import Comparisons
-from penchant.data.conditions import filtered, parse_where
-from penchant.data.duck import NO_GUESSES, literal, open_duck
-from penchant.data.json_names import json_names
-from penchant.data.names import Encoder, Names
-from penchant.data.reading import Wish, check_file, open_file, read_file
-from penchant.data.recognise import ROW_BY_ROW, check_shape, recognise
-from penchant.data.remote import RemoteFile, at_hand, is_remote, remote_files
-from penchant.data.scan_folder import ScanFolder, Scanned, fingerprint
-from penchant.data.shards import BucketFiles, ShardedComparisons, n_buckets
-from penchant.data.source import plain
-from penchant.data.sql import Further, RowsByCode, refuse_other_outcomes, rows_by_code
-from penchant.data.table import Table
+from penchant.data import (
+    MOST,
+    BucketFiles,
+    Comparisons,
+    Encoder,
+    Names,
+    ShardedComparisons,
+    Table,
+    n_buckets,
+    settle,
+)
 from penchant.errors import DataError, DataWarning, warn
+from penchant.io.formats.rows import recognise
+from penchant.io.read import check_file, open_file, read_file
+from penchant.io.recognise import SHOWN_FIRST, ReadOptions
+from penchant.io.source import NO_GUESSES, filtered, literal, open_duck, plain
+from penchant.io.sql import RowsByCode, json_names, rows_by_code
+from penchant.io.write import take_lock, whole_file
+from penchant.numerics.arrays import read_arrays, write_arrays
 from penchant.numerics.types import IntArray
+
+
+class RemoteFile(NamedTuple):
+    """A file that fsspec opens; address: with its protocol, as in s3://votes/may.parquet."""
+
+    address: str
+    system: Any
+    place: str
+
+    @property
+    def name(self) -> str:
+        """The last part of its address."""
+        return self.address.rstrip("/").rpartition("/")[2]
+
+    @property
+    def stamp(self) -> list[Any]:
+        """What tells whether it is as it was."""
+        info = self.system.info(self.place)
+        changed = next((info[key] for key in ("ETag", "mtime", "created") if info.get(key)), "")
+        return [self.address, info.get("size"), str(changed)]
+
+    def __str__(self) -> str:
+        return self.address
+
+
+def is_remote(files: Any) -> bool:
+    """Whether a pattern names a protocol.
+
+    >>> is_remote("s3://votes/*.parquet"), is_remote("votes/*.parquet")
+    (True, False)
+    """
+    return isinstance(files, str) and "://" in files
+
+
+def remote_files(pattern: str) -> list[RemoteFile]:
+    """The files of a pattern, in the order of their names."""
+    try:
+        import fsspec  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise DataError(
+            f"{pattern} needs fsspec, which is not installed: pip install 'penchant[cluster]', or "
+            "mount the file system and give a path"
+        ) from error
+    protocol = pattern.partition("://")[0]
+    try:
+        system, place = fsspec.core.url_to_fs(pattern)
+        places = sorted(system.glob(place)) if any(c in place for c in "*?[") else [place]
+        found = [p for p in places if system.isfile(p)]
+    except Exception as error:  # each file system has errors of its own
+        raise DataError(
+            f"{pattern} cannot be opened ({type(error).__name__}: {error}): check the address, the "
+            f"access to it, and that what fsspec needs for {protocol}:// is installed"
+        ) from error
+    return [RemoteFile(f"{protocol}://{p.lstrip('/')}", system, p) for p in found]
+
+
+@contextmanager
+def at_hand(file: Path | RemoteFile, folder: Path) -> Iterator[Path]:
+    """The file on this machine, under its own name: a local one is itself, another is a copy that
+    stays no longer than it is needed."""
+    if isinstance(file, Path):
+        yield file
+        return
+    copy = folder / "fetched" / file.name
+    copy.parent.mkdir(exist_ok=True)
+    try:
+        _fetch(file, copy)
+        yield copy
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _fetch(file: RemoteFile, copy: Path) -> None:
+    try:
+        with file.system.open(file.place, "rb") as source, copy.open("wb") as target:
+            copyfileobj(source, target, 1 << 22)
+    except OSError as error:
+        raise DataError(f"{file} cannot be fetched ({error}): try again") from error
+
+
+FORMAT = 1
+MANIFEST, EVERYBODY, LOCK = "scan.json", "everybody.npz", "penchant-scan.lock"
+UNFINISHED = ("file-*", "bucket-*.npz", EVERYBODY)
+
+
+class Scanned(NamedTuple):
+    """What a scan found beside its buckets; see `ShardedComparisons`."""
+
+    items: Names
+    sizes: IntArray
+    everybody: Comparisons
+    source: str
+
+
+def fingerprint(files: Sequence[Path | RemoteFile]) -> list[list[Any]]:
+    """What tells whether files are as they were: names, sizes, times of the last change."""
+    return [_stamp(file) if isinstance(file, Path) else file.stamp for file in files]
+
+
+def _stamp(path: Path) -> list[Any]:
+    stat = path.stat()
+    return [str(path.resolve()), stat.st_size, stat.st_mtime_ns]
+
+
+class ScanFolder:
+    """The folder, taken for this process alone. asked: what the buckets depend on."""
+
+    def __init__(self, folder: str | PathLike[str], asked: dict[str, Any]) -> None:
+        self.path, self._asked = Path(folder), {"format": FORMAT, **asked}
+        try:
+            self.path.mkdir(exist_ok=True)
+            if not (self.path / LOCK).exists() and any(self.path.iterdir()):
+                raise DataError(
+                    f"resume={folder}: the folder holds other things than scanned comparisons; "
+                    "name a new one"
+                )
+            self._lock: BinaryIO = (self.path / LOCK).open("ab")
+        except OSError as error:
+            raise DataError(
+                f"resume={folder}: the folder cannot be used ({error.strerror}); name one inside a "
+                "folder that exists and may be written to"
+            ) from None
+        try:
+            take_lock(self._lock.fileno())
+        except BlockingIOError:
+            self._lock.close()
+            raise DataError(
+                f"resume={folder} is in use by another process: wait for it, or name another folder"
+            ) from None
+
+    def release(self) -> None:
+        """Let others use it."""
+        self._lock.close()
+
+    def found(self) -> Scanned | None:
+        """What was scanned here before, or None: what an interrupted scan left is removed."""
+        manifest = self.path / MANIFEST
+        if not manifest.exists():
+            for pattern in UNFINISHED:
+                for path in self.path.glob(pattern):
+                    rmtree(path) if path.is_dir() else path.unlink()
+            return None
+        try:
+            told = json.loads(manifest.read_text(encoding="utf-8"))
+            items, source, asked = tuple(told["items"]), str(told["source"]), told["asked"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{manifest} is damaged ({error}): remove the folder") from None
+        if asked != json.loads(json.dumps(self._asked)):
+            raise DataError(
+                f"{self.path} holds other comparisons: the files, or what is read of them, changed "
+                "since they were scanned; remove the folder, or name another"
+            )
+        known = read_arrays(self.path / EVERYBODY, "remove the folder")
+        table = Table(known["winner"], known["loser"], known["count"], None, known["tie"], None)
+        return Scanned(items, known["sizes"], Comparisons.from_table(table, items, ()), source)
+
+    def keep(self, scanned: Scanned) -> None:
+        """Write down that all buckets are there."""
+        every = scanned.everybody
+        columns = {name: getattr(every, name) for name in ("winner", "loser", "count", "tie")}
+        write_arrays(self.path / EVERYBODY, {"sizes": scanned.sizes, **columns})
+        told = {"asked": self._asked, "items": scanned.items, "source": scanned.source}
+        with whole_file(self.path / MANIFEST) as file:
+            file.write(json.dumps(told).encode())
+
 
 MAX_MEMORY = 4 << 30
 """Bytes of scanned comparisons, and of what is worked out for them, that a process keeps."""
@@ -81,15 +250,22 @@ def scan_comparisons(
         raise DataError("scratch and resume are both given: each names the folder to write to")
     if scratch is not None and not Path(scratch).is_dir():
         raise DataError(f"scratch: there is no folder {scratch}; make it first")
-    check_shape(shape)
-    columns = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
-    wish = Wish(columns, shape, Further(), skip_bad, parse_where(where))
+    options = ReadOptions.of(
+        winner=winner,
+        loser=loser,
+        user=user,
+        tie=tie,
+        count=count,
+        shape=shape,
+        skip_bad=skip_bad,
+        where=where,
+    )
     paths = _found(files)
     if resume is not None:
-        return _resumed(paths, wish, shards, max_memory, resume)
+        return _resumed(paths, options, shards, max_memory, resume)
     folder = TemporaryDirectory(prefix="penchant-shards-", dir=scratch)
     try:
-        scanned = _scanned(paths, wish, shards, Path(folder.name))
+        scanned = _scanned(paths, options, shards, Path(folder.name))
     except BaseException:
         folder.cleanup()
         raise
@@ -116,15 +292,15 @@ def _found(files: Any) -> list[Path | RemoteFile]:
 
 
 def _resumed(
-    paths: Files, wish: Wish, shards: int, max_memory: int, resume: str | PathLike[str]
+    paths: Files, options: ReadOptions, shards: int, max_memory: int, resume: str | PathLike[str]
 ) -> ShardedComparisons:
     """What is in the folder already, or else scanned into it."""
-    asked = {"files": fingerprint(paths), "wish": repr(wish), "buckets": n_buckets(shards)}
+    asked = {"files": fingerprint(paths), "options": repr(options), "buckets": n_buckets(shards)}
     folder = ScanFolder(resume, asked)
     try:
         scanned = folder.found()
         if scanned is None:
-            scanned = _scanned(paths, wish, shards, folder.path)
+            scanned = _scanned(paths, options, shards, folder.path)
             folder.keep(scanned)
     except BaseException:
         folder.release()
@@ -145,12 +321,12 @@ def _sharded(
     return ShardedComparisons(files, sizes, everybody, shards, max_memory, source, is_kept, finish)
 
 
-def _scanned(paths: Files, wish: Wish, shards: int, place: Path) -> Scanned:
+def _scanned(paths: Files, options: ReadOptions, shards: int, place: Path) -> Scanned:
     before, n = fingerprint(paths), n_buckets(shards)
     dealt = []
     for i, path in enumerate(paths):
         with at_hand(path, place) as here:
-            dealt.append(_deal(here, wish, place / f"file-{i:06d}", n))
+            dealt.append(_deal(here, options, place / f"file-{i:06d}", n))
     if changed := [p for p, b, a in zip(paths, before, fingerprint(paths), strict=True) if a != b]:
         raise DataError(f"{changed[0]} changed while it was read: scan again when it is complete")
     if not any(one.n_comparisons for one in dealt):
@@ -185,14 +361,12 @@ class _Dealt:
     n_comparisons: int
 
 
-def _deal(path: Path, wish: Wish, folder: Path, n: int) -> _Dealt:
+def _deal(path: Path, options: ReadOptions, folder: Path, n: int) -> _Dealt:
     """Read one file, check its rows, and write them by bucket."""
     with open_duck(str(path)) as duck:
         source, broken = open_file(duck, path)
-        source = filtered(duck.con, source, wish.where)
-        reading = None
-        if wish.shape is None or wish.shape in ROW_BY_ROW:
-            reading = recognise(source, wish.columns, wish.shape)
+        source = filtered(duck.con, source, options.where)
+        reading = recognise(duck.con, source, options)
         if reading is None:
             raise DataError(
                 f"{path} cannot be scanned: each of its rows must be one comparison, of a winner "
@@ -203,23 +377,18 @@ def _deal(path: Path, wish: Wish, folder: Path, n: int) -> _Dealt:
                 f"{path} does not say who made each comparison: name the column, as in "
                 "user='voter'; read_comparisons reads votes of nobody in particular"
             )
-        lost = [role for role in ("margin", "time") if role in reading.columns]
         named = any(plain(name) == SHOWN_FIRST for name in source.names)
         if reading.shape != "pairs" or named:
-            lost.append("who was shown first")
-        if lost:
             warn(
-                f"{path}: scanned comparisons keep who won, ties and counts, and leave out "
-                f"{', '.join(lost)}; read_comparisons keeps all, in memory",
+                f"{path}: scanned comparisons keep who won, ties and counts, and leave out who was "
+                "shown first; read_comparisons keeps all, in memory",
                 DataWarning,
             )
-        if wish.shape is None:
-            refuse_other_outcomes(duck.con, source, reading, wish.further)
         rows = rows_by_code(duck.con, source, reading)
         n_good, n_bad, is_whole = _write(duck.con, rows, folder, n)
         n_bad += len(broken())
     if n_bad:
-        _report(path, wish, n_good)
+        _report(path, options, n_good)
     return _Dealt(folder, rows.items.names, rows.kind, is_whole, n_good)
 
 
@@ -259,13 +428,13 @@ def _write(con: Any, rows: RowsByCode, folder: Path, n: int) -> tuple[int, int, 
     return int(good), int(bad), bool(is_whole)
 
 
-def _report(path: Path, wish: Wish, n_good: int) -> None:
+def _report(path: Path, options: ReadOptions, n_good: int) -> None:
     """Say which rows of a file are bad, as whoever reads it whole says it."""
-    found = read_file(path, wish)
-    if found.table.count.sum() != n_good:
+    found = read_file(path, options)
+    if found.n_comparisons != n_good:
         raise DataError(
             f"{path} changed while it was read, or some of its rows are read in two ways: "
-            f"{found.table.count.sum()} comparisons and {n_good}; read it with read_comparisons"
+            f"{found.n_comparisons} comparisons and {n_good}; read it with read_comparisons"
         )
 
 

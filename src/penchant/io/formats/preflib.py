@@ -5,9 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penchant.data.build import MOST
-from penchant.data.comparisons import Comparisons
-from penchant.data.expand import merge_rankings
+from penchant.data import MOST, Comparisons, merge_rankings
 from penchant.errors import DataError
 
 SUFFIXES = (".soc", ".soi", ".toc", ".toi")

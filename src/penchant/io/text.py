@@ -7,10 +7,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from penchant.data.coding import BrokenRow
-from penchant.data.duck import NO_GUESSES, Duck, literal
-from penchant.data.source import Column, Source, refuse_repeated, refuse_title
+from penchant.data import BrokenRow
 from penchant.errors import DataError
+from penchant.io.source import (
+    NO_GUESSES,
+    Column,
+    Duck,
+    Source,
+    literal,
+    refuse_repeated,
+    refuse_title,
+)
 
 SUFFIXES = (".csv", ".tsv", ".txt")
 
