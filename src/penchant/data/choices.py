@@ -241,29 +241,6 @@ def _pairs_by_size(size: IntArray, start: IntArray) -> Iterator[tuple[IntArray, 
         )
 
 
-class Given(NamedTuple):
-    """What was said about several items at once, before it is merged.
-
-    names, place: the items of all orders, one order after the other, and where each stands.
-    size: (r,) how many items each order holds.
-    """
-
-    names: Any
-    place: IntArray
-    size: IntArray
-
-    @classmethod
-    def of(cls, rankings: Sequence[Iterable[Any]] | NDArray[Any]) -> "Given":
-        """From rankings, best first; a list, tuple or set inside is one place."""
-        if isinstance(rankings, np.ndarray) and rankings.ndim == 2:
-            n, k = rankings.shape
-            return cls(rankings.ravel(), np.tile(np.arange(k), n), np.full(n, k, dtype=np.intp))
-        parts = [_flatten(ranking, number) for number, ranking in enumerate(rankings)]
-        place = np.array([p for _, places in parts for p in places], dtype=np.intp)
-        size = np.array([len(names) for names, _ in parts], dtype=np.intp)
-        return cls([name for names, _ in parts for name in names], place, size)
-
-
 class Orders(NamedTuple):
     """Rankings as data: single pairs, and what is said of three items or more at once."""
 
@@ -291,28 +268,28 @@ def merge_rankings(
     ([2], [0, 1, 2], [0, 1, 1])
     """
     rankings = rankings if isinstance(rankings, np.ndarray) else list(rankings)
-    given = Given.of(rankings)
-    start = np.append(0, np.cumsum(given.size))
+    listed, place, size = _listed(rankings)
+    start = np.append(0, np.cumsum(size))
     codes, names = code_strictly(
-        given.names,
+        listed,
         items,
         "items",
         lambda i: f"ranking {np.searchsorted(start[1:], i, side='right')}",
     )
-    order, first, second = all_pairs(given.size)
+    order, first, second = all_pairs(size)
     _refuse_repeats(order, codes[first], codes[second], names)
-    equal = np.broadcast_to(np.asarray(tied, dtype=bool), given.size.shape)
-    tie = given.place[first] == given.place[second]
+    equal = np.broadcast_to(np.asarray(tied, dtype=bool), size.shape)
+    tie = place[first] == place[second]
     if not (~tie | equal[order]).any():
         raise DataError(
             "the rankings hold no pair of items: at least one must rank two items or more"
         )
     who, known = _who(users, len(rankings))
-    n = np.ones(len(given.size), dtype=np.intp) if count is None else count
-    everything = Rankings(codes, given.place, start, n, who, equal)
-    last = np.zeros(len(given.size), dtype=np.intp)
-    np.maximum.at(last, np.repeat(np.arange(len(last)), given.size), given.place)
-    is_order = (given.size > 2) & (last > 0)
+    n = np.ones(len(size), dtype=np.intp) if count is None else count
+    everything = Rankings(codes, place, start, n, who, equal)
+    last = np.zeros(len(size), dtype=np.intp)
+    np.maximum.at(last, np.repeat(np.arange(len(last)), size), place)
+    is_order = (size > 2) & (last > 0)
     small, whole = everything.take(~is_order), everything.take(is_order)
     pairs = _no_rows(who) if small is None else small.pairs()
     return Orders(pairs, None if whole is None else whole.merge(), names, known)
@@ -389,6 +366,17 @@ def _who(users: Iterable[Any] | None, n: int) -> tuple[IntArray | None, Names]:
 def _no_rows(user: IntArray | None) -> Table:
     none = np.empty(0, dtype=np.intp)
     return Table(none, none, none, None if user is None else none, none.astype(bool), None)
+
+
+def _listed(rankings: Sequence[Iterable[Any]] | NDArray[Any]) -> tuple[Any, IntArray, IntArray]:
+    """The items of all rankings, one after the other, where each stands, and (r,) sizes."""
+    if isinstance(rankings, np.ndarray) and rankings.ndim == 2:
+        n, k = rankings.shape
+        return rankings.ravel(), np.tile(np.arange(k), n), np.full(n, k, dtype=np.intp)
+    parts = [_flatten(ranking, number) for number, ranking in enumerate(rankings)]
+    place = np.array([p for _, places in parts for p in places], dtype=np.intp)
+    size = np.array([len(names) for names, _ in parts], dtype=np.intp)
+    return [name for names, _ in parts for name in names], place, size
 
 
 def _flatten(ranking: Iterable[Any], number: int) -> tuple[list[Any], list[int]]:

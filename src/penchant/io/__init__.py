@@ -11,8 +11,10 @@ from penchant.io.formats.svmrank import read_svmrank as read_svmrank
 from penchant.io.read import as_comparisons, read_comparisons, read_segments
 from penchant.io.read import read_frame as read_frame
 from penchant.io.recognise import SHAPES
+from penchant.io.recognise import SPELLINGS as SPELLINGS
 from penchant.io.recognise import WANTED as WANTED
 from penchant.io.scan import scan_comparisons
+from penchant.io.source import open_duck as open_duck
 from penchant.io.tables import CellTable, Links, read_relation, read_table
 from penchant.io.tables import read_arff as read_arff
 from penchant.io.write import sync_folder as sync_folder

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from glob import escape, glob
 from operator import add
@@ -120,15 +120,6 @@ MANIFEST, EVERYBODY, LOCK = "scan.json", "everybody.npz", "penchant-scan.lock"
 UNFINISHED = ("file-*", "bucket-*.npz", EVERYBODY)
 
 
-class Scanned(NamedTuple):
-    """What a scan found beside its buckets; see `ShardedComparisons`."""
-
-    items: Names
-    sizes: IntArray
-    everybody: Comparisons
-    source: str
-
-
 def fingerprint(files: Sequence[Path | RemoteFile]) -> list[list[Any]]:
     """What tells whether files are as they were: names, sizes, times of the last change."""
     return [_stamp(file) if isinstance(file, Path) else file.stamp for file in files]
@@ -169,7 +160,7 @@ class ScanFolder:
         """Let others use it."""
         self._lock.close()
 
-    def found(self) -> Scanned | None:
+    def found(self, shards: int, max_memory: int) -> ShardedComparisons | None:
         """What was scanned here before, or None: what an interrupted scan left is removed."""
         manifest = self.path / MANIFEST
         if not manifest.exists():
@@ -189,9 +180,10 @@ class ScanFolder:
             )
         known = read_arrays(self.path / EVERYBODY, "remove the folder")
         table = Table(known["winner"], known["loser"], known["count"], None, known["tie"], None)
-        return Scanned(items, known["sizes"], Comparisons.from_table(table, items, ()), source)
+        everybody, files = Comparisons.from_table(table, items, ()), BucketFiles(self.path, items)
+        return ShardedComparisons(files, known["sizes"], everybody, shards, max_memory, source)
 
-    def keep(self, scanned: Scanned) -> None:
+    def keep(self, scanned: ShardedComparisons) -> None:
         """Write down that all buckets are there."""
         every = scanned.everybody
         columns = {name: getattr(every, name) for name in ("winner", "loser", "count", "tie")}
@@ -265,11 +257,11 @@ def scan_comparisons(
         return _resumed(paths, options, shards, max_memory, resume)
     folder = TemporaryDirectory(prefix="penchant-shards-", dir=scratch)
     try:
-        scanned = _scanned(paths, options, shards, Path(folder.name))
+        scanned = _scanned(paths, options, shards, max_memory, Path(folder.name))
     except BaseException:
         folder.cleanup()
         raise
-    return _sharded(scanned, Path(folder.name), shards, max_memory, folder.cleanup)
+    return replace(scanned, _finish=folder.cleanup)
 
 
 def _found(files: Any) -> list[Path | RemoteFile]:
@@ -298,30 +290,19 @@ def _resumed(
     asked = {"files": fingerprint(paths), "options": repr(options), "buckets": n_buckets(shards)}
     folder = ScanFolder(resume, asked)
     try:
-        scanned = folder.found()
+        scanned = folder.found(shards, max_memory)
         if scanned is None:
-            scanned = _scanned(paths, options, shards, folder.path)
+            scanned = _scanned(paths, options, shards, max_memory, folder.path)
             folder.keep(scanned)
     except BaseException:
         folder.release()
         raise
-    return _sharded(scanned, folder.path, shards, max_memory, folder.release, is_kept=True)
+    return replace(scanned, is_kept=True, _finish=folder.release)
 
 
-def _sharded(
-    scanned: Scanned,
-    place: Path,
-    shards: int,
-    max_memory: int,
-    finish: Callable[[], None],
-    is_kept: bool = False,
+def _scanned(
+    paths: Files, options: ReadOptions, shards: int, max_memory: int, place: Path
 ) -> ShardedComparisons:
-    items, sizes, everybody, source = scanned
-    files = BucketFiles(place, items)
-    return ShardedComparisons(files, sizes, everybody, shards, max_memory, source, is_kept, finish)
-
-
-def _scanned(paths: Files, options: ReadOptions, shards: int, place: Path) -> Scanned:
     before, n = fingerprint(paths), n_buckets(shards)
     dealt = []
     for i, path in enumerate(paths):
@@ -344,7 +325,7 @@ def _scanned(paths: Files, options: ReadOptions, shards: int, place: Path) -> Sc
         rmtree(one.folder, ignore_errors=True)
     everybody = reduce(add, tables)
     said = f"{len(paths)} files" if len(paths) > 1 else paths[0].name
-    return Scanned(every.items, sizes, everybody, said)
+    return ShardedComparisons(files, sizes, everybody, shards, max_memory, said)
 
 
 @dataclass(frozen=True)
@@ -469,12 +450,16 @@ class _Everything:
         is_whole = dealt[0].kind in _NUMBERS or (
             dealt[0].kind == "text" and all(one.is_whole for one in dealt)
         )
-        decode = _DECODE.get(dealt[0].kind, _whole if is_whole else list)
+        decode = _DECODE.get(dealt[0].kind, lambda names: [*map(int, names)] if is_whole else names)
         return cls(dealt, book.names, [book.code[code] for code in codes], decode)
 
     def bucket(self, con: Any, number: int) -> Comparisons:
         """The comparisons of one bucket's users, in the order of their names as text."""
-        found = [(i, path) for i, one in enumerate(self.dealt) for path in _parts(one, number)]
+        found = [
+            (i, path)
+            for i, one in enumerate(self.dealt)
+            for path in sorted((one.folder / f"bucket={number}").glob("*.parquet"))
+        ]
         if not found:
             nothing = np.zeros(0, dtype=np.intp)
             table = Table(nothing, nothing, nothing, nothing, np.zeros(0, dtype=bool), None)
@@ -502,15 +487,7 @@ class _Everything:
 _NUMBERS = ("BIGINT", "HUGEINT")
 
 
-def _whole(names: list[str]) -> list[Any]:
-    return [int(name) for name in names]
-
-
 _DECODE: Mapping[str, Callable[[list[str]], list[Any]]] = {
     "json": json_names,
-    "DOUBLE": lambda names: [float(name) for name in names],
+    "DOUBLE": lambda names: [*map(float, names)],
 }
-
-
-def _parts(one: _Dealt, number: int) -> list[Path]:
-    return sorted((one.folder / f"bucket={number}").glob("*.parquet"))

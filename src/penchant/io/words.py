@@ -46,7 +46,7 @@ def is_both_bad(word: str) -> bool:
     >>> is_both_bad("tie (bothbad)"), is_both_bad("tie")
     (True, False)
     """
-    return _BAD.search(" ".join(re.sub(r"[\W_]+", " ", word).casefold().split())) is not None
+    return _BAD.search(_words(word)) is not None
 
 
 @dataclass(frozen=True)
@@ -84,18 +84,14 @@ def _read_word(word: str, first: str, second: str) -> tuple[int, float] | None:
     if sign:
         side = {">": FIRST_WON, "<": SECOND_WON, "=": TIE}[sign[1][0]]
         return side, 0.0 if side == TIE else 1.0 + len(sign[1])
-    text = " ".join(re.sub(r"[\W_]+", " ", text).split())
+    text = _words(text)
     if text in _TIES:
         return TIE, 0.0
     sides = _sides(first, second)
     for one, two in sides:  # before anything is taken away: a column may be called "winner"
         if text in (one, two) and one != two:
             return (FIRST_WON if text == one else SECOND_WON), 2.0
-    clear = 2.0
-    for strength, adverbs in _STRENGTH.items():
-        for adverb in adverbs:
-            if re.search(rf"\b{adverb}\b", text):
-                clear, text = float(strength), re.sub(rf"\b{adverb}\b", " ", text)
+    clear, text = _strength(text)
     worse = re.search(r"\bworse\b", text) is not None
     text = re.sub(r"\b(better|worse|best)\b.*", " ", text)
     text = " ".join(_FILLING.sub(" ", text).split())
@@ -103,7 +99,7 @@ def _read_word(word: str, first: str, second: str) -> tuple[int, float] | None:
         one, two = (" ".join(_FILLING.sub(" ", side).split()) or side for side in (one, two))
         if text in (one, two) and one != two:
             won = (text == one) != worse
-            return (FIRST_WON if won else SECOND_WON), clear
+            return (FIRST_WON if won else SECOND_WON), clear or 2.0
     return None
 
 
@@ -128,20 +124,21 @@ def read_strengths(words: Iterable[str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for word in words:
         text = _words(word)
-        if text in _TIES:
-            found[word] = 0.0
-            continue
-        for strength, adverbs in _STRENGTH.items():
-            for adverb in adverbs:
-                if re.search(rf"\b{adverb}\b", text):
-                    found[word] = float(strength)
-                    text = re.sub(rf"\b{adverb}\b", " ", text)
-        rest = _FILLING.sub(" ", re.sub(r"\b(better|worse|moderately|clear)\b", " ", text))
-        if rest.split():
-            found.pop(word, None)
-        elif word not in found and text.strip():
-            found[word] = 2.0
+        clear, rest = (0.0, "") if text in _TIES else _strength(text)
+        rest = _FILLING.sub(" ", re.sub(r"\b(better|worse|moderately|clear)\b", " ", rest))
+        if text and not rest.split():
+            found[word] = 2.0 if clear is None else clear
     return found
+
+
+def _strength(text: str) -> tuple[float | None, str]:
+    """How clearly, where an adverb tells, and the text without such adverbs."""
+    clear = None
+    for strength, adverbs in _STRENGTH.items():
+        for adverb in adverbs:
+            if re.search(rf"\b{adverb}\b", text):
+                clear, text = float(strength), re.sub(rf"\b{adverb}\b", " ", text)
+    return clear, text
 
 
 def _words(label: str) -> str:
@@ -207,10 +204,6 @@ def read_scores(outcomes: Iterable[str]) -> Vocabulary | None:
         clear if max(clear.values(), default=0.0) > 1.0 else {},
         "the scores of the first and the second",
     )
-
-
-def _score(text: str) -> float:
-    return 0.5 if text in ("1/2", "½") else float(text.replace(",", "."))
 
 
 def _number(word: str) -> float:

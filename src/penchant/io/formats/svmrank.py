@@ -13,7 +13,6 @@ from typing import IO, Any
 
 import numpy as np
 from scipy import sparse as sp
-from sklearn.datasets import load_svmlight_file
 
 from penchant.errors import DataError
 from penchant.numerics.types import FloatArray, IntArray
@@ -111,6 +110,9 @@ def _query_of(line: bytes) -> bytes:
 
 
 def _parse(file: Any, name: str, sparse: bool, n_features: int | None) -> GradedDocuments:
+    # slow to load, and whoever reads comparisons does not need it
+    from sklearn.datasets import load_svmlight_file
+
     try:
         X, y, qid = load_svmlight_file(
             file, n_features=n_features, zero_based=False, query_id=True, dtype=np.float64

@@ -7,7 +7,7 @@ import pytest
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.io import read_comparisons, read_table
+from penchant.io import open_duck, read_comparisons, read_table
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -85,6 +85,24 @@ def test_a_pattern_that_is_no_file_is_no_file(tmp_path):
         read_comparisons(tmp_path / "v*.csv")
 
 
+def test_files_that_are_not_there(tmp_path):
+    (tmp_path / "empty.csv").touch()
+    for path, message in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "none.csv", "there is no file"),
+        (tmp_path / "empty.csv", "is empty: it must hold"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read_comparisons(path)
+
+
+@pytest.mark.parametrize("name", ["v.doc", "votes", "v.parquet.gz", "v.soc.gz", ".gz"])
+def test_unknown_formats(tmp_path, name):
+    (tmp_path / name).write_text("x")
+    with pytest.raises(DataError, match=f"{name} does not say its format: it must end in"):
+        read_comparisons(tmp_path / name)
+
+
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
@@ -94,8 +112,6 @@ def test_a_pattern_that_is_no_file_is_no_file(tmp_path):
     ],
 )
 def test_the_one_connection_is_closed_to_the_network_and_bounded(setting, value):
-    from penchant.io.source import open_duck
-
     with open_duck("nothing") as duck:
         found = duck.con.execute(f"SELECT current_setting('{setting}')").fetchone()[0]
         assert found == value

@@ -15,7 +15,7 @@ HEADER = """# FILE NAME: small.toc
 
 def write(tmp_path, votes, name="small.toc"):
     path = tmp_path / name
-    path.write_text(HEADER + votes)
+    path.write_text(HEADER + votes, encoding="utf-8")
     return path
 
 
@@ -52,7 +52,16 @@ def test_an_incomplete_order_compares_only_what_it_lists(tmp_path):
         ("ten: 1,2\n", "line 7 is 'ten: 1,2': a vote must look like"),
         ("10: 1,{2,3\n", "line 7"),
         ("10: 1,,2\n", "line 7"),
-        ("0: 1,2\n", "line 7"),
+        *(
+            (f"{vote}\n", r"line 7 is .*a vote must look like")
+            for vote in (
+                *("1: {x,y}", "1: {1,y},2", "1: {}", "1: {1,,2}", "1: {1,2},{"),
+                *("9223372036854775808: 1,2", "1" + "0" * 5000 + ": 1,2", "1: 1," + "9" * 5000),
+                *("0: 1,2", "-1: 1,2", "1.5: 1,2", "1: 1,²", "١: 1,2"),
+            )
+        ),
+        ("999999999999999: 1,2,3\n" * 4, "that cannot be counted"),
+        ("# ALTERNATIVE NAME 1: z\n1: 1,2\n", "names alternative 1 again"),
         ("1: 1,9\n", "votes for alternative 9, but no line"),
         ("1: 1,2,1\n", "more than once"),
         ("", "holds no votes"),
@@ -61,6 +70,13 @@ def test_an_incomplete_order_compares_only_what_it_lists(tmp_path):
 def test_broken_files(tmp_path, votes, message):
     with pytest.raises(DataError, match=message):
         read_comparisons(write(tmp_path, votes))
+
+
+def test_line_separators_in_names_do_not_end_a_line(tmp_path):
+    path = tmp_path / "v.toi"
+    head = "# ALTERNATIVE NAME 1: a\u2028b\n# ALTERNATIVE NAME 2: c\x85d\n"
+    path.write_text(head + "1: 1,2\r\n", encoding="utf-8")
+    assert read_comparisons(path).items == ("a\u2028b", "c\x85d")
 
 
 def test_two_alternatives_of_one_name(tmp_path):

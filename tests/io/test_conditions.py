@@ -2,7 +2,6 @@ import pytest
 
 from penchant.errors import DataError
 from penchant.io import read_comparisons, read_segments
-from penchant.io.source import parse_where
 
 TEXT = """winner,loser,lang,n turns,when
 a,b,en,1,2024-01-01
@@ -34,7 +33,8 @@ def votes(tmp_path):
         ("n turns <> 2", 3),
         ("when >= 2024-02-01", 3),
         ("lang = en and n turns = 2", 1),
-        ("lang = de or lang = en and n turns = 1", 2),
+        ("lang = de or lang = en and n turns = 1", 2),  # and binds closer
+        ("lang = en and n turns = 1 or lang = de and n turns = 1 or n turns > 8", 3),
         ("lang = 'o''r'", 1),
         ('"lang" = "o\'r"', 1),
         ("LANG=de OR Lang=en", 3),
@@ -58,10 +58,6 @@ def test_rows_that_pass(votes, where, n):
 def test_what_is_no_condition_is_refused_and_nothing_is_run(votes, where):
     with pytest.raises(DataError, match=r"must look like|no column|no row of votes.csv"):
         read_comparisons(votes, where=where)
-
-
-def test_and_binds_closer():
-    assert [len(each) for each in parse_where("a = 1 or b = 2 and c = 3 or d < 4")] == [1, 2, 1]
 
 
 def test_segments_share_items_and_hold_every_row(votes):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penchant.io.recognise import SPELLINGS
+from penchant.io import SPELLINGS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "data.md"
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
