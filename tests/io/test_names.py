@@ -210,7 +210,8 @@ def test_missing_cells_of_a_frame():
 def test_ten_million_rows_in_seconds_and_under_two_gigabytes(tmp_path):
     path = write_parquet(
         tmp_path / "large.parquet",
-        """SELECT 'user ' || u AS user, 'item ' || w AS winner, 'item ' || (w + 1 + d) % 1000 AS loser
+        """SELECT 'user ' || u AS user, 'item ' || w AS winner,
+                  'item ' || (w + 1 + d) % 1000 AS loser
         FROM (SELECT floor(random() * 100000)::INT AS u, floor(random() * 1000)::INT AS w,
                      floor(random() * 999)::INT AS d FROM range(10000000))""",
     )

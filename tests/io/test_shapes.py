@@ -555,6 +555,20 @@ def test_surveys_with_counts_and_without_times(read):
     assert "a ballot has none" in complaint(read, text, time="day")
 
 
+def test_as_many_ballots_as_are_allowed_are_read(read, monkeypatch):
+    monkeypatch.setattr("penchant.io.formats.ballots._MOST_BALLOTS", 5)
+    text = "1st choice,2nd choice,n\na,b,2\nb,a,3\n"
+    assert read(text, count="n").n_comparisons == 5
+    assert "add up to more than 5 ballots" in complaint(read, text.replace("3", "4"), count="n")
+
+
+@pytest.mark.parametrize("name", ["voter", "Voter", "voter_id", "VoterID", "voter id"])
+def test_columns_speak_of_a_thing_with_or_without_id(read, name):
+    text = f"{name},item,position\nann,tea,1\nann,milk,2\n"
+    assert read(text).users == ("ann",)
+    assert "shape=" in complaint(read, text.replace(name, "votes"))
+
+
 def test_a_column_of_strengths_beside_the_winner_is_the_margin(read):
     text = "chosen,rejected,strength\na,b,much better\nb,c,slightly better\na,c,better\n"
     data = read(text)
