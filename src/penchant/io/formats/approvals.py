@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from penchant.errors import DataError
-from penchant.io.formats.ballots import Ballots, BallotShape, Sheet, register
+from penchant.io.formats.ballots import Ballots, Sheet, ballot_shape
 from penchant.io.source import listed
 
 _APPROVAL = re.compile(
@@ -16,6 +16,13 @@ def _columns(names: Sequence[str], user: str | None) -> list[str]:
     return [name for name in names if _APPROVAL.search(name)]
 
 
+@ballot_shape(
+    "approvals",
+    "a row is a person, a cell lists all the items that they like",
+    "user, and one whose name holds 'like' or 'approve'",
+    _columns,
+    takes_all=True,
+)
 def _read(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     if len(columns) != 1:
         raise DataError(
@@ -34,15 +41,3 @@ def _read(sheet: Sheet, columns: Sequence[str]) -> Ballots:
             users.append(user)
     said = f"{len(cells):,} lists of what is liked among {len(known)} items"
     return Ballots(rankings, users, said, tied=False)
-
-
-register(
-    BallotShape(
-        "approvals",
-        "a row is a person, a cell lists all the items that they like",
-        "user, and one whose name holds 'like' or 'approve'",
-        _columns,
-        _read,
-        takes_all=True,
-    )
-)

@@ -1,7 +1,7 @@
 """Tables whose rows are ballots: the cells of such a table, and the list of its shapes.
 
-A shape is a file beside this one. It registers a `BallotShape`: help texts, the test of its
-columns, and the function that reads it.
+A shape is a file beside this one. Its reader carries `@ballot_shape`, which names help texts and
+the test of columns by which it is recognised.
 """
 
 import re
@@ -101,23 +101,25 @@ class Sheet:
             self.bad.append(error)
 
 
+Columns = Callable[[Sequence[str], str | None], list[str]]
+Reader = Callable[[Sheet, Sequence[str]], Ballots]
+
+
 @dataclass(frozen=True)
 class BallotShape:
     """A shape of tables of ballots.
 
-    meaning, wanted : what `shape=` means, and names of columns that make such a table.
     columns : the columns whose names fit, out of all names and the one said to name people.
-    read : the ballots in a sheet, from those columns.
+    read : the ballots in a sheet, from those columns. wanted : names of columns that make one.
     grid : whether columns called "Question [item]" are of this shape; None: they never are.
     least : how many columns it needs. takes_all : whether `shape=` may mean all columns, where no
     name fits. is_long : whether a row is one item of a ballot. count : its own column of counts.
     """
 
     name: str
-    meaning: str
+    columns: Columns
+    read: Reader
     wanted: str
-    columns: Callable[[Sequence[str], str | None], list[str]]
-    read: Callable[[Sheet, Sequence[str]], Ballots]
     grid: Callable[[Sequence[str]], bool] | None = None
     least: int = 1
     takes_all: bool = False
@@ -128,10 +130,17 @@ class BallotShape:
 _SHAPES: dict[str, BallotShape] = {}
 
 
-def register(shape: BallotShape) -> None:
-    """Make a shape known to `shape=`, to recognition and to help texts."""
-    _SHAPES[shape.name] = shape
-    SHAPES[shape.name], WANTED[shape.name] = shape.meaning, shape.wanted
+def ballot_shape(
+    name: str, meaning: str, wanted: str, columns: Columns, **more: Any
+) -> Callable[[Reader], Reader]:
+    """Make the function below, which reads a shape, known to `shape=`, recognition and help."""
+
+    def register(read: Reader) -> Reader:
+        _SHAPES[name] = BallotShape(name, columns, read, wanted, **more)
+        SHAPES[name], WANTED[name] = meaning, wanted
+        return read
+
+    return register
 
 
 def read_ballots(con: Any, source: Source, options: ReadOptions) -> Ballots | None:

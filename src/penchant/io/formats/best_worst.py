@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from penchant.io.formats.ballots import Ballots, BallotShape, Sheet, one_each, register
+from penchant.io.formats.ballots import Ballots, Sheet, ballot_shape, one_each
 from penchant.io.source import listed
 
 _ENDS = (("best", "most"), ("worst", "least"))
@@ -17,6 +17,13 @@ def _columns(names: Sequence[str], user: str | None) -> list[str]:
     return ends + [name for name in names if _SHOWN.fullmatch(name.strip())] if ends else []
 
 
+@ballot_shape(
+    "best-worst",
+    "a row names the best and the worst of the items in its other columns",
+    "best, worst, item_1, item_2, item_3 …",
+    _columns,
+    least=2,
+)
 def _read(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     rankings, users = [], []
     for row, user, (best, worst, *cells) in sheet.rows(columns):
@@ -33,15 +40,3 @@ def _read(sheet: Sheet, columns: Sequence[str]) -> Ballots:
             users.append(user)
     said = f"{len(rankings):,} choices of a best and a worst item"
     return Ballots(rankings, users, said, tied=False)
-
-
-register(
-    BallotShape(
-        "best-worst",
-        "a row names the best and the worst of the items in its other columns",
-        "best, worst, item_1, item_2, item_3 …",
-        _columns,
-        _read,
-        least=2,
-    )
-)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from penchant.errors import DataError
-from penchant.io.formats.ballots import Ballots, BallotShape, Places, Sheet, register
+from penchant.io.formats.ballots import Ballots, Places, Sheet, ballot_shape
 from penchant.io.words import FIRST_WON, SECOND_WON, TIE, read_words
 
 _QUESTION = re.compile(
@@ -18,6 +18,12 @@ def _columns(names: Sequence[str], user: str | None) -> list[str]:
     return [name for name in names if _QUESTION.fullmatch(name)]
 
 
+@ballot_shape(
+    "questions",
+    "a row is a person, a column a question 'X or Y?', a cell the answer",
+    "user, and questions such as 'tea or milk?'",
+    _columns,
+)
 def _read(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """An empty cell was not asked."""
     spelling: dict[str, str] = {}  # "Tea or milk?" and "Milk or tea?" speak of the same two
@@ -52,14 +58,3 @@ def _answer(cell: str, one: str, two: str) -> int | None:
         if cell.casefold() == name.casefold():
             return side
     return read_words([cell], one, two).side.get(cell)
-
-
-register(
-    BallotShape(
-        "questions",
-        "a row is a person, a column a question 'X or Y?', a cell the answer",
-        "user, and questions such as 'tea or milk?'",
-        _columns,
-        _read,
-    )
-)

@@ -8,13 +8,12 @@ from penchant.data import TRUE_WORDS
 from penchant.errors import DataError
 from penchant.io.formats.ballots import (
     Ballots,
-    BallotShape,
     Sheet,
+    ballot_shape,
     bracketed,
     one_each,
     read_grid,
     read_long,
-    register,
 )
 from penchant.io.formats.top import CHOICE
 from penchant.io.recognise import ITEM_WORDS, bare
@@ -37,6 +36,15 @@ def asks_ranks(grid: Sequence[str]) -> bool:
     return not of_choices and any(re.search(r"\brank", name, re.IGNORECASE) for name in grid)
 
 
+@ballot_shape(
+    "ranks",
+    "a row is a ballot, a column an item, a cell its rank (1 is best)",
+    "user, and one for each item",
+    bracketed,
+    grid=asks_ranks,
+    least=2,
+    takes_all=True,
+)
 def _read_ranks(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """A column an item, a cell its rank; an empty cell was not ranked."""
     rankings, users = read_grid(sheet, columns, partial(_position, sheet))
@@ -51,6 +59,15 @@ def _long_columns(names: Sequence[str], user: str | None) -> list[str]:
     return found
 
 
+@ballot_shape(
+    "rankings",
+    "a row names a ballot, an item and its position there",
+    "ballot, item, position",
+    _long_columns,
+    least=3,
+    is_long=True,
+    count="count",
+)
 def _read_rankings(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """A row names a ballot, an item and its position there.
 
@@ -73,29 +90,3 @@ def _read_rankings(sheet: Sheet, columns: Sequence[str]) -> Ballots:
                 )
         count = [int(cell) for cell in given["count"]]
     return Ballots(rankings, users, said, tied or True, count)
-
-
-register(
-    BallotShape(
-        "rankings",
-        "a row names a ballot, an item and its position there",
-        "ballot, item, position",
-        _long_columns,
-        _read_rankings,
-        least=3,
-        is_long=True,
-        count="count",
-    )
-)
-register(
-    BallotShape(
-        "ranks",
-        "a row is a ballot, a column an item, a cell its rank (1 is best)",
-        "user, and one for each item",
-        bracketed,
-        _read_ranks,
-        asks_ranks,
-        least=2,
-        takes_all=True,
-    )
-)

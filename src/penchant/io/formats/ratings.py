@@ -7,13 +7,12 @@ from functools import partial
 from penchant.errors import DataError
 from penchant.io.formats.ballots import (
     Ballots,
-    BallotShape,
     Sheet,
+    ballot_shape,
     bracketed,
     one_each,
     read_grid,
     read_long,
-    register,
 )
 from penchant.io.formats.ranks import asks_ranks
 from penchant.io.formats.top import CHOICE
@@ -73,6 +72,15 @@ def _is_grid(grid: Sequence[str]) -> bool:
     return not asks_ranks(grid) and not all(CHOICE.search(name) for name in grid)
 
 
+@ballot_shape(
+    "ratings",
+    "a row is a person, a column an item, a cell its grade (more is better)",
+    "user, and one for each item",
+    bracketed,
+    grid=_is_grid,
+    least=2,
+    takes_all=True,
+)
 def _read_ratings(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """A column an item, a cell its grade; an empty cell was not graded."""
     if not sheet.is_asked:
@@ -101,34 +109,17 @@ def _long_columns(names: Sequence[str], user: str | None) -> list[str]:
     return found or one_each(names, (_PERSON, _THING, _GRADE_WORDS))
 
 
+@ballot_shape(
+    "grades",
+    "a row names a person, an item and its grade (more is better)",
+    "user, item, rating",
+    _long_columns,
+    least=3,
+    is_long=True,
+)
 def _read_grades(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     """A row names a person, an item and its grade, as tables of ratings do."""
     grade = _grades(sheet, columns[2:])
     rankings, users, _ = read_long(sheet, columns, partial(_below_the_best, sheet, grade))
     said = f"{len(rankings):,} people's grades; {columns[0]} = user; {columns[2]} {_scale(grade)}"
     return Ballots(rankings, users, said)
-
-
-register(
-    BallotShape(
-        "ratings",
-        "a row is a person, a column an item, a cell its grade (more is better)",
-        "user, and one for each item",
-        bracketed,
-        _read_ratings,
-        _is_grid,
-        least=2,
-        takes_all=True,
-    )
-)
-register(
-    BallotShape(
-        "grades",
-        "a row names a person, an item and its grade (more is better)",
-        "user, item, rating",
-        _long_columns,
-        _read_grades,
-        least=3,
-        is_long=True,
-    )
-)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from penchant.errors import DataError
-from penchant.io.formats.ballots import Ballots, BallotShape, Sheet, register
+from penchant.io.formats.ballots import Ballots, Sheet, ballot_shape
 
 CHOICE = re.compile(
     r"\b(?:choice|rank|top|pick|preference|place)[\s_#]*([0-9]{1,3})\b|"
@@ -19,6 +19,14 @@ def _columns(names: Sequence[str], user: str | None) -> list[str]:
     return [name for name in names if CHOICE.search(name)]
 
 
+@ballot_shape(
+    "top",
+    "a row is a ballot, its columns name the first choice, the second, …",
+    "user, choice 1, choice 2 …",
+    _columns,
+    grid=lambda grid: all(CHOICE.search(name) for name in grid),
+    least=2,
+)
 def _read(sheet: Sheet, columns: Sequence[str]) -> Ballots:
     columns = sorted(columns, key=_choice_number)
     rankings, users = [], []
@@ -40,16 +48,3 @@ def _choice_number(column: str) -> int:
         raise DataError(f"column {column!r} does not tell which choice it is: first, second, …")
     word = match[1] or match[2]
     return int(word) if word else 1 + _ORDINALS.index(match[3].casefold())
-
-
-register(
-    BallotShape(
-        "top",
-        "a row is a ballot, its columns name the first choice, the second, …",
-        "user, choice 1, choice 2 …",
-        _columns,
-        _read,
-        lambda grid: all(CHOICE.search(name) for name in grid),
-        least=2,
-    )
-)
