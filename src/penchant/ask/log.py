@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penchant.ask.answers import orders_of, with_orders
-from penchant.data import Comparisons, sync_folder, take_lock
+from penchant.data import Comparisons
 from penchant.errors import DataError, DataWarning, warn
+from penchant.io import sync_folder, take_lock
 
 Event = dict[str, Any]
 EVENTS = ("start", "ask", "tell", "undo", "stop")

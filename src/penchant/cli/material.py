@@ -76,7 +76,7 @@ def _comparisons(files: Files) -> pc.Comparisons:
 def read_segments(files: Files, by: str) -> dict[str, pc.Comparisons]:
     """Read the comparisons apart by the values of a column."""
     with local_file(files.comparisons) as path, _hints():
-        return pc.data.read_segments(path, by, **files.how)
+        return pc.io.read_segments(path, by, **files.how)
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def _hint(message: str) -> str:
 
 
 def _with_linked(
-    names: Sequence[Any], links: Sequence[tuple[str, Any, pc.data.Links]]
+    names: Sequence[Any], links: Sequence[tuple[str, Any, pc.io.Links]]
 ) -> tuple[Any, ...]:
     """Items that are linked but were never compared still belong to the study."""
     everyone = dict.fromkeys(names)
@@ -111,7 +111,7 @@ def _with_linked(
     return tuple(everyone)
 
 
-def _relation(links: pc.data.Links, kind: Any, names: Sequence[Any]) -> Any:
+def _relation(links: pc.io.Links, kind: Any, names: Sequence[Any]) -> Any:
     """A graph from rows `from, to[, weight]`; bipartite: rows `item, other thing[, weight]`."""
     matrix = links.matrix(names, kind)
     if kind == "bipartite":

@@ -20,7 +20,8 @@ from penchant.cli.options import (
 )
 from penchant.cli.output import Output, output_options
 from penchant.cli.tables import read_table
-from penchant.data import Lookup, write_parquet
+from penchant.data import Lookup
+from penchant.io import write_parquet
 from penchant.workflow.encoding import Encoded, as_names
 from penchant.workflow.models import tells_people_apart
 

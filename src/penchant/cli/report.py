@@ -7,7 +7,7 @@ import click
 from penchant.cli.model_file import FittedModel
 from penchant.cli.options import SourceOptions, source_argument, target_option
 from penchant.cli.output import Output, output_options
-from penchant.data import whole_file
+from penchant.io import whole_file
 from penchant.workflow.models import Material
 from penchant.workflow.reporting import TITLE, build_page, check
 

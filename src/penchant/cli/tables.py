@@ -33,13 +33,13 @@ def local_file(path: str) -> Iterator[Path]:
         yield file
 
 
-def read_table(path: str) -> pc.data.CellTable:
+def read_table(path: str) -> pc.io.CellTable:
     """All columns of a table of features or pairs."""
     with local_file(path) as file:
-        return pc.data.read_table(file)
+        return pc.io.read_table(file)
 
 
-def read_links(path: str, names: tuple[object, ...]) -> pc.data.Links:
+def read_links(path: str, names: tuple[object, ...]) -> pc.io.Links:
     """Links between items, by the names that are known already."""
     with local_file(path) as file:
-        return pc.data.read_relation(file, names)
+        return pc.io.read_relation(file, names)

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from penchant.communities import SAMPLERS, Found, Support
-from penchant.data import Comparisons, ShardedComparisons, as_comparisons
+from penchant.data import Comparisons, ShardedComparisons
 from penchant.engines import ENGINES
 from penchant.errors import DataError, DataWarning, warn
 from penchant.gp import check_newcomers
+from penchant.io import as_comparisons
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood
 from penchant.models.community_learning import CommunityLearning

@@ -23,9 +23,10 @@ from penchant.ask import (
     seen_by,
     without_last,
 )
-from penchant.data import Comparisons, as_comparisons
+from penchant.data import Comparisons
 from penchant.errors import DataError, UntoldError
 from penchant.gp import Answered, Edges, Normal
+from penchant.io import as_comparisons
 from penchant.likelihoods import Outcomes
 from penchant.models.effects import Effects, Estimates, as_z
 from penchant.models.odds import Odds, mean_log_prob

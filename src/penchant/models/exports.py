@@ -6,8 +6,8 @@ from html import escape
 from os import PathLike
 from typing import Any
 
-from penchant.data import whole_file
 from penchant.errors import DataError
+from penchant.io import whole_file
 
 Cells = Sequence[Sequence[str]]
 """A header and rows of texts."""

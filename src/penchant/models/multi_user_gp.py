@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from penchant.data import Comparisons, ShardedComparisons, as_comparisons
+from penchant.data import Comparisons, ShardedComparisons
 from penchant.engines import ENGINES
 from penchant.errors import DataError
 from penchant.gp import (
@@ -18,6 +18,7 @@ from penchant.gp import (
     with_newcomers,
 )
 from penchant.gp.users.update import absorb
+from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.models.features import FeatureColumns, fitted_items

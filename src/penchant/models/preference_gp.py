@@ -5,10 +5,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penchant.data import Comparisons, ShardedComparisons, as_comparisons
+from penchant.data import Comparisons, ShardedComparisons
 from penchant.errors import DataError
 from penchant.gp import RULES, ItemProblem, Learned
 from penchant.gp.items.problem import absorb
+from penchant.io import as_comparisons
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood
 from penchant.models.features import FeatureColumns, fitted_items

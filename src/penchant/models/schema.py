@@ -85,9 +85,7 @@ KINDS: dict[str, Kind] = {
             "rankings",
         ),
     ),
-    "rankings": Kind(
-        "penchant.data.rankings:Rankings", ("item", "place", "start", "count", "user", "tied")
-    ),
+    "rankings": Kind("penchant.data:Rankings", ("item", "place", "start", "count", "user", "tied")),
     "inputs": Kind("penchant.kernels:Inputs", ("X", "relations", "index")),
     "relation": Kind("penchant.kernels:Relation", ("weights", "kind", "walk_laplacian")),
     "feature columns": Kind(

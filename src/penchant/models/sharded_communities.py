@@ -24,8 +24,9 @@ from penchant.communities import (
     memberships,
     settle_parts,
 )
-from penchant.data import BucketFiles, write_parquet
+from penchant.data import BucketFiles
 from penchant.engines import Journal, Parts, State, open_engine, tree
+from penchant.io import write_parquet
 from penchant.models.sharded import Shards
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from penchant.data import Comparisons, WholeAnswers, as_comparisons
+from penchant.data import Comparisons, WholeAnswers
+from penchant.io import as_comparisons
 from penchant.models import in_order, named_relations
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow.models import Material, build

@@ -16,9 +16,10 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from penchant.data import Comparisons, as_comparisons
+from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import as_shown
+from penchant.io import as_comparisons
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models import BaseEstimator, check_argument, foreseen_choices, whole
 from penchant.numerics.types import FloatArray, IntArray

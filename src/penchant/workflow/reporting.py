@@ -8,8 +8,9 @@ from typing import Any
 from sklearn.base import clone
 
 import penchant
-from penchant.data import Comparisons, as_comparisons, whole_file
+from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.io import as_comparisons, whole_file
 from penchant.metrics import calibration
 from penchant.plots import plot_calibration
 from penchant.workflow import html, sections
