@@ -13,7 +13,6 @@ from penchant.study.questions import (
     RANDOM,
     REPEAT,
     REPEAT_AFTER,
-    HowFar,
     check_items,
     check_order,
     is_finished,
@@ -107,10 +106,10 @@ def test_leases_end_and_a_clock_that_jumped_back_does_not_strand_them():
 
 def test_limits():
     config = Config("Which?", answers_per_person=3, minutes_per_person=2)
-    assert not is_finished(config, HowFar(2, 119.0))
-    assert is_finished(config, HowFar(3, 0.0))
-    assert is_finished(config, HowFar(0, 120.0))
-    assert not is_finished(Config("Which?", answers_per_person=None), HowFar(10**6, 1e9))
+    assert not is_finished(config, 2, 119.0)
+    assert is_finished(config, 3, 0.0)
+    assert is_finished(config, 0, 120.0)
+    assert not is_finished(Config("Which?", answers_per_person=None), 10**6, 1e9)
 
 
 @pytest.mark.parametrize(

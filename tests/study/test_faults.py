@@ -10,18 +10,17 @@ import sys
 import threading
 import time
 
-import httpx
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
 import penchant as pc
 from penchant.study import folder as exchange
-from penchant.study import serve as serve_module
 from penchant.study import worker
 from penchant.study.commands import COMMANDS, command
+from penchant.study.folder import MANY_DEATHS, write_deaths
 from penchant.study.items import read_items
-from penchant.study.management import address_of
+from penchant.study.serve import Child
 from penchant.study.store import learning, reports, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.web import safety as rates
@@ -256,46 +255,32 @@ def test_health_tells_when_the_folder_is_gone(serve):
     assert str(served.folder.path) not in health.text
 
 
-def test_deaths_of_processes_are_logged_and_seen_by_health(serve, caplog):
-    """A model process that cannot start: the web goes on, and says so."""
+def test_a_process_that_ended_is_logged_and_started_again(caplog):
+    child = Child("model", ["no such command"])
+    with caplog.at_level(logging.WARNING):
+        child.keep_alive(())
+        first = child.process
+        first.wait()
+        child.keep_alive(())
+    assert "process model ended by itself" in caplog.text
+    assert "exit status 2" in caplog.text
+    assert (len(child.deaths), child.process) == (1, None)  # again after a pause
+    child.started = 0.0
+    child.keep_alive(())
+    assert child.process is not first
+    child.process.wait()
+
+
+def test_health_tells_of_processes_that_keep_ending(serve, monkeypatch):
     served = serve()
-    with serve_module.listen("127.0.0.1", 0) as sock:
-        supervisor = serve_module.Supervisor(served.folder.path, sock)
-        model = supervisor.children[-1]
-        assert model.name == "model"
-        model.arguments[1] = str(served.folder.path / "nothing here")
-        thread = threading.Thread(target=supervisor.run)
-        with caplog.at_level(logging.WARNING):
-            thread.start()
-            try:
-                health = until_unhealthy(f"{address_of(sock, '127.0.0.1')}/healthz")
-            finally:
-                supervisor.stop()
-                thread.join()
-    assert health == {"ok": False, "problems": ["the process model keeps ending"]}
-    lines = [r.getMessage() for r in caplog.records if "ended by itself" in r.getMessage()]
-    assert len(lines) >= serve_module.MANY_DEATHS
-    assert all("process model" in line and "exit status 1" in line for line in lines)
-    assert serve_module.keeps_ending(served.folder.path) == []  # of a server that is no more
-
-
-def until_unhealthy(url, seconds=90.0):
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
-        try:
-            got = httpx.get(url, timeout=5)
-        except httpx.TransportError:
-            got = None
-        if got is not None and got.status_code == 503:
-            return got.json()
-        time.sleep(0.3)
-    raise AssertionError("health saw nothing")
-
-
-def test_how_a_process_ended_is_told():
-    assert serve_module._how(-9) == "signal 9, Killed"
-    assert serve_module._how(-40).startswith("signal 40")
-    assert serve_module._how(3) == "exit status 3"
+    folder, now = served.folder.path, time.monotonic()
+    write_deaths(folder, {"model": [now] * MANY_DEATHS, "web 1": [now]})
+    assert served.browser().get("/healthz").status_code == 200  # of a server that is no more
+    monkeypatch.setattr(os, "getppid", os.getpid)
+    served.app.state.site._looked = -1.0
+    health = served.browser().get("/healthz")
+    assert health.status_code == 503
+    assert health.json() == {"ok": False, "problems": ["the process model keeps ending"]}
 
 
 def test_an_idle_study_is_looked_at_less_and_less(serve, monkeypatch):

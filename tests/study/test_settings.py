@@ -15,7 +15,7 @@ from penchant.study.commands import command
 from penchant.study.config import Config
 from penchant.study.events import Event
 from penchant.study.learner import StudyLearner, best_questions
-from penchant.study.questions import HowFar, is_finished, kind_of
+from penchant.study.questions import is_finished, kind_of
 from penchant.study.store import learning, reports, studies
 
 CHECK = {"prompt": "Take b.", "options": ["a", "b"], "right": 1}
@@ -96,8 +96,7 @@ def kinds(config):
 
 
 def finished(config):
-    parts = [HowFar(answers, 60.0 * answers) for answers in (0, 5, 39, 40, 100)]
-    return [is_finished(config, part) for part in parts]
+    return [is_finished(config, answers, 60.0 * answers) for answers in (0, 5, 39, 40, 100)]
 
 
 def picks(config):

@@ -145,24 +145,16 @@ def is_pending(leased_until: float | None, now: float, lease_seconds: float) -> 
     return leased_until is not None and now < leased_until <= now + lease_seconds
 
 
-@dataclass(frozen=True)
-class HowFar:
-    """How far a person is: answers given, and seconds since they joined."""
+def is_finished(config: Config, answers: int, seconds: float) -> bool:
+    """Whether a person has given what was asked of them, so many seconds after they joined.
 
-    answers: int
-    seconds: float
-
-
-def is_finished(config: Config, part: HowFar) -> bool:
-    """Whether a person has given what was asked of them.
-
-    >>> is_finished(Config("Which?", answers_per_person=3), HowFar(answers=3, seconds=9.0))
+    >>> is_finished(Config("Which?", answers_per_person=3), answers=3, seconds=9.0)
     True
     """
-    if config.answers_per_person is not None and part.answers >= config.answers_per_person:
+    if config.answers_per_person is not None and answers >= config.answers_per_person:
         return True
     minutes = config.minutes_per_person
-    return minutes is not None and part.seconds >= 60.0 * minutes
+    return minutes is not None and seconds >= 60.0 * minutes
 
 
 def check_order(order: Any, n_items: int, form: str, tie: bool) -> Order:

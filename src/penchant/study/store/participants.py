@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from penchant.study import questions as rules
 from penchant.study.events import ANSWER, ERASE, SKIP, WITHDRAW
-from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, HowFar
+from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED
 from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import studies
 from penchant.study.store import tables as t
@@ -166,33 +166,29 @@ def not_running(state: str) -> Refusal:
 
 @dataclass(frozen=True)
 class Turn:
-    """What a participant is to see: open questions, how far they are, what they may take back."""
+    """What a participant is to see.
+
+    answers: how many they gave; ran_out: nothing is left to ask, though they are not at their
+    limit; undo: the question whose answer they may take back.
+    """
 
     questions: list[Any]
-    part: HowFar
+    answers: int
     finished: bool
+    ran_out: bool
     undo: str | None
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """That an answer stands, under which number, and whether it stood before."""
-
-    seq: int
-    repeated: bool
 
 
 def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
     """Hand out up to n questions: those that are open already, prepared ones, or random ones."""
     it = studies.get(conn, study)
     here = participant(conn, study, person)
-    part = HowFar(here.answers, max(0.0, now - here.joined))
     undo = here.last_answered if it.config.undo else None
-    finished = rules.is_finished(it.config, part)
+    finished = rules.is_finished(it.config, here.answers, now - here.joined)
     if it.state != RUNNING or finished:
-        return Turn([], part, finished, undo)
+        return Turn([], here.answers, finished, False, undo)
     if it.config.answers_per_person is not None:
-        n = min(n, it.config.answers_per_person - part.answers)
+        n = min(n, it.config.answers_per_person - here.answers)
     lent = {"who": person, "in_study": study, "until": now + it.config.lease_seconds}
     conn.execute(t.SEEN, {"who": person, "at": now})
     still_open = conn.execute(t.RENEW, lent).all()
@@ -204,7 +200,7 @@ def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
         if row is None:
             break
         found.append(row)
-    return Turn(found, part, not found, undo)
+    return Turn(found, here.answers, not found, not found, undo)
 
 
 def _balanced_random(
@@ -251,8 +247,8 @@ def answer(
     order: Any,
     ms: int | None,
     now: float,
-) -> Receipt:
-    """Record an answer, or with order None a skip; said again, the first one stands.
+) -> tuple[int, bool]:
+    """Record an answer, or with order None a skip; its number, and whether it stood before.
 
     Who was shown a question may answer it, also after its lease and after the study closed.
     """
@@ -260,7 +256,7 @@ def answer(
     row = _question(conn, study, person, question)
     stands = _standing(conn, question)
     if stands is not None:
-        return Receipt(stands.seq, repeated=True)
+        return stands.seq, True
     if row.state != OPEN:
         raise ParticipantRefusal("conflict", "not_shown")
     ms = None if ms is None else max(0, min(int(ms), 2**31 - 1))
@@ -283,7 +279,7 @@ def answer(
         conn, study, kind, payload, now, participant=person, question=question, ms=ms
     )
     conn.execute(t.SET_QUESTION, {"which": question, "to_state": state})
-    return Receipt(seq, repeated=False)
+    return seq, False
 
 
 def undo(conn: Connection, study: str, person: str, question: str, now: float) -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from penchant.study.config import LANGUAGES, LARGEST_SET, Config
-from penchant.study.questions import CHECK, is_finished
+from penchant.study.questions import CHECK
 from penchant.study.refusals import ParticipantRefusal, Refusal, strings
 from penchant.study.store import participants, studies
 from penchant.study.store.participants import Turn
@@ -127,8 +127,8 @@ async def answer(study: StudyName, reply: Reply, request: Request) -> JSONRespon
     """Record an answer or a skip; sent again it is answered as before, and counts once."""
     site, person = _who(request, study)
     given = (study, person, reply.question, reply.order, reply.ms, site.now())
-    receipt = await site.write(lambda c: participants.answer(c, *given))
-    return JSONResponse({"seq": receipt.seq, "repeated": receipt.repeated})
+    seq, repeated = await site.write(lambda c: participants.answer(c, *given))
+    return JSONResponse({"seq": seq, "repeated": repeated})
 
 
 @router.post("/vote")
@@ -172,8 +172,7 @@ async def done(study: StudyName, request: Request) -> Response:
     it, turn = await _turn(site, request, study, 1)
     words = language(request, it.config.language)
     finished = turn.finished or it.state == studies.CLOSED
-    earned = finished and turn.part.answers > 0
-    ran_out = turn.finished and not is_finished(it.config, turn.part)
+    earned = finished and turn.answers > 0
     redirect = it.config.redirect.replace("{id}", quote(str(content.get("panel", "")), safe=""))
     return page(
         "done",
@@ -182,7 +181,7 @@ async def done(study: StudyName, request: Request) -> Response:
         config=it.config,
         finished=finished,
         code=it.config.completion_code if earned else "",
-        said="nothing_left" if ran_out else "done_default",
+        said="nothing_left" if turn.ran_out else "done_default",
         undo=turn.undo if it.state == RUNNING else None,
         redirect=redirect if earned else "",
     )
@@ -210,7 +209,7 @@ async def erase_form(study: StudyName, request: Request) -> Response:
 
 
 def _forget(response: T, study: str) -> T:
-    """Let a browser be nobody's again."""
+    """Delete the participant cookie."""
     response.delete_cookie(f"participant_{study}", path=f"/s/{study}")
     return response
 
@@ -248,7 +247,7 @@ async def _shown(site: Site, config: Config, turn: Turn) -> dict[str, Any]:
         site.shown.update({row.id: option(row.id, row.media, row.body) for row in rows})
     return {
         "questions": [_question(site, config, q) for q in turn.questions],
-        "done": turn.part.answers,
+        "done": turn.answers,
         "of": config.answers_per_person,
         "finished": turn.finished,
         "undo": turn.undo,
