@@ -348,7 +348,7 @@ class Log:
 
 
 def _open_locked(path: Path) -> int:
-    """A descriptor with a lock that ends with it; file systems without locks have none."""
+    """A file descriptor that holds a lock, where the file system has locks."""
     is_new = not path.exists()
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
@@ -436,7 +436,7 @@ def _check_start(events: Sequence[Record], model: Teachable) -> Record:
 
 @contextmanager
 def _damage_reported(what: str) -> Iterator[None]:
-    """Say of what is no record of a session that the log is damaged."""
+    """Turn errors of reading a record into one that says that the log is damaged."""
     try:
         yield
     except PenchantError:
@@ -494,7 +494,7 @@ def _answers_from(columns: Mapping[str, Any], items: tuple[Any, ...]) -> Compari
 
 
 def _check_names(data: Comparisons) -> None:
-    """Names that come back from JSON as they were."""
+    """Refuse names that JSON does not keep."""
     for name in (*data.items, *data.users):
         if not isinstance(name, str | int | float) or name != name:
             raise DataError(

@@ -37,7 +37,7 @@ FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fals
 
 
 def note(text: str) -> None:
-    """Tell the person at the terminal something."""
+    """Print a note on stderr."""
     click.echo(text, err=True)
 
 
@@ -48,7 +48,7 @@ def suggest(text: str) -> None:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[tuple[Folder, Database]]:
-    """A folder and its database, let go at the end."""
+    """A folder and its database, closed at the end."""
     it = Folder(folder)
     database = it.open()
     try:
@@ -165,7 +165,7 @@ def serve(
 
 
 def address_of(sock: socket.socket, host: str) -> str:
-    """Where a socket is reached; one that listens everywhere, by the machine's name."""
+    """The address of a socket; by the host name if it listens on all interfaces."""
     shown = socket.gethostname() if host in EVERYWHERE else f"[{host}]" if ":" in host else host
     return f"http://{shown}:{sock.getsockname()[1]}"
 

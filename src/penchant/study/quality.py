@@ -1,4 +1,4 @@
-"""How good answers and predictions are: raters, and calibration on the random questions. Pure."""
+"""For the owner's page: raters, calibration on the random questions, groups of people."""
 
 import warnings
 from collections import Counter, defaultdict
@@ -103,7 +103,7 @@ def _named(answer: Answer) -> tuple[frozenset[str], ...]:
 
 
 def calibration(answers: Iterable[Answer]) -> dict[str, Any]:
-    """Predictions made before random questions were asked, held against the answers.
+    """Predictions for random questions against their answers.
 
     Each prediction is for the item that was the favourite: rows say how often it won where its
     probability lay in a bin. log_score: mean log-probability of what was answered; a coin
@@ -144,7 +144,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 FEWEST_PEOPLE = 12
 FEWEST_ANSWERS = 5
-"""So many people with so many answers each are needed before the question makes sense."""
+"""People, and answers of each of them, that are needed before groups are looked for."""
 SHOWN = 3
 
 

@@ -122,18 +122,18 @@ class Supervisor:
                 process.wait()
 
     def stop(self) -> None:
-        """End everything."""
+        """Stop all processes."""
         self.stopping.set()
 
 
 def stop_on_signals(supervisor: Supervisor) -> None:
-    """Let Ctrl-C and a service manager end it."""
+    """Stop the supervisor on SIGINT and SIGTERM."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: supervisor.stop())
 
 
 def wait_until_up(address: str, seconds: float = 30.0) -> None:
-    """Return once a server answers."""
+    """Wait until a server answers."""
     import httpx
 
     ends = time.monotonic() + seconds
@@ -153,7 +153,7 @@ SWITCH_SECONDS = 0.0005
 """A request waits for every thread that is at work as long as Python lets each run: ten times as
 long unless told otherwise."""
 NICE = 5
-"""People wait for web processes, nobody for the model: it gives way where cores are short."""
+"""Priority of the model process: below web processes, for which people wait."""
 
 
 @click.group()
@@ -167,7 +167,7 @@ def main() -> None:
 @click.option("--parent", required=True, type=int)
 @click.option("--proxies", default="")
 def web(folder: str, fd: int, parent: int, proxies: str) -> None:
-    """Serve on a socket that was handed over."""
+    """Serve on an inherited socket."""
     import uvicorn
 
     from penchant.study.web.app import create_app
@@ -179,7 +179,7 @@ def web(folder: str, fd: int, parent: int, proxies: str) -> None:
 
 
 def server_config(app: Any, proxies: str) -> "uvicorn.Config":
-    """How an application is served; proxies: whose word on where requests come from is taken."""
+    """Settings of uvicorn; proxies: addresses whose forwarded headers are trusted."""
     import uvicorn
 
     return uvicorn.Config(
@@ -197,7 +197,7 @@ def server_config(app: Any, proxies: str) -> "uvicorn.Config":
 @click.argument("folder")
 @click.option("--parent", type=int)
 def work(folder: str, parent: int | None) -> None:
-    """Keep the model up."""
+    """Run the model process."""
     from penchant.study.worker import work as run
 
     if parent is not None:

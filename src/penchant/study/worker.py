@@ -24,16 +24,16 @@ LARGEST_STOCK = 150
 BATCH = 40
 FUTURES = 10
 IDLE_SECONDS, LONGEST_IDLE = 0.1, 1.0
-"""Between two looks at a study where nothing happens: longer and longer, up to this."""
+"""Seconds between two polls of an idle study: the pause grows from the first to the second."""
 SNAPSHOT_SECONDS = 0.7
 IMAGINE_SECONDS = 2.0
 GROUPS_SHARE = 0.1
-"""Of a busy study's time for looking whether people fall into groups."""
+"""Share of a busy study's time that is spent on finding groups of people."""
 
 
 @dataclass
 class Futures:
-    """Imagined futures of one state of a study, gathered one at a time."""
+    """Simulated futures of one state of a study, collected one at a time."""
 
     seq: int = 0
     lengths: tuple[int | None, ...] = ()
@@ -47,7 +47,7 @@ class Futures:
 
 
 class Worker:
-    """The model of one study, kept up with its events.
+    """Keeps the model of one study up to date with its events.
 
     A step does one round of work. now: the clock of leases.
     """
@@ -61,7 +61,7 @@ class Worker:
         self.recover()
 
     def recover(self) -> None:
-        """Begin from the last snapshot, or from the first event where there is none to use."""
+        """Start from the last usable snapshot, or from the first event."""
         self.file: tuple[int, bytes] | None = None
         self.futures, self.planned = Futures(), Futures()
         self.groups: tuple[int, dict[str, Any] | None] = (0, None)
@@ -87,14 +87,14 @@ class Worker:
         )
 
     def step(self, *, may_learn: bool = True) -> bool:
-        """Catch up, prepare questions, write down what is known; whether there was anything.
+        """Read new events, prepare questions, save a snapshot; return whether there was work.
 
         may_learn=False: prepare questions from what is known already.
         """
         it = self.database.read(lambda conn: studies.get(conn, self.study))
         news = may_learn and self._catch_up(it)
         made = self._prepare(it) if it.state == RUNNING else 0
-        # while there is nothing better to do, and in a study that never rests now and then
+        # while idle, and every IMAGINE_SECONDS in a busy study
         may_imagine = not (news or made) or time.monotonic() >= self.imagine_due
         imagined = may_imagine and self._imagine()
         grouped = self._look_for_groups(is_idle=not (news or made or imagined))
@@ -111,7 +111,7 @@ class Worker:
             return False
         events = self.database.read(lambda conn: studies.events_after(conn, self.study, seq))
         if any(event.kind == ERASE and event.payload["events"] for event in events):
-            self.recover()  # what was learned may rest on answers that never were
+            self.recover()  # what was learned may depend on erased answers
             return True
         if any(event.kind == "add_item" for event in events):
             items = self.database.read(lambda conn: studies.items_of(conn, self.study))
@@ -135,7 +135,7 @@ class Worker:
         if not made:
             return 0
         self.database.write(lambda conn: learning.drop_unwanted(conn, self.study, now, version))
-        # a few at a time: people's answers wait while this process writes
+        # in small batches: participants' answers wait while this process writes
         for start in range(0, len(made), BATCH):
             some = made[start : start + BATCH]
             self.database.write(
@@ -146,13 +146,13 @@ class Worker:
         return len(made)
 
     def _imagine(self) -> bool:
-        """One more imagined future, if there is anything new to imagine."""
+        """Simulate one more future, if there are new events."""
         self.imagine_due = time.monotonic() + IMAGINE_SECONDS
         seq = self.learner.record.seq
         if self.learner.model is None or self.planned.seq == seq:
             return False
         if self.futures.seq != seq and self.futures.lengths:
-            # a busy study moves on all the time: futures of nearly the same state will do
+            # in a busy study, futures of slightly older states count too
             self.futures = Futures(seq, self.futures.lengths)
         lengths = (*self.futures.lengths, self.learner.one_future(len(self.futures.lengths)))
         self.futures = Futures(seq, lengths)
@@ -192,7 +192,7 @@ class Worker:
         self.database.write(job)
         self.snapshot_seq = seq
         took = time.monotonic() - begun
-        # a big study's summary takes its time: never more than a fifth of all
+        # summaries of big studies are slow: spend at most a fifth of the time on them
         self.snapshot_due = begun + max(SNAPSHOT_SECONDS, 5.0 * took)
         return True
 
@@ -218,7 +218,7 @@ class Worker:
 def top_up(
     learner: StudyLearner, queue: Queue, asked: dict[str, set[str]], stock: int
 ) -> list[Prepared]:
-    """Questions that bring everybody's queue to its length: first for those who have none.
+    """Questions that fill every queue to its length, the emptiest queues first.
 
     asked: the keys of what each person was asked; what is prepared here is added.
     """
@@ -231,7 +231,7 @@ def top_up(
     )
     is_personal = config.model == "personal" and learner.model is not None
     beliefs: dict[str | None, Joint] = {None: learner.belief()}
-    # of so many, enough are new to everybody
+    # with so many, everybody finds enough that they were not asked
     most_asked = max(map(len, asked.values()), default=0)
     n_shared = short + most_asked + (0 if is_personal else len(wanted))
     shared = best_questions(beliefs[None], items, config, n_shared, queue.pending, record.seq)
@@ -272,7 +272,7 @@ def top_up(
 
 
 def stock_for(n_items: int) -> int:
-    """How many questions are kept for whoever comes next: few where there are few pairs.
+    """How many questions the common stock holds: few where there are few pairs.
 
     >>> stock_for(8), stock_for(12), stock_for(200)
     (7, 16, 150)
@@ -290,7 +290,7 @@ def _verdict(verdict: Any) -> dict[str, Any]:
 
 
 def work(database: Database, stop: Flag | None = None) -> None:
-    """Keep every study of a database up, until told to stop."""
+    """Run the models of all studies of a database until `stop` is set."""
     stop = stop or _on_signals()
     workers: dict[str, Worker] = {}
     pause = IDLE_SECONDS
@@ -300,7 +300,7 @@ def work(database: Database, stop: Flag | None = None) -> None:
         for study in database.read(studies.names):
             if study not in workers:
                 workers[study] = Worker(database, study)
-            # a fit would wait for what is being loaded, and people for the fit
+            # a fit would wait for these imports, and participants for the fit
             busy = workers[study].step(may_learn=not warming.is_alive()) or busy
         if warming.ident is None:  # the first questions wait in the queue
             warming.start()
@@ -310,7 +310,7 @@ def work(database: Database, stop: Flag | None = None) -> None:
 
 
 def warm_up() -> None:
-    """Load what a first fit loads, which takes a second: not while the first people wait."""
+    """Import what a first fit imports (about a second) before the first participant needs it."""
     told = {"items": ["a", "b"], "order": [[0], [1]], "form": "pair", "kind": NORMAL}
     events = [Event(k, ADD_ITEM, payload={"item": item}) for k, item in enumerate("ab")]
     learner = StudyLearner(Config("Which?"), {"a": {}, "b": {}})
@@ -326,7 +326,7 @@ def _on_signals() -> Flag:
 
 
 def replayed(database: Database, study: str) -> StudyLearner:
-    """What a replay of all events, without any snapshot, says."""
+    """The learner after a replay of all events, without any snapshot."""
 
     def job(conn: Any) -> tuple[Any, ...]:
         it, items = studies.get(conn, study), studies.items_of(conn, study)

@@ -73,7 +73,7 @@ class Database:
         return self.submit(job).result()
 
     def submit(self, job: Job[T]) -> "Future[T]":
-        """Hand a job to the writer."""
+        """Queue a job for the writer thread."""
         future: Future[T] = Future()
         self._jobs.put((job, future))
         return future
@@ -92,7 +92,7 @@ class Database:
             command.upgrade(config, "head")
 
     def scrub(self) -> None:
-        """Leave nothing of deleted rows behind in SQLite's log; deleted pages are zeroed."""
+        """Truncate SQLite's write-ahead log, so that it holds no deleted rows."""
         if self.is_sqlite:
             with self._writers.connect() as conn:
                 for _ in range(SCRUBS):
@@ -101,7 +101,7 @@ class Database:
                         return
 
     def close(self) -> None:
-        """Finish what was submitted, then let go."""
+        """Finish submitted jobs, then close all connections."""
         self._jobs.put(None)
         self._writer.join()
         self._readers.dispose()
@@ -113,7 +113,7 @@ class Database:
 
     @contextmanager
     def _queued(self) -> Iterator[None]:
-        """Wait for other processes' writers of an SQLite file in line.
+        """Queue with the writers of other processes for an SQLite file.
 
         SQLite alone waits by sleeping longer and longer: 30 ms a write between two processes,
         where in line it is one.
@@ -139,7 +139,7 @@ class Database:
                 return
 
     def _commit(self, batch: list[tuple[Job[Any], "Future[Any]"]]) -> None:
-        """Run jobs in one transaction: each alone may fail, and all are told after the commit."""
+        """Run jobs in one transaction. Each may fail alone; results are set after the commit."""
         outcomes: list[tuple[Any, Exception | None]] = []
         try:
             with self._queued(), self._writers.connect() as conn, conn.begin():

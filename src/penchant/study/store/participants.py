@@ -1,4 +1,4 @@
-"""Jobs about people: who takes part, and forgetting them."""
+"""Jobs of participants: join, erase, get questions, answer, undo."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from penchant.study.store.studies import RUNNING
 from penchant.study.store.tables import new_id
 
 PRESENT_SECONDS = 180.0
-"""Who was seen within this time is here, and has questions prepared."""
+"""Seconds since the last request within which a person counts as present."""
 
 
 def join(
@@ -29,7 +29,7 @@ def join(
     consent: bool = False,
     known: str | None = None,
 ) -> str:
-    """Let somebody in and return their id.
+    """Add a participant and return their id.
 
     A panel's participant who comes again is the same, if their browser knows who they are: known
     is what its cookie says. A panel's id is no secret, so that it alone gives nothing of theirs
@@ -81,7 +81,7 @@ def join(
 
 
 def erase(conn: Connection, study: str, person: str, now: float) -> int:
-    """Remove a person and everything that came from them; how many events that were.
+    """Erase a person and all their data; return how many events were removed.
 
     Snapshots that were made before they answered stay. Of the others the summary stays, without
     their row, until the model has learned anew; the model files, which hold answers, do not.
@@ -109,7 +109,7 @@ def erase(conn: Connection, study: str, person: str, now: float) -> int:
 
 
 def of_present(conn: Connection, study: str, summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary without rows of people who are gone."""
+    """A summary without the rows of erased people."""
     p = t.participant.c
     present = set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
     rows = summary.get("raters", [])
@@ -150,7 +150,7 @@ def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, 
 
 
 def participant(conn: Connection, study: str, person: str) -> Any:
-    """The row of somebody who takes part, or a refusal."""
+    """The row of a participant, or a refusal."""
     row = conn.execute(t.PARTICIPANT, {"who": person, "in_study": study}).first()
     if row is None:
         raise ParticipantRefusal("forbidden", "stranger")
@@ -158,7 +158,7 @@ def participant(conn: Connection, study: str, person: str) -> Any:
 
 
 def not_running(state: str) -> Refusal:
-    """Why nothing new happens in a study."""
+    """The refusal of a study that is paused or closed."""
     if state == studies.PAUSED:
         return ParticipantRefusal("paused", "paused")
     return ParticipantRefusal("closed", "closed")
@@ -206,7 +206,7 @@ def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
 def _balanced_random(
     conn: Connection, it: studies.Study, person: str, now: float, lent: dict[str, Any]
 ) -> Any:
-    """Nothing is prepared: the items asked about least, at random, without a model version."""
+    """If nothing is prepared: the items asked about least, ties at random."""
     i, q = t.item.c, t.question.c
     rows = conn.execute(sa.select(i.id, i.asked).where(i.study == it.id, i.active)).all()
     asked = set(conn.execute(sa.select(q.pair).where(q.participant == person)).scalars())

@@ -116,7 +116,7 @@ async def upload_item(
     file: Annotated[UploadFile, File()],
     features: Annotated[Json[dict[str, FiniteFloat]] | None, Form()] = None,
 ) -> dict[str, list[str]]:
-    """Add one item that is a file, its features as JSON; its name and type are not believed."""
+    """Add one item that is a file, its features as JSON; the client's name and type are ignored."""
     content = await file.read(LARGEST_FILE + 1)
     ending = FilePath(file.filename or "").suffix
     stored = await asyncio.to_thread(
@@ -133,7 +133,7 @@ async def upload_item(
 
 @router.delete("/items/{item}")
 async def retire_item(study: StudyName, item: Id, site: Owned) -> dict[str, str]:
-    """Ask about an item no more."""
+    """Retire an item: it is not asked about any more."""
     now = site.now()
     await site.write(lambda c: studies.retire(c, study, item, now))
     return {"retired": item}
@@ -141,13 +141,13 @@ async def retire_item(study: StudyName, item: Id, site: Owned) -> dict[str, str]
 
 @router.get("/invites")
 async def list_invites(study: StudyName, site: Owned) -> list[dict[str, Any]]:
-    """Invitations, without their tokens, which nobody has."""
+    """Invitations, without their tokens, of which only hashes are stored."""
     return await site.read(lambda c: studies.invites_of(c, study))
 
 
 @router.post("/invites", status_code=201)
 async def make_invites(study: StudyName, wanted: InviteIn, site: Owned) -> dict[str, list[str]]:
-    """Make invitations; their paths are told once."""
+    """Make invitations; their links are shown only here."""
     now = site.now()
 
     def job(conn: Any) -> list[str]:
@@ -165,7 +165,7 @@ def invite_path(study: str, role: str, token: str) -> str:
 
 @router.delete("/invites/{invite}")
 async def revoke(study: StudyName, invite: Id, site: Owned) -> dict[str, str]:
-    """Let an invitation serve no more."""
+    """Revoke an invitation."""
     await site.write(lambda c: studies.revoke_invite(c, study, invite))
     return {"revoked": invite}
 
@@ -179,7 +179,7 @@ async def list_participants(study: StudyName, site: Owned) -> list[dict[str, Any
 
 @router.delete("/participants/{person}")
 async def erase(study: StudyName, person: Id, site: Owned) -> dict[str, int]:
-    """Remove a person and all that came from them."""
+    """Erase a person and all their data."""
     now = site.now()
     n = await site.write(lambda c: participants.erase(c, study, person, now))
     await asyncio.to_thread(site.database.scrub)
@@ -199,7 +199,7 @@ async def export(
     site: Owned,
     form: Annotated[str, Query(alias="format", pattern="^(csv|jsonl|parquet)$")] = "csv",
 ) -> FileResponse:
-    """Every pair that stands, as `penchant rank` reads it."""
+    """All answers that were not taken back, as `penchant rank` reads them."""
     rows = await site.read(lambda c: list(reports.export_rows(c, study)))
     path = FilePath(tempfile.mkdtemp(prefix="penchant-")) / f"{study}.{form}"
     await asyncio.to_thread(write_votes, rows, path)
@@ -233,7 +233,7 @@ async def backup(study: StudyName, site: Owned) -> FileResponse:
 
 
 def _passing(path: FilePath) -> FileResponse:
-    """A file that is gone once it was sent."""
+    """A temporary file, deleted once it was sent."""
 
     def clean() -> None:
         path.unlink(missing_ok=True)
@@ -260,7 +260,7 @@ MOST_STREAMS = 50
 
 @pages.get("/o/{study}", response_class=HTMLResponse)
 async def dashboard(study: StudyName, request: Request) -> Response:
-    """The dashboard, or with a link's key the button that opens it: looking changes nothing."""
+    """The dashboard, or with a link's key the sign-in page; a GET changes nothing."""
     site = site_of(request)
     it, items = await site.read(lambda c: (studies.get(c, study), studies.items_of(c, study)))
     key = request.query_params.get("key", "")[:200]

@@ -189,7 +189,7 @@ async def done(study: StudyName, request: Request) -> Response:
 
 @router.delete("/me")
 async def erase_me(study: StudyName, request: Request) -> JSONResponse:
-    """Remove everything that came from whoever asks."""
+    """Erase the participant who sends this, with all their data."""
     site, person = _who(request, study)
     site.erasures.check(address(request))
     n = await _erase(site, study, person)
@@ -239,7 +239,7 @@ async def _turn(site: Site, request: Request, study: str, n: int) -> tuple[Study
 
 
 async def _shown(site: Site, config: Config, turn: Turn) -> dict[str, Any]:
-    """A turn as participants get it: no ids, no names, nothing about anybody else."""
+    """A turn as JSON for participants: no item ids, no names, nothing about other people."""
     wanted = {item for q in turn.questions if q.kind != CHECK for item in q.shown}
     unknown = wanted - set(site.shown)
     if unknown:
