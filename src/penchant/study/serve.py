@@ -1,4 +1,8 @@
-"""Serving a folder: web processes and the model process, started again when they die."""
+"""Serving a folder: web processes and the model process, started again when they end.
+
+`python -m penchant.study.serve web|work FOLDER` is one of these processes. It imports no more than
+it needs, because people wait for it after a crash; the supervisor has migrated the tables before.
+"""
 
 import logging
 import os
@@ -17,6 +21,9 @@ import click
 from penchant.errors import DataError
 from penchant.study.folder import MANY_DEATHS, Folder, write_deaths
 
+if TYPE_CHECKING:
+    import uvicorn
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 LONGEST_PAUSE = 2.0
@@ -24,6 +31,11 @@ LONGEST_PAUSE = 2.0
 than five."""
 STEADY_SECONDS = 5.0
 LOOK_SECONDS = 0.2
+SWITCH_SECONDS = 0.0005
+"""A request waits for every thread that is at work as long as Python lets each run: ten times as
+long unless told otherwise."""
+NICE = 5
+"""Priority of the model process: below web processes, for which people wait."""
 log = logging.getLogger("penchant.study")
 
 
@@ -144,16 +156,6 @@ def wait_until_up(address: str, seconds: float = 30.0) -> None:
         except httpx.TransportError:
             time.sleep(0.05)
     raise DataError(f"no server answers at {address} after {seconds:.0f} s")
-
-
-if TYPE_CHECKING:
-    import uvicorn
-
-SWITCH_SECONDS = 0.0005
-"""A request waits for every thread that is at work as long as Python lets each run: ten times as
-long unless told otherwise."""
-NICE = 5
-"""Priority of the model process: below web processes, for which people wait."""
 
 
 @click.group()
