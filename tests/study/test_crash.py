@@ -82,7 +82,7 @@ def make_folder(path, url=None):
     config = Config("Which?", answers_per_person=None, repeat_share=0.1)
     items = [NewItem(f"item {k}") for k in range(60)]
     database = folder.open()
-    database.write(lambda c: studies.create(c, "drinks", config, items, time.time()))
+    database.write(studies.create, "drinks", config, items, time.time())
     database.close()
     return folder
 
@@ -91,8 +91,8 @@ def settled(database):
     """The last summary, once the model process has seen every event."""
     ends = time.monotonic() + 120
     while time.monotonic() < ends:
-        seq = database.read(lambda c: studies.get(c, "drinks")).seq
-        summary = database.read(lambda c: learning.last_summary(c, "drinks"))
+        seq = database.read(studies.get, "drinks").seq
+        summary = database.read(learning.last_summary, "drinks")
         if summary and summary["seq"] == seq:
             return summary
         time.sleep(0.1)
@@ -150,7 +150,7 @@ def run_under_fire(folder, kills, roles, also=lambda number: None, workers=1):
     database = folder.open()
     summary = settled(database)
     printed = server.stop()
-    events = database.read(lambda c: studies.events_after(c, "drinks"))
+    events = database.read(studies.events_after, "drinks")
     record = replay(events)
     expected = replayed(database, "drinks").ranking()
     database.close()

@@ -49,13 +49,13 @@ def test_erasing_somebody_without_answers_changes_nothing_that_was_learned(serve
     served = serve()
     answer(served.participant(), 6)
     model = served.step()
-    before = served.database.read(lambda c: learning.last_snapshot(c, "drinks"))
+    before = served.database.read(learning.last_snapshot, "drinks")
     skipper = served.participant()
     answer(skipper, 2, order=None)
     for browser in (served.participant(), skipper):
         assert browser.delete("/s/drinks/me").status_code == 200
-        assert served.database.read(lambda c: learning.last_snapshot(c, "drinks")) == before
-    events = served.database.read(lambda c: studies.events_after(c, "drinks"))
+        assert served.database.read(learning.last_snapshot, "drinks") == before
+    events = served.database.read(studies.events_after, "drinks")
     assert [event.payload["events"] for event in events if event.kind == "erase"] == [0, 2]
     assert len(overview(served)["ranking"]) == 5
     model.step()
@@ -67,7 +67,7 @@ def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(serve
     ann, bob = served.participant(), served.participant()
     answer(ann, 6)
     model = served.step()
-    first = served.database.read(lambda c: learning.last_snapshot(c, "drinks"))
+    first = served.database.read(learning.last_snapshot, "drinks")
     answer(bob, 6)
     model.snapshot_due = 0.0
     model.step()
@@ -79,9 +79,9 @@ def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(serve
     assert state["model"]["behind"] > 0
     (left,) = {row["participant"] for row in state["raters"]}
     # what was learned before they came stays; what knew them does not
-    assert served.database.read(lambda c: learning.last_snapshot(c, "drinks")) == first
+    assert served.database.read(learning.last_snapshot, "drinks") == first
     (gone,) = ids - {left}
-    assert gone not in str(served.database.read(lambda c: learning.last_summary(c, "drinks")))
+    assert gone not in str(served.database.read(learning.last_summary, "drinks"))
     model.snapshot_due = 0.0
     model.step()
     assert overview(served)["model"]["behind"] == 0
@@ -96,15 +96,15 @@ def test_the_ranking_is_renewed_however_often_people_are_erased(serve):
     for _ in range(3):
         passing = served.participant()
         answer(passing, 2)
-        model._catch_up(served.database.read(lambda c: studies.get(c, "drinks")))
+        model._catch_up(served.database.read(studies.get, "drinks"))
         passing.delete("/s/drinks/me")  # while the model was at work
         model.snapshot_seq, model.snapshot_due = -1, 0.0
         seq = model.learner.record.seq
-        model._save(served.database.read(lambda c: studies.get(c, "drinks")))
-        summary = served.database.read(lambda c: learning.last_summary(c, "drinks"))
+        model._save(served.database.read(studies.get, "drinks"))
+        summary = served.database.read(learning.last_summary, "drinks")
         assert summary["seq"] == seq
         assert len(summary["raters"]) == 1
-        snapshot = served.database.read(lambda c: learning.last_snapshot(c, "drinks"))
+        snapshot = served.database.read(learning.last_snapshot, "drinks")
         assert snapshot is None or snapshot.seq < seq
 
 
@@ -135,7 +135,7 @@ def test_only_people_who_answered_get_the_completion_code(serve, how):
     answer(busy)
     served.clock.time += 61.0
     if how == "closed":
-        served.database.write(lambda c: studies.set_state(c, "drinks", "closed", 5.0))
+        served.database.write(studies.set_state, "drinks", "closed", 5.0)
     for browser, earned in ((idle, False), (busy, True)):
         page = browser.get("/s/drinks/done").text
         assert ("TEA-42" in page) == earned
@@ -400,8 +400,8 @@ def test_importing_ones_own_export_takes_nothing_in_twice(serve, tmp_path, endin
     assert sorted(map(str, exported(served.database, "drinks"))) == before
     # in another study they are new, once
     items = [NewItem(name) for name in ("tea", "milk", "water", "juice", "cocoa")]
-    config = served.database.read(lambda c: studies.get(c, "drinks")).config
-    served.database.write(lambda c: studies.create(c, "other", config, items, 1.0))
+    config = served.database.read(studies.get, "drinks").config
+    served.database.write(studies.create, "other", config, items, 1.0)
     assert take_in(served.database, "other", rows, is_export) == len(rows)
     assert take_in(served.database, "other", rows, is_export) == 0
     total = sum(row["count"] for row in exported(served.database, "drinks"))
@@ -415,9 +415,7 @@ def exported(database, study):
 
 
 def take_in(database, study, rows, is_export):
-    return database.write(
-        lambda c: studies.import_answers(c, study, rows, 5.0, is_export=is_export)
-    )
+    return database.write(studies.import_answers, study, rows, 5.0, is_export=is_export)
 
 
 def test_an_answer_that_was_taken_back_does_not_come_back(serve, tmp_path):
@@ -444,7 +442,7 @@ def test_imported_answers_are_counted_everywhere(serve, tmp_path):
     served.step()
     state = overview(served)
     assert (state["counts"]["answers"], state["counts"]["imported"]) == (9, 7)
-    assert served.database.read(lambda c: learning.last_summary(c, "drinks"))["answers"] == 9
+    assert served.database.read(learning.last_summary, "drinks")["answers"] == 9
     assert sum(row["count"] for row in exported(served.database, "drinks")) == 9
 
 

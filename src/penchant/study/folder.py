@@ -263,8 +263,8 @@ def copy_without_answers(folder: Folder, target: Path) -> Folder:
     """A copy of a study on SQLite with its settings and items, without answers."""
     source = folder.open()
     try:
-        config = source.read(lambda c: studies.get(c, folder.study)).config
-        rows = source.read(lambda c: studies.items_of(c, folder.study))
+        config = source.read(studies.get, folder.study).config
+        rows = source.read(studies.items_of, folder.study)
     finally:
         source.close()
     copy = Folder.create(target, folder.study, None)
@@ -273,7 +273,7 @@ def copy_without_answers(folder: Folder, target: Path) -> Folder:
     items = [NewItem(row.name, row.media, row.body, row.features) for row in rows if row.active]
     database = copy.open()
     try:
-        database.write(lambda c: studies.create(c, copy.study, config, items, time.time()))
+        database.write(studies.create, copy.study, config, items, time.time())
     finally:
         database.close()
     return copy

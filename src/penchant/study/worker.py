@@ -4,7 +4,6 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from threading import Event as Flag
 from threading import Thread
 from typing import Any
@@ -65,33 +64,14 @@ class Worker:
         self.file: tuple[int, bytes] | None = None
         self.futures, self.planned = Futures(), Futures()
         self.groups: tuple[int, dict[str, Any] | None] = (0, None)
-
-        def job(conn: Any) -> tuple[Any, ...]:
-            return (
-                studies.get(conn, self.study),
-                studies.items_of(conn, self.study),
-                studies.events_after(conn, self.study),
-                learning.last_snapshot(conn, self.study),
-            )
-
-        it, items, events, snapshot = self.database.read(job)
-        learned = (
-            None if snapshot is None else learned_from_file(snapshot.model, snapshot.learned_at)
-        )
-        self.learner = StudyLearner.from_snapshot(
-            it.config,
-            {row.id: row.features for row in items},
-            events,
-            learned,
-            0 if snapshot is None else snapshot.seq,
-        )
+        self.learner = replayed(self.database, self.study, from_snapshot=True)
 
     def step(self, *, may_learn: bool = True) -> bool:
         """Read new events, prepare questions, save a snapshot; return whether there was work.
 
         may_learn=False: prepare questions from what is known already.
         """
-        it = self.database.read(lambda conn: studies.get(conn, self.study))
+        it = self.database.read(studies.get, self.study)
         news = may_learn and self._catch_up(it)
         made = self._prepare(it) if it.state == RUNNING else 0
         # while idle, and every IMAGINE_SECONDS in a busy study
@@ -109,12 +89,12 @@ class Worker:
             self.snapshot_seq = -1
         if it.seq == seq:
             return False
-        events = self.database.read(lambda conn: studies.events_after(conn, self.study, seq))
+        events = self.database.read(studies.events_after, self.study, seq)
         if any(event.kind == ERASE and event.payload["events"] for event in events):
             self.recover()  # what was learned may depend on erased answers
             return True
         if any(event.kind == "add_item" for event in events):
-            items = self.database.read(lambda conn: studies.items_of(conn, self.study))
+            items = self.database.read(studies.items_of, self.study)
             learner.features = {row.id: row.features for row in items}
         learner.advance(events)
         return True
@@ -134,15 +114,11 @@ class Worker:
         made = top_up(self.learner, queue, asked, stock)
         if not made:
             return 0
-        self.database.write(lambda conn: learning.drop_unwanted(conn, self.study, now, version))
+        self.database.write(learning.drop_unwanted, self.study, now, version)
         # in small batches: participants' answers wait while this process writes
         for start in range(0, len(made), BATCH):
             some = made[start : start + BATCH]
-            self.database.write(
-                partial(
-                    learning.prepare, study=self.study, questions=some, version=version, now=now
-                )
-            )
+            self.database.write(learning.prepare, self.study, some, version, now)
         return len(made)
 
     def _imagine(self) -> bool:
@@ -325,12 +301,16 @@ def _on_signals() -> Flag:
     return flag
 
 
-def replayed(database: Database, study: str) -> StudyLearner:
-    """The learner after a replay of all events, without any snapshot."""
+def replayed(database: Database, study: str, *, from_snapshot: bool = False) -> StudyLearner:
+    """The learner after a replay of all events; with a snapshot nothing is learned twice."""
 
-    def job(conn: Any) -> tuple[Any, ...]:
-        it, items = studies.get(conn, study), studies.items_of(conn, study)
-        return it, items, studies.events_after(conn, study)
+    def job(conn: Any) -> tuple[Any, ...]:  # one transaction: somebody may be erased meanwhile
+        snapshot = learning.last_snapshot(conn, study) if from_snapshot else None
+        learned, seq = None, 0
+        if snapshot is not None:
+            learned, seq = learned_from_file(snapshot.model, snapshot.learned_at), snapshot.seq
+        features = {row.id: row.features for row in studies.items_of(conn, study)}
+        config, events = studies.get(conn, study).config, studies.events_after(conn, study)
+        return config, features, events, learned, seq
 
-    it, items, events = database.read(job)
-    return StudyLearner.from_snapshot(it.config, {row.id: row.features for row in items}, events)
+    return StudyLearner.from_snapshot(*database.read(job))

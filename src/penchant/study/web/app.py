@@ -80,7 +80,7 @@ async def _media(name: str, request: Request) -> Response:
 
 async def _html_item(item: str, request: Request) -> Response:
     """The owner's HTML, for a sandboxed frame only."""
-    rows = await site_of(request).read(lambda c: studies.items_by_id(c, [item]))
+    rows = await site_of(request).read(studies.items_by_id, [item])
     if not rows or rows[0].media != "html":
         raise Refusal("unknown", "there is no such file")
     headers = {"Content-Security-Policy": SANDBOX_POLICY}

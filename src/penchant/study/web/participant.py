@@ -1,7 +1,5 @@
 """What participants see and do."""
 
-import asyncio
-from functools import partial
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
@@ -44,7 +42,7 @@ class Which(BaseModel):
 async def welcome(study: StudyName, request: Request) -> Response:
     """The first page: what this is, consent, start. Looking at it changes nothing."""
     site = site_of(request)
-    it = await site.read(lambda c: studies.get(c, study))
+    it = await site.read(studies.get, study)
     panel = _external_id(it.config, request.query_params)
     here = site.cookie(request, "participant", study)
     # two people of a panel may share a browser
@@ -79,12 +77,16 @@ async def join(study: StudyName, request: Request) -> Response:
     hashed = hash_external_id(external, study, site.folder.secret) if external else None
     consent = form.get("consent") == "yes"
     known = (site.cookie(request, "participant", study) or {}).get("id")
-    now = site.now()
-    join_as = partial(
-        participants.join, token=token, external_id_hash=hashed, consent=consent, known=known
-    )
     async with site.guessing(request):
-        person = await site.write(lambda c: join_as(c, study, now))
+        person = await site.write(
+            participants.join,
+            study,
+            site.now(),
+            token=token,
+            external_id_hash=hashed,
+            consent=consent,
+            known=known,
+        )
     response = RedirectResponse(f"/s/{study}/vote", 303)
     site.give_cookie(request, response, "participant", study, {"id": person, "panel": external})
     if form.get("lang") in LANGUAGES:
@@ -126,8 +128,9 @@ async def next_questions(
 async def answer(study: StudyName, reply: Reply, request: Request) -> JSONResponse:
     """Record an answer or a skip; sent again it is answered as before, and counts once."""
     site, person = _who(request, study)
-    given = (study, person, reply.question, reply.order, reply.ms, site.now())
-    seq, repeated = await site.write(lambda c: participants.answer(c, *given))
+    seq, repeated = await site.write(
+        participants.answer, study, person, reply.question, reply.order, reply.ms, site.now()
+    )
     return JSONResponse({"seq": seq, "repeated": repeated})
 
 
@@ -138,8 +141,7 @@ async def vote(study: StudyName, request: Request) -> Response:
     form = await request.form()
     question = str(form.get("question") or "")[:64]
     order = _order_of({key: str(value) for key, value in form.items()})
-    given = (study, person, question, order, None, site.now())
-    await site.write(lambda c: participants.answer(c, *given))
+    await site.write(participants.answer, study, person, question, order, None, site.now())
     return RedirectResponse(f"/s/{study}/vote", 303)
 
 
@@ -147,8 +149,7 @@ async def vote(study: StudyName, request: Request) -> Response:
 async def undo(study: StudyName, which: Which, request: Request) -> JSONResponse:
     """Take back one of the last answers."""
     site, person = _who(request, study)
-    now = site.now()
-    await site.write(lambda c: participants.undo(c, study, person, which.question, now))
+    await site.write(participants.undo, study, person, which.question, site.now())
     return JSONResponse({"undone": which.question})
 
 
@@ -158,7 +159,7 @@ async def undo_form(study: StudyName, request: Request) -> Response:
     site, person = _who(request, study)
     form = await request.form()
     question, now = str(form.get("question") or "")[:64], site.now()
-    await site.write(lambda c: participants.undo(c, study, person, question, now))
+    await site.write(participants.undo, study, person, question, now)
     return RedirectResponse(f"/s/{study}/vote", 303)
 
 
@@ -192,7 +193,7 @@ async def erase_me(study: StudyName, request: Request) -> JSONResponse:
     """Erase the participant who sends this, with all their data."""
     site, person = _who(request, study)
     site.erasures.check(address(request))
-    n = await _erase(site, study, person)
+    n = await site.erase(study, person)
     return _forget(JSONResponse({"erased_events": n}), study)
 
 
@@ -201,8 +202,8 @@ async def erase_form(study: StudyName, request: Request) -> Response:
     """The same from a form."""
     site, person = _who(request, study)
     site.erasures.check(address(request))
-    await _erase(site, study, person)
-    it = await site.read(lambda c: studies.get(c, study))
+    await site.erase(study, person)
+    it = await site.read(studies.get, study)
     words = language(request, it.config.language)
     heading = strings(words)["erased_title"]
     return _forget(page("message", words, heading=heading, text="erased"), study)
@@ -212,13 +213,6 @@ def _forget(response: T, study: str) -> T:
     """Delete the participant cookie."""
     response.delete_cookie(f"participant_{study}", path=f"/s/{study}")
     return response
-
-
-async def _erase(site: Site, study: str, person: str) -> int:
-    now = site.now()
-    n = await site.write(lambda c: participants.erase(c, study, person, now))
-    await asyncio.to_thread(site.database.scrub)
-    return n
 
 
 def _who(request: Request, study: str) -> tuple[Site, str]:
@@ -243,7 +237,7 @@ async def _shown(site: Site, config: Config, turn: Turn) -> dict[str, Any]:
     wanted = {item for q in turn.questions if q.kind != CHECK for item in q.shown}
     unknown = wanted - set(site.shown)
     if unknown:
-        rows = await site.read(lambda c: studies.items_by_id(c, unknown))
+        rows = await site.read(studies.items_by_id, unknown)
         site.shown.update({row.id: option(row.id, row.media, row.body) for row in rows})
     return {
         "questions": [_question(site, config, q) for q in turn.questions],

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import nh3
 from fastapi import Request, Response
@@ -22,10 +22,11 @@ from sqlalchemy.exc import OperationalError
 from penchant.study.config import FOLLOW_BROWSER, LANGUAGES
 from penchant.study.folder import SETTINGS, Folder, keeps_ending
 from penchant.study.refusals import ParticipantRefusal, Refusal, strings
-from penchant.study.store import Database, studies
+from penchant.study.store import Database, participants, studies
 from penchant.study.web.safety import Rate, shared_numbers
 
 T = TypeVar("T")
+P = ParamSpec("P")
 SESSION_SECONDS = 90 * 86_400
 LEAST_ROOM = 4_000_000
 """Bytes that must be free: small writes can still succeed on a disk that is full for others."""
@@ -72,13 +73,23 @@ class Site:
         self._looked, self._problems = time.monotonic(), found
         return found
 
-    async def write(self, job: Callable[[Connection], T]) -> T:
+    async def write(
+        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
+    ) -> T:
         """Hand a job to the writer and wait for its commit, without holding a thread."""
-        return await asyncio.wrap_future(self.database.submit(job))
+        return await asyncio.wrap_future(self.database.submit(job, *args, **options))
 
-    async def read(self, job: Callable[[Connection], T]) -> T:
+    async def read(
+        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
+    ) -> T:
         """Run a job that only looks, in a thread."""
-        return await asyncio.to_thread(self.database.read, job)
+        return await asyncio.to_thread(lambda: self.database.read(job, *args, **options))
+
+    async def erase(self, study: str, person: str) -> int:
+        """Erase a person and what the database's log holds of them; how many events."""
+        n = await self.write(participants.erase, study, person, self.now())
+        await asyncio.to_thread(self.database.scrub)
+        return n
 
     def signer(self, role: str) -> URLSafeTimedSerializer:
         """Signs the cookies of a role."""
@@ -130,11 +141,9 @@ class Site:
         invite = None
         if kind.lower() == "bearer":
             async with self.guessing(request):
-                invite = await self.read(
-                    lambda c: studies.find_invite(c, study, token, "owner", now)
-                )
+                invite = await self.read(studies.find_invite, study, token, "owner", now)
         elif (content := self.cookie(request, "owner", study)) is not None:
-            invite = await self.read(lambda c: studies.get_invite(c, study, content["id"], now))
+            invite = await self.read(studies.get_invite, study, content["id"], now)
         if invite is None:
             raise ParticipantRefusal("forbidden", "owner_only")
         self.owners.check(invite.id)
