@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.communities import Answers, Draw, Draws
-from penchant.communities.population import (
-    COMMUNAL_SHARES,
-    PersonalModel,
-    _shared,
-)
+from penchant.communities.population import COMMUNAL_SHARES, PersonalModel, _shared
 from penchant.data import Comparisons
 from penchant.gp import Settings, UserHyper
 from penchant.kernels import Constant, Independent, Inputs

@@ -5,13 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penchant.communities import (
-    Answers,
-    MixtureData,
-    find_communities,
-    judge,
-    single_population,
-)
+from penchant.communities import Answers, MixtureData, find_communities, judge, single_population
 from penchant.communities import mixture as finding
 from penchant.communities import population as variation
 from penchant.communities.population import (

@@ -21,12 +21,7 @@ from penchant.communities.contrasts import (
     value_win_rates,
 )
 from penchant.communities.data import Answers, log_likelihoods, some_of
-from penchant.communities.mixture import (
-    FittedMixture,
-    MixtureFitter,
-    PersonalTaste,
-    common_effects,
-)
+from penchant.communities.mixture import FittedMixture, MixtureFitter, PersonalTaste, common_effects
 from penchant.communities.population import WITHIN, beside_effects, single_population
 from penchant.communities.search import SearchReport, Step, find_communities
 from penchant.communities.sharded import (

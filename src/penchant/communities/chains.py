@@ -55,13 +55,7 @@ from penchant.communities.split_merge import (
     split_merge,
 )
 from penchant.errors import DataError
-from penchant.gp import (
-    Limits,
-    climb,
-    columns,
-    gradient,
-    place_among,
-)
+from penchant.gp import Limits, climb, columns, gradient, place_among
 from penchant.likelihoods import Likelihood
 from penchant.metrics import adjusted_rand
 from penchant.numerics.linalg import multiply, pivoted_cholesky

@@ -38,7 +38,7 @@ from penchant.communities.component import (
     soft_counts,
     sweep,
 )
-from penchant.communities.data import Answers, LabelArray, count_pairs, log_likelihoods
+from penchant.communities.data import LabelArray, count_pairs, log_likelihoods
 from penchant.data import Differences
 from penchant.errors import DataError
 from penchant.gp import Design, LowRankState
@@ -111,7 +111,7 @@ def disagreement(
     if len(members) > SAMPLE:
         sample = np.argsort(answers.user_keys[members], kind="stable")[:SAMPLE]
     D = _differences(prior.design)
-    scores = _pulls(answers.take(members[sample]), component) @ D
+    scores = component.terms.pulls(answers.counts[members[sample]]) @ D
     rows, share = scores.toarray(), weight[sample]
     n_sample = float(share.sum())
     rows -= share @ rows / n_sample
@@ -119,7 +119,7 @@ def disagreement(
     values, weights = _main_directions(rows, component.state, n_directions)
     edge = (1.0 + np.sqrt(max(component.state.n_roughly_settled, 0.0) / n_sample)) ** 2
     weights = np.asfortranarray(weights[:, ::-1])
-    along = _pulls(answers.take(members), component) @ (D @ prior.points(weights))
+    along = component.terms.pulls(answers.counts[members]) @ (D @ prior.points(weights))
     along -= np.average(along, axis=0, weights=weight)
     spread = np.sqrt(np.average(along**2, axis=0, weights=weight))
     # an eigenvector has no sign: the few who differ by much are on the positive side
@@ -154,17 +154,6 @@ def _differences(design: Design) -> sparse.csr_array:
         return design.matrix()
     m = design.n_points
     return sparse.csr_array((np.ones(m), design.position, np.arange(m + 1)), shape=(m, m))
-
-
-def _pulls(answers: Answers, component: ComponentPosterior) -> sparse.csr_array:
-    """P diag(h): how each answer of each user pulls at its difference, or differences."""
-    counts, terms = answers.counts, component.terms
-    if terms.choices:
-        return counts @ terms.pulls
-    return sparse.csr_array(
-        (counts.data * terms.pairs.d1[counts.indices], counts.indices, counts.indptr),
-        shape=counts.shape,
-    )
 
 
 class SplitSearch:
