@@ -1,22 +1,20 @@
-"""Whether communities are real: personal variation, halves, simulated crowds."""
+"""Whether communities are real: personal population, halves, simulated crowds."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, MixtureData, find_communities, judge, single_population
-from penchant.communities import mixture as finding
-from penchant.communities import population as variation
-from penchant.communities.population import (
-    PersonalVotes,
-    UserEffectMixture,
-    fit_modes,
-    fit_one,
-    item_effect_share,
-    with_item_effects,
+from penchant.communities import (
+    Answers,
+    MixtureData,
+    find_communities,
+    judge,
+    mixture,
+    population,
+    single_population,
+    verdict,
 )
-from penchant.communities.verdict import _halves, _halves_by_items, redrawn
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, Votes, solve
 from penchant.kernels import Constant, Independent, Inputs
@@ -57,7 +55,7 @@ def people(n_tastes, spread, n_users=300, seed=0):
 
 def ballots_of(answers, loading, likelihood=None):
     counts = answers.counts
-    return PersonalVotes(
+    return population.PersonalVotes(
         counts.indptr.astype(np.intp),
         counts.data.astype(np.float64),
         np.zeros(counts.nnz),
@@ -68,7 +66,7 @@ def ballots_of(answers, loading, likelihood=None):
 
 
 def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypatch):
-    monkeypatch.setattr(variation, "TOLERANCE", 1e-10)
+    monkeypatch.setattr(population, "TOLERANCE", 1e-10)
     data = votes(people(1, 1.0, n_users=12), 7)
     shared, variance, n_users = 0.4, 2.0, 12
     problem = UserProblem.of(
@@ -82,7 +80,7 @@ def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypat
     answers = Answers.of(data)
     D = np.eye(N_ITEMS)[answers.winner] - np.eye(N_ITEMS)[answers.loser]
     K = variance * np.eye(N_ITEMS)
-    cloud = UserEffectMixture(ballots_of(answers, D), K, shared * K, learn_spread=False)
+    cloud = population.UserEffectMixture(ballots_of(answers, D), K, shared * K, learn_spread=False)
     spread = (1.0 - shared) * K
     one = cloud.fit(cloud.start(np.ones((n_users, 1)), spread))
     # less the prior of S, and of everybody being together
@@ -100,7 +98,7 @@ def test_the_spread_is_learned():
     g = np.einsum("vq,vq->v", loading[answer], own[user])
     sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
     starts = np.arange(0, len(user) + 1, 40)
-    ballots = PersonalVotes(
+    ballots = population.PersonalVotes(
         starts,
         np.ones(len(g)),
         np.zeros(len(g)),
@@ -108,7 +106,7 @@ def test_the_spread_is_learned():
         Outcomes(),
         Probit(),
     )
-    _, one = fit_one(ballots, 0.1, 1.0)
+    _, one = population.fit_one(ballots, 0.1, 1.0)
     np.testing.assert_allclose(one.spread, spread, atol=0.2)
     np.testing.assert_allclose(one.means[0], [0.5, 0.0], atol=0.15)
 
@@ -124,7 +122,7 @@ def test_modes_beat_one_cloud_only_where_there_are_modes():
         loading = rng.standard_normal((n_users * 30, 2))
         g = np.einsum("vq,vq->v", loading, np.repeat(own, 30, axis=0))
         sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
-        ballots = PersonalVotes(
+        ballots = population.PersonalVotes(
             np.arange(0, len(g) + 1, 30),
             np.ones(len(g)),
             np.zeros(len(g)),
@@ -132,10 +130,10 @@ def test_modes_beat_one_cloud_only_where_there_are_modes():
             Outcomes(),
             Probit(),
         )
-        cloud, one = fit_one(ballots, 0.1, 1.0)
+        cloud, one = population.fit_one(ballots, 0.1, 1.0)
         cut = own[:, 0] > 0
         start = np.column_stack([cut, ~cut]).astype(float)
-        modes = fit_modes(cloud, one, start)
+        modes = population.fit_modes(cloud, one, start)
         gains.append(modes.objective - one.objective)
         # the same people, as strangers to whom the modes are known already
         np.testing.assert_allclose(modes.place(ballots), modes.membership, atol=0.02)
@@ -162,7 +160,7 @@ def test_verdicts(n_tastes, spread, n_votes, verdict):
 
 def test_very_many_people_are_judged_by_some(monkeypatch):
     """Also where they answered by choices, whose pairs are judged."""
-    monkeypatch.setattr(finding, "JUDGING_USERS", 150)
+    monkeypatch.setattr(mixture, "JUDGING_USERS", 150)
     utilities = people(2, 0.0)
     noise = np.random.default_rng(1).gumbel(size=utilities.shape)
     order = np.argsort(-3.0 * utilities - noise, axis=1)
@@ -182,7 +180,7 @@ def test_two_votes_each_are_too_few():
 
 def test_halves_share_out_every_vote():
     answers = crowd_of(people(2, 0.2, n_users=20), 9).answers
-    first, second = _halves(answers, np.random.default_rng(0))
+    first, second = verdict.halve_votes(answers, np.random.default_rng(0))
     assert (first + second != answers.counts).nnz == 0
     per_user = np.asarray(first.sum(axis=1)).ravel()
     np.testing.assert_array_equal(per_user, np.full(20, 5.0))
@@ -191,7 +189,7 @@ def test_halves_share_out_every_vote():
 def test_halves_by_items_share_none():
     answers = crowd_of(people(2, 0.2, n_users=20), 30).answers
     seen = []
-    for counts in _halves_by_items(answers, np.random.default_rng(0)):
+    for counts in verdict.halve_items(answers, np.random.default_rng(0)):
         assert (counts > answers.counts).nnz == 0
         user, answer = counts.nonzero()
         ends = np.append(answers.winner[answer], answers.loser[answer])
@@ -219,9 +217,9 @@ def test_own_views_of_items_are_measured_and_drawn(share):
     crowd = MixtureData(answers, Inputs(index=np.arange(n_items)), hyper)
     around = single_population(find_communities(crowd, n_communities=1))
     # what the widest directions take of it is no longer the items'
-    measured = item_effect_share(around)
+    measured = population.item_effect_share(around)
     assert 0.3 * share <= measured < share + 0.03
-    moved = with_item_effects(around, np.zeros(len(around.ballots.count)), rng)
+    moved = population.with_item_effects(around, np.zeros(len(around.ballots.count)), rng)
     assert moved.var() == pytest.approx(2.0 * measured / (1.0 - 2.0 * measured), rel=0.1)
 
 
@@ -266,7 +264,7 @@ def test_new_answers_are_drawn_to_the_same_questions(likelihood):
         hyper=crowd.hyper._replace(likelihood=likelihood),
     )
     g = np.zeros(crowd.answers.counts.nnz)
-    drawn = redrawn(crowd, g, np.random.default_rng(0))
+    drawn = verdict.redrawn(crowd, g, np.random.default_rng(0))
     assert drawn.counts.sum() == crowd.answers.counts.sum()
     np.testing.assert_array_equal(
         np.asarray(drawn.counts.sum(axis=1)), np.asarray(crowd.answers.counts.sum(axis=1))

@@ -355,7 +355,7 @@ class UserEffectMixture:
         here = replace(modes, means=means, doubt=doubt, objective=value)
         spread = modes.spread
         if self.learn_spread:
-            spread = _stretched(spread, self._wanted_spread(users, here), length)
+            spread = stretched(spread, self._wanted_spread(users, here), length)
         membership = here.members(users, r.sum(axis=0))
         kept = np.flatnonzero(membership.sum(axis=0) >= SMALLEST)
         membership = membership[:, kept] / membership[:, kept].sum(axis=1, keepdims=True)
@@ -408,7 +408,7 @@ def _weighted(r: FloatArray, matrices: FloatArray) -> FloatArray:
     return (r.T @ _flat(matrices)).reshape(-1, *matrices.shape[1:])
 
 
-def _stretched(S: FloatArray, wanted: FloatArray, length: float) -> FloatArray:
+def stretched(S: FloatArray, wanted: FloatArray, length: float) -> FloatArray:
     """S moved towards what EM wants, `length` times as far on the logarithmic scale."""
     root = _root(S)
     inverse = np.linalg.inv(root)
@@ -443,7 +443,7 @@ def fit_modes(cloud: UserEffectMixture, one: Modes, membership: FloatArray) -> M
     while best.objective < one.objective and current.n_communities > 2:
         target = max(2, current.n_communities // 2)
         while current.n_communities > target:
-            current = _joined(current)
+            current = join_nearest(current)
         current = cloud.fit(current)
         best = max(best, current, key=lambda modes: modes.objective)
     return best
@@ -452,14 +452,14 @@ def fit_modes(cloud: UserEffectMixture, one: Modes, membership: FloatArray) -> M
 def prune(cloud: UserEffectMixture, modes: Modes) -> Modes:
     """Nearest modes joined, as long as the evidence does not fall."""
     while modes.n_communities > 1:
-        fewer = cloud.fit(_joined(modes))
+        fewer = cloud.fit(join_nearest(modes))
         if fewer.objective < modes.objective:
             break
         modes = fewer
     return modes
 
 
-def _joined(modes: Modes) -> Modes:
+def join_nearest(modes: Modes) -> Modes:
     """The two communities whose means are nearest, in units of the spread, as one."""
     white = np.linalg.solve(_root(modes.spread), modes.means.T).T
     distance = np.linalg.norm(white[:, None] - white, axis=2)
@@ -786,17 +786,20 @@ class PersonalModel(NamedTuple):
         drawn = drawn_counts(pairs, HELD_OUT)
         kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
         partial = self.problem(kept, self.members(Answers.of(kept)))
-        losses = [_losses(partial, _shared(population.hyper, s), held_out) for s in COMMUNAL_SHARES]
+        losses = [
+            _losses(partial, with_communal_share(population.hyper, s), held_out)
+            for s in COMMUNAL_SHARES
+        ]
         best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
         if best > 0.0:
-            population = solve(problem, _shared(population.hyper, best))
+            population = solve(problem, with_communal_share(population.hyper, best))
         elif self.unites:
             membership = np.ones((data.n_users, 1))
             problem = self.problem(data, membership)
         return Learned.of(data, problem, population), best, membership
 
 
-def _shared(population: UserHyper, s: float) -> UserHyper:
+def with_communal_share(population: UserHyper, s: float) -> UserHyper:
     """The prior at communal share s, written as sharing · user_kernel + (1 − sharing) · I."""
     rho = population.sharing
     sharing = rho + (1.0 - rho) * s

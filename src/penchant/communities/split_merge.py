@@ -7,8 +7,8 @@ at (1 + √(r_eff / N))²; a community of two components sticks out.
 
 *Chains*: Gibbs steps move one user at a time, and a community that should be two stays one for a
 long time. Here a whole community is split, or two are merged, and the change is accepted with the
-utilities integrated out (Jain and Neal, 2004). `split_merge` proposes by a *launch*: it picks two
-users, and from all users concerned, blind to how they are now divided, it finds a division in two;
+utilities integrated out (Jain and Neal, 2004). `split_or_merge` picks two users and proposes by a
+*launch*: from all users concerned, blind to how they are now divided, it finds a division in two;
 then every user takes a side independently with known probability. `reunite` proposes to merge two
 communities of like answers, or to divide one by coin: where two communities share a taste, users
 pass between them one by one for thousands of sweeps, and no launch finds their division again.
@@ -116,7 +116,7 @@ def disagreement(
     n_sample = float(share.sum())
     rows -= share @ rows / n_sample
     rows *= np.sqrt(share * (float(weight.sum()) / n_sample))[:, None]
-    values, weights = _main_directions(rows, component.state, n_directions)
+    values, weights = main_directions(rows, component.state, n_directions)
     edge = (1.0 + np.sqrt(max(component.state.n_roughly_settled, 0.0) / n_sample)) ** 2
     weights = np.asfortranarray(weights[:, ::-1])
     along = component.terms.pulls(answers.counts[members]) @ (D @ prior.points(weights))
@@ -129,7 +129,7 @@ def disagreement(
     return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12), weights, screen)
 
 
-def _main_directions(
+def main_directions(
     rows: FloatArray, state: LowRankState | BetheState, k: int
 ) -> tuple[FloatArray, FloatArray]:
     """Largest k eigenvalues of the pulls' covariance in the metric of the posterior, ascending,
@@ -439,7 +439,7 @@ def log_prior_of_sizes(sizes: IntArray, concentration: float) -> float:
     return float(len(sizes) * np.log(concentration) + gammaln(sizes).sum() + constant)
 
 
-def split_merge(
+def split_or_merge(
     target: Target, partition: Partition, users: IntArray, rng: np.random.Generator
 ) -> Move:
     """Try to part the two `users` if they are in one community, else to unite theirs."""

@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, MixtureData, find_communities
-from penchant.communities import component as tastes
-from penchant.communities.bethe import BethePrior
-from penchant.communities.split_merge import _main_directions
+from penchant.communities import (
+    Answers,
+    MixtureData,
+    bethe,
+    component,
+    find_communities,
+    split_merge,
+)
 from penchant.data import Comparisons
 from penchant.gp import Edges, ItemHyper, factor_prior
 from penchant.kernels import Independent, Inputs
@@ -40,7 +44,7 @@ def states(winner, loser, seed=0):
     edges = Edges.between(winner, loser, np.ones(len(winner)), Outcomes())
     items = Inputs(index=np.arange(len(edges.items)))
     dense = factor_prior(Independent(VARIANCE), items, edges)
-    return BethePrior.of(VARIANCE, edges), dense, weight, shift
+    return bethe.BethePrior.of(VARIANCE, edges), dense, weight, shift
 
 
 def tree(n=40, seed=3):
@@ -76,7 +80,9 @@ def test_on_a_random_graph_little_is_missing():
     np.testing.assert_allclose(ours.solve(points), theirs.solve(points), atol=1e-6)
     np.testing.assert_allclose(ours.pulled(points), theirs.pulled(points), atol=1e-9)
     rows = np.random.default_rng(2).standard_normal((30, sparse.rank))
-    (values, moves), (expected, same) = (_main_directions(rows, s, 2) for s in (ours, theirs))
+    (values, moves), (expected, same) = (
+        split_merge.main_directions(rows, s, 2) for s in (ours, theirs)
+    )
     np.testing.assert_allclose(values, expected, rtol=1e-3)
     np.testing.assert_allclose(np.abs(moves.T @ same), np.abs(same.T @ same), atol=0.02)
 
@@ -92,7 +98,7 @@ def test_slopes_are_those_of_the_determinant():
         slope = (up.log_det - down.log_det) / (2.0 * step)
         assert state.var[edge] == pytest.approx(slope, rel=1e-3)
     wide, narrow = (
-        BethePrior(sparse.design, VARIANCE * np.exp(side * step)).refresh(weight, shift)
+        bethe.BethePrior(sparse.design, VARIANCE * np.exp(side * step)).refresh(weight, shift)
         for side in (1.0, -1.0)
     )
     slope = (wide.log_det - narrow.log_det) / (2.0 * step)
@@ -101,14 +107,14 @@ def test_slopes_are_those_of_the_determinant():
 
 @pytest.mark.parametrize("likelihood", [Probit(), Ties(0.4)], ids=repr)
 def test_slopes_of_log_z(monkeypatch, likelihood):
-    monkeypatch.setattr(tastes, "TOLERANCE", 1e-16)
-    monkeypatch.setattr(tastes, "MANY_ITEMS", 2)
+    monkeypatch.setattr(component, "TOLERANCE", 1e-16)
+    monkeypatch.setattr(component, "MANY_ITEMS", 2)
     crowd = crowd_of(8, likelihood)
     w = np.random.default_rng(0).random((2, crowd.answers.n_answers))
 
     def value(theta, weights):
         model = crowd.model(theta)
-        assert isinstance(model.prior, BethePrior)
+        assert isinstance(model.prior, bethe.BethePrior)
         return sum(model.fit(row).log_z for row in weights)
 
     theta, step = crowd.hyper.theta, 1e-4
@@ -128,7 +134,7 @@ def test_slopes_of_log_z(monkeypatch, likelihood):
 def test_the_same_communities_are_found(monkeypatch):
     crowd = crowd_of(160)
     dense = find_communities(crowd)
-    monkeypatch.setattr(tastes, "MANY_ITEMS", 2)
+    monkeypatch.setattr(component, "MANY_ITEMS", 2)
     found = find_communities(crowd)
     assert adjusted_rand(np.arange(160) % 4, found.labels) > 0.97
     assert found.n_communities == dense.n_communities == 4

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from penchant.communities import Answers, MixtureData, find_communities
-from penchant.communities import component as tastes
-from penchant.communities import search as mixture
-from penchant.communities.component import allocate, everybody_together, learn, settle, sweep
+from penchant.communities import Answers, MixtureData, component, find_communities, search
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import ItemHyper
@@ -24,7 +21,7 @@ KERNEL = RBF((2.0, 3.0), 1.5) + Independent(0.2)
 
 
 def draw(n_tastes=4, n_users=160, n_votes=24, seed=0, scale=2.0):
-    """Votes of users of a few tastes, and who has which."""
+    """Votes of users of a few component, and who has which."""
     rng = np.random.default_rng(seed)
     utilities = scale * rng.standard_normal((n_tastes, N_ITEMS))
     truth = np.arange(n_users) % n_tastes
@@ -72,7 +69,7 @@ LIKELIHOODS = [
 @pytest.fixture
 def exact(monkeypatch):
     """Newton's method to the end."""
-    monkeypatch.setattr(tastes, "TOLERANCE", 1e-18)
+    monkeypatch.setattr(component, "TOLERANCE", 1e-18)
 
 
 def test_log_z_is_a_dense_laplace_approximation(exact):
@@ -142,15 +139,15 @@ def test_sweeps_and_learning_never_lower_the_objective():
     crowd = crowd_of(user, winner, loser, kernel=KERNEL)
     rng = np.random.default_rng(3)
     start = rng.dirichlet(np.ones(4), crowd.answers.n_users)
-    allocation = allocate(crowd.model(crowd.hyper.theta), start)
+    allocation = component.allocate(crowd.model(crowd.hyper.theta), start)
     values = [allocation.objective]
     for _ in range(12):
-        allocation = sweep(allocation)
+        allocation = component.sweep(allocation)
         values.append(allocation.objective)
     assert np.diff(values).min() > -1e-2  # the tolerance of Newton's method
-    learned, _ = learn(allocation)
+    learned, _ = component.learn(allocation)
     assert learned.objective >= allocation.objective
-    assert settle(allocation, 5, 0.0).objective >= allocation.objective
+    assert component.settle(allocation, 5, 0.0).objective >= allocation.objective
 
 
 def test_the_search_climbs():
@@ -174,7 +171,7 @@ def test_very_many_users_are_settled_by_what_some_of_them_showed(k, monkeypatch)
     user, winner, loser, _ = draw()
     crowd = crowd_of(user, winner, loser)
     whole = find_communities(crowd, n_communities=k)
-    monkeypatch.setattr(mixture, "MANY_USERS", 100)
+    monkeypatch.setattr(search, "MANY_USERS", 100)
     found = find_communities(crowd, n_communities=k)
     assert found.report.steps[0] == "start among 100 users"
     assert "everybody" in found.report.steps
@@ -249,10 +246,10 @@ def test_newcomers_are_placed_by_their_answers():
     user, winner, loser, truth = draw()
     found = find_communities(crowd_of(user, winner, loser))
     sizes = found.allocation.sizes
-    again = mixture.place(found.posteriors, sizes, found.allocation.crowd.answers)
+    again = search.place(found.posteriors, sizes, found.allocation.crowd.answers)
     assert adjusted_rand(truth, again.argmax(axis=1)) > 0.95
     silent = Comparisons.from_pairs([0], [1], user=[1], items=range(N_ITEMS), users=range(2))
-    placed = mixture.place(found.posteriors, sizes, Answers.of(silent))
+    placed = search.place(found.posteriors, sizes, Answers.of(silent))
     np.testing.assert_allclose(placed[0], sizes / sizes.sum())
 
 
@@ -267,7 +264,7 @@ def test_a_start_is_taken_up():
 def test_one_community_is_the_preference_model_of_all_votes():
     user, winner, loser, _ = draw(n_tastes=1)
     crowd = crowd_of(user, winner, loser)
-    together = everybody_together(crowd, crowd.hyper.theta)
+    together = component.everybody_together(crowd, crowd.hyper.theta)
     counts = np.asarray(crowd.answers.counts.sum(axis=0)).ravel()
     np.testing.assert_allclose(together.components[0].weights, counts)
     # λ = 1: the partition of everybody together has probability Γ(U) / Γ(U + 1)
