@@ -140,10 +140,10 @@ def test_a_needless_community_is_deleted_and_a_real_one_is_not():
     rng = np.random.default_rng(0)
     mixed = np.where(rng.random(120) < 0.1, 2, truth)
     divided = placed(crowd, mixed)
-    left = split_merge.delete(divided, 2)
+    left = split_merge.delete(divided)
     assert left is not None
     assert left.objective > divided.objective
-    assert split_merge.delete(placed(crowd, truth), 0) is None
+    assert split_merge.delete(placed(crowd, truth)) is None
 
 
 ORDER = [0, 1, 2, 3]

@@ -88,48 +88,32 @@ def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypat
     assert evidence == pytest.approx(expected, abs=1e-6)
 
 
+def draw_ballots(rng, own, loading):
+    """As many votes of each user of effects `own` (U, 2), by the loadings (V, 2) of the answers."""
+    n_votes = len(loading) // len(own)
+    g = np.einsum("vq,vq->v", loading, np.repeat(own, n_votes, axis=0))
+    sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
+    starts, rows = np.arange(0, len(g) + 1, n_votes), sign[:, None] * loading
+    counts = np.ones(len(g))
+    return population.PersonalVotes(starts, counts, 0.0 * counts, rows, Outcomes(), Probit())
+
+
 def test_the_spread_is_learned():
     rng = np.random.default_rng(0)
     spread = np.diag([1.0, 0.1])
     own = rng.multivariate_normal([0.5, 0.0], spread, 400)
-    loading = rng.standard_normal((2000, 2))
-    user = np.repeat(np.arange(400), 40)
-    answer = rng.integers(2000, size=len(user))
-    g = np.einsum("vq,vq->v", loading[answer], own[user])
-    sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
-    starts = np.arange(0, len(user) + 1, 40)
-    ballots = population.PersonalVotes(
-        starts,
-        np.ones(len(g)),
-        np.zeros(len(g)),
-        sign[:, None] * loading[answer],
-        Outcomes(),
-        Probit(),
-    )
-    _, one = population.fit_one(ballots, 0.1, 1.0)
+    loading = rng.standard_normal((2000, 2))[rng.integers(2000, size=400 * 40)]
+    _, one = population.fit_one(draw_ballots(rng, own, loading), 0.1, 1.0)
     np.testing.assert_allclose(one.spread, spread, atol=0.2)
     np.testing.assert_allclose(one.means[0], [0.5, 0.0], atol=0.15)
 
 
 def test_modes_beat_one_cloud_only_where_there_are_modes():
     rng = np.random.default_rng(0)
-    n_users = 300
-    side = np.arange(n_users) % 2
-    gains = []
-    for centres in ([[1.5, 0.0], [-1.5, 0.0]], [[0.0, 0.0], [0.0, 0.0]]):
-        width = 0.3 if centres[0][0] else 1.5
-        own = np.array(centres)[side] + [width, 0.3] * rng.standard_normal((n_users, 2))
-        loading = rng.standard_normal((n_users * 30, 2))
-        g = np.einsum("vq,vq->v", loading, np.repeat(own, 30, axis=0))
-        sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
-        ballots = population.PersonalVotes(
-            np.arange(0, len(g) + 1, 30),
-            np.ones(len(g)),
-            np.zeros(len(g)),
-            sign[:, None] * loading,
-            Outcomes(),
-            Probit(),
-        )
+    side, gains = np.arange(300) % 2, []
+    for centres, width in (([[1.5, 0.0], [-1.5, 0.0]], 0.3), (np.zeros((2, 2)), 1.5)):
+        own = np.array(centres)[side] + [width, 0.3] * rng.standard_normal((300, 2))
+        ballots = draw_ballots(rng, own, rng.standard_normal((300 * 30, 2)))
         cloud, one = population.fit_one(ballots, 0.1, 1.0)
         cut = own[:, 0] > 0
         start = np.column_stack([cut, ~cut]).astype(float)

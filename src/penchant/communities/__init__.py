@@ -45,8 +45,11 @@ from penchant.communities.sharded import (
 from penchant.communities.verdict import Support, judge
 
 # the names that other packages still use
-Crowd = Mixture = MixtureData
-Finding, Found, one_taste = MixtureFitter, FittedMixture, single_population
+Crowd = MixtureData
+Mixture = MixtureData
+Finding = MixtureFitter
+Found = FittedMixture
+one_taste = single_population
 
 __all__ = [
     "LEARNING_SWEEPS",

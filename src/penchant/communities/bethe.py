@@ -183,8 +183,9 @@ class BetheState:
 
     def pulled(self, z: FloatArray) -> FloatArray:
         """L Φ z."""
-        pulled: FloatArray = (self.diagonal - 1.0) * z - self.W @ z
-        return pulled / np.sqrt(self.prior.variance)
+        product = (self.diagonal - 1.0) * z - self.W @ z
+        pulled: FloatArray = product / np.sqrt(self.prior.variance)
+        return pulled
 
     def main_directions(self, rows: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
         """Largest eigenvalues (k,) of rows Φ B⁻¹ Φᵀ rowsᵀ, ascending, and directions (r, k) of z.

@@ -125,7 +125,7 @@ class Answers:
             blocks.append(counts)
         _, winner, loser, cliques = edges_of_stages(distinct, n_items)
         return Answers(
-            _compressed(sparse.hstack(blocks, format="csr")),
+            sparse.hstack(blocks, format="csr", dtype=np.float32),
             np.append(self.winner, winner),
             np.append(self.loser, loser),
             self.outcomes._replace(cliques=cliques),
@@ -253,19 +253,6 @@ def _distinct(key: IntArray) -> tuple[IntArray, LabelArray]:
     place = np.zeros(n_keys, dtype=np.int32)
     place[given] = np.arange(len(given))
     return row[given], place[key]
-
-
-def _compressed(counts: sparse.csr_array) -> sparse.csr_array:
-    """In four-byte values and indices, every cell once."""
-    counts.sum_duplicates()
-    return sparse.csr_array(
-        (
-            counts.data.astype(np.float32),
-            counts.indices.astype(np.int32),
-            counts.indptr.astype(np.int32),
-        ),
-        shape=counts.shape,
-    )
 
 
 def _rows(counts: sparse.csr_array, part: slice) -> sparse.csr_array:

@@ -221,16 +221,16 @@ class PersonalVotes:
             value + 0.5 * np.einsum("ui,ui->u", shift, pull),
         )
 
-    def differences(self, tastes: FloatArray) -> FloatArray:
-        """(V,) g, given users' tastes (U, q)."""
-        own: FloatArray = np.einsum("vq,vq->v", self.loading, self.of_user(tastes))
+    def differences(self, effects: FloatArray) -> FloatArray:
+        """(V,) g, given users' effects ε (U, q)."""
+        own: FloatArray = np.einsum("vq,vq->v", self.loading, self.of_user(effects))
         return self.offset + own
 
     def marginals(
-        self, tastes: FloatArray, covariance: FloatArray
+        self, effects: FloatArray, covariance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """(V,) means and variances of g, given users' tastes (U, q) and covariances (U, q, q)."""
-        mean = self.differences(tastes)
+        """(V,) means and variances of g, given users' effects (U, q) and covariances (U, q, q)."""
+        mean = self.differences(effects)
         flat = covariance.reshape(self.n_users, -1)
         var = np.einsum("vq,vq->v", self._products, self.of_user(flat))
         return mean, np.maximum(var, 1e-10)
@@ -264,13 +264,13 @@ def _root(S: FloatArray) -> FloatArray:
 class Modes:
     """Communities with personal variation.
 
-    membership: (U, K); means, doubt: (K, q) and (K, q, q), posterior of the communities' tastes;
+    membership: (U, K); means, covariance: (K, q) and (K, q, q), posterior of their means;
     spread: (q, q); sites: of the votes.
     """
 
     membership: FloatArray
     means: FloatArray
-    doubt: FloatArray
+    covariance: FloatArray
     spread: FloatArray
     sites: Sites
     objective: float = -np.inf
@@ -284,7 +284,7 @@ class Modes:
     def second(self) -> FloatArray:
         """(K, q, q) E μμᵀ."""
         outer: FloatArray = np.einsum("ci,cj->cij", self.means, self.means)
-        return outer + self.doubt
+        return outer + self.covariance
 
     def members(self, users: Reduced, sizes: FloatArray) -> FloatArray:
         """(U, K) memberships: r ∝ exp(ψ(N_c) + tᵀμ − ½ tr R E μμᵀ)."""
@@ -347,19 +347,21 @@ class UserEffectMixture:
         sites, log_scale = ballots.refined(modes.sites, *ballots.marginals(*_own(users, modes)))
         M, R, t = self.mean_covariance, _weighted(r, users.precision), r.T @ users.shift
         inner = np.eye(len(M)) + M @ R
-        doubt = np.asarray(np.linalg.solve(inner, np.broadcast_to(M, R.shape)), dtype=np.float64)
-        means = np.einsum("cij,cj->ci", doubt, t)
+        covariance = np.asarray(
+            np.linalg.solve(inner, np.broadcast_to(M, R.shape)), dtype=np.float64
+        )
+        means = np.einsum("cij,cj->ci", covariance, t)
         value = float(users.value.sum() + ballots.count @ log_scale)
         value += 0.5 * float(np.sum(means * t) - np.linalg.slogdet(inner)[1].sum())
         value += self._value_of_memberships(r) + self.log_prior(modes.spread)
-        here = replace(modes, means=means, doubt=doubt, objective=value)
+        here = replace(modes, means=means, covariance=covariance, objective=value)
         spread = modes.spread
         if self.learn_spread:
             spread = stretched(spread, self._wanted_spread(users, here), length)
         membership = here.members(users, r.sum(axis=0))
         kept = np.flatnonzero(membership.sum(axis=0) >= SMALLEST)
         membership = membership[:, kept] / membership[:, kept].sum(axis=1, keepdims=True)
-        return here, Modes(membership, means[kept], doubt[kept], spread, sites)
+        return here, Modes(membership, means[kept], covariance[kept], spread, sites)
 
     def log_prior(self, S: FloatArray) -> float:
         """Of the spread, relative to the mode: the scale times degrees / (degrees + q + 1)."""
@@ -395,8 +397,8 @@ def _own(users: Reduced, modes: Modes) -> tuple[FloatArray, FloatArray]:
     shrink = np.eye(len(modes.spread)) - modes.spread @ users.precision
     second = (modes.membership @ _flat(modes.second)).reshape(shrink.shape)
     between = second - np.einsum("ui,uj->uij", mean, mean)
-    tastes = users.pull + np.einsum("uij,uj->ui", shrink, mean)
-    return tastes, users.covariance + shrink @ between @ np.swapaxes(shrink, 1, 2)
+    effects = users.pull + np.einsum("uij,uj->ui", shrink, mean)
+    return effects, users.covariance + shrink @ between @ np.swapaxes(shrink, 1, 2)
 
 
 def _flat(matrices: FloatArray) -> FloatArray:
@@ -471,7 +473,10 @@ def join_nearest(modes: Modes) -> Modes:
     means[a] = (sizes[a] * means[a] + sizes[b] * means[b]) / (sizes[a] + sizes[b])
     membership[:, a] += membership[:, b]
     return replace(
-        modes, membership=membership[:, others], means=means[others], doubt=modes.doubt[others]
+        modes,
+        membership=membership[:, others],
+        means=means[others],
+        covariance=modes.covariance[others],
     )
 
 
@@ -503,16 +508,16 @@ class SinglePopulation(NamedTuple):
         of g. With the best c its price is ½ (d + log |I + c s / (1 + s) K A|); a direction that
         brings less than it costs, U/2 (s − log(1 + s)), might have been left out.
         """
-        taste, n_users = self.one.components[0], self.ballots.n_users
-        state, design = taste.state, self.one.model.prior.design
+        component, n_users = self.one.components[0], self.ballots.n_users
+        state, design = component.state, self.one.model.prior.design
         d = state.n_settled
         variance, axes = np.linalg.eigh(self.modes.spread)
         directions = self.loading @ axes * np.sqrt(variance)
-        curvature = taste.terms.curvature(taste.weights)
+        curvature = component.terms.curvature(component.weights)
         s = curvature @ directions**2 / n_users
         z = np.stack([state.solve(design.adjoint(curvature * g)) for g in directions.T])
-        told = s / (1.0 + s) * np.sum(z**2, axis=1) / d  # c s / (1 + s)
-        known = np.maximum(d + state.log_det + d * np.log(told), 0.0)
+        ratio = s / (1.0 + s) * np.sum(z**2, axis=1) / d  # c s / (1 + s)
+        known = np.maximum(d + state.log_det + d * np.log(ratio), 0.0)
         cost = 0.5 * max(1.0 - len(s) / d, 0.0) * known
         return float(np.minimum(cost, 0.5 * n_users * (s - np.log1p(s))).sum())
 
@@ -533,10 +538,10 @@ def single_population(grouping: SearchResult, hope: float = -np.inf) -> SinglePo
     """
     crowd = grouping.allocation.crowd
     one, _ = learn(everybody_together(crowd, crowd.hyper.theta))
-    taste, loading = one.components[0], _directions(one, grouping)
+    component, loading = one.components[0], _directions(one, grouping)
     ballots = ballots_of(one, loading, crowd.answers)
     # the votes are in both; what the common taste itself costs is not in the cloud
-    beside = one.objective - taste.log_z - taste.price
+    beside = one.objective - component.log_z - component.price
     cloud, modes = fit_one(ballots, FIRST_SPREAD, crowd.concentration, hope - beside)
     evidence = modes.objective + beside
     return SinglePopulation(one, loading, ballots, cloud, modes, evidence)
@@ -566,7 +571,7 @@ def _directions(one: VariationalState, grouping: SearchResult) -> FloatArray:
     spectrum = disagreement(one, 0, everybody, MAX_DIRECTIONS)
     n_notable = max(1, int(np.count_nonzero(spectrum.strength > NOTABLE)))
     main = prior.design.forward(prior.points(spectrum.weights[:, :n_notable]))
-    means = np.column_stack([taste.state.mean for taste in grouping.allocation.components])
+    means = np.column_stack([each.state.mean for each in grouping.allocation.components])
     contrasts = (means - one.components[0].state.mean[:, None]) * np.sqrt(grouping.allocation.sizes)
     if grouping.n_communities == 1:
         contrasts = contrasts[:, :0]

@@ -68,6 +68,8 @@ LEAST_GAIN = 0.1
 ALIKE = 0.3
 """Cosine of two communities' differences, or overlap of their members, for a merge to be tried."""
 DELETE_SWEEPS = 2
+DELETIONS = 3
+"""Of the smallest communities whose deletion is tried each time."""
 HOPELESS = 2.0
 """A deletion is not tried if members would lose more than so many times what can be gained."""
 NEAR = 0.75
@@ -333,7 +335,14 @@ def _joined(allocation: VariationalState, a: int, b: int) -> VariationalState:
     return allocation.with_in_place_of([a, b], both, (joined,))
 
 
-def delete(allocation: VariationalState, c: int) -> VariationalState | None:
+def delete(allocation: VariationalState) -> VariationalState | None:
+    """One of the smallest communities fewer; None if no deletion raises the objective."""
+    smallest = np.argsort(allocation.sizes, kind="stable")[:DELETIONS]
+    tries = (_without(allocation, int(c)) for c in smallest)
+    return next((left for left in tries if left is not None), None)
+
+
+def _without(allocation: VariationalState, c: int) -> VariationalState | None:
     """Spread the members of c over the other communities; None unless the objective rises."""
     others = [other for other in range(allocation.n_communities) if other != c]
     log_weights = allocation.log_weights
