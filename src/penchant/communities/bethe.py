@@ -36,6 +36,7 @@ MESSAGE_TOLERANCE = 1e-5
 """Relative change of the variances at which messages have converged: the determinant is then
 right to the square of it."""
 MESSAGE_ROUNDS = 200
+"""Most rounds of messages."""
 DIRECTION_TOLERANCE = 1e-3
 """Relative, of the eigenvalues by which people differ."""
 

@@ -33,12 +33,14 @@ from penchant.numerics.optimize import Move
 from penchant.numerics.types import FloatArray, IntArray
 
 ROUNDS = 12
+"""Most rounds of splits: each may double the number of communities."""
 ROUND_SWEEPS = 6
+"""After each round: few, since the next one changes everything again."""
 ROUND_TOLERANCE = 1.0
 """Nats that a sweep, or a step of learning, must gain for another one while communities grow."""
 ROUND_LEARNING = Limits(max_steps=4, least_gain=ROUND_TOLERANCE)
-SETTLE_SWEEPS = 60
-SETTLE_TOLERANCE = 0.05
+SETTLE_SWEEPS, SETTLE_TOLERANCE = 60, 0.05
+"""Most sweeps, and nats that one must gain for another, where the result is settled."""
 PRUNE_TOLERANCE = 0.2
 """The same before moves are tried: two halves of one community would slide for ever."""
 WORTHWHILE, UNLEARNED = 1.0, 3.0

@@ -57,10 +57,12 @@ DIRECTIONS, FORCED_DIRECTIONS = 3, 2
 CUTS = (0.0, 1.3, -1.3)
 """Where members are cut along a direction, in standard deviations of their scores."""
 STEEPNESS = 3.0
+"""Of the soft cut, in logits a standard deviation."""
 SPLIT_SWEEPS = 8
+"""Most sweeps between two halves: sweeps among all communities follow."""
 SPLIT_TOLERANCE, SPLIT_SHARE = 0.5, 0.05
 """Nats, or share of all that a split gains, that a sweep between two halves must gain for another
-one: sweeps among all communities follow."""
+one."""
 FORESIGHT = 3
 """Sweeps like the last one that two halves are trusted to make: they gain less each time."""
 LEAST_GAIN = 0.1
@@ -68,6 +70,7 @@ LEAST_GAIN = 0.1
 ALIKE = 0.3
 """Cosine of two communities' differences, or overlap of their members, for a merge to be tried."""
 DELETE_SWEEPS = 2
+"""Before a deletion is judged: members find their place in two."""
 DELETIONS = 3
 """Of the smallest communities whose deletion is tried each time."""
 HOPELESS = 2.0

@@ -35,10 +35,9 @@ from penchant.metrics import adjusted_rand
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 
-CLEAR_AGREEMENT = 0.005
-MARGIN = 0.25
-"""The halves' adjusted Rand index must exceed that of the simulated crowd so much: by a share of
-it, or, where even that crowd nearly agrees, of what it lacks to one."""
+CLEAR_AGREEMENT, MARGIN = 0.005, 0.25
+"""The halves' adjusted Rand index must exceed that of the simulated crowd by so much, and by a
+share of it, or, where even that crowd nearly agrees, of what it lacks to one."""
 MODES_EVIDENCE = 3.0
 """Nats by which communities whose members deviate must beat one taste with the same deviations:
 fewer than those without, since the prior of the spread is what one taste learned, and holds every
