@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from penchant.communities import Answers, MixtureData, find_communities
-from penchant.communities import component as tastes
-from penchant.communities import search as mixture
-from penchant.communities.component import allocate, everybody_together, learn, settle, sweep
+from penchant.communities import (
+    Answers,
+    MixtureData,
+    bethe,
+    component,
+    find_communities,
+    search,
+    split_merge,
+)
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import ItemHyper
+from penchant.gp import Edges, ItemHyper, factor_prior
 from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian
 from penchant.kernels.relations import undirected
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
@@ -24,7 +29,7 @@ KERNEL = RBF((2.0, 3.0), 1.5) + Independent(0.2)
 
 
 def draw(n_tastes=4, n_users=160, n_votes=24, seed=0, scale=2.0):
-    """Votes of users of a few tastes, and who has which."""
+    """Votes of users of a few component, and who has which."""
     rng = np.random.default_rng(seed)
     utilities = scale * rng.standard_normal((n_tastes, N_ITEMS))
     truth = np.arange(n_users) % n_tastes
@@ -72,7 +77,7 @@ LIKELIHOODS = [
 @pytest.fixture
 def exact(monkeypatch):
     """Newton's method to the end."""
-    monkeypatch.setattr(tastes, "TOLERANCE", 1e-18)
+    monkeypatch.setattr(component, "TOLERANCE", 1e-18)
 
 
 def test_log_z_is_a_dense_laplace_approximation(exact):
@@ -98,10 +103,15 @@ def test_log_z_is_a_dense_laplace_approximation(exact):
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS[:5], ids=repr)
-@pytest.mark.parametrize("max_rank", [None, 5])
-def test_slopes_are_those_of_log_z(exact, likelihood, max_rank):
+@pytest.mark.parametrize(
+    ("kernel", "max_rank", "many", "rtol"),
+    [(KERNEL, None, 500, 1e-4), (KERNEL, 5, 500, 1e-4), (Independent(2.0), None, 2, 1e-3)],
+    ids=["dense", "bounded rank", "many items"],
+)
+def test_slopes_are_those_of_log_z(exact, monkeypatch, likelihood, kernel, max_rank, many, rtol):
+    monkeypatch.setattr(component, "MANY_ITEMS", many)
     user, winner, loser, _ = draw(n_users=8)
-    crowd = with_outcomes(crowd_of(user, winner, loser, kernel=KERNEL), likelihood)
+    crowd = with_outcomes(crowd_of(user, winner, loser, kernel=kernel), likelihood)
     crowd = replace(crowd, max_rank=max_rank)
     w = np.random.default_rng(0).random((2, crowd.answers.n_answers))
 
@@ -111,15 +121,16 @@ def test_slopes_are_those_of_log_z(exact, likelihood, max_rank):
 
     theta = crowd.hyper.theta
     model = crowd.model(theta)
+    assert isinstance(model.prior, bethe.BethePrior) == (many == 2)
     fitted = tuple(model.fit(each) for each in w)
     steps = 1e-4 * np.eye(len(theta))
     numeric = [(value(theta + s, w) - value(theta - s, w)) / 2e-4 for s in steps]
-    np.testing.assert_allclose(model.gradient(fitted), numeric, atol=1e-4, rtol=1e-4)
+    np.testing.assert_allclose(model.gradient(fitted), numeric, atol=1e-4, rtol=rtol)
     for answer in (0, 5):
         step = np.zeros_like(w)
         step[0, answer] = 1e-4
         numeric = (value(theta, w + step) - value(theta, w - step)) / 2e-4
-        assert model.slope(fitted[0])[answer] == pytest.approx(numeric, abs=1e-5)
+        assert model.slope(fitted[0])[answer] == pytest.approx(numeric, rel=rtol / 10, abs=1e-5)
 
 
 def test_fewer_answers_than_items(exact):
@@ -142,15 +153,15 @@ def test_sweeps_and_learning_never_lower_the_objective():
     crowd = crowd_of(user, winner, loser, kernel=KERNEL)
     rng = np.random.default_rng(3)
     start = rng.dirichlet(np.ones(4), crowd.answers.n_users)
-    allocation = allocate(crowd.model(crowd.hyper.theta), start)
+    allocation = component.allocate(crowd.model(crowd.hyper.theta), start)
     values = [allocation.objective]
     for _ in range(12):
-        allocation = sweep(allocation)
+        allocation = component.sweep(allocation)
         values.append(allocation.objective)
     assert np.diff(values).min() > -1e-2  # the tolerance of Newton's method
-    learned, _ = learn(allocation)
+    learned, _ = component.learn(allocation)
     assert learned.objective >= allocation.objective
-    assert settle(allocation, 5, 0.0).objective >= allocation.objective
+    assert component.settle(allocation, 5, 0.0).objective >= allocation.objective
 
 
 def test_the_search_climbs():
@@ -174,7 +185,7 @@ def test_very_many_users_are_settled_by_what_some_of_them_showed(k, monkeypatch)
     user, winner, loser, _ = draw()
     crowd = crowd_of(user, winner, loser)
     whole = find_communities(crowd, n_communities=k)
-    monkeypatch.setattr(mixture, "MANY_USERS", 100)
+    monkeypatch.setattr(search, "MANY_USERS", 100)
     found = find_communities(crowd, n_communities=k)
     assert found.report.steps[0] == "start among 100 users"
     assert "everybody" in found.report.steps
@@ -249,10 +260,10 @@ def test_newcomers_are_placed_by_their_answers():
     user, winner, loser, truth = draw()
     found = find_communities(crowd_of(user, winner, loser))
     sizes = found.allocation.sizes
-    again = mixture.place(found.posteriors, sizes, found.allocation.crowd.answers)
+    again = search.place(found.posteriors, sizes, found.allocation.crowd.answers)
     assert adjusted_rand(truth, again.argmax(axis=1)) > 0.95
     silent = Comparisons.from_pairs([0], [1], user=[1], items=range(N_ITEMS), users=range(2))
-    placed = mixture.place(found.posteriors, sizes, Answers.of(silent))
+    placed = search.place(found.posteriors, sizes, Answers.of(silent))
     np.testing.assert_allclose(placed[0], sizes / sizes.sum())
 
 
@@ -267,9 +278,93 @@ def test_a_start_is_taken_up():
 def test_one_community_is_the_preference_model_of_all_votes():
     user, winner, loser, _ = draw(n_tastes=1)
     crowd = crowd_of(user, winner, loser)
-    together = everybody_together(crowd, crowd.hyper.theta)
+    together = component.everybody_together(crowd, crowd.hyper.theta)
     counts = np.asarray(crowd.answers.counts.sum(axis=0)).ravel()
     np.testing.assert_allclose(together.components[0].weights, counts)
     # λ = 1: the partition of everybody together has probability Γ(U) / Γ(U + 1)
     users = crowd.answers.n_users
     assert together.objective == pytest.approx(together.components[0].log_z - np.log(users))
+
+
+VARIANCE = 1.7
+
+
+def states(winner, loser, seed=0):
+    """Sparse and dense posteriors of the same items, given the same sites."""
+    rng = np.random.default_rng(seed)
+    weight, shift = rng.gamma(1.0, size=len(winner)), rng.standard_normal(len(winner))
+    edges = Edges.between(winner, loser, np.ones(len(winner)), Outcomes())
+    items = Inputs(index=np.arange(len(edges.items)))
+    dense = factor_prior(Independent(VARIANCE), items, edges)
+    return bethe.BethePrior.of(VARIANCE, edges), dense, weight, shift
+
+
+def tree(n=40, seed=3):
+    """Every edge twice, once in either direction."""
+    rng = np.random.default_rng(seed)
+    child = np.arange(1, n)
+    parent = (rng.random(n - 1) * child).astype(int)
+    return np.append(child, parent), np.append(parent, child)
+
+
+def random_graph(n=200, degree=30, seed=4):
+    rng = np.random.default_rng(seed)
+    winner = np.repeat(np.arange(n), degree // 2)
+    return winner, (winner + rng.integers(1, n, len(winner))) % n
+
+
+def test_on_a_tree_bethe_s_determinant_is_exact():
+    sparse, dense, weight, shift = states(*tree())
+    ours, theirs = sparse.refresh(100.0 * weight, shift), dense.refresh(100.0 * weight, shift)
+    np.testing.assert_allclose(ours.mean, theirs.mean, atol=1e-6)
+    assert ours.log_det == pytest.approx(theirs.log_det, abs=1e-6)
+    np.testing.assert_allclose(ours.var, theirs.var, rtol=1e-4)
+    assert ours.n_settled == pytest.approx(theirs.n_settled, abs=1e-3)
+
+
+def test_on_a_random_graph_bethe_s_determinant_misses_little():
+    sparse, dense, weight, shift = states(*random_graph())
+    ours, theirs = sparse.refresh(weight, shift), dense.refresh(weight, shift)
+    np.testing.assert_allclose(ours.mean, theirs.mean, atol=1e-6)
+    assert ours.log_det == pytest.approx(theirs.log_det, abs=3.0)  # of some six hundred
+    np.testing.assert_allclose(ours.var, theirs.var, rtol=0.06)
+    points = np.random.default_rng(1).standard_normal(sparse.rank)
+    np.testing.assert_allclose(ours.solve(points), theirs.solve(points), atol=1e-6)
+    np.testing.assert_allclose(ours.pulled(points), theirs.pulled(points), atol=1e-9)
+    rows = np.random.default_rng(2).standard_normal((30, sparse.rank))
+    (values, moves), (expected, same) = (
+        split_merge.main_directions(rows, s, 2) for s in (ours, theirs)
+    )
+    np.testing.assert_allclose(values, expected, rtol=1e-3)
+    np.testing.assert_allclose(np.abs(moves.T @ same), np.abs(same.T @ same), atol=0.02)
+
+
+def test_slopes_are_those_of_bethe_s_determinant():
+    sparse, _, weight, shift = states(*random_graph(n=40, degree=8))
+    state, step = sparse.refresh(weight, shift), 1e-4
+    for edge in (0, 17, 100):
+        up, down = (
+            sparse.refresh(weight + side * step * (np.arange(len(weight)) == edge), shift)
+            for side in (1.0, -1.0)
+        )
+        slope = (up.log_det - down.log_det) / (2.0 * step)
+        assert state.var[edge] == pytest.approx(slope, rel=1e-3)
+    wide, narrow = (
+        bethe.BethePrior(sparse.design, VARIANCE * np.exp(side * step)).refresh(weight, shift)
+        for side in (1.0, -1.0)
+    )
+    slope = (wide.log_det - narrow.log_det) / (2.0 * step)
+    assert state.n_settled == pytest.approx(slope, rel=1e-3)
+
+
+def test_the_same_communities_are_found_among_many_items(monkeypatch):
+    user, winner, loser, truth = draw()
+    crowd = crowd_of(user, winner, loser)
+    dense = find_communities(crowd)
+    monkeypatch.setattr(component, "MANY_ITEMS", 2)
+    found = find_communities(crowd)
+    assert adjusted_rand(truth, found.labels) > 0.97
+    assert found.n_communities == dense.n_communities == 4
+    utilities = [np.stack([p.mean for p in g.posteriors]) for g in (found, dense)]
+    np.testing.assert_allclose(*utilities, atol=0.05)
+    assert found.posteriors[0].covariance().shape == (N_ITEMS, N_ITEMS)

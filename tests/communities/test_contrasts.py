@@ -5,22 +5,22 @@ import pytest
 
 from penchant.communities import (
     attribute_slopes,
+    contrasts,
     directions,
     distinctiveness,
     feature_contrasts,
     item_agreement,
     value_win_rates,
 )
-from penchant.communities.contrasts import standardised
 
 
 def test_scale_and_level_of_utilities_do_not_matter(rng):
     f = rng.standard_normal((3, 7))
-    np.testing.assert_allclose(standardised(5.0 * f + 2.0), standardised(f))
+    np.testing.assert_allclose(contrasts.standardised(5.0 * f + 2.0), contrasts.standardised(f))
 
 
 def test_indifference_is_not_divided_by_zero():
-    assert (standardised(np.ones((1, 4))) == 0.0).all()
+    assert (contrasts.standardised(np.ones((1, 4))) == 0.0).all()
 
 
 def test_consensus_has_no_spread_and_division_much():
