@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_written_is_one(run, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "report.html")
 
-    monkeypatch.setattr("penchant.cli.report.write_report", refuse)
+    monkeypatch.setattr("penchant.cli.evaluate.write_report", refuse)
     result = run("report", "votes.csv", "--model", "gp", code=1)
     assert "error: [Errno 13] Permission denied: 'report.html'" in result.stderr
 

@@ -1,7 +1,7 @@
 import pytest
 from scipy import sparse
 
-from penchant.cli.material import Files, read_material
+from penchant.cli.files import Files, read_material
 from penchant.errors import DataError
 
 

@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from penchant.cli.tables import read_table
+from penchant.cli.files import read_table
 from penchant.errors import DataError
 
 
@@ -12,7 +12,7 @@ from penchant.errors import DataError
         ("plain.csv", b"id,size\n007,1.5\nb,\n"),
         ("excel.csv", b"\xef\xbb\xbfid;size\r\n007;1,5\r\nb;\r\n"),
         ("tab.tsv", b"id\tsize\n007\t1.5\nb\t\n"),
-        ("small.csv.gz", gzip.compress(b"id,size\n007,1.5\nb,\n")),
+        ("small.csv.gz", gzip.compress(b"id,size\n007,1.5\nb,\n", mtime=0)),
         ("quoted.csv", b'"id","size"\n"007","1.5"\n"b",""\n\n'),
     ],
 )

@@ -1,4 +1,4 @@
-"""The command line: one file a command, loaded when it is called.
+"""The command line: a command's module is loaded when it is called.
 
 Data go to stdout, everything else to stderr. Exit codes: 0 ok, 1 a check failed, 2 usage,
 3 bad data, 130 interrupted.
@@ -17,8 +17,7 @@ from typing import Any, TextIO
 import click
 
 import penchant as pc
-from penchant.cli.interrupts import interruptible
-from penchant.cli.visible import visible
+from penchant.cli.terminal import interruptible, visible
 
 COMMANDS = {
     "fit": "Learn a model from comparisons and save it.",
@@ -35,6 +34,9 @@ COMMANDS = {
 }
 """Every command and its one-line help, here so that `penchant --help` imports none of them."""
 
+_MODULES = {"groups": "rank", "ask": "predict", "report": "evaluate", "bench": "doctor"}
+"""Commands that stand in another's module."""
+
 CHECK_FAILED, BAD_DATA, INTERRUPTED = 1, 3, 130
 
 
@@ -47,7 +49,11 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"penchant.cli.{cmd_name}").command
+        if cmd_name == "study":
+            module, name = "penchant.study.commands", "command"
+        else:
+            module, name = f"penchant.cli.{_MODULES.get(cmd_name, cmd_name)}", f"{cmd_name}_command"
+        command: click.Command = getattr(import_module(module), name)
         return command
 
     def resolve_command(

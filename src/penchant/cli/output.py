@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-from penchant.cli.visible import harmless, visible
+from penchant.cli.terminal import harmless, visible
 
 Row = Mapping[str, Any]
 

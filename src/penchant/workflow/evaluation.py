@@ -26,12 +26,12 @@ from penchant.workflow import html
 from penchant.workflow.choosing import choose
 from penchant.workflow.models import (
     Material,
+    Scorer,
     as_model,
     build,
     name_of,
     settings_of,
 )
-from penchant.workflow.scorer import Scorer
 
 BASELINE = "bradley-terry"
 """Everybody taken together, one strength an item, ridge-penalised logistic regression."""

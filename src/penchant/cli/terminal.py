@@ -1,10 +1,11 @@
-"""Ctrl-C ends a command with exit code 130, wherever it arrives."""
+"""A terminal: Ctrl-C ends a command anywhere; text of others is shown, never obeyed."""
 
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 
 class Interrupt(KeyboardInterrupt):
@@ -38,3 +39,30 @@ def interruptible() -> Iterator[None]:
     finally:
         if ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the start of a formula."""
+
+
+def visible(text: str) -> str:
+    """The text with control characters written out, so that no name can move a cursor.
+
+    >>> visible("tea\\x1b[2J\\nmilk")
+    'tea\\\\x1b[2J\\nmilk'
+    """
+    return "".join(
+        letter
+        if letter.isprintable() or letter == "\n"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def harmless(cell: Any) -> Any:
+    """A cell that no spreadsheet runs: text that looks like a formula gets an apostrophe.
+
+    >>> harmless("=1+1"), harmless(-1.5)
+    ("'=1+1", -1.5)
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
