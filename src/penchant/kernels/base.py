@@ -9,9 +9,12 @@ A class here is either an interface (abstract) or a leaf (final); a leaf may be 
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, replace
+from functools import reduce
 from numbers import Real
-from typing import Any, Self
+from operator import iadd, imul
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -224,6 +227,14 @@ class Combination(Kernel):
     """A kernel made of others, whose parameters stand one after another."""
 
     kernels: tuple[Kernel, ...]
+    into: ClassVar[Callable[[FloatArray, FloatArray], FloatArray]]
+    """What takes the next kernel's matrix into the first one's, in place."""
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        return reduce(self.into, (kernel._matrix(A, B) for kernel in self.kernels))
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        return reduce(self.into, (kernel._diag(A) for kernel in self.kernels))
 
     @property
     def theta(self) -> FloatArray:
@@ -265,6 +276,7 @@ class Sum(Combination):
     """
 
     kernels: tuple[Kernel, ...]
+    into = staticmethod(iadd)
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.kernels))
@@ -272,18 +284,6 @@ class Sum(Combination):
     @property
     def parts(self) -> tuple[Kernel, ...]:
         return self.kernels
-
-    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        total = self.kernels[0]._matrix(A, B)
-        for kernel in self.kernels[1:]:
-            total += kernel._matrix(A, B)
-        return total
-
-    def _diag(self, A: Inputs) -> FloatArray:
-        total = self.kernels[0]._diag(A)
-        for kernel in self.kernels[1:]:
-            total += kernel._diag(A)
-        return total
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         return np.concatenate([kernel._pullback(A, G, B) for kernel in self.kernels])
@@ -299,21 +299,10 @@ class Product(Combination):
     """
 
     kernels: tuple[Kernel, ...]
+    into = staticmethod(imul)
 
     def __repr__(self) -> str:
         return " * ".join(f"({k!r})" if isinstance(k, Sum) else repr(k) for k in self.kernels)
-
-    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        total = self.kernels[0]._matrix(A, B)
-        for kernel in self.kernels[1:]:
-            total *= kernel._matrix(A, B)
-        return total
-
-    def _diag(self, A: Inputs) -> FloatArray:
-        total = self.kernels[0]._diag(A)
-        for kernel in self.kernels[1:]:
-            total *= kernel._diag(A)
-        return total
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         matrices = [kernel._matrix(A, B) for kernel in self.kernels]
