@@ -87,13 +87,13 @@ class LazyCommands(click.Group):
         except MemoryError:
             _fail(ctx, "memory ran out: give --set max_rank=500, or fewer items", CHECK_FAILED)
         except OSError as error:
-            if error.errno == EPIPE:  # click ends quietly when nobody reads any more
+            if error.errno == EPIPE:  # the reader is gone: click ends quietly
                 raise
             _fail(ctx, str(error), CHECK_FAILED)
 
 
 def _mend_streams() -> None:
-    """Write nowhere where a stream was closed, and mark what a terminal cannot show."""
+    """Replace closed streams by the null device; escape what a terminal cannot show."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             # kept open until the process ends

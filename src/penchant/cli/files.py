@@ -86,7 +86,7 @@ class Files:
 
 
 def read_material(files: Files, note: Callable[[str], None]) -> Material:
-    """Read and match all files; `note` is told what was left out."""
+    """Read and match all files; `note` is called with what was left out."""
     data, X, user_features = _comparisons(files), None, None
     if data.source:
         note(f"read {data.source}")

@@ -182,7 +182,7 @@ def _utilities(
 def _probabilities(
     fitted: FittedModel, questions: list[tuple[Any, Any, Any]], new: Encoded | None, at: Any
 ) -> list[list[float]]:
-    """Win, tie and loss of every question; of somebody in particular apart from anybody's."""
+    """Probability of win, tie and loss for every question; named users and the population apart."""
     pairs: list[tuple[Any, Any]] = [(first, second) for first, second, _ in questions]
     X = None
     if new is not None and fitted.X is not None:

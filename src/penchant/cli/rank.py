@@ -131,10 +131,10 @@ def rank_command(
     effects = getattr(fitted.model, "effects_", ())
     if effects:  # the ranking is at equal sides and covariates, and this is what they do
         output.note(str(effects))
-    told = {"effects": effects.to_dicts()} if effects else {}
+    beside = {"effects": effects.to_dicts()} if effects else {}
     rows = [_headed(row, scale, output) for row in _scaled(ranking, scale)[:top].to_dicts()]
     about = {"model": fitted.name, "level": level, "user": who, "scale": scale}
-    output.rows(rows, _formats(scale), **about, **told)
+    output.rows(rows, _formats(scale), **about, **beside)
     output.suggest(f"penchant ask {source.spelled}")
 
 

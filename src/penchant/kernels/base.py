@@ -9,12 +9,10 @@ A class here is either an interface (abstract) or a leaf (final); a leaf may be 
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import reduce
 from numbers import Real
-from operator import iadd, imul
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -227,14 +225,17 @@ class Combination(Kernel):
     """A kernel made of others, whose parameters stand one after another."""
 
     kernels: tuple[Kernel, ...]
-    into: ClassVar[Callable[[FloatArray, FloatArray], FloatArray]]
-    """What takes the next kernel's matrix into the first one's, in place."""
+
+    @staticmethod
+    @abstractmethod
+    def _into(total: FloatArray, term: FloatArray) -> FloatArray:
+        """The combination of two kernels' entries, in place of the first one's."""
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        return reduce(self.into, (kernel._matrix(A, B) for kernel in self.kernels))
+        return reduce(self._into, (kernel._matrix(A, B) for kernel in self.kernels))
 
     def _diag(self, A: Inputs) -> FloatArray:
-        return reduce(self.into, (kernel._diag(A) for kernel in self.kernels))
+        return reduce(self._into, (kernel._diag(A) for kernel in self.kernels))
 
     @property
     def theta(self) -> FloatArray:
@@ -276,7 +277,11 @@ class Sum(Combination):
     """
 
     kernels: tuple[Kernel, ...]
-    into = staticmethod(iadd)
+
+    @staticmethod
+    def _into(total: FloatArray, term: FloatArray) -> FloatArray:
+        total += term
+        return total
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.kernels))
@@ -299,7 +304,11 @@ class Product(Combination):
     """
 
     kernels: tuple[Kernel, ...]
-    into = staticmethod(imul)
+
+    @staticmethod
+    def _into(total: FloatArray, term: FloatArray) -> FloatArray:
+        total *= term
+        return total
 
     def __repr__(self) -> str:
         return " * ".join(f"({k!r})" if isinstance(k, Sum) else repr(k) for k in self.kernels)

@@ -39,7 +39,7 @@ class FreeCovariance(Kernel):
     """Any covariance between the n items of the universe: P factor factorᵀ P.
 
     factor: (n, n) lower triangular with a positive diagonal. P subtracts the mean over items:
-    comparisons see differences only, so utilities are told from the average item. `theta` holds
+    comparisons see differences only, so utilities are relative to the average item. `theta` holds
     the lower entries of frame⁻¹ factor row by row, the diagonal as logarithms; see `around`. New
     items have no place.
 
@@ -57,7 +57,7 @@ class FreeCovariance(Kernel):
         return cls(cholesky(covariance).lower)
 
     def around(self, other: "FreeCovariance") -> Self:
-        """The same covariance, with `theta` told in the frame of another one's factor.
+        """The same covariance, with `theta` expressed in the frame of another one's factor.
 
         What many draws say about a covariance near the other bends the evidence alike in all
         directions of that frame, so that a climb from there takes few steps.

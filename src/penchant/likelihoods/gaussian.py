@@ -50,7 +50,7 @@ class Gaussian(Likelihood):
             raise DataError(f"unit of Gaussian is {self.unit!r}: it must be positive and finite")
 
     def in_units_of(self, margin: FloatArray, count: IntArray) -> Self:
-        largest = np.abs(margin).max(initial=0.0)  # first, lest squares overflow
+        largest = np.abs(margin).max(initial=0.0)  # divided out first: squares could overflow
         if not 0.0 < largest < np.inf:
             return self
         square = np.average((margin / largest) ** 2, weights=count)

@@ -103,8 +103,8 @@ class Raters(Likelihood):
 
     kind "lapse": ε_u is the rater's level, the share of answers given at random, and s_u = 1; kind
     "noise": s_u is the rater's level, how sharply they tell items apart, and ε_u = 0. Levels are
-    learned beside the other parameters (`gp.raters`), not with them. `typical` is the level of
-    somebody who is not known, whom predictions are about.
+    learned beside the other parameters (`gp.raters`), not with them. `typical` is the level of an
+    unknown rater; predictions are about such a rater.
 
     >>> import numpy as np
     >>> from penchant.likelihoods import Probit
@@ -187,7 +187,7 @@ class Raters(Likelihood):
         return self._predicted(self.base.prob_tie(*self._seen(mean, var)), has_ties)
 
     def _seen(self, mean: FloatArray, var: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The difference as somebody typical tells it apart."""
+        """Mean and variance of s g for a typical rater."""
         scale = self.typical if self.kind == "noise" else 1.0
         return scale * mean, scale**2 * var
 
@@ -237,7 +237,7 @@ class Raters(Likelihood):
         return np.append(self.levels, self.typical)
 
     def level_of(self, outcomes: Outcomes) -> FloatArray:
-        """(m,) level of who gave each answer: the typical one where nobody knows."""
+        """(m,) level of each answer's rater; the typical one where the rater is unknown."""
         if outcomes.rater is None:
             return self._known[-1:]
         n = len(self.levels)
@@ -261,7 +261,7 @@ def _mix_log_prob(base: LogProb, rate: FloatArray | float, n_answers: int) -> Lo
     value, w = _mix(base.value, rate, n_answers)
     _, d1, d2, d3 = base
     slope = w * d1
-    bend = (1.0 - w) * slope  # w(1 − w) d1, in this order lest d1² overflow
+    bend = (1.0 - w) * slope  # w(1 − w) d1, in this order so that d1² does not overflow
     third = w * d3 + 3.0 * bend * d2 + (1.0 - 2.0 * w) * bend * d1 * d1
     return LogProb(value, slope, w * d2 + bend * d1, third)
 

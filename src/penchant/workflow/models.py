@@ -216,7 +216,7 @@ def questions(
 def sets_to_ask(
     model: Any, k: int, k_items: int, criterion: str = "variance_ratio", user: Any = None
 ) -> list[dict[str, Any]]:
-    """The sets to let somebody choose from next, an item a column.
+    """The sets to choose from next, an item a column.
 
     >>> import penchant as pc
     >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])

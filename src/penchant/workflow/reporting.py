@@ -205,7 +205,7 @@ def _trust(findings: Findings) -> str:
 SHOWN_WINS = 20
 SHOWN_RATERS = 200
 JUDGED_RATERS = 20_000
-"""Of more people nobody reads a table, and judging them all takes long."""
+"""With more people than this the table is left out: judging them all takes long."""
 SHOWN_PATHS = 6
 N_TIMES = 60
 """Of a path as it is drawn."""
