@@ -5,19 +5,21 @@ Data go to stdout, everything else to stderr. Exit codes: 0 ok, 1 a check failed
 """
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from errno import EPIPE
 from importlib import import_module
+from types import FrameType
 from typing import Any, TextIO
 
 import click
 
 import penchant as pc
-from penchant.cli.terminal import interruptible, visible
 
 COMMANDS = {
     "fit": "Learn a model from comparisons and save it.",
@@ -90,6 +92,53 @@ class LazyCommands(click.Group):
             if error.errno == EPIPE:  # the reader is gone: click ends quietly
                 raise
             _fail(ctx, str(error), CHECK_FAILED)
+
+
+class Interrupt(KeyboardInterrupt):
+    """Ctrl-C. A class of its own: once a plain KeyboardInterrupt has passed through `exec` of a
+    text, as while libraries load, `python -m` dies of the signal whatever exit code is asked."""
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise Interrupt at Ctrl-C, also where a library turns that into an error of its own, as
+    compiled modules do while they load. Where Ctrl-C is ignored (nohup), it stays so."""
+    came = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+        raise Interrupt
+
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if ours:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception as error:
+        if came:
+            raise Interrupt from error
+        raise
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def visible(text: str) -> str:
+    """The text with control characters written out, so that no name can move a cursor.
+
+    >>> visible("tea\\x1b[2J\\nmilk")
+    'tea\\\\x1b[2J\\nmilk'
+    """
+    return "".join(
+        letter
+        if letter.isprintable() or letter == "\n"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def _mend_streams() -> None:
