@@ -1,14 +1,14 @@
-"""The free covariance: parameters, derivatives, prior."""
+"""Learned covariances, free and of low rank: parameters, derivatives, priors."""
 
 import numpy as np
 import pytest
 
 from penchant.errors import DataError
-from penchant.kernels import Inputs
-from penchant.kernels.covariance import FreeCovariance
+from penchant.kernels import FreeCovariance, Inputs, LowRankCovariance
 
 N = 5
 ITEMS = Inputs(index=np.arange(N))
+LOW_RANK = LowRankCovariance(np.random.default_rng(0).standard_normal((5, 2)), 0.6)
 
 
 @pytest.fixture(params=["plain", "framed"])
@@ -57,7 +57,9 @@ def test_theta_round_trip(kernel):
 
 
 @pytest.mark.parametrize("crossed", [False, True])
-def test_pullback_is_the_derivative(kernel, rng, crossed):
+@pytest.mark.parametrize("rank", ["free", "low"])
+def test_pullback_is_the_derivative(kernel, rng, rank, crossed):
+    kernel = kernel if rank == "free" else LOW_RANK
     A = ITEMS.take(np.array([3, 0, 4]))
     B = ITEMS.take(np.array([1, 3])) if crossed else None
     G = rng.standard_normal((3, 2 if crossed else 3))
@@ -110,7 +112,14 @@ def test_em_step_on_draws_is_their_second_moment(kernel, rng):
 
 
 def test_new_items_have_no_place(kernel):
-    with pytest.raises(DataError, match="features"):
-        kernel(np.zeros((2, 1)))
-    with pytest.raises(DataError, match="knows its 5 items only"):
-        kernel(Inputs(index=np.array([N])))
+    for learned in (kernel, LOW_RANK):
+        with pytest.raises(DataError, match="features"):
+            learned(np.zeros((2, 1)))
+        with pytest.raises(DataError, match="knows its 5 items only"):
+            learned(Inputs(index=np.array([N])))
+
+
+def test_slope_of_the_prior_is_its_derivative():
+    start = LowRankCovariance.begin(np.arange(5), 2, 1.3)
+    expected = slopes(lambda t: LOW_RANK.with_theta(t).log_prior(start)[0], LOW_RANK.theta)
+    np.testing.assert_allclose(LOW_RANK.log_prior(start)[1], expected, rtol=1e-6, atol=1e-6)
