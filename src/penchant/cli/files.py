@@ -46,16 +46,16 @@ def local_file(path: str) -> Iterator[Path]:
         yield file
 
 
-def read_table(path: str) -> pc.data.CellTable:
+def read_table(path: str) -> pc.io.CellTable:
     """All columns of a table of features or pairs."""
     with local_file(path) as file:
-        return pc.data.read_table(file)
+        return pc.io.read_table(file)
 
 
-def read_links(path: str, names: tuple[object, ...]) -> pc.data.Links:
+def read_links(path: str, names: tuple[object, ...]) -> pc.io.Links:
     """Links between items, by the names that are known already."""
     with local_file(path) as file:
-        return pc.data.read_relation(file, names)
+        return pc.io.read_relation(file, names)
 
 
 # From files: comparisons, features of items and people, relations between items.
@@ -125,7 +125,7 @@ def _comparisons(files: Files) -> pc.Comparisons:
 def read_segments(files: Files, by: str) -> dict[str, pc.Comparisons]:
     """Read the comparisons apart by the values of a column."""
     with local_file(files.comparisons) as path, _hints():
-        return pc.data.read_segments(path, by, **files.how)
+        return pc.io.read_segments(path, by, **files.how)
 
 
 @contextmanager
@@ -151,7 +151,7 @@ def _hint(message: str) -> str:
 
 
 def _with_linked(
-    names: Sequence[Any], links: Sequence[tuple[str, Any, pc.data.Links]]
+    names: Sequence[Any], links: Sequence[tuple[str, Any, pc.io.Links]]
 ) -> tuple[Any, ...]:
     """Items that are linked but were never compared still belong to the study."""
     everyone = dict.fromkeys(names)
@@ -160,7 +160,7 @@ def _with_linked(
     return tuple(everyone)
 
 
-def _graph(links: pc.data.Links, kind: Any, names: Sequence[Any]) -> Any:
+def _graph(links: pc.io.Links, kind: Any, names: Sequence[Any]) -> Any:
     """A graph from rows `from, to[, weight]`; bipartite: rows `item, other thing[, weight]`."""
     matrix = links.matrix(names, kind)
     if kind == "bipartite":
