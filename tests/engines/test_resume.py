@@ -14,7 +14,7 @@ import penchant as pc
 from penchant.cli import main
 from penchant.data import scanning, shards
 from penchant.gp.users import sweeps
-from penchant.models import sharded_communities
+from penchant.models import sharded as sharded_communities
 
 N_BUCKETS = 64
 

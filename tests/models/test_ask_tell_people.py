@@ -9,7 +9,7 @@ from penchant.ask import CRITERIA, Rules
 from penchant.communities import Answers
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF
-from penchant.models.community_learning import CommunityLearning
+from penchant.models.community_gp import CommunityLearning
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 ITEMS = ("tea", "milk", "water", "juice", "wine")

@@ -11,7 +11,7 @@ from penchant.errors import ConvergenceWarning, DataError
 from penchant.kernels import Independent
 from penchant.metrics import adjusted_rand
 from penchant.models import CommunityGP, MultiUserGP
-from penchant.models.storage import load
+from penchant.models.store import load
 from penchant.reproduce.communities import (
     cars_trial,
     draw_synthetic,

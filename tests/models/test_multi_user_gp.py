@@ -14,8 +14,8 @@ from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Lapse, Probit
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models import MultiUserGP
-from penchant.models.storage import load
-from penchant.models.tastes import not_tried
+from penchant.models.defaults import not_tried
+from penchant.models.store import load
 from penchant.reproduce.sushi_splits import split_rankings
 
 ITEMS = ("tea", "milk", "water", "juice")

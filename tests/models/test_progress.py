@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from penchant.models.progress import progress_bar
+from penchant.models.base import progress_bar
 
 
 def test_silent_where_nobody_looks(capsys):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import penchant as pc
 from penchant.kernels import RBF, Independent, RegularizedLaplacian
 from penchant.likelihoods import Lapse, Probit
+from penchant.models.store import VERSION
 
 
 @pytest.fixture
@@ -95,13 +96,13 @@ def write(path, header, compression=zipfile.ZIP_STORED):
         ({"format": "other"}, "not a penchant model"),
         ({"format": "penchant model", "version": 99, "model": None}, "version"),
         (
-            {"format": "penchant model", "version": 1, "model": {"$class": "os.system"}},
+            {"format": "penchant model", "version": VERSION, "model": {"$class": "os.system"}},
             "cannot be read",
         ),
         (
             {
                 "format": "penchant model",
-                "version": 2,
+                "version": VERSION,
                 "model": {
                     "$estimator": "PreferenceGP",
                     "params": {},

@@ -17,7 +17,7 @@ from penchant.communities import (
     item_agreement,
     some_of,
 )
-from penchant.models.ranking import Ranking, Tally, ranking_of
+from penchant.models.tables import Ranking, Tally, ranking_of
 from penchant.numerics.types import FloatArray, IntArray
 
 SHOWN = 5

@@ -1,13 +1,34 @@
-"""What an estimator chooses when the user does not: scaling and kernels."""
+"""Whether ties say that items are close, or nothing about them: the evidence tells."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from operator import add
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
 
-from penchant.gp import Start, UserHyper
+from penchant.errors import DataWarning, warn
+from penchant.gp import (
+    CovarianceChoice,
+    Guess,
+    ItemHyper,
+    ItemProblem,
+    ItemSolution,
+    Solution,
+    Start,
+    UserHyper,
+    UserProblem,
+    UserSolution,
+    Watch,
+    choose,
+    gradient,
+    maximize,
+    scaled_start,
+    solve,
+    with_word,
+)
 from penchant.kernels import (
     RBF,
     Constant,
@@ -20,9 +41,11 @@ from penchant.kernels import (
     RegularizedLaplacian,
 )
 from penchant.kernels.inputs import Features, squared_norms
-from penchant.models.alikeness import relation_weight
-from penchant.models.sources import difference_variance, typical_variance
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.kernels.stationary import LEAVING_PULL, MANY_FEATURES
+from penchant.likelihoods import Abstain, Probit
+from penchant.models.sources import difference_variance, relation_weight, typical_variance
+from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.types import IntArray
 
 ARD_FEATURES = 20
 """Up to this many features each gets its own lengthscale; more would outrun the comparisons."""
@@ -48,61 +71,6 @@ GRAPH_REACH = 50.0
 DIFFERENCE = 2.0
 """First variance of a random difference, in units of an answer's noise: that of independent items
 of variance one, and what each source brings where there are features or relations."""
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """Centre and scale of each feature, so that one default lengthscale suits all.
-
-    A two-valued column is scaled as if both values were equally frequent: dividing a rare flag
-    by its standard deviation would make a giant of it.
-
-    >>> Scaling.of(np.array([[0.0], [2.0]])).apply(np.array([[2.0]]))
-    array([[1.]])
-    """
-
-    center: FloatArray
-    scale: FloatArray
-
-    @classmethod
-    def of(cls, X: Features) -> "Scaling":
-        """Mean and standard deviation per column; a constant column is only centred.
-
-        Sparse features are only scaled: centred they would be dense, and kernels of distances
-        do not see a centre.
-        """
-        if isinstance(X, sparse.sparray):
-            return cls(np.zeros(X.shape[1]), _sparse_scale(X))
-        low, high = X.min(axis=0), X.max(axis=0)
-        two_valued = ((low == X) | (high == X)).all(axis=0)
-        spread = np.where(two_valued, 0.5 * (high - low), X.std(axis=0))
-        return cls(X.mean(axis=0), np.where(spread > 0, spread, 1.0))
-
-    def apply(self, X: Features) -> Features:
-        """Standardised features."""
-        if not isinstance(X, sparse.sparray):
-            scaled: FloatArray = (X - self.center) / self.scale
-            return scaled
-        if self.center.any():  # the fit saw dense features, so the same rows must be dense here
-            return self.apply(X.toarray())
-        return sparse.csr_array(X @ sparse.diags_array(1.0 / self.scale))
-
-
-def _sparse_scale(X: sparse.csr_array) -> FloatArray:
-    """As of dense columns, from the stored values and the number of zeros alone."""
-    n, columns = X.shape[0], X.tocsc()
-    columns.eliminate_zeros()
-    stored = np.diff(columns.indptr)
-    low = columns.min(axis=0).toarray().ravel()
-    high = columns.max(axis=0).toarray().ravel()
-    column = np.repeat(np.arange(X.shape[1]), stored)
-    between = (columns.data != low[column]) & (columns.data != high[column])
-    inside = np.bincount(column, between, minlength=X.shape[1]) > 0
-    inside |= (stored < n) & (low < 0.0) & (high > 0.0)
-    mean = np.asarray(columns.mean(axis=0)).ravel()
-    square = np.asarray(columns.multiply(columns).mean(axis=0)).ravel()
-    spread = np.where(inside, np.sqrt(np.maximum(square - mean**2, 0.0)), 0.5 * (high - low))
-    return np.where(spread > 0, spread, 1.0)
 
 
 def utility_kernel(items: Inputs, max_rank: int | None) -> Kernel:
@@ -243,3 +211,134 @@ def _default_graph_kernel(name: str, items: Inputs) -> Kernel:
     sample = np.unique(np.linspace(0, n - 1, min(n, 64)).astype(np.intp))
     unscaled = RegularizedLaplacian(name, 1.0, iota)
     return RegularizedLaplacian(name, float(unscaled.diag(items.take(sample)).mean()), iota)
+
+
+def with_relevance(
+    problem: ItemProblem,
+    start: ItemHyper,
+    learn: Callable[[ItemProblem, ItemHyper], ItemSolution],
+) -> tuple[ItemHyper, ItemSolution]:
+    """What is learned, and the start it belongs to: each feature's lengthscale its own, or common.
+
+    The prior lets one of many features leave the common lengthscale only where the evidence pulls
+    hard enough. Where it pulls none so hard, climbing along each would be for nothing.
+    """
+    d = _n_apart(start.kernel)
+    if d <= MANY_FEATURES:
+        return start, learn(problem, start)
+    tied = start._replace(kernel=_with_lengthscales(start.kernel, 1))
+    common = learn(problem, tied)
+    apart = common.hyper._replace(kernel=_with_lengthscales(common.hyper.kernel, d))
+    pull = gradient(problem, common._replace(hyper=apart))[:d]
+    if np.abs(pull - pull.mean()).max() <= LEAVING_PULL:
+        return tied, common
+    return start, maximize(problem, start, begin=Guess(apart.theta))
+
+
+def _n_apart(kernel: Kernel) -> int:
+    """How many lengthscales the features have; they are the first part of a kernel."""
+    first = kernel.parts[0]
+    if isinstance(first, RBF) and isinstance(first.lengthscale, tuple):
+        return len(first.lengthscale)
+    return 0
+
+
+def _with_lengthscales(kernel: Kernel, d: int) -> Kernel:
+    """The same with one lengthscale for all features, or with d that are all the same."""
+    first, others = cast(RBF, kernel.parts[0]), kernel.parts[1:]
+    one = float(np.ravel(first.lengthscale)[0])
+    return reduce(add, [replace(first, lengthscale=one if d == 1 else (one,) * d), *others])
+
+
+def learn_tastes(
+    problem: UserProblem,
+    start: UserHyper,
+    kernel: Kernel | str | None,
+    n_restarts: int = 0,
+    random_state: RandomState = None,
+    watch: Watch | None = None,
+) -> UserSolution:
+    """The climb of the evidence, after the choice of an item covariance where none is given.
+
+    start: with the kernel that is given, or with that of the features.
+    """
+    begin: Guess | None = None
+    word = ""
+    if not isinstance(kernel, Kernel):
+        choice = _chosen(problem, start, kernel, watch)
+        start, begin = choice.start, Guess(choice.theta)
+        word = choice.word + not_tried(problem, kernel)
+    rng = as_rng(random_state)
+    return with_word(maximize(problem, start, n_restarts, rng, begin, watch), word)
+
+
+def not_tried(problem: UserProblem, kernel: str | None) -> str:
+    """Which candidates the number of items rules out, in words."""
+    n, most = len(problem.items), LOW_RANK_ITEMS[1]
+    if kernel is not None or n <= FREE_ITEMS:
+        return ""
+    directions = f"few directions of taste (up to {most}) and " if n > most else ""
+    return f"; {n:,} items are too many for {directions}a free covariance (up to {FREE_ITEMS})"
+
+
+def _chosen(
+    problem: UserProblem, start: UserHyper, kernel: str | None, watch: Watch | None
+) -> CovarianceChoice:
+    """The item covariance: free as asked for, else the candidate that predicts best."""
+    items, simplest = problem.items, start._replace(kernel=Independent())
+    n, is_known = len(items), items.X is not None or bool(items.relations)
+    if kernel == "free":
+        return scaled_start(problem, simplest, lambda known: free_start(known, n), watch)
+    featured: dict[str, Start] = {"features": lambda _: start} if is_known else {}
+    fallback = "features" if is_known else "independent"
+    others = {**featured, **learned_covariances(problem.edges.item_order(n))}
+    return choose(problem, simplest, others, fallback, watch)
+
+
+WORTHWHILE = 1.0
+"""Gain in log evidence before ties mean nothing: mostly they are said of what is close."""
+
+HyperT = TypeVar("HyperT", ItemHyper, UserHyper)
+
+
+def with_ties_understood(
+    problem: ItemProblem | UserProblem,
+    start: HyperT,
+    close: Solution[HyperT, Any],
+    learn: Callable[[Any, HyperT], Solution[HyperT, Any]],
+) -> tuple[HyperT, Solution[HyperT, Any]]:
+    """The given solution, whose ties mean close items, or a likelier one whose ties mean nothing.
+
+    With the hyperparameters from which it was learned.
+
+    Ties of people who cannot judge or do not care come at any difference. Taken for closeness
+    they draw utilities together, and predictions are worse than without them.
+    """
+    rate = _share_of_ties(problem)
+    if not 0.0 < rate < 1.0:
+        return start, close
+    other = start._replace(likelihood=Abstain(Probit(), rate))
+    few: Any = problem.while_learning()  # where comparisons are very many, some of them tell
+    is_sample = few.edges is not problem.edges
+    unrelated = learn(few if is_sample else problem, other)
+    known = solve(few, close.hyper) if is_sample else close
+    gain = unrelated.log_evidence - known.log_evidence
+    if gain <= WORTHWHILE:
+        return start, close
+    if is_sample:
+        unrelated = learn(problem, other)
+    warn(
+        f"ties come at any difference here (log evidence {gain:.1f} higher): they are taken for "
+        "abstentions, which say nothing about closeness; likelihood=Ties() insists on closeness",
+        DataWarning,
+    )
+    return other, unrelated
+
+
+def _share_of_ties(problem: ItemProblem | UserProblem) -> float:
+    """Among single pairs: a choice out of several items is no tie, and stands behind them."""
+    tie = problem.edges.outcomes.tie
+    if tie is None:
+        return 0.0
+    count = problem.edges.count[: len(tie)]
+    return float(count[tie].sum() / count.sum())

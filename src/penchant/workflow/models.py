@@ -13,8 +13,8 @@ KINDS = {
     "gp": "preference_gp.PreferenceGP",
     "multi-user": "multi_user_gp.MultiUserGP",
     "community": "community_gp.CommunityGP",
-    "rank-rls": "rank_rls.RankRLS",
-    "kpc-rank": "kpc_rank.KPCRank",
+    "rank-rls": "rankers.RankRLS",
+    "kpc-rank": "rankers.KPCRank",
 }
 """Every model that can be asked for by name, and its estimator, imported when first needed."""
 

@@ -5,12 +5,16 @@ changes with answers. Predictions, rankings, questions and files are written her
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
-from typing import Any, ClassVar, Self
+from threading import Lock, RLock
+from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from penchant.ask import (
     Belief,
@@ -23,35 +27,262 @@ from penchant.ask import (
     seen_by,
     without_last,
 )
+from penchant.communities import ChainState
+from penchant.communities import Watch as SweepWatch
 from penchant.data import Comparisons, as_comparisons
 from penchant.errors import DataError, UntoldError
-from penchant.gp import Answered, Edges, Normal
-from penchant.likelihoods import Outcomes
-from penchant.models.effects import Effects, Estimates, as_z
-from penchant.models.odds import Odds, mean_log_prob
-from penchant.models.ranking import Ranking, Tally, ranking_of
-from penchant.models.rater_table import RaterTable, check_named, rater_table
-from penchant.models.scale import told_by_example, told_of_a_person
-from penchant.models.state import Fitted, StatefulModel
-from penchant.models.storage import save
-from penchant.models.validation import (
+from penchant.gp import Answered, Edges, Normal, Watch
+from penchant.likelihoods import Likelihood, Outcomes
+from penchant.models.features import FeatureColumns, check_row_pairs, n_rows, one_user_a_pair
+from penchant.models.outcomes import Odds, as_z, mean_log_prob
+from penchant.models.parameters import (
     BY_NAME,
     NONE,
     NOT_NEGATIVE,
     SEED,
     SIDES,
     YES_OR_NO,
+    BaseEstimator,
     Constraint,
-    Constraints,
     between,
     check_arguments,
     check_parameters,
-    one_user_a_pair,
     whole,
+)
+from penchant.models.store import save
+from penchant.models.tables import (
+    Effects,
+    Estimates,
+    Ranking,
+    RaterTable,
+    Tally,
+    check_named,
+    ranking_of,
+    rater_table,
 )
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
+
+UNDO_DEPTH = 50
+"""How many `tell`s can be taken back by `undo`; each keeps its posterior in memory until then."""
+_MAKING_LOCKS = Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """All that a fit has left, as one value: undo is keeping a reference to the one before.
+
+    learned: what the model knows; it has `data`, the comparisons, and `likelihood`.
+    columns, user_columns: the features that the fit saw. n_learned: how many comparisons
+    hyperparameters rest on. told: the pairs that were told last.
+    """
+
+    learned: Any
+    columns: FeatureColumns
+    user_columns: FeatureColumns
+    n_learned: int
+    told: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def pooled(self) -> Comparisons:
+        """The comparisons without who made them."""
+        data: Comparisons = self.learned.data
+        return data if data.user is None else data.pooled()
+
+    def pair_index(self, pairs: Any, X: Any) -> IntArray:
+        """(k, 2) positions of pairs: of items by name or index, or of rows of X where given."""
+        if X is not None:
+            return check_row_pairs(pairs, n_rows(X))
+        index: IntArray = self.learned.data.pair_index(pairs)
+        return index
+
+
+class StatefulModel(BaseEstimator):
+    """An estimator whose fit is one `Fitted`: results are built aside and assigned last."""
+
+    state_: Fitted
+
+    @property
+    def comparisons_(self) -> Comparisons:
+        """The data that were fitted, and told since."""
+        return self._seen(self._fitted())
+
+    @property
+    def n_elsewhere_(self) -> int:
+        """Comparisons that taught this model, of users whom it does not know: those of a scan."""
+        n: int = self._fitted().learned.n_elsewhere
+        return n
+
+    @property
+    def likelihood_(self) -> Likelihood:
+        """With learned parameters."""
+        likelihood: Likelihood = self._fitted().learned.hyper.likelihood
+        return likelihood
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel over items, with learned parameters."""
+        return self._fitted().learned.hyper.kernel
+
+    @property
+    def report_(self) -> Any:
+        """How it went: sweeps, tolerance, damping, jitter; or chains and their agreement."""
+        return self._fitted().learned.report
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many features an item has."""
+        return self._fitted().columns.n_columns
+
+    @property
+    def n_unsettled_(self) -> int:
+        """How many answers were told but only absorbed, see `tell`."""
+        return int(self._fitted().learned.n_unsettled)
+
+    def undo(self) -> Self:
+        """Take the last `tell` or `withdraw` back, exactly."""
+        with self._alone():
+            history = self._history
+            if not history:
+                raise DataError(
+                    f"{type(self).__name__}: there is no tell to undo (a fit or a load forgets "
+                    f"them, and at most {UNDO_DEPTH} are kept); withdraw takes back any answer"
+                )
+            self.state_, self._history = history[-1], history[:-1]
+        return self
+
+    def _seen(self, fitted: Fitted) -> Comparisons:
+        """The comparisons as the model takes them."""
+        data: Comparisons = fitted.learned.data
+        return data
+
+    def _keep(self, learned: Any, columns: FeatureColumns, user_columns: FeatureColumns) -> Self:
+        """Take a fit over: built aside, assigned last."""
+        fitted = Fitted(learned, columns, user_columns, learned.data.n_comparisons)
+        self.state_, self._history = fitted, ()
+        return self
+
+    def _with(self, learned: Any) -> Self:
+        """A copy of this model that knows something else."""
+        model = type(self)(**self.get_params(deep=False))
+        model.state_ = replace(self._fitted(), learned=learned, told=())
+        return model
+
+    def _fitted(self) -> Fitted:
+        check_is_fitted(self, "state_")
+        return self.state_
+
+    @property
+    def _history(self) -> tuple[Fitted, ...]:
+        history: tuple[Fitted, ...] = vars(self).get("_before", ())
+        return history
+
+    @_history.setter
+    def _history(self, history: tuple[Fitted, ...]) -> None:
+        self._before = history[-UNDO_DEPTH:]
+
+    def _remember(self, before: Fitted, after: Fitted) -> None:
+        self._history = (*self._history, before)
+        self.state_ = after
+
+    @contextmanager
+    def _alone(self) -> Iterator[Fitted]:
+        """One change of state at a time, with as many BLAS threads as the items are worth."""
+        with _MAKING_LOCKS:
+            lock = self.__dict__.setdefault("_lock", RLock())
+        with lock:
+            fitted = self._fitted()
+            with threads_for(fitted.learned.data.n_items):
+                yield fitted
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in vars(self).items() if name != "_lock"}
+        return kept
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def told_by_example(model: Any) -> str:
+    """What utilities mean, by an example that the model itself computes.
+
+    A fixed sentence would be wrong for most: ties, lapses, other links and differences between
+    people all change how often the better item wins.
+    """
+    items, utility = model.comparisons_.items, model.predict()
+    best = int(np.argmax(utility))
+    above = utility[best] - utility
+    distance = np.abs(above - 1.0)
+    distance[best] = np.inf
+    other = int(np.argmin(distance))
+    win, tie, loss = model.predict_proba([(items[best], items[other])], ties=True)[0]
+    said = (
+        "Utilities say how much more an item is liked than the average item. For example, "
+        f"“{items[best]}” lies {above[other]:.2f} above “{items[other]}”: it is expected to win "
+        f"{100 * win / (win + loss):.0f} of 100 "
+    )
+    if tie > 0.0:
+        said += f"comparisons that are decided, and {100 * tie:.0f} of 100 end in a tie."
+    else:
+        said += "comparisons between the two."
+    return said
+
+
+def told_of_a_person(model: Any) -> str:
+    """What a difference means within one person's own utilities."""
+    likelihood, one, sure = model.likelihood_, np.ones(1), np.zeros(1)
+    win, loss = (float(likelihood.prob(g, sure)[0]) for g in (one, -one))
+    return (
+        "That is of people at large, whose tastes differ: at a difference of 1 in their own "
+        f"utilities a person prefers the better item {100 * win / (win + loss):.0f} times of 100."
+    )
+
+
+@contextmanager
+def progress_bar(title: str, shown: bool) -> Iterator[Watch | None]:
+    """What to tell each evaluation of the evidence to; None where nobody would see it."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:
+        yield None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("evaluation {task.fields[n]}, log evidence {task.fields[value]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None, n=0, value="…")
+
+        def watch(n_evaluations: int, value: float) -> None:
+            bar.update(task, n=n_evaluations, value=f"{value:,.1f}")
+
+        yield watch
+
+
+@contextmanager
+def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[SweepWatch]:
+    """What to tell of each of `n_sweeps` sweeps; where nobody would see it, nothing is drawn."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:  # some versions end a bar that is disabled by a line
+        yield lambda state: None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("sampling communities", total=n_sweeps)
+
+        def watch(state: ChainState) -> None:
+            told = f"chain {state.seed[-1] + 1}: {len(state.utilities)} communities"
+            bar.update(task, advance=1, description=told)
+
+        yield watch
+
 
 MOST_DRAWS = 10_000_000
 RULES = Constraint("a penchant.ask.Rules", lambda value: isinstance(value, Rules))
@@ -60,7 +291,6 @@ RULES = Constraint("a penchant.ask.Rules", lambda value: isinstance(value, Rules
 class UtilityModel(StatefulModel, ABC):
     """A model of what is preferred: utilities with uncertainty, of everybody or of each user."""
 
-    constraints: ClassVar[Constraints]
     random_state: RandomState
 
     @abstractmethod
@@ -389,7 +619,7 @@ class UtilityModel(StatefulModel, ABC):
         return data if self.takes_choices else data.as_pairs()
 
     def _check(self) -> None:
-        check_parameters(self, self.constraints)
+        check_parameters(self)
 
     def _answered(self, fitted: Fitted) -> Answered:
         """Every answer with its giver, and what the other answers say of it."""

@@ -1,7 +1,7 @@
 """Saving and loading fitted models: one zip of JSON and arrays, no pickle.
 
 A value is a JSON scalar, a list, a dictionary, or one of: an array, a sparse matrix, a tuple, a
-random generator, an estimator, or one of the kinds of `models.schema`. A file can only ever make
+random generator, an estimator, or one of the kinds of `store.schema`. A file can only ever make
 objects of this package.
 """
 
@@ -20,14 +20,20 @@ from scipy import sparse
 from penchant.data import whole_file
 from penchant.errors import DataError
 from penchant.kernels.base import NotGiven
-from penchant.models.estimator import BaseEstimator
-from penchant.models.migrate import MIGRATIONS
-from penchant.models.schema import FORMAT, VERSION, estimator_classes, kind_called, kind_of
-from penchant.models.soundness import check_estimator, check_kind, check_made
+from penchant.models.parameters import check_parameters
+from penchant.models.store.checks import Dimensions, check_fields, refuse
+from penchant.models.store.schema import (
+    FORMAT,
+    STATES,
+    VERSION,
+    estimator_classes,
+    kind_called,
+    kind_of,
+)
 from penchant.numerics.arrays import without_miscounts
 
 
-def save(model: BaseEstimator, path: str | PathLike[str]) -> None:
+def save(model: Any, path: str | PathLike[str]) -> None:
     """Write a fitted estimator to `path`, atomically.
 
     >>> import penchant as pc, tempfile, os
@@ -50,7 +56,7 @@ def save(model: BaseEstimator, path: str | PathLike[str]) -> None:
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Read a model that `save` wrote, in this version or an earlier one.
+    """Read a model that `save` wrote.
 
     A damaged or foreign file is a DataError.
 
@@ -67,8 +73,8 @@ def load(path: str | PathLike[str]) -> Any:
         with zipfile.ZipFile(name) as archive:
             if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
                 raise DataError(f"{name} holds compressed members: it is not a penchant model")
-            model = _migrated(json.loads(archive.read("model.json")), name)
-            return _Reader(archive, model).value(model)
+            tree = _checked(json.loads(archive.read("model.json")), name)
+            return _Reader(archive, tree).value(tree)
     except FileNotFoundError:
         raise DataError(f"there is no file {name}: check the path") from None
     except DataError:
@@ -80,19 +86,16 @@ def load(path: str | PathLike[str]) -> Any:
         ) from None
 
 
-def _migrated(header: Any, name: str) -> Any:
-    """The model's tree, brought to this version."""
+def _checked(header: Any, name: str) -> Any:
+    """The model's tree, if it is one of ours."""
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise DataError(f"{name} is not a penchant model: its header says something else")
-    version, tree = header.get("version"), header["model"]
-    while version in MIGRATIONS:
-        tree, version = MIGRATIONS[version](tree), version + 1
-    if version != VERSION:
+    if header.get("version") != VERSION:
         raise DataError(
             f"{name} was written in format version {header.get('version')!r} and this penchant "
-            f"reads versions 1 to {VERSION}: install the penchant that wrote it"
+            f"reads version {VERSION}: fit the model again, or install the penchant that wrote it"
         )
-    return tree
+    return header["model"]
 
 
 class _Shelf:
@@ -173,6 +176,8 @@ class _Reader:
         self.archive = archive
         self.numbered: dict[int, Any] = {}
         self.objects: dict[int, Any] = {}
+        self.sizes: dict[int, Dimensions] = {}
+        """Of every object made so far, by identity: `objects` keeps them alive."""
         self._number(tree)
 
     def _number(self, tree: Any) -> None:
@@ -219,12 +224,16 @@ class _Reader:
     def _object(self, number: int) -> Any:
         if number not in self.objects:
             tree = self.numbered.pop(number)  # an object inside itself is no model of ours
-            kind = kind_called(tree["$kind"])
+            name = tree["$kind"]
+            kind = kind_called(name)
             values = {key: self.value(part) for key, part in tree["fields"].items()}
-            check_kind(tree["$kind"], values)
+            sizes = check_fields(name, kind.declared, kind.rules, values, self._sizes)
             self.objects[number] = made = kind.made(values)
-            check_made(tree["$kind"], made)
+            self.sizes[id(made)] = sizes
         return self.objects[number]
+
+    def _sizes(self, value: Any) -> Dimensions:
+        return self.sizes.get(id(value), {})
 
     def _estimator(self, tree: dict[str, Any]) -> Any:
         cls = estimator_classes()[tree["$estimator"]]
@@ -233,10 +242,24 @@ class _Reader:
             if not key.endswith("_") or key.startswith("_"):
                 raise DataError(f"unexpected attribute {key!r} in the file")
         state = {key: self.value(part) for key, part in tree["state"].items()}
-        check_estimator(model, state)
+        check_parameters(model)
+        _check_state(cls.__name__, state)
         for key, value in state.items():
             setattr(model, key, value)
         return model
+
+
+def _check_state(name: str, state: Mapping[str, Any]) -> None:
+    """What an estimator learned: finite arrays, and in a model of utilities one of its kind."""
+    for key, value in state.items():
+        is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        if is_array and key != "cv_error_" and not np.isfinite(value).all():
+            refuse(name, key, "must be finite")
+    if "state_" in state:
+        learned: Any = getattr(state["state_"], "learned", None)
+        known = type(getattr(learned, "posterior", learned))
+        if STATES.get(name) not in {cls.__name__ for cls in known.__mro__}:
+            refuse(name, "state_", "belongs to another model")
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:
