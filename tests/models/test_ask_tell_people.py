@@ -6,10 +6,9 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.ask import CRITERIA, Rules
-from penchant.communities import Answers
+from penchant.communities import Answers, Mixture
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF
-from penchant.models.community_gp import CommunityLearning
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 ITEMS = ("tea", "milk", "water", "juice", "wine")
@@ -247,8 +246,7 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
     counts = np.ascontiguousarray((Answers.of(everything).counts.T @ model.membership_).T)
     hyper = ItemHyper(model.kernel_, model.likelihood_)
     universe = model.posteriors_[0].universe
-    learning = CommunityLearning.of(model)
-    mixture = learning.finding(everything, Answers.of(everything), universe, hyper).mixture
+    mixture = Mixture(Answers.of(everything), universe, hyper)
     from penchant.communities.utility import fit_reported
 
     refit = fit_reported(mixture, counts, mixture.hyper.theta, own=False)

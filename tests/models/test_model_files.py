@@ -14,7 +14,12 @@ import penchant as pc
 from penchant.kernels import RBF, Independent
 from penchant.numerics.arrays import read_arrays, write_arrays
 
-ITEMS, USERS, FREE = "items", "users with features", "users with a free covariance"
+ITEMS, TOLD, USERS, FREE = (
+    "items",
+    "items with a posterior",
+    "users with features",
+    "users with a free covariance",
+)
 RELATION, GROUPS, SPARSE = "items with a relation", "communities", "sparse users"
 
 
@@ -38,9 +43,12 @@ def saved(tmp_path_factory):
     kernel, fixed = RBF(0.5) + Independent(0.3), {"optimize": None}
     sampled = {"inference": "mcmc", "personal": False, "n_sweeps": 8, "random_state": 0}
     models = {
+        TOLD: pc.PreferenceGP(**fixed).fit(X, everybody).tell([(0, 1)], polish=False),
         ITEMS: pc.PreferenceGP(**fixed).fit(X, everybody),
         RELATION: pc.PreferenceGP(**fixed).fit(None, everybody, {"ring": ring + ring.T}),
-        USERS: pc.MultiUserGP(kernel, **fixed).fit(X, people, user_features=Z),
+        USERS: pc.MultiUserGP(kernel, **fixed)
+        .fit(X, people, user_features=Z)
+        .tell([(0, 1)], user=0, polish=False),
         FREE: pc.MultiUserGP("free", **fixed).fit(None, people),
         SPARSE: pc.MultiUserGP(kernel, sparse=(6, 6), **fixed).fit(X, people),
         GROUPS: pc.CommunityGP(kernel=kernel, **sampled, **fixed).fit(X, people),
@@ -221,26 +229,37 @@ CASES = {
         ),
         "sites",
     ),
-    "a factor that is no triangle": (ITEMS, changed("basis", "lower", at((0, -1), 1.0)), "lower"),
-    "a factor with a zero": (ITEMS, changed("basis", "lower", at((0, 0), 0.0)), "lower"),
+    "a factor that is no triangle": (TOLD, changed("basis", "lower", at((0, -1), 1.0)), "lower"),
+    "a factor with a zero": (TOLD, changed("basis", "lower", at((0, 0), 0.0)), "lower"),
     "a factor with a negative entry": (
-        ITEMS,
+        TOLD,
         changed("posterior", "lower", at((1, 1), -1)),
         "lower",
     ),
-    "a factor too small": (ITEMS, changed("posterior", "lower", lambda a: a[:-1, :-1]), "lower"),
-    "pivots twice": (ITEMS, changed("basis", "first", at(1, 0)), "first|basis"),
-    "pivots beyond the items": (ITEMS, changed("basis", "first", at(0, 999)), "basis"),
-    "coefficients too few": (ITEMS, changed("posterior", "coefficients", lambda a: a[1:]), "coeff"),
-    "coefficients of NaN": (ITEMS, changed("posterior", "coefficients", at(0, np.nan)), "coeff"),
+    "a factor too small": (TOLD, changed("posterior", "lower", lambda a: a[:-1, :-1]), "lower"),
+    "pivots twice": (TOLD, changed("basis", "first", at(1, 0)), "first|basis"),
+    "pivots beyond the items": (TOLD, changed("basis", "first", at(0, 999)), "basis"),
+    "coefficients too few": (TOLD, changed("posterior", "coefficients", lambda a: a[1:]), "coeff"),
+    "coefficients of NaN": (TOLD, changed("posterior", "coefficients", at(0, np.nan)), "coeff"),
     "an unknown rule": (ITEMS, value("learned", "rule", "guess"), "rule"),
     "a rank of zero": (ITEMS, value("learned", "max_rank", 0), "max_rank"),
     "sweeps below none": (ITEMS, value("report", "n_sweeps", -1), "n_sweeps"),
     "converged by hearsay": (ITEMS, value("report", "converged", "yes"), "converged"),
-    "no posterior": (ITEMS, value("learned", "posterior", None), "posterior"),
+    "neither posterior nor sites": (ITEMS, value("learned", "sites", None), "posterior"),
+    "users of a model of items": (
+        ITEMS,
+        lambda file: file.at("learned").update(users=file.at("learned")["items"]),
+        "users",
+    ),
+    "fewer items than compared": (ITEMS, changed("inputs", "index", lambda a: a[:-1]), "index|X"),
+    "priors of no effect": (
+        ITEMS,
+        lambda file: file.put("learned", "effect_sd", [1.0]),
+        "effect_sd",
+    ),
     "a kernel where data should be": (
         ITEMS,
-        lambda file: file.at("learned").update(data=file.at("posterior")["kernel"]),
+        lambda file: file.at("learned").update(data=file.at("hyperparameters of items")["kernel"]),
         "data",
     ),
     "told about no item": (

@@ -1,7 +1,7 @@
 """What every model of utilities promises, and all that follows from it alone.
 
-A model adds how it fits, what it believes of a user, and how its one state (see `models.state`)
-changes with answers. Predictions, rankings, questions and files are written here, once.
+A model adds how it fits, what it believes of a user, and how its one state changes with
+answers. Predictions, rankings, questions and files are written here, once.
 """
 
 from abc import ABC, abstractmethod
@@ -30,8 +30,8 @@ from penchant.ask import (
 from penchant.communities import ChainState
 from penchant.communities import Watch as SweepWatch
 from penchant.data import Comparisons, as_comparisons
-from penchant.errors import DataError, UntoldError
-from penchant.gp import Answered, Edges, Normal, Watch
+from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
+from penchant.gp import Answered, Edges, Normal, Report, Watch
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.models.features import FeatureColumns, check_row_pairs, n_rows, one_user_a_pair
 from penchant.models.outcomes import Odds, as_z, mean_log_prob
@@ -66,6 +66,9 @@ from penchant.numerics.types import FloatArray, IntArray
 
 UNDO_DEPTH = 50
 """How many `tell`s can be taken back by `undo`; each keeps its posterior in memory until then."""
+MOST_DRAWS = 10_000_000
+"""Of the utilities behind P(best): 0.3 GB of ranks for 8 items."""
+RULES = Constraint("a penchant.ask.Rules", lambda value: isinstance(value, Rules))
 _MAKING_LOCKS = Lock()
 
 
@@ -98,10 +101,134 @@ class Fitted:
         return index
 
 
-class StatefulModel(BaseEstimator):
-    """An estimator whose fit is one `Fitted`: results are built aside and assigned last."""
+class UtilityModel(BaseEstimator, ABC):
+    """A model of what is preferred: utilities with uncertainty, of everybody or of each user.
 
+    A fit is one `Fitted`: it is built aside and assigned last.
+    """
+
+    random_state: RandomState
     state_: Fitted
+
+    @abstractmethod
+    def fit(
+        self,
+        X: Any,
+        data: Comparisons,
+        relations: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Learn from comparisons.
+
+        X : (n_items, d) features, by name or in the order of `data.items`; or None.
+        relations : {"name": graph} between the items: a symmetric (n_items, n_items) matrix,
+            dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
+        """
+
+    # What a model says of itself
+
+    @abstractmethod
+    def _believed(self, fitted: Fitted, user: int | None) -> Belief:
+        """The joint Gaussian over one user's utilities, or over everybody's."""
+
+    @abstractmethod
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+        """Means (n,) of everybody's utilities, or (k, n) of some users', up to a level; variances
+        of the utilities less the average item's of the fit."""
+
+    def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
+        """The means alone, for models that have them without the variances."""
+        return self._utilities(fitted, users, X).mean
+
+    @abstractmethod
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> Odds:
+        """Of answers to pairs (k, 2); users: (k,), or None for everybody's; z: (q, k) of the
+        effects, or None at equal sides and covariates."""
+
+    def _odds_as_made(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        z: FloatArray | None,
+        time: FloatArray | None,
+    ) -> Odds:
+        """Of answers that were given at these times, (k,) days, which matter where utilities
+        drift."""
+        return self._odds(fitted, pairs, users, None, z)
+
+    def _spread(self, fitted: Fitted) -> FloatArray | None:
+        """(n,) standard deviations of utilities between people; None where nobody is told apart."""
+        return None
+
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        """Of the order shown and of covariates, where they are known."""
+        return None
+
+    def _answered(self, fitted: Fitted) -> Answered:
+        """Every answer with its giver, and what the other answers say of it."""
+        raise UntoldError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
+
+    @abstractmethod
+    def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Any:
+        """What is known after more answers, under the hyperparameters there are."""
+
+    @abstractmethod
+    def _without(self, fitted: Fitted, data: Comparisons) -> Any:
+        """What is known after only `data`, some of the answers so far."""
+
+    @abstractmethod
+    def _relearned(self, fitted: Fitted) -> Any:
+        """What is known after learning the hyperparameters again, from all comparisons."""
+
+    @property
+    def takes_choices(self) -> bool:
+        """Whether rankings and choices are taken whole; else as the pairs that they hold."""
+        return True
+
+    def _taken(self, data: Comparisons) -> Comparisons:
+        """Comparisons as this model takes them."""
+        return data if self.takes_choices else data.as_pairs()
+
+    def _given(
+        self, fitted: Fitted, more: Comparisons | Iterable[tuple[Any, Any]], user: Any
+    ) -> Comparisons:
+        """More answers, as they join those so far."""
+        return self._taken(as_answers(fitted.learned.data, more, user))
+
+    def _given_before(
+        self, fitted: Fitted, answers: Comparisons | Iterable[tuple[Any, Any]], user: Any
+    ) -> Comparisons:
+        """Answers to take back, as they stand among those so far."""
+        return self._taken(as_answers(fitted.learned.data, answers, user))
+
+    def _seen(self, fitted: Fitted) -> Comparisons:
+        """The comparisons as the model takes them."""
+        data: Comparisons = fitted.learned.data
+        return data
+
+    def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
+        """(k,) positions of users; None for people at large."""
+        if users is None:
+            return None
+        return np.atleast_1d(fitted.learned.data.user_index(users))
+
+    def _known_users(self, fitted: Fitted, data: Comparisons) -> IntArray | None:
+        """(n_users,) who the users of `data` are here, −1 for somebody unknown; None if nobody is
+        told apart."""
+        known: Comparisons = fitted.learned.data
+        if data.user is None or not known.users:
+            return None
+        place = {name: number for number, name in enumerate(known.users)}
+        return np.array([place.get(name, -1) for name in data.users], dtype=np.intp)
+
+    # What was learned
 
     @property
     def comparisons_(self) -> Comparisons:
@@ -140,220 +267,6 @@ class StatefulModel(BaseEstimator):
         """How many answers were told but only absorbed, see `tell`."""
         return int(self._fitted().learned.n_unsettled)
 
-    def undo(self) -> Self:
-        """Take the last `tell` or `withdraw` back, exactly."""
-        with self._alone():
-            history = self._history
-            if not history:
-                raise DataError(
-                    f"{type(self).__name__}: there is no tell to undo (a fit or a load forgets "
-                    f"them, and at most {UNDO_DEPTH} are kept); withdraw takes back any answer"
-                )
-            self.state_, self._history = history[-1], history[:-1]
-        return self
-
-    def _seen(self, fitted: Fitted) -> Comparisons:
-        """The comparisons as the model takes them."""
-        data: Comparisons = fitted.learned.data
-        return data
-
-    def _keep(self, learned: Any, columns: FeatureColumns, user_columns: FeatureColumns) -> Self:
-        """Take a fit over: built aside, assigned last."""
-        fitted = Fitted(learned, columns, user_columns, learned.data.n_comparisons)
-        self.state_, self._history = fitted, ()
-        return self
-
-    def _with(self, learned: Any) -> Self:
-        """A copy of this model that knows something else."""
-        model = type(self)(**self.get_params(deep=False))
-        model.state_ = replace(self._fitted(), learned=learned, told=())
-        return model
-
-    def _fitted(self) -> Fitted:
-        check_is_fitted(self, "state_")
-        return self.state_
-
-    @property
-    def _history(self) -> tuple[Fitted, ...]:
-        history: tuple[Fitted, ...] = vars(self).get("_before", ())
-        return history
-
-    @_history.setter
-    def _history(self, history: tuple[Fitted, ...]) -> None:
-        self._before = history[-UNDO_DEPTH:]
-
-    def _remember(self, before: Fitted, after: Fitted) -> None:
-        self._history = (*self._history, before)
-        self.state_ = after
-
-    @contextmanager
-    def _alone(self) -> Iterator[Fitted]:
-        """One change of state at a time, with as many BLAS threads as the items are worth."""
-        with _MAKING_LOCKS:
-            lock = self.__dict__.setdefault("_lock", RLock())
-        with lock:
-            fitted = self._fitted()
-            with threads_for(fitted.learned.data.n_items):
-                yield fitted
-
-    def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in vars(self).items() if name != "_lock"}
-        return kept
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
-
-def told_by_example(model: Any) -> str:
-    """What utilities mean, by an example that the model itself computes.
-
-    A fixed sentence would be wrong for most: ties, lapses, other links and differences between
-    people all change how often the better item wins.
-    """
-    items, utility = model.comparisons_.items, model.predict()
-    best = int(np.argmax(utility))
-    above = utility[best] - utility
-    distance = np.abs(above - 1.0)
-    distance[best] = np.inf
-    other = int(np.argmin(distance))
-    win, tie, loss = model.predict_proba([(items[best], items[other])], ties=True)[0]
-    said = (
-        "Utilities say how much more an item is liked than the average item. For example, "
-        f"“{items[best]}” lies {above[other]:.2f} above “{items[other]}”: it is expected to win "
-        f"{100 * win / (win + loss):.0f} of 100 "
-    )
-    if tie > 0.0:
-        said += f"comparisons that are decided, and {100 * tie:.0f} of 100 end in a tie."
-    else:
-        said += "comparisons between the two."
-    return said
-
-
-def told_of_a_person(model: Any) -> str:
-    """What a difference means within one person's own utilities."""
-    likelihood, one, sure = model.likelihood_, np.ones(1), np.zeros(1)
-    win, loss = (float(likelihood.prob(g, sure)[0]) for g in (one, -one))
-    return (
-        "That is of people at large, whose tastes differ: at a difference of 1 in their own "
-        f"utilities a person prefers the better item {100 * win / (win + loss):.0f} times of 100."
-    )
-
-
-@contextmanager
-def progress_bar(title: str, shown: bool) -> Iterator[Watch | None]:
-    """What to tell each evaluation of the evidence to; None where nobody would see it."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:
-        yield None
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TextColumn("evaluation {task.fields[n]}, log evidence {task.fields[value]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None, n=0, value="…")
-
-        def watch(n_evaluations: int, value: float) -> None:
-            bar.update(task, n=n_evaluations, value=f"{value:,.1f}")
-
-        yield watch
-
-
-@contextmanager
-def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[SweepWatch]:
-    """What to tell of each of `n_sweeps` sweeps; where nobody would see it, nothing is drawn."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:  # some versions end a bar that is disabled by a line
-        yield lambda state: None
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("sampling communities", total=n_sweeps)
-
-        def watch(state: ChainState) -> None:
-            told = f"chain {state.seed[-1] + 1}: {len(state.utilities)} communities"
-            bar.update(task, advance=1, description=told)
-
-        yield watch
-
-
-MOST_DRAWS = 10_000_000
-RULES = Constraint("a penchant.ask.Rules", lambda value: isinstance(value, Rules))
-
-
-class UtilityModel(StatefulModel, ABC):
-    """A model of what is preferred: utilities with uncertainty, of everybody or of each user."""
-
-    random_state: RandomState
-
-    @abstractmethod
-    def fit(
-        self,
-        X: Any,
-        data: Comparisons,
-        relations: Mapping[str, Any] | None = None,
-    ) -> Self:
-        """Learn from comparisons.
-
-        X : (n_items, d) features, by name or in the order of `data.items`; or None.
-        relations : {"name": graph} between the items: a symmetric (n_items, n_items) matrix,
-            dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
-        """
-
-    @abstractmethod
-    def _believed(self, fitted: Fitted, user: int | None) -> Belief:
-        """The joint Gaussian over one user's utilities, or over everybody's."""
-
-    @abstractmethod
-    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
-        """Means (n,) of everybody's utilities, or (k, n) of some users', up to a level; variances
-        of the utilities less the average item's of the fit."""
-
-    def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
-        """The means alone, for models that have them without the variances."""
-        return self._utilities(fitted, users, X).mean
-
-    @abstractmethod
-    def _odds(
-        self,
-        fitted: Fitted,
-        pairs: IntArray,
-        users: IntArray | None,
-        X: Any,
-        z: FloatArray | None = None,
-    ) -> Odds:
-        """Of answers to pairs (k, 2); users: (k,), or None for everybody's; z: (q, k) of the
-        effects, or None at equal sides and covariates."""
-
-    def _spread(self, fitted: Fitted) -> FloatArray | None:
-        """(n,) standard deviations of utilities between people; None where nobody is told apart."""
-        return None
-
-    def _effects(self, fitted: Fitted) -> Estimates | None:
-        """Of the order shown and of covariates, where they are known."""
-        return None
-
-    @abstractmethod
-    def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Any:
-        """What is known after more answers, under the hyperparameters there are."""
-
-    @abstractmethod
-    def _without(self, fitted: Fitted, data: Comparisons) -> Any:
-        """What is known after only `data`, some of the answers so far."""
-
-    @abstractmethod
-    def _relearned(self, fitted: Fitted) -> Any:
-        """What is known after learning the hyperparameters again, from all comparisons."""
-
-    # What was learned
-
     @property
     def scale_(self) -> str:
         """What utilities mean, in words: how often the better of two items wins, for example."""
@@ -378,6 +291,8 @@ class UtilityModel(StatefulModel, ABC):
         comparisons do not tell. Predictions are at equal sides and covariates."""
         fitted = self._fitted()
         return Effects.of(self._effects(fitted), self.likelihood_)
+
+    # Predictions
 
     def belief(self, user: Any = None) -> Belief:
         """The joint Gaussian over one user's utilities, or over everybody's: all that `ask` sees.
@@ -418,6 +333,14 @@ class UtilityModel(StatefulModel, ABC):
         else:
             mean, var = self._utilities(fitted, asked, X)
         return self._above_average(fitted, asked, X, mean), np.sqrt(np.maximum(var, 0.0))
+
+    def _above_average(
+        self, fitted: Fitted, users: IntArray | None, X: Any, mean: FloatArray
+    ) -> FloatArray:
+        """Means less the average one of the items of the fit."""
+        known = mean if X is None else self._means(fitted, users, None)
+        above: FloatArray = mean - known.mean(axis=-1, keepdims=True)
+        return above
 
     def predict_proba(
         self,
@@ -487,18 +410,6 @@ class UtilityModel(StatefulModel, ABC):
             return self._odds_as_made(fitted, item[pairs], givers, z, time)
 
         return mean_log_prob(data, odds, None if effects is None else effects.names)
-
-    def _odds_as_made(
-        self,
-        fitted: Fitted,
-        pairs: IntArray,
-        users: IntArray | None,
-        z: FloatArray | None,
-        time: FloatArray | None,
-    ) -> Odds:
-        """Of answers that were given at these times, (k,) days, which matter where utilities
-        drift."""
-        return self._odds(fitted, pairs, users, None, z)
 
     # Asking and telling
 
@@ -595,59 +506,158 @@ class UtilityModel(StatefulModel, ABC):
             self._remember(fitted, after)
         return self
 
+    def undo(self) -> Self:
+        """Take the last `tell` or `withdraw` back, exactly."""
+        with self._alone():
+            history = self._history
+            if not history:
+                raise DataError(
+                    f"{type(self).__name__}: there is no tell to undo (a fit or a load forgets "
+                    f"them, and at most {UNDO_DEPTH} are kept); withdraw takes back any answer"
+                )
+            self.state_, self._history = history[-1], history[:-1]
+        return self
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file; `penchant.load(path)` reads it back."""
         save(self, path)
 
-    def _above_average(
-        self, fitted: Fitted, users: IntArray | None, X: Any, mean: FloatArray
-    ) -> FloatArray:
-        """Means less the average one of the items of the fit."""
-        known = mean if X is None else self._means(fitted, users, None)
-        above: FloatArray = mean - known.mean(axis=-1, keepdims=True)
-        return above
-
-    # How answers come to it
-
-    @property
-    def takes_choices(self) -> bool:
-        """Whether rankings and choices are taken whole; else as the pairs that they hold."""
-        return True
-
-    def _taken(self, data: Comparisons) -> Comparisons:
-        """Comparisons as this model takes them."""
-        return data if self.takes_choices else data.as_pairs()
+    # The state: one value, changed by one at a time
 
     def _check(self) -> None:
         check_parameters(self)
 
-    def _answered(self, fitted: Fitted) -> Answered:
-        """Every answer with its giver, and what the other answers say of it."""
-        raise UntoldError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
+    def _rebuild(self) -> None:  # most models have nothing to add
+        """After a load: add what a file leaves to the estimator."""
 
-    def _given(
-        self, fitted: Fitted, more: Comparisons | Iterable[tuple[Any, Any]], user: Any
-    ) -> Comparisons:
-        """More answers, as they join those so far."""
-        return self._taken(as_answers(fitted.learned.data, more, user))
+    def _keep(self, learned: Any, columns: FeatureColumns, user_columns: FeatureColumns) -> Self:
+        """Take a fit over: built aside, assigned last."""
+        fitted = Fitted(learned, columns, user_columns, learned.data.n_comparisons)
+        self.state_, self._history = fitted, ()
+        return self
 
-    def _given_before(
-        self, fitted: Fitted, answers: Comparisons | Iterable[tuple[Any, Any]], user: Any
-    ) -> Comparisons:
-        """Answers to take back, as they stand among those so far."""
-        return self._taken(as_answers(fitted.learned.data, answers, user))
+    def _with(self, learned: Any) -> Self:
+        """A copy of this model that knows something else."""
+        model = type(self)(**self.get_params(deep=False))
+        model.state_ = replace(self._fitted(), learned=learned, told=())
+        return model
 
-    def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
-        """(k,) positions of users; None for people at large."""
-        if users is None:
-            return None
-        return np.atleast_1d(fitted.learned.data.user_index(users))
+    def _fitted(self) -> Fitted:
+        check_is_fitted(self, "state_")
+        return self.state_
 
-    def _known_users(self, fitted: Fitted, data: Comparisons) -> IntArray | None:
-        """(n_users,) who the users of `data` are here, −1 for somebody unknown; None if nobody is
-        told apart."""
-        known: Comparisons = fitted.learned.data
-        if data.user is None or not known.users:
-            return None
-        place = {name: number for number, name in enumerate(known.users)}
-        return np.array([place.get(name, -1) for name in data.users], dtype=np.intp)
+    @property
+    def _history(self) -> tuple[Fitted, ...]:
+        history: tuple[Fitted, ...] = vars(self).get("_before", ())
+        return history
+
+    @_history.setter
+    def _history(self, history: tuple[Fitted, ...]) -> None:
+        self._before = history[-UNDO_DEPTH:]
+
+    def _remember(self, before: Fitted, after: Fitted) -> None:
+        self._history = (*self._history, before)
+        self.state_ = after
+
+    @contextmanager
+    def _alone(self) -> Iterator[Fitted]:
+        """One change of state at a time, with as many BLAS threads as the items are worth."""
+        with _MAKING_LOCKS:
+            lock = self.__dict__.setdefault("_lock", RLock())
+        with lock:
+            fitted = self._fitted()
+            with threads_for(fitted.learned.data.n_items):
+                yield fitted
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in vars(self).items() if name != "_lock"}
+        return kept
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def warn_unless_converged(report: Report) -> None:
+    """Inference that did not converge says so, and what to try."""
+    if not report.converged:
+        warn(report.advice(), ConvergenceWarning)
+
+
+def told_by_example(model: Any) -> str:
+    """What utilities mean, by an example that the model itself computes.
+
+    A fixed sentence would be wrong for most: ties, lapses, other links and differences between
+    people all change how often the better item wins.
+    """
+    items, utility = model.comparisons_.items, model.predict()
+    best = int(np.argmax(utility))
+    above = utility[best] - utility
+    distance = np.abs(above - 1.0)
+    distance[best] = np.inf
+    other = int(np.argmin(distance))
+    win, tie, loss = model.predict_proba([(items[best], items[other])], ties=True)[0]
+    said = (
+        "Utilities say how much more an item is liked than the average item. For example, "
+        f"“{items[best]}” lies {above[other]:.2f} above “{items[other]}”: it is expected to win "
+        f"{100 * win / (win + loss):.0f} of 100 "
+    )
+    if tie > 0.0:
+        said += f"comparisons that are decided, and {100 * tie:.0f} of 100 end in a tie."
+    else:
+        said += "comparisons between the two."
+    return said
+
+
+def told_of_a_person(model: Any) -> str:
+    """What a difference means within one person's own utilities."""
+    likelihood, one, sure = model.likelihood_, np.ones(1), np.zeros(1)
+    win, loss = (float(likelihood.prob(g, sure)[0]) for g in (one, -one))
+    return (
+        "That is of people at large, whose tastes differ: at a difference of 1 in their own "
+        f"utilities a person prefers the better item {100 * win / (win + loss):.0f} times of 100."
+    )
+
+
+@contextmanager
+def progress_bar(title: str, shown: bool) -> Iterator[Watch | None]:
+    """What to tell each evaluation of the evidence to; None where nobody would see it."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:
+        yield None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("evaluation {task.fields[n]}, log evidence {task.fields[value]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None, n=0, value="…")
+
+        def watch(n_evaluations: int, value: float) -> None:
+            bar.update(task, n=n_evaluations, value=f"{value:,.1f}")
+
+        yield watch
+
+
+@contextmanager
+def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[SweepWatch]:
+    """What to tell of each of `n_sweeps` sweeps; where nobody would see it, nothing is drawn."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:  # some versions end a bar that is disabled by a line
+        yield lambda state: None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("sampling communities", total=n_sweeps)
+
+        def watch(state: ChainState) -> None:
+            told = f"chain {state.seed[-1] + 1}: {len(state.utilities)} communities"
+            bar.update(task, advance=1, description=told)
+
+        yield watch

@@ -1,4 +1,4 @@
-"""New items of a relational model: nodes that its graphs have since got."""
+"""PreferenceGP: a Gaussian-process preference model with relations between items (paper 000)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
@@ -9,7 +9,7 @@ import numpy as np
 
 from penchant.ask import as_answers
 from penchant.data import Comparisons, ShardedComparisons, as_column, as_comparisons, read_times
-from penchant.errors import ConvergenceWarning, DataError, warn
+from penchant.errors import DataError
 from penchant.gp import (
     RULES,
     UNNAMED,
@@ -24,7 +24,6 @@ from penchant.gp import (
     PathHyper,
     PathPosterior,
     PathProblem,
-    PathSolution,
     People,
     Posterior,
     Settings,
@@ -44,7 +43,7 @@ from penchant.gp.items.absorb import absorb
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.kernels.names import Names, is_numbered, row_names
 from penchant.likelihoods import Likelihood, Raters, get
-from penchant.models.base import Fitted, UtilityModel
+from penchant.models.base import Fitted, UtilityModel, warn_unless_converged
 from penchant.models.defaults import arbitrated_kernel, with_relevance, with_ties_understood
 from penchant.models.features import (
     FeatureColumns,
@@ -53,7 +52,6 @@ from penchant.models.features import (
     size_of_relations,
     stacked,
 )
-from penchant.models.learning import Learning
 from penchant.models.outcomes import Odds
 from penchant.models.parameters import (
     DEVICE,
@@ -70,6 +68,7 @@ from penchant.models.parameters import (
     whole,
 )
 from penchant.models.sources import SourceShare, SourcesReport, shares
+from penchant.models.store import rebuilt
 from penchant.models.tables import Estimates, Ranking, check_named
 from penchant.numerics.device import HOST, device_called
 from penchant.numerics.random import RandomState, as_rng
@@ -78,296 +77,15 @@ from penchant.numerics.types import FloatArray, IntArray
 
 Answers = Comparisons | Iterable[tuple[Any, Any]]
 
-
-@dataclass(frozen=True, eq=False)
-class ItemLearning(Learning):
-    """By the parameters of `PreferenceGP`, where they are explained."""
-
-    kernel: Kernel | None
-    likelihood: str | Likelihood
-    inference: str
-    optimize: str | None
-    max_rank: int | None
-    clustered: bool
-    raters: str | None
-    drift: str | None
-    period: float | None
-    half_life: float | None
-    device: str | None
-    n_restarts: int
-    random_state: RandomState
-
-    def learned(self, items: Inputs, data: Comparisons) -> Learned[Any]:
-        """Everything, hyperparameters included."""
-        if self.drift is not None:
-            return self._drifting(items, data)
-        likelihood = get(self.likelihood, data.margin, data.count)
-        if self.raters is not None:
-            check_named(data, f"raters={self.raters!r}")
-            likelihood = Raters.alike(likelihood, self.raters, data.n_users)
-        edges = self._edges(data, likelihood)
-        if edges.shown is not None:
-            self._check_on_host("the order shown and covariates are")
-        problem = ItemProblem(items, edges, Settings(self.inference), self.max_rank)
-        problem = replace(problem, people=self._people(data, edges))
-        likelihood.check(problem.edges.outcomes)
-        start = ItemHyper(self.item_kernel(items), likelihood)
-        with threads_for(len(problem.edges.items)):
-            if self.kernel is None and self.optimize == "evidence":
-                start, solution = with_relevance(problem, start, self._solve)
-            else:
-                solution = self._solve(problem, start)
-            is_plain = self.raters is None and self.optimize == "evidence"
-            if self.likelihood == "ties" and is_plain:
-                start, solution = with_ties_understood(problem, start, solution, self._solve)
-            if self.raters is not None:
-                learn = None if self.optimize is None else partial(self._solve, problem)
-                solution = learn_raters(problem, solution, False, learn)
-            learned = Learned.of(data, problem, solution)
-        return self._warned(learned)
-
-    def item_kernel(self, items: Inputs) -> Kernel:
-        """The kernel given, or what is known of items before any answer."""
-        if self.kernel is None:
-            return arbitrated_kernel(items, self.max_rank)
-        return self.kernel.at_scale_of(items)
-
-    def resettled(self, learned: Learned[Any], data: Comparisons) -> Learned[Any]:
-        """After other answers, under the hyperparameters that were learned."""
-        return learned.settle(data, self.problem_after(learned, data))
-
-    def problem_after(self, learned: Learned[Any], data: Comparisons) -> ItemProblem | PathProblem:
-        """The problem of other answers, or of the same: a file does not keep what they count."""
-        known: ItemProblem | PathProblem = learned.problem
-        if isinstance(known, PathProblem):
-            return path_problem(known.universe, data, known.settings, known.calendar)
-        edges = self._edges(data, learned.hyper.likelihood, known.edges.shown)
-        return replace(known, edges=edges, people=self._people(data, edges))
-
-    def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
-        self._check_on_host("drift is")
-        others = ("raters", "half_life", "max_rank")
-        if given := [name for name in others if getattr(self, name) is not None]:
-            raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
-        calendar = Calendar.of(check_time(data), self.period)
-        problem = path_problem(items, data, Settings(self.inference), calendar)
-        likelihood = get(self.likelihood, data.margin, data.count)
-        likelihood.check(problem.edges.outcomes)
-        start = path_start(self.item_kernel(items), data, likelihood)
-        with threads_for(len(items)):
-            solution: PathSolution = self._solve(problem, start)
-            return self._warned(Learned.of(data, problem, solution))
-
-    def _check_on_host(self, what: str) -> None:
-        if device_called(self.device) is not HOST:
-            raise DataError(
-                f"{what} worked on by the CPU alone, got device={self.device!r}: leave it at None, "
-                "or drop them with data.bare()"
-            )
-
-    def _warned(self, learned: Learned[Any]) -> Learned[Any]:
-        if not learned.report.converged:
-            warn(learned.report.advice(), ConvergenceWarning)
-        return learned
-
-    def _solve(self, problem: Any, start: Any) -> Any:
-        if self.optimize is None:
-            return solve(problem, start)
-        if self.optimize == "em":
-            return expectation_maximize(problem, start)
-        begin = first_guess(problem, start) if isinstance(problem, ItemProblem) else None
-        return maximize(problem, start, self.n_restarts, as_rng(self.random_state), begin)
-
-    def _people(self, data: Comparisons, edges: Edges) -> People | None:
-        if not self.clustered:
-            return None
-        if self.half_life is None:
-            return People.of(data, edges)
-        pairs = data.as_pairs()
-        return People.of(pairs, edges, faded_counts(pairs, self.half_life) / pairs.count)
-
-    def _edges(
-        self, data: Comparisons, likelihood: Likelihood, known: Shown | None = None
-    ) -> Edges:
-        if self.half_life is None:
-            return Edges.of(data, known, likelihood.by_rater)
-        pairs = data.as_pairs()
-        return faded(Edges.of(pairs, known, likelihood.by_rater), pairs, self.half_life)
-
-
-class ItemViews(UtilityModel):
-    """A model whose fit is a `Learned` of items or of their paths, read off in all ways."""
-
-    @property
-    def posterior_(self) -> Posterior:
-        """The posterior over the items' utilities."""
-        posterior: Posterior = self._fitted().learned.posterior
-        return posterior
-
-    @property
-    def log_evidence_(self) -> float:
-        """log p(answers | hyperparameters)."""
-        return float(self._fitted().learned.log_evidence)
-
-    def predict(
-        self,
-        X: Any = None,
-        *,
-        users: Any = None,
-        return_std: bool = False,
-        relations: Mapping[str, Any] | None = None,
-        at: Any = None,
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Mean utilities (n,) above the average item of the fit, and their standard deviations if
-        asked.
-
-        X : None for the training items, or (k, d) features of new ones; a row is a new item
-            even where a training item has the same features.
-        users : one row for each, all the same: everybody is taken together.
-        relations : for new items in a relational model, the graphs over the training items
-            followed by the new ones.
-        at : a date, where utilities drift; None: that of the last comparison.
-        """
-        then = self._as_of(at)
-        if relations is None:
-            return UtilityModel.predict(then, X, users=users, return_std=return_std)
-        check_arguments(self, "predict", return_std=(return_std, YES_OR_NO))
-        fitted = self._fitted()
-        posterior = posterior_of_new_nodes(fitted.learned, fitted.columns, X, relations)
-        if at is not None and isinstance(posterior, PathPosterior):
-            (posterior,) = posterior.when(as_days([at]))
-        known = posterior.universe.take(np.arange(fitted.learned.data.n_items))
-        mean, var = posterior.relative_to(posterior.at(known))
-        return (mean, np.sqrt(var)) if return_std else mean
-
-    def predict_proba(
-        self,
-        pairs: Any,
-        users: Any = None,
-        X: Any = None,
-        *,
-        ties: bool = False,
-        first: Any = None,
-        covariates: Mapping[str, Any] | None = None,
-        at: Any = None,
-    ) -> FloatArray:
-        """P(first preferred to second), (k,), given that one of them is.
-
-        pairs : (k, 2) item names or indices; with X given, rows of X. users : ignored, everybody
-            is taken together. ties : return (k, 3) instead: win, tie and loss of the first.
-        first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
-            at equal sides. covariates : first minus second, by name; None: equal.
-        at : where utilities drift, a date for all pairs, or one for each; None: that of the
-            last comparison.
-        """
-        how: dict[str, Any] = {"ties": ties, "first": first, "covariates": covariates}
-        then = self._as_of(at, several=True)
-        return UtilityModel.predict_proba(then, pairs, users, X, **how)
-
-    def rank(
-        self, user: Any = None, level: float = 0.95, n_samples: int = 4000, at: Any = None
-    ) -> Ranking:
-        """Items from best to worst with intervals, P(best) and rank intervals.
-
-        user : whose; None for people at large. level : of the intervals.
-        n_samples : joint draws behind P(best) and the rank intervals.
-        at : a date, where utilities drift; None: that of the last comparison.
-        """
-        return UtilityModel.rank(self._as_of(at), user, level, n_samples)
-
-    def paths(self, times: Any) -> tuple[FloatArray, FloatArray]:
-        """Mean utilities (k, n_items) and their standard deviations at k times, drift given.
-
-        They are relative to the average item at each time, as in `rank`.
-        """
-        self._as_of(0.0)
-        each = self._fitted().learned.posterior.when(np.atleast_1d(as_days(times)))
-        mean = np.array([then.mean - then.mean.mean() for then in each])
-        return mean, np.sqrt([then.contrast_var for then in each])
-
-    def _as_of(self, at: Any, several: bool = False) -> Self:
-        """The model as of another time; several: or of a time for each difference."""
-        learned: Learned[Any] = self._fitted().learned
-        if at is None:
-            return self
-        if not isinstance(learned.posterior, PathPosterior):
-            raise DataError(f"at={at!r} needs utilities that drift: fit with drift='ou'")
-        days = as_days(at)
-        if not days.ndim:
-            (then,) = learned.posterior.when(days[None])
-        elif several:
-            then = learned.posterior.each(days)
-        else:
-            raise DataError(f"at holds {len(days)} times: it must be one; see paths for several")
-        return self._with(replace(learned, posterior=then))
-
-    def _odds_as_made(
-        self,
-        fitted: Fitted,
-        pairs: IntArray,
-        users: IntArray | None,
-        z: FloatArray | None,
-        time: FloatArray | None,
-    ) -> Odds:
-        if time is not None and isinstance(fitted.learned.posterior, PathPosterior):
-            fitted = self._as_of(time, several=True)._fitted()
-        return self._odds(fitted, pairs, users, None, z)
-
-    def _seen(self, fitted: Fitted) -> Comparisons:
-        return fitted.pooled
-
-    def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
-        return None if users is None else np.zeros(np.size(users), dtype=np.intp)
-
-    def _at(self, fitted: Fitted, X: Any) -> Posterior:
-        posterior: Posterior = fitted.learned.posterior
-        return posterior.at(None if X is None else fitted.columns.new_items(X))
-
-    def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
-        posterior: Posterior = fitted.learned.posterior
-        return posterior
-
-    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
-        posterior = self._at(fitted, X)
-        var = posterior.relative_to(fitted.learned.posterior).var
-        return Normal(_for_all(posterior.mean, users), _for_all(var, users))
-
-    def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
-        return _for_all(self._at(fitted, X).mean, users)
-
-    def _odds(
-        self,
-        fitted: Fitted,
-        pairs: IntArray,
-        users: IntArray | None,
-        X: Any,
-        z: FloatArray | None = None,
-    ) -> Odds:
-        if isinstance(known := fitted.learned.posterior, TimedPosterior):
-            known.check(len(pairs))  # also where X has items that are alike at all times
-        posterior = self._at(fitted, X)
-        return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z))
-
-    def _effects(self, fitted: Fitted) -> Estimates | None:
-        posterior: Posterior = fitted.learned.posterior
-        if isinstance(posterior, PathPosterior):
-            names = effect_names(fitted.learned.data)
-            return Estimates(names, *posterior.shown_effects) if names else None
-        return Estimates.of(posterior.effects, posterior.lower)
-
-    def _answered(self, fitted: Fitted) -> Answered:
-        learning, learned = ItemLearning.of(self), fitted.learned
-        problem = learning.problem_after(learned, learned.data)
-        return foreseen_in_pool(learned, problem, learning.half_life)
-
-
-def _for_all(numbers: FloatArray, users: IntArray | None) -> FloatArray:
-    """The same row for each of the users, where there are any."""
-    return numbers if users is None else np.tile(numbers, (len(users), 1))
+START_VARIANCE = 0.25
+"""Of a path, in units of an answer's noise, where learning starts; its timescale is half of the
+time that the comparisons span."""
+FURTHER = ("tie", "margin", "first", "time", "covariates", "both_bad")
+"""Columns, beside winner and loser, that must be equal for two answers to be the same."""
 
 
 @dataclass(eq=False, repr=False)
-class PreferenceGP(ItemViews):
+class PreferenceGP(UtilityModel):
     """Utilities of items from comparisons, with uncertainty, features and relations.
 
     One Gaussian process prior over the items' utilities: a kernel on their features plus one
@@ -488,7 +206,7 @@ class PreferenceGP(ItemViews):
         data = data.everybody if isinstance(data, ShardedComparisons) else as_comparisons(data)
         columns, items = fitted_items(X, data, relations, self.kernel)
         items = items.on(device_called(self.device))
-        learned = ItemLearning.of(self).learned(items, data)
+        learned = self._learn(items, data)
         return self._keep(learned, columns, FeatureColumns(0, None))
 
     def _check_together(self) -> None:
@@ -499,6 +217,106 @@ class PreferenceGP(ItemViews):
                 "utilities that drift; leave period out, or give drift='ou'"
             )
 
+    def _check_on_host(self, what: str) -> None:
+        if device_called(self.device) is not HOST:
+            raise DataError(
+                f"{what} worked on by the CPU alone, got device={self.device!r}: leave it at None, "
+                "or drop them with data.bare()"
+            )
+
+    # Learning
+
+    def _learn(self, items: Inputs, data: Comparisons) -> Learned[Any]:
+        """Everything, hyperparameters included."""
+        if self.drift is not None:
+            return self._drifting(items, data)
+        likelihood = get(self.likelihood, data.margin, data.count)
+        if self.raters is not None:
+            check_named(data, f"raters={self.raters!r}")
+            likelihood = Raters.alike(likelihood, self.raters, data.n_users)
+        problem = self._problem(items, data, likelihood)
+        if problem.edges.shown is not None:
+            self._check_on_host("the order shown and covariates are")
+        likelihood.check(problem.edges.outcomes)
+        start = ItemHyper(self._item_kernel(items), likelihood)
+        with threads_for(len(problem.edges.items)):
+            if self.kernel is None and self.optimize == "evidence":
+                start, solution = with_relevance(problem, start, self._solve)
+            else:
+                solution = self._solve(problem, start)
+            is_plain = self.raters is None and self.optimize == "evidence"
+            if self.likelihood == "ties" and is_plain:
+                start, solution = with_ties_understood(problem, start, solution, self._solve)
+            if self.raters is not None:
+                learn = None if self.optimize is None else partial(self._solve, problem)
+                solution = learn_raters(problem, solution, False, learn)
+            learned = Learned.of(data, problem, solution)
+        warn_unless_converged(learned.report)
+        return learned
+
+    def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
+        self._check_on_host("drift is")
+        others = ("raters", "half_life", "max_rank")
+        if given := [name for name in others if getattr(self, name) is not None]:
+            raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
+        time = check_time(data)
+        calendar = Calendar.of(time, self.period)
+        problem = PathProblem(
+            items, Meetings.of(data, calendar), calendar, Settings(self.inference)
+        )
+        likelihood = get(self.likelihood, data.margin, data.count)
+        likelihood.check(problem.edges.outcomes)
+        span = float(time.max() - time.min()) or 1.0
+        start = PathHyper(self._item_kernel(items), START_VARIANCE, 0.5 * span, likelihood)
+        with threads_for(len(items)):
+            learned = Learned.of(data, problem, self._solve(problem, start))
+        warn_unless_converged(learned.report)
+        return learned
+
+    def _solve(self, problem: Any, start: Any) -> Any:
+        if self.optimize is None:
+            return solve(problem, start)
+        if self.optimize == "em":
+            return expectation_maximize(problem, start)
+        begin = first_guess(problem, start) if isinstance(problem, ItemProblem) else None
+        return maximize(problem, start, self.n_restarts, as_rng(self.random_state), begin)
+
+    def _item_kernel(self, items: Inputs) -> Kernel:
+        """The kernel given, or what is known of items before any answer."""
+        if self.kernel is None:
+            return arbitrated_kernel(items, self.max_rank)
+        return self.kernel.at_scale_of(items)
+
+    def _problem(
+        self, items: Inputs, data: Comparisons, likelihood: Likelihood, shown: Shown | None = None
+    ) -> ItemProblem:
+        """The comparisons, each with what it counts, and who made them; shown: known effects."""
+        weight: FloatArray | float = 1.0
+        if self.half_life is not None:
+            data = data.as_pairs()
+            weight = faded_counts(data, self.half_life) / data.count
+        edges = Edges.of(data, shown, likelihood.by_rater)
+        if self.half_life is not None:
+            edge = edges_of(data, np.arange(len(data)), edges)
+            count = np.bincount(edge, faded_counts(data, self.half_life), len(edges))
+            edges = edges.weighted(count.astype(np.float64))
+        people = People.of(data, edges, weight) if self.clustered else None
+        settings = Settings(self.inference)
+        return ItemProblem(items, edges, settings, self.max_rank, people=people)
+
+    # What was learned
+
+    @property
+    def posterior_(self) -> Posterior:
+        """The posterior over the items' utilities."""
+        posterior: Posterior = self._fitted().learned.posterior
+        return posterior
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(answers | hyperparameters)."""
+        return float(self._fitted().learned.log_evidence)
+
     @property
     def shares_(self) -> dict[str, SourceShare]:
         """Source → share of the prior variance of a random difference, before and after learning.
@@ -508,7 +326,7 @@ class PreferenceGP(ItemViews):
         """
         learned = self._fitted().learned
         items = learned.problem.universe
-        start = ItemLearning.of(self).item_kernel(items)
+        start = self._item_kernel(items)
         return shares(start, learned.hyper.kernel, items)
 
     @property
@@ -521,6 +339,166 @@ class PreferenceGP(ItemViews):
             told["n_people"] = len(np.unique(learned.data.user))
             told["widened"] = learned.posterior.widened
         return SourcesReport(**told)
+
+    def predict(
+        self,
+        X: Any = None,
+        *,
+        users: Any = None,
+        return_std: bool = False,
+        relations: Mapping[str, Any] | None = None,
+        at: Any = None,
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Mean utilities (n,) above the average item of the fit, and their standard deviations if
+        asked.
+
+        X : None for the training items, or (k, d) features of new ones; a row is a new item
+            even where a training item has the same features.
+        users : one row for each, all the same: everybody is taken together.
+        relations : for new items in a relational model, the graphs over the training items
+            followed by the new ones.
+        at : a date, where utilities drift; None: that of the last comparison.
+        """
+        then = self._as_of(at)
+        if relations is None:
+            return UtilityModel.predict(then, X, users=users, return_std=return_std)
+        check_arguments(self, "predict", return_std=(return_std, YES_OR_NO))
+        fitted = self._fitted()
+        posterior = posterior_of_new_nodes(fitted.learned, fitted.columns, X, relations)
+        if at is not None and isinstance(posterior, PathPosterior):
+            (posterior,) = posterior.when(as_days([at]))
+        known = posterior.universe.take(np.arange(fitted.learned.data.n_items))
+        mean, var = posterior.relative_to(posterior.at(known))
+        return (mean, np.sqrt(var)) if return_std else mean
+
+    def predict_proba(
+        self,
+        pairs: Any,
+        users: Any = None,
+        X: Any = None,
+        *,
+        ties: bool = False,
+        first: Any = None,
+        covariates: Mapping[str, Any] | None = None,
+        at: Any = None,
+    ) -> FloatArray:
+        """P(first preferred to second), (k,), given that one of them is.
+
+        pairs : (k, 2) item names or indices; with X given, rows of X. users : ignored, everybody
+            is taken together. ties : return (k, 3) instead: win, tie and loss of the first.
+        first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
+            at equal sides. covariates : first minus second, by name; None: equal.
+        at : where utilities drift, a date for all pairs, or one for each; None: that of the
+            last comparison.
+        """
+        how: dict[str, Any] = {"ties": ties, "first": first, "covariates": covariates}
+        then = self._as_of(at, several=True)
+        return UtilityModel.predict_proba(then, pairs, users, X, **how)
+
+    def rank(
+        self, user: Any = None, level: float = 0.95, n_samples: int = 4000, at: Any = None
+    ) -> Ranking:
+        """Items from best to worst with intervals, P(best) and rank intervals.
+
+        user : whose; None for people at large. level : of the intervals.
+        n_samples : joint draws behind P(best) and the rank intervals.
+        at : a date, where utilities drift; None: that of the last comparison.
+        """
+        return UtilityModel.rank(self._as_of(at), user, level, n_samples)
+
+    def paths(self, times: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean utilities (k, n_items) and their standard deviations at k times, drift given.
+
+        They are relative to the average item at each time, as in `rank`.
+        """
+        self._as_of(0.0)
+        each = self._fitted().learned.posterior.when(np.atleast_1d(as_days(times)))
+        mean = np.array([then.mean - then.mean.mean() for then in each])
+        return mean, np.sqrt([then.contrast_var for then in each])
+
+    def _as_of(self, at: Any, several: bool = False) -> Self:
+        """The model as of another time; several: or of a time for each difference."""
+        learned: Learned[Any] = self._fitted().learned
+        if at is None:
+            return self
+        if not isinstance(learned.posterior, PathPosterior):
+            raise DataError(f"at={at!r} needs utilities that drift: fit with drift='ou'")
+        days = as_days(at)
+        if not days.ndim:
+            (then,) = learned.posterior.when(days[None])
+        elif several:
+            then = learned.posterior.each(days)
+        else:
+            raise DataError(f"at holds {len(days)} times: it must be one; see paths for several")
+        return self._with(replace(learned, posterior=then))
+
+    def _seen(self, fitted: Fitted) -> Comparisons:
+        return fitted.pooled
+
+    def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
+        return None if users is None else np.zeros(np.size(users), dtype=np.intp)
+
+    def _at(self, fitted: Fitted, X: Any) -> Posterior:
+        posterior: Posterior = fitted.learned.posterior
+        return posterior.at(None if X is None else fitted.columns.new_items(X))
+
+    def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
+        posterior: Posterior = fitted.learned.posterior
+        return posterior
+
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+        posterior = self._at(fitted, X)
+        var = posterior.relative_to(fitted.learned.posterior).var
+        return Normal(_for_all(posterior.mean, users), _for_all(var, users))
+
+    def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
+        return _for_all(self._at(fitted, X).mean, users)
+
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> Odds:
+        if isinstance(known := fitted.learned.posterior, TimedPosterior):
+            known.check(len(pairs))  # also where X has items that are alike at all times
+        posterior = self._at(fitted, X)
+        return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z))
+
+    def _odds_as_made(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        z: FloatArray | None,
+        time: FloatArray | None,
+    ) -> Odds:
+        if time is not None and isinstance(fitted.learned.posterior, PathPosterior):
+            fitted = self._as_of(time, several=True)._fitted()
+        return self._odds(fitted, pairs, users, None, z)
+
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        posterior: Posterior = fitted.learned.posterior
+        if isinstance(posterior, PathPosterior):
+            names = effect_names(fitted.learned.data)
+            return Estimates(names, *posterior.shown_effects) if names else None
+        return Estimates.of(posterior.effects, posterior.lower)
+
+    def _answered(self, fitted: Fitted) -> Answered:
+        learned: Learned[Any] = fitted.learned
+        problem = self._problem_after(learned, learned.data)
+        data, edges = learned.data.single_pairs(), problem.edges
+        edge = np.arange(len(data))  # paths have an edge a row
+        if isinstance(edges, Edges):
+            edge = edges_of(data, edge, edges)
+        mean, var = foreseen(problem, learned.hyper, learned.sites, personal=False)
+        givers, times = np.asarray(data.user), faded_counts(data, self.half_life)
+        outcomes = edges.outcomes.part(edge)
+        return Answered(givers, mean[edge], var[edge], outcomes, times, data.n_users)
+
+    # More answers, and fewer
 
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
@@ -537,36 +515,38 @@ class PreferenceGP(ItemViews):
         return self._without(fitted, data)
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[Any]:
-        return ItemLearning.of(self).resettled(fitted.learned, data)
+        learned: Learned[Any] = fitted.learned
+        return learned.settle(data, self._problem_after(learned, data))
+
+    def _relearned(self, fitted: Fitted) -> Learned[Any]:
+        learned: Learned[Any] = fitted.learned
+        return self._learn(learned.problem.universe, learned.data)
+
+    def _problem_after(self, learned: Learned[Any], data: Comparisons) -> ItemProblem | PathProblem:
+        """The problem of other answers, or of the same: a file does not keep what they count."""
+        known: ItemProblem | PathProblem = learned.problem
+        if isinstance(known, PathProblem):
+            return replace(known, edges=Meetings.of(data, known.calendar))
+        likelihood, shown = learned.hyper.likelihood, known.edges.shown
+        problem = self._problem(known.universe, data, likelihood, shown)
+        return replace(problem, settings=known.settings, max_rank=known.max_rank)
+
+    def _rebuild(self) -> None:
+        learned: Learned[Any] = self.state_.learned
+        learned = rebuilt(learned, self._problem_after(learned, learned.data))
+        self.state_ = replace(self.state_, learned=learned)
 
     def _given(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
-        return answers_to_pool(fitted.learned.data, more, user)
+        data: Comparisons = fitted.learned.data  # answers without a name are nobody's
+        return as_answers(data, more, UNNAMED if _is_unnamed(data, more, user) else user)
 
     def _given_before(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
         return answers_in_pool(fitted.learned.data, answers, user, self.raters is None)
 
-    def _relearned(self, fitted: Fitted) -> Learned[Any]:
-        learned: Learned[Any] = fitted.learned
-        return ItemLearning.of(self).learned(learned.problem.universe, learned.data)
 
-
-START_VARIANCE = 0.25
-"""Of a path, in units of an answer's noise, where learning starts; its timescale is half of the
-time that the comparisons span."""
-
-
-def path_problem(
-    items: Inputs, data: Comparisons, settings: Settings, calendar: Calendar
-) -> PathProblem:
-    """The comparisons in the periods of a calendar."""
-    return PathProblem(items, Meetings.of(data, calendar), calendar, settings)
-
-
-def path_start(kernel: Kernel, data: Comparisons, likelihood: Likelihood) -> PathHyper:
-    """Where the learning of drift starts."""
-    time = check_time(data)
-    span = float(time.max() - time.min()) or 1.0
-    return PathHyper(kernel, START_VARIANCE, 0.5 * span, likelihood)
+def _for_all(numbers: FloatArray, users: IntArray | None) -> FloatArray:
+    """The same row for each of the users, where there are any."""
+    return numbers if users is None else np.tile(numbers, (len(users), 1))
 
 
 def faded_counts(data: Comparisons, half_life: float | None) -> FloatArray:
@@ -577,13 +557,6 @@ def faded_counts(data: Comparisons, half_life: float | None) -> FloatArray:
     time = check_time(data)
     count: FloatArray = data.count * np.exp2((time - time.max()) / half_life)
     return np.maximum(count, np.finfo(float).tiny)  # zero is no power
-
-
-def faded(edges: Edges, data: Comparisons, half_life: float) -> Edges:
-    """Edges whose answers count half for every half-life before the last of all comparisons."""
-    edge = edges_of(data, np.arange(len(data)), edges)
-    count = np.bincount(edge, faded_counts(data, half_life), len(edges))
-    return edges.weighted(count.astype(np.float64))
 
 
 def as_days(at: Any) -> FloatArray:
@@ -609,14 +582,6 @@ def as_days(at: Any) -> FloatArray:
     return days[0] if is_one else days  # type: ignore[no-any-return]  # a NumPy number
 
 
-FURTHER = ("tie", "margin", "first", "time", "covariates", "both_bad")
-
-
-def answers_to_pool(data: Comparisons, more: Answers, user: Any) -> Comparisons:
-    """New answers for a pooled model: without a name they are nobody's."""
-    return as_answers(data, more, UNNAMED if _is_unnamed(data, more, user) else user)
-
-
 def answers_in_pool(data: Comparisons, more: Answers, user: Any, any_person: bool) -> Comparisons:
     """Answers to be taken out of a pool, with their givers.
 
@@ -640,23 +605,6 @@ def answers_in_pool(data: Comparisons, more: Answers, user: Any, any_person: boo
         before = np.cumsum(data.count[rows]) - data.count[rows]
         count[rows] = np.clip(taken.count[row] - before, 0, data.count[rows])
     return data._with_count(count)
-
-
-def foreseen_in_pool(
-    learned: Learned[Any], problem: ItemProblem | PathProblem, half_life: float | None
-) -> Answered:
-    """Every answer to a pair with its giver, and what the other answers say of it.
-
-    problem: of the comparisons that were learned from.
-    """
-    data, edges = learned.data.single_pairs(), problem.edges
-    edge = np.arange(len(data))  # paths have an edge a row
-    if isinstance(edges, Edges):
-        edge = edges_of(data, edge, edges)
-    seen = foreseen(problem, learned.hyper, learned.sites, personal=False)
-    givers, times = np.asarray(data.user), faded_counts(data, half_life)
-    outcomes = edges.outcomes.part(edge)
-    return Answered(givers, seen.mean[edge], seen.var[edge], outcomes, times, data.n_users)
 
 
 def _is_unnamed(data: Comparisons, more: Answers, user: Any) -> bool:

@@ -276,7 +276,8 @@ class RankRLS(KernelRanker):
 
     Examples
     --------
-    >>>     >>> X = [[0.0], [1.0], [2.0], [5.0], [6.0], [7.0]]
+    >>> from penchant.models import RankRLS
+    >>> X = [[0.0], [1.0], [2.0], [5.0], [6.0], [7.0]]
     >>> y = [0, 1, 2, 0, 1, 2]  # graded within two queries
     >>> model = RankRLS(kernel="linear").fit(X, y, qid=[1, 1, 1, 2, 2, 2])
     >>> model.score(X, y, qid=[1, 1, 1, 2, 2, 2])
@@ -345,7 +346,8 @@ class KPCRank(KernelRanker):
     Examples
     --------
     >>> import numpy as np
-    >>>     >>> X = np.linspace(-4, 4, 60)[:, None]
+    >>> from penchant.models import KPCRank
+    >>> X = np.linspace(-4, 4, 60)[:, None]
     >>> model = KPCRank().fit(X, np.sinc(X[:, 0]))
     >>> bool(model.score(X, np.sinc(X[:, 0])) > 0.95)
     True
@@ -418,7 +420,8 @@ class RankSVM(KernelRanker):
     --------
     >>> import numpy as np
     >>> from penchant.data import Comparisons
-    >>>     >>> better = Comparisons.from_pairs([2, 1], [1, 0], items=range(3))
+    >>> from penchant.models import RankSVM
+    >>> better = Comparisons.from_pairs([2, 1], [1, 0], items=range(3))
     >>> model = RankSVM("linear").fit([[0.0], [1.0], [2.0]], better)
     >>> np.argsort(model.predict([[5.0], [3.0], [4.0]]))
     array([1, 2, 0])

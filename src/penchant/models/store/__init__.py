@@ -2,6 +2,6 @@
 every field must be (checks)."""
 
 from penchant.models.store.archive import load, save
-from penchant.models.store.schema import ESTIMATORS, KINDS, VERSION, estimator_classes
+from penchant.models.store.schema import ESTIMATORS, KINDS, VERSION, estimator_classes, rebuilt
 
-__all__ = ["ESTIMATORS", "KINDS", "VERSION", "estimator_classes", "load", "save"]
+__all__ = ["ESTIMATORS", "KINDS", "VERSION", "estimator_classes", "load", "rebuilt", "save"]

@@ -19,6 +19,7 @@ from scipy import sparse
 
 from penchant.data import whole_file
 from penchant.errors import DataError
+from penchant.gp import Learned
 from penchant.kernels.base import NotGiven
 from penchant.models.parameters import check_parameters
 from penchant.models.store.checks import Dimensions, check_fields, refuse
@@ -246,6 +247,8 @@ class _Reader:
         _check_state(cls.__name__, state)
         for key, value in state.items():
             setattr(model, key, value)
+        if "state_" in state:
+            model._rebuild()
         return model
 
 
@@ -257,8 +260,8 @@ def _check_state(name: str, state: Mapping[str, Any]) -> None:
             refuse(name, key, "must be finite")
     if "state_" in state:
         learned: Any = getattr(state["state_"], "learned", None)
-        known = type(getattr(learned, "posterior", learned))
-        if STATES.get(name) not in {cls.__name__ for cls in known.__mro__}:
+        known = learned.hyper if isinstance(learned, Learned) else learned
+        if type(known).__name__ not in STATES.get(name, ()):
             refuse(name, "state_", "belongs to another model")
 
 

@@ -17,15 +17,16 @@ from penchant.errors import DataError
 from penchant.gp import (
     RULES,
     Edges,
+    Inference,
     ItemHyper,
     ItemProblem,
     Learned,
+    Meetings,
     PathHyper,
-    PathPosterior,
     PathProblem,
-    Posterior,
     Settings,
     Shown,
+    Solution,
     UserHyper,
     UserProblem,
     Votes,
@@ -61,11 +62,14 @@ ESTIMATORS = {
 """Every estimator and the module that defines it; a module is imported when first needed."""
 
 STATES = {
-    "PreferenceGP": "Posterior",
-    "MultiUserGP": "UserPosteriors",
-    "CommunityGP": "Found",
+    "PreferenceGP": ("ItemHyper", "PathHyper"),
+    "MultiUserGP": ("UserHyper",),
+    "CommunityGP": ("Found",),
 }
-"""The class of what a model of utilities learns."""
+"""The classes of the hyperparameters, or of all that a model of utilities learns."""
+
+REBUILD_FLOPS = 1e10
+"""Of one refresh: about a second on one core. A posterior that takes more is stored."""
 
 
 class Kind(NamedTuple):
@@ -101,41 +105,81 @@ class Kind(NamedTuple):
 
 
 def _learned_fields(learned: Learned[Any]) -> dict[str, Any]:
-    """Without the problem and the hyperparameters: they follow from data and posterior."""
+    """Data, hyperparameters, sites and settings; the posterior where a refresh would be slow."""
     problem = learned.problem
-    bound = "max_user_rank" if isinstance(problem, UserProblem) else "max_rank"
-    names = ("data", "posterior", "sites", "log_evidence", "report", "n_unsettled", "n_elsewhere")
+    is_of_users = isinstance(problem, UserProblem)
+    shown = getattr(problem.edges, "shown", None)
+    names = ("data", "hyper", "sites", "log_evidence", "report", "n_unsettled", "n_elsewhere")
     return {name: getattr(learned, name) for name in names} | {
+        "items": problem.items if is_of_users else problem.universe,
+        "users": problem.users if is_of_users else None,
+        "calendar": getattr(problem, "calendar", None),
+        "effect_names": () if shown is None else shown.names,
+        "effect_sd": None if shown is None else shown.sd,
         "rule": problem.settings.rule,
-        "max_rank": getattr(problem, bound, None),  # paths have none
+        "max_rank": problem.max_user_rank if is_of_users else problem.max_rank,
+        "posterior": None if _is_rebuilt(learned) else learned.posterior,
     }
 
 
-def _learned_of(*, posterior: Any, rule: str, max_rank: int | None, **rest: Any) -> Learned[Any]:
-    settings, data, sites = Settings(rule), rest["data"], rest.pop("sites")
-    problem: ItemProblem | UserProblem | PathProblem
-    hyper: ItemHyper | UserHyper | PathHyper
-    effects, by_rater = getattr(posterior, "effects", None), posterior.likelihood.by_rater
+def _is_rebuilt(learned: Learned[Any]) -> bool:
+    """Whether one refresh of the sites gives the posterior in about a second."""
+    problem, posterior = learned.problem, learned.posterior
+    if isinstance(problem, PathProblem):
+        return True  # answers are always settled there
+    if learned.sites is None or learned.n_unsettled or learned.n_elsewhere:
+        return False
+    if isinstance(problem, ItemProblem):
+        return bool(3.3 * len(problem.universe) * len(posterior.lower) ** 2 < REBUILD_FLOPS)
+    if posterior.kept is not None or posterior.n_fitted < len(posterior):
+        return False
+    shared, rank = len(posterior.shared_lower), posterior.shared_mean.shape[1]
+    return bool(shared**3 + (len(problem.items) + len(problem.edges)) * rank**2 < REBUILD_FLOPS)
+
+
+def rebuilt(learned: Learned[Any], problem: Any) -> Learned[Any]:
+    """What a file holds, with the problem that its data pose, and the posterior of its sites."""
+    m, sites, posterior = len(problem.edges), learned.sites, learned.posterior
+    if sites is not None and len(sites.tau) != m:
+        refuse("learned", "sites", f"must be one for each of {m} comparisons")
+    if posterior is None:
+        if sites is None:
+            refuse("learned", "posterior", "is missing, and so are the sites that give it")
+        prior, count = problem.prior(learned.hyper), problem.edges.count
+        state = prior.refresh(count * sites.tau, count * sites.nu)
+        inference = Inference(state, sites, learned.log_evidence, learned.report)
+        posterior = problem.posterior(Solution(learned.hyper, prior, inference))
+    return replace(learned, problem=problem, posterior=posterior)
+
+
+def _learned_of(
+    *,
+    hyper: Any,
+    items: Any,
+    users: Any,
+    calendar: Any,
+    effect_names: tuple[str, ...],
+    effect_sd: Any,
+    rule: str,
+    max_rank: int | None,
+    **rest: Any,
+) -> Learned[Any]:
+    data, settings, shown = rest["data"], Settings(rule), None
     # what data tell of how they were made counts only where effects of it were learned
-    seen = data.bare() if effects is None else data
-    if isinstance(posterior, PathPosterior):
-        problem = PathProblem(posterior.universe, posterior.meetings, posterior.calendar, settings)
-        drift = (posterior.variance, posterior.timescale)
-        hyper = PathHyper(posterior.constants, *drift, posterior.likelihood)
-    elif isinstance(posterior, Posterior):
-        edges = Edges.of(seen, Shown.known(effects), by_rater)
-        problem = ItemProblem(posterior.universe, edges, settings, max_rank)
-        hyper = ItemHyper(posterior.kernel, posterior.likelihood)
-    else:
-        votes = Votes.as_shown(seen, Shown.known(effects), by_rater)
-        problem = UserProblem.of(posterior.items, posterior.users, votes, settings, max_rank)
-        kernels = (posterior.kernel, posterior.user_kernel)
-        hyper = UserHyper(*kernels, posterior.sharing, posterior.likelihood)
-        if sites is None and len(posterior.sites.user) == len(votes):
-            sites = posterior.sites.per_copy(votes, effects)
-    if sites is not None and len(sites.tau) != len(problem.edges):
-        refuse("learned", "sites", f"must be one for each of {len(problem.edges)} comparisons")
-    return Learned(problem=problem, hyper=hyper, posterior=posterior, sites=sites, **rest)
+    seen = data if effect_names else data.bare()
+    if effect_names:
+        shown = Shown(effect_names, np.zeros((len(effect_names), 0)), effect_sd)
+    by_rater = hyper.likelihood.by_rater
+    problem: ItemProblem | UserProblem | PathProblem
+    if isinstance(hyper, PathHyper):
+        problem = PathProblem(items, Meetings.of(data, calendar), calendar, settings)
+    elif isinstance(hyper, UserHyper):
+        votes = Votes.as_shown(seen, shown, by_rater)
+        problem = UserProblem.of(items, users, votes, settings, max_rank)
+    else:  # what answers count depends on the estimator, which completes it by `rebuilt`
+        problem = ItemProblem(items, Edges.of(seen, shown, by_rater), settings, max_rank)
+        return Learned(problem=problem, hyper=hyper, **rest)
+    return rebuilt(Learned(problem=problem, hyper=hyper, **rest), problem)
 
 
 def _communities_fields(found: Found) -> dict[str, Any]:
@@ -292,6 +336,27 @@ KINDS: dict[str, Kind] = {
         "penchant.models.features:Scaling",
         {"center": Array("f", ("d",)), "scale": Array("f", ("d",), low=TINY)},
     ),
+    "hyperparameters of items": Kind(
+        "penchant.gp:ItemHyper", {"kernel": Part("Kernel"), "likelihood": Part("Likelihood")}
+    ),
+    "hyperparameters of users": Kind(
+        "penchant.gp:UserHyper",
+        {
+            "kernel": Part("Kernel"),
+            "user_kernel": Part("Kernel"),
+            "sharing": Scalar(float, low=TINY, high=1.0 - 1e-16),
+            "likelihood": Part("Likelihood"),
+        },
+    ),
+    "hyperparameters of paths": Kind(
+        "penchant.gp:PathHyper",
+        {
+            "kernel": Part("Kernel"),
+            "variance": Scalar(float, low=TINY),
+            "timescale": Scalar(float, low=TINY),
+            "likelihood": Part("Likelihood"),
+        },
+    ),
     "sites": Kind("penchant.gp:Sites", {"tau": Array("f", ("m",)), "nu": Array("f", ("m",))}),
     "report": Kind(
         "penchant.gp:Report",
@@ -361,19 +426,6 @@ KINDS: dict[str, Kind] = {
     "calendar": Kind(
         "penchant.gp:Calendar", {"origin": Scalar(float), "length": Scalar(float, low=TINY)}
     ),
-    "meetings": Kind(
-        "penchant.gp:Meetings",
-        {
-            "winner": Array("iu", ("m",), below="items"),
-            "loser": Array("iu", ("m",), below="items"),
-            "period": Array("iu", ("m",)),
-            "covariates": Array("f", ("m", "q")),
-            "count": Array("f", ("m",), low=TINY),
-            "tie": _column("b"),
-            "margin": _column("f"),
-        },
-        (_NOT_ITSELF,),
-    ),
     "posterior of users": Kind(
         "penchant.gp:UserPosteriors",
         {
@@ -428,8 +480,18 @@ KINDS: dict[str, Kind] = {
         "penchant.gp:Learned",
         {
             "data": Part("Comparisons", {"items": "items", "users": "users"}),
-            "posterior": Part("Posterior or UserPosteriors", {"items": "items", "users": "users"}),
+            "hyper": Part("ItemHyper or UserHyper or PathHyper"),
+            "items": Part("Inputs", {"n": "items", "d": "d"}),
+            "users": Part("Inputs", {"n": "users"}, optional=True),
+            "calendar": Part("Calendar", optional=True),
+            "effect_names": Names("effects"),
+            "effect_sd": Array("f", ("effects",), low=TINY, optional=True),
             "sites": Part("Sites", optional=True),
+            "posterior": Part(
+                "Posterior or UserPosteriors",
+                {"items": "items", "users": "users", "d": "d"},
+                optional=True,
+            ),
             "log_evidence": Scalar(float),
             "report": Part("Report"),
             "n_unsettled": Scalar(int, low=0),
@@ -437,7 +499,29 @@ KINDS: dict[str, Kind] = {
             "max_rank": Scalar(int, low=1, optional=True),
             "n_elsewhere": Scalar(int, low=0),
         },
-        (Rule("rule", lambda v: v.rule in RULES, f"must be one of {', '.join(RULES)}"),),
+        (
+            Rule("rule", lambda v: v.rule in RULES, f"must be one of {', '.join(RULES)}"),
+            Rule(
+                "users",
+                lambda v: (v.users is None) == (type(v.hyper).__name__ != "UserHyper"),
+                "must be there in a model of users, and in no other",
+            ),
+            Rule(
+                "data",
+                lambda v: v.users is None or v.data.user is not None,
+                "must say who made each comparison",
+            ),
+            Rule(
+                "calendar",
+                lambda v: (v.calendar is None) == (type(v.hyper).__name__ != "PathHyper"),
+                "must be there where utilities drift, and nowhere else",
+            ),
+            Rule(
+                "effect_sd",
+                lambda v: bool(v.effect_names) == (v.effect_sd is not None),
+                "must be there for every effect",
+            ),
+        ),
         _learned_fields,
         _learned_of,
     ),
@@ -583,18 +667,6 @@ KINDS: dict[str, Kind] = {
     ),
 }
 """Every kind but kernels and likelihoods, which go by their public names and arguments."""
-
-_PATHS = dict(KINDS["posterior"].declared) | {
-    "constants": Part("Kernel"),
-    "variance": Scalar(float, low=TINY),
-    "timescale": Scalar(float, low=TINY),
-    "calendar": Part("Calendar"),
-    "meetings": Part("Meetings", {"items": "items", "m": "m", "q": "q"}),
-    "sites": Part("Sites", {"m": "m"}),
-    "effect_mean": Array("f", ("q",)),
-    "effect_var": Array("f", ("q",), low=0.0),
-}
-KINDS["posterior of paths"] = Kind("penchant.gp:PathPosterior", _PATHS, KINDS["posterior"].rules)
 
 _COMMUNITIES = frozenset(KINDS["communities"].declared)
 
