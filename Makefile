@@ -2,14 +2,21 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+NAME   :=
 PARTS  :=
+QUICK  :=
 MINUTES := 30
 N      := 200
 SEED   := 0
 OLD_PYTHON := python3.6
 TORCH  := 2.13.0
+CODE   := src tests experiments benchmarks examples docs hatch_build.py
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
-.PHONY: install demo test lint types layers pytest slow speed properties statistics soak mutants study study-bench browser torch cluster bench bench-quick scaling pictures docs lowest release-check check-all clean
+.PHONY: help install demo quick test lint slow speed soak mutants bench reproduce pictures docs browser torch cluster lowest release-check check-all clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -17,117 +24,83 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[test]'
 	touch $(STAMP)
 
-install: $(STAMP)
+install: $(STAMP) ## install the package and what its tests need into .venv
 
-demo: $(STAMP)
+demo: $(STAMP) ## a simulated study: ranking, communities, next questions, a report
 	$(BIN)/penchant demo
 
-test: lint types layers pytest
+quick: $(STAMP) ## while you write: style, layers, and the engine's tests; under a minute
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/lint-imports
+	$(PYTEST) tests/gp tests/kernels tests/likelihoods tests/ask
 
-lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks examples docs hatch_build.py
-	$(BIN)/ruff format --check src tests benchmarks examples docs hatch_build.py
+test: lint ## before you commit: lint, types, layers, all tests and doctests
+	$(PYTEST)
 
-types: $(STAMP)
+lint: $(STAMP) ## style, types, and which layer imports which
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
-
-layers: $(STAMP)
 	$(BIN)/lint-imports
 
-# a file of tests to each core in turn, and one thread of BLAS a core
-pytest: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
-
-# calibration and coverage, in standard errors: about ten minutes
-statistics: $(STAMP)
-	$(BIN)/python -m pytest -m slow tests/statistical
-
-# new random examples for every property; `make test` repeats the same ones
-properties: $(STAMP)
+slow: $(STAMP) ## statistics in standard errors, long runs, new random examples; half an hour
+	$(BIN)/python -m pytest -m slow --ignore-glob='tests/*/test_speed.py'
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=default
 
-# every other test that is too long for `make test`
-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow --ignore=tests/statistical --ignore-glob='tests/*/test_speed.py'
-
-# what an operation may cost, as a multiple of another: on a quiet machine
-speed: $(STAMP)
+speed: $(STAMP) ## ratios of times, how time grows, every benchmark in small; on a quiet machine
 	$(BIN)/python -m pytest -m slow tests/*/test_speed.py
+	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/run.py --quick --old-python $(OLD_PYTHON)
 
-# random data through every model and command for MINUTES; prints the seed of a violation
-soak: $(STAMP)
+soak: $(STAMP) ## random data through every model and command for MINUTES=30; prints a violation's seed
 	$(BIN)/python tests/soak.py --minutes $(MINUTES)
 
-# N small changes of the core, drawn by SEED: lists those that no test notices. Hours, not minutes
-mutants: $(STAMP)
+mutants: $(STAMP) ## N=200 small changes of the core, drawn by SEED; lists those no test notices; hours
 	$(BIN)/python tests/mutants.py -n $(N) --seed $(SEED)
 
-# a study with simulated participants, served at 127.0.0.1
-study: $(STAMP)
-	$(BIN)/penchant study demo
+# RLScore needs an OLD_PYTHON
+bench: $(STAMP) ## against installed peers, half an hour: BENCHMARKS.md; PARTS="gp people" prints, QUICK=1
+	$(BIN)/python benchmarks/run.py $(PARTS) $(if $(QUICK),--quick) --old-python $(OLD_PYTHON)
 
-# matrices by torch, its CPU build, beside SciPy's: both keep to the same contract
-torch:
-	$(PYTHON) -m venv .venv-torch
-	.venv-torch/bin/python -m pip install --quiet 'torch==$(TORCH)' -e '.[test]'
-	.venv-torch/bin/python -m pytest tests/gpu tests/gp tests/contract/test_kernels.py
+reproduce: $(STAMP) ## an experiment: NAME=xpgp, or NAME=all; QUICK=1 in small; without NAME the list
+	$(BIN)/python -m experiments $(NAME) $(if $(QUICK),--quick)
 
-# users in shards, here and on Ray: the same results, also after a worker died
-cluster:
-	$(PYTHON) -m venv .venv-cluster
-	.venv-cluster/bin/python -m pip install --quiet -e '.[test,cluster]'
-	.venv-cluster/bin/python -m pytest -m 'slow or not slow' tests/engines
-
-# answers a second while a study's model learns; people at once against one at a time
-study-bench: $(STAMP)
-	$(BIN)/python benchmarks/study.py load
-	$(BIN)/python benchmarks/study.py crowd
-
-# a study in a real Chromium (CHROMIUM=path), its store on PostgreSQL, and how soon a first vote is in
-browser: $(STAMP)
-	$(BIN)/python -m pip install --quiet -e '.[test,browser]'
-	$(BIN)/python -m pytest --ignore=src tests/browser
-	$(BIN)/python -m pytest --ignore=src tests/study
-	$(BIN)/python benchmarks/study.py first
-
-# against installed peers, about half an hour: writes BENCHMARKS.md.
-# PARTS="gp people" prints these parts alone; RLScore needs an OLD_PYTHON
-bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py $(PARTS) --old-python $(OLD_PYTHON)
-
-# the same in small, to see that every part still runs; writes nothing
-bench-quick: $(STAMP)
-	$(BIN)/python benchmarks/run.py $(PARTS) --quick --old-python $(OLD_PYTHON)
-
-# exponents of time in items, comparisons, users and votes; fails when one is exceeded
-scaling: $(STAMP)
-	$(BIN)/python benchmarks/scaling.py
-
-# the pictures of README and docs, drawn by the examples
-pictures: $(STAMP)
+pictures: $(STAMP) ## the pictures of README and docs, drawn by the examples
 	$(BIN)/python examples/pictures.py
 
-# the site in docs/_build/html: a warning is an error, then links, snippets and pages are tested
-docs:
+docs: ## the site in docs/_build/html; a warning is an error; links and snippets are tested
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install --quiet -e '.[test,docs]'
 	.venv-docs/bin/python -m sphinx -W --keep-going -q docs docs/_build/html
 	PENCHANT_SITE=docs/_build/html .venv-docs/bin/python -m pytest -m 'slow or not slow' tests/docs
 
-# all tests with the oldest versions that pyproject.toml allows
-lowest: $(STAMP)
+browser: $(STAMP) ## a study in a real Chromium (CHROMIUM=path), on PostgreSQL, and how soon a vote is in
+	$(BIN)/python -m pip install --quiet -e '.[test,browser]'
+	$(BIN)/python -m pytest --ignore=src tests/browser
+	$(BIN)/python -m pytest --ignore=src tests/study
+	$(BIN)/python benchmarks/study.py first
+
+torch: ## the matrices by torch's CPU build, beside SciPy's
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet 'torch==$(TORCH)' -e '.[test]'
+	.venv-torch/bin/python -m pytest tests/gpu tests/gp tests/contract/test_kernels.py
+
+cluster: ## users in shards, here and on Ray; the same results after a worker died
+	$(PYTHON) -m venv .venv-cluster
+	.venv-cluster/bin/python -m pip install --quiet -e '.[test,cluster]'
+	.venv-cluster/bin/python -m pytest -m 'slow or not slow' tests/engines
+
+lowest: $(STAMP) ## all tests with the oldest versions that pyproject.toml allows
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct -e '.[test]'
 	.venv-lowest/bin/python -m pytest
 
-# wheel and source archive, each installed alone in a clean environment and used
-release-check: $(STAMP)
+release-check: $(STAMP) ## wheel and source archive, each installed alone in a clean environment and used
 	$(BIN)/python tests/release.py
 
-# every target above that tests something, about an hour, and a table of what held
-check-all: $(STAMP)
+check-all: $(STAMP) ## every target above that tests something, and a table of what held; an hour
 	$(BIN)/python tests/check_all.py $(PARTS)
 
-clean:
+clean: ## remove environments, caches and what was built
 	rm -rf .venv-lowest dist $(VENV) .venv-bench docs/_build docs/api docs/gallery docs/project .venv-docs .venv-torch .venv-cluster .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -22,7 +22,7 @@ import numpy as np
 from contest import table
 
 import penchant as pc
-from penchant.engines.local import LocalEngine
+from penchant.engines.engine import LocalEngine
 from penchant.gp import UserPart, tied_items
 
 BANDWIDTH = 1e9

@@ -3,8 +3,8 @@
 import numpy as np
 from contest import compete, table
 
+from experiments.communities import draw_votes
 from penchant.metrics import adjusted_rand
-from penchant.reproduce.communities import draw_votes
 
 CONTESTANTS = (
     "penchant CommunityGP",
@@ -55,7 +55,7 @@ def compete_on(trials, names):
 
 
 def people_task(trial):
-    """A trial of penchant.reproduce as arrays."""
+    """A trial of experiments.communities as arrays."""
     data, (test_user, test_winner, test_loser) = trial.train, trial.test.T
     task = {
         "user": np.repeat(data.user, data.count),

@@ -40,7 +40,7 @@ from penchant.gp import (
 )
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs
 from penchant.likelihoods import Outcomes, Probit
-from penchant.numerics.device import device_called
+from penchant.numerics.dispatch import device_called
 
 SIZES = ((100, 1_000), (2_000, 50_000), (5_000, 200_000), (10_000, 500_000))
 LARGE = ((20_000, 1_000_000), (40_000, 2_000_000))

@@ -3,7 +3,7 @@
 from communities import accuracy, compete_on, times
 from contest import table
 
-from penchant.reproduce.communities import sushi_trial
+from experiments.communities import sushi_trial
 
 CONTESTANTS = (
     "penchant MultiUserGP",

@@ -23,15 +23,15 @@ from scipy.special import ndtr
 
 from penchant.ask import Joint
 from penchant.likelihoods import Probit
-from penchant.study.asking import Chooser
 from penchant.study.config import Config
 from penchant.study.events import ANSWER, SKIP
 from penchant.study.folder import Folder
+from penchant.study.learner import best_questions
+from penchant.study.management import running
 from penchant.study.questions import pair_key
 from penchant.study.robots import RobotCrowd, RobotPlan, simulate
 from penchant.study.store import reports, studies
 from penchant.study.store.studies import NewItem
-from penchant.study.trials import running
 
 RAMP = 8.0
 """Seconds within which everybody has joined, before the seconds that count."""
@@ -172,7 +172,7 @@ def run_study(truth, people: int, answers: int, seed: int) -> tuple[np.ndarray, 
     errors, twice = np.empty((2, answers)), 0
     for number in range(answers):
         while len(held) < people:
-            pick = Chooser(belief, names, config, held, seed=number).pick(set())
+            (pick,) = best_questions(belief, names, config, 1, held, seed=number)
             twice += pair_key(pick) in {pair_key(other) for other in held}
             held.append(pick)
         # anybody may be the next to answer

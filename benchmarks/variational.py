@@ -33,6 +33,7 @@ from scipy.special import expit
 from sklearn.cluster import KMeans
 
 import penchant as pc
+from experiments.communities import Trial, cars_trial, draw_votes, sushi_trial
 from penchant.communities import WITHIN, Answers, Crowd, find_communities, judge, one_taste
 from penchant.data import Comparisons
 from penchant.datasets import load_movielens
@@ -41,7 +42,6 @@ from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 from penchant.metrics import adjusted_rand
 from penchant.models import Scaling, utility_kernel
-from penchant.reproduce.community_trials import Trial, cars_trial, draw_votes, sushi_trial
 
 sys.path.insert(0, str(Path(__file__).parent / "contestants"))
 from people import CONTESTANTS, penchant_communities, penchant_from_scratch

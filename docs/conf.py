@@ -1,5 +1,6 @@
 """The site: `make docs`. Pages are Markdown that GitHub shows, too; the rest is generated."""
 
+import os
 import re
 import sys
 import warnings
@@ -71,6 +72,7 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "penchant"
+html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["penchant.css"]
 html_js_files = ["penchant.js"]
@@ -78,6 +80,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_sidebars = {page: [] for page in ("index", "start", "which_model", "gallery/index")}
 html_theme_options = {
+    "logo": {"text": f"penchant {version.split('.dev')[0]}"},
     "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
     "show_nav_level": 1,
@@ -90,6 +93,8 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+if repository := os.environ.get("GITHUB_REPOSITORY"):  # as for the package's own addresses
+    html_theme_options["github_url"] = f"https://github.com/{repository}"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

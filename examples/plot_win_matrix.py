@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import penchant as pc
-from penchant.plots.win_matrix import win_matrix
+from penchant.plots import win_matrix
 
 pc.plots.use_style()
 rng = np.random.default_rng(0)

@@ -13,19 +13,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAINS = (
-    ("lint", "types", "layers", "pytest"),
+    ("test",),
     ("slow",),
-    ("statistics",),
-    ("properties",),
     ("release-check",),
     ("docs", "browser"),
     ("lowest",),
     ("cluster",),
     ("torch",),
 )
-"""Faults that are cheap to find first. What stands in one chain follows one another: a browser
+"""Faults that are cheap to find first. Targets of one chain run one after the other: a browser
 looks at the site that was built, and installs what it needs beside what earlier tests use."""
-TIMED = ("speed", "scaling", "bench-quick")
+TIMED = ("speed",)
 """These compare times, so that nothing else may run: at the end, each alone."""
 TARGETS = (*(target for chain in CHAINS for target in chain), *TIMED)
 TOGETHER = 2
@@ -46,10 +44,10 @@ def run(target: str, folder: Path) -> tuple[bool, float]:
 def table(results: dict[str, tuple[bool, float]]) -> str:
     """One line a target.
 
-    >>> print(table({"lint": (True, 3.2), "pytest": (False, 480.0)}))
+    >>> print(table({"lint": (True, 3.2), "slow": (False, 480.0)}))
     target  held  minutes
     lint    yes       0.1
-    pytest  NO        8.0
+    slow    NO        8.0
     """
     width = max(map(len, ("target", *results)))
     lines = [f"{'target':<{width}}  held  minutes"]

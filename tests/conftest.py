@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from penchant.data import Comparisons
 
-# `make test` must say the same twice; `make properties` looks for new counterexamples
+# `make test` must say the same twice; `make slow` looks for new counterexamples
 settings.register_profile("steady", derandomize=True)
 settings.load_profile("steady")
 

@@ -75,6 +75,20 @@ def test_a_margin_is_expected_to_teach_what_regression_says(correlated):
     np.testing.assert_allclose(Joint(mean, cov, Gaussian(0.7)).expecting(0, 1).cov, exact)
 
 
+def test_several_questions_are_expected_as_sites_together(rng):
+    """Each as precise as one answer alone: τ = E[d2] / (1 − v E[d2])."""
+    root = rng.standard_normal((6, 6))
+    belief = Joint(rng.standard_normal(6), root @ root.T, Ties(0.4))
+    first, second = np.array([0, 0, 1, 2, 2, 0]), np.array([1, 2, 2, 3, 4, 1])
+    precision = np.linalg.inv(belief.cov)
+    for a, b in zip(first, second, strict=True):
+        alone = np.linalg.inv(belief.expecting(a, b).cov)
+        precision = precision + alone - np.linalg.inv(belief.cov)
+    together = belief.expecting(first, second)
+    np.testing.assert_allclose(together.cov, np.linalg.inv(precision), rtol=1e-6, atol=1e-8)
+    assert together.mean is belief.mean
+
+
 def test_a_mixture_has_the_moments_of_draws_from_it(correlated, rng):
     mean, cov = correlated
     parts = [Joint(mean, cov, Probit()), Joint(-2.0 * mean + 1.0, 0.5 * cov, Probit())]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.ask import Budget, Joint, StudyDesign, TopSettled, answers_left, plan
-from penchant.ask.planner import _Simulation
+from penchant.ask.plan import _Simulation
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_reached_has_no_number():
 @pytest.mark.slow
 def test_the_plan_holds_in_a_study_that_is_then_run():
     """Mean reliability of fresh studies of the planned length, in standard errors."""
-    from penchant.ask.planner import _Simulation
+    from penchant.ask.plan import _Simulation
 
     study = StudyDesign(10, n_raters=3, spread=1.5)
     planned = plan(study, 0.8, n_simulations=200, random_state=0).comparisons

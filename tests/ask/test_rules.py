@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.ask import Pool, Rules, all_pairs
-from penchant.ask import rules as rules_module
-from penchant.ask.rules import exposures
+from penchant.ask.choose import exposures
 from penchant.data import Comparisons
 from penchant.errors import DataError
 
@@ -28,10 +27,9 @@ def test_candidates_are_all_items_or_those_named(rng):
         Rules(items=["a", "zebra"]).candidates(DATA, rng)
 
 
-def test_of_very_many_items_some_are_drawn(rng, monkeypatch):
-    monkeypatch.setattr(rules_module, "MOST_ITEMS", 3)
-    some = Rules().candidates(DATA, rng)
-    assert len(np.unique(some)) == 3
+def test_of_very_many_items_some_are_drawn(rng):
+    many = Comparisons.from_pairs([0], [1], items=range(6_000))
+    assert len(np.unique(Rules().candidates(many, rng))) == 5_000
 
 
 def test_exposures_count_both_sides_and_repeats():

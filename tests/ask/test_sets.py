@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import entr, softmax
 
-from penchant.ask.joint import Joint
-from penchant.ask.rules import Rules
+from penchant.ask import Joint, Rules
 from penchant.ask.sets import _information, grow_sets
 from penchant.data import Comparisons
 from penchant.likelihoods import Logit

@@ -17,9 +17,9 @@ if HAS_ALL:
     from penchant.study.config import Config
     from penchant.study.events import replay
     from penchant.study.folder import Folder
+    from penchant.study.management import running
     from penchant.study.store import studies
     from penchant.study.store.studies import NewItem
-    from penchant.study.trials import running
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 ARGUMENTS += ["--disable-component-update", "--disable-sync"]

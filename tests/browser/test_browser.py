@@ -10,7 +10,7 @@ import zlib
 import pytest
 from playwright.sync_api import Error
 
-from penchant.study import media
+from penchant.study.items import store_media
 from penchant.study.store.studies import NewItem
 
 PATIENCE = 90.0
@@ -164,7 +164,7 @@ def test_input_waits_for_the_pictures(serve, visit):
             NewItem(
                 f"colour {k}",
                 "image",
-                media.store(folder.media, picture(50 * k, 9, 9), ".png", "image", "it"),
+                store_media(folder.media, picture(50 * k, 9, 9), ".png", "image", "it"),
             )
             for k in range(4)
         ]
@@ -292,7 +292,7 @@ def test_ranking_pictures_by_key_and_by_tap(serve, visit):
             NewItem(
                 f"colour {k}",
                 "image",
-                media.store(folder.media, picture(50 * k, 99, 99), ".png", "image", "it"),
+                store_media(folder.media, picture(50 * k, 99, 99), ".png", "image", "it"),
             )
             for k in range(5)
         ]
@@ -349,7 +349,7 @@ def test_sound_and_film_can_be_played_and_voted_on(serve, visit, kind):
         ending = {"audio": ".wav", "video": ".webm"}[kind]
         content = {"audio": [tone(200 + 50 * k) for k in range(4)], "video": [film] * 4}[kind]
         return [
-            NewItem(f"{kind} {k}", kind, media.store(folder.media, it, ending, kind, "it"))
+            NewItem(f"{kind} {k}", kind, store_media(folder.media, it, ending, kind, "it"))
             for k, it in enumerate(content)
         ]
 

@@ -29,18 +29,7 @@ def examples(name):
     return [line.strip() for line in lines if line.strip().startswith("penchant ")]
 
 
-TOO_LONG = {"penchant reproduce all"}
-"""Hours; tests/reproduce runs a small form of each experiment."""
-
-
-def example_lines():
-    """Every line that can be run; an experiment of a paper takes its time even in small."""
-    for line in (line for name in COMMANDS for line in examples(name) if line not in TOO_LONG):
-        slow = [pytest.mark.slow] if line.startswith("penchant reproduce ") else []
-        yield pytest.param(line, marks=slow)
-
-
-@pytest.mark.parametrize("line", list(example_lines()))
+@pytest.mark.parametrize("line", [line for name in COMMANDS for line in examples(name)])
 def test_every_example_in_a_help_text_runs(run, folder, line, tmp_path, monkeypatch):
     for file in folder.glob("*.*"):
         shutil.copy(file, tmp_path)
@@ -54,7 +43,7 @@ def test_every_example_in_a_help_text_runs(run, folder, line, tmp_path, monkeypa
 
 def test_every_command_has_an_example():
     # a study's commands are tested, with examples, in tests/study
-    assert all(set(examples(name)) - TOO_LONG for name in COMMANDS if name != "study")
+    assert all(examples(name) for name in COMMANDS if name != "study")
 
 
 def test_fit_saves_what_rank_reads(run, folder):
@@ -278,21 +267,6 @@ def test_ask_gives_sets_to_choose_from(run):
     found = rows(run("ask", "model.penchant", "-k", 2, "--set-size", 3, "--csv"))
     assert [list(row) for row in found] == [["item_1", "item_2", "item_3"]] * 2
     assert all(len(set(row.values())) == 3 for row in found)
-
-
-def test_reproduce_lists_every_experiment_that_can_run(run):
-    from importlib import import_module
-
-    from penchant.cli.reproduce import find_experiments
-
-    found = find_experiments()
-    assert found
-    listed = run("reproduce").stdout
-    for name, what in found.items():
-        assert what
-        assert name in listed
-        module = import_module(f"penchant.reproduce.{name.replace('-', '_')}")
-        assert callable(module.run)
 
 
 def test_doctor_finds_what_is_broken(run, monkeypatch):

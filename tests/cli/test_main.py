@@ -69,7 +69,6 @@ def test_a_mistyped_command_gets_a_suggestion(run):
         (["rank", "votes.csv", "--set", "n_sweeps"], "must look like likelihood=logit"),
         (["evaluate", "votes.csv", "--with", "gp", "--set", "n_sweeps=3"], "none of gp has such"),
         (["predict", "model.penchant"], "nothing to predict"),
-        (["reproduce", "nothing"], "there is no experiment"),
     ],
 )
 def test_wrong_usage_is_code_two(run, arguments, message):

@@ -200,9 +200,6 @@ OWN_REFUSED = {
     ("bench", "--answers"): [("bench", "--answers", "0")],
     ("bench", "--with"): [("bench", "--with", "x")],
     ("bench", "--seed"): [("bench", "--seed", "-1")],
-    ("reproduce", "--quick"): [("reproduce", "--quick")],
-    ("reproduce", "--out"): [("reproduce", "--out", "x")],
-    ("reproduce", "--data"): [("reproduce", "--data", "x")],
 }
 FORMS = {"--json", "--csv", "--spreadsheet-safe", "--quiet"}
 """How results are written; their cases are in test_output.py and below."""
@@ -214,9 +211,6 @@ ELSEWHERE = {
     ("demo", "--folder"): "test_commands.py",
     ("demo", "--seed"): "test_commands.py",
     ("bench", "--seed"): "another study, whose times differ as those of the same one do",
-    ("reproduce", "--quick"): "tests/reproduce",
-    ("reproduce", "--out"): "tests/reproduce",
-    ("reproduce", "--data"): "tests/reproduce",
 }
 ANYTHING = {("demo", "--folder"), ("report", "--title")}
 """Any text will do, always."""

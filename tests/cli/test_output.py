@@ -1,7 +1,6 @@
 import csv
 import io
 import json
-import logging
 
 import click
 import numpy as np
@@ -85,17 +84,3 @@ def test_progress_on_a_terminal_goes_to_stderr(monkeypatch, quiet):
     with Output("x", quiet=quiet).progress("working") as advance:
         advance(1, 2)
     assert ("working" in stream.getvalue()) is not quiet
-
-
-def test_progress_names_the_part_that_has_begun(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    stream = Terminal()
-    monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setenv("TERM", "xterm")
-    with Output("x").progress("xpgp"):
-        logging.getLogger("penchant.reproduce").info("Cora")
-    assert "xpgp: Cora" in stream.getvalue()
-    assert logging.getLogger("penchant").handlers == []

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.communities import Answers, Crowd
-from penchant.communities.mixture import foreseen
-from penchant.communities.separate import separate_pairs
-from penchant.communities.update import compact
+from penchant.communities import Answers, MixtureData
+from penchant.communities.data import separate_pairs
+from penchant.communities.search import log_predictive
 from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Logit, Probit
@@ -41,7 +40,7 @@ def mixed():
 def crowd_of(data, likelihood=None):
     items = Inputs(index=np.arange(data.n_items))
     hyper = ItemHyper(Independent(1.3), likelihood or Logit())
-    return Crowd(Answers.of(data), items, hyper)
+    return MixtureData(Answers.of(data), items, hyper)
 
 
 def test_one_community_is_the_laplace_fit_of_the_same_choices(mixed):
@@ -100,7 +99,7 @@ def test_answers_hold_every_choice_of_everybody_once(mixed):
 def test_a_choice_is_foreseen_as_models_score_it(mixed):
     answers = Answers.of(mixed)
     gp = pc.PreferenceGP(optimize=None, clustered=False).fit(None, mixed.pooled())
-    table = foreseen(gp.posterior_, answers)
+    table = log_predictive(gp.posterior_, answers)
 
     def odds(pairs, who):
         win, _, loss = np.transpose(gp.predict_proba(pairs, ties=True))
@@ -109,9 +108,9 @@ def test_a_choice_is_foreseen_as_models_score_it(mixed):
     log_prob, count = foreseen_choices(mixed.rankings, odds)
     n = answers.n_pairs
     assert answers.counts[:, n:] @ table[n:] @ np.ones(6) == pytest.approx(log_prob @ count)
-    few = compact(answers.take(np.array([1, 3])))
+    few = answers.take(np.array([1, 3])).compact()
     want = answers.counts[[1, 3]] @ table
-    np.testing.assert_allclose(few.counts @ foreseen(gp.posterior_, few), want, rtol=1e-6)
+    np.testing.assert_allclose(few.counts @ log_predictive(gp.posterior_, few), want, rtol=1e-6)
     assert few.n_answers < answers.n_answers
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.communities import Diagnostics
-from penchant.communities.diagnostics import effective_size, potential_scale_reduction
+from penchant.communities.chains import effective_size, potential_scale_reduction
 
 
 @pytest.mark.parametrize(

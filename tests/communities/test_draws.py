@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from penchant.communities import Answers, Draw, Draws
-from penchant.communities.diagnostics import effective_size, potential_scale_reduction
-from penchant.communities.draws import align
+from penchant.communities.chains import align, effective_size, potential_scale_reduction
 from penchant.data import Comparisons
 from penchant.likelihoods import Probit
 
@@ -76,29 +75,6 @@ def test_a_user_without_answers_belongs_where_most_are(draws):
     assert share.argmax() == 0
     first = Draws((make_draw([0, 1, 2]),), Probit(), 3)
     np.testing.assert_allclose(first.membership(nobody)[1], [0.5, 1 / 3, 1 / 6], rtol=1e-5)
-
-
-def test_probabilities_of_both_directions_sum_to_one(draws, answers):
-    owner, first, second = np.array([0, 4, 5]), np.array([0, 1, 2]), np.array([1, 2, 0])
-    there = draws.prob(answers, owner, first, second)
-    back = draws.prob(answers, owner, second, first)
-    np.testing.assert_allclose(there + back, 1.0, atol=1e-6)
-
-
-def test_probability_is_the_average_over_communities(answers):
-    only = Draws((make_draw([0, 1, 2]),), Probit(), 3)
-    share = only.membership(answers)[0]
-    g = TASTES[:, 0] - TASTES[:, 1]
-    expected = share @ Probit().prob(g, np.zeros(3))
-    found = only.prob(answers, np.array([0]), np.array([0]), np.array([1]))
-    assert found[0] == pytest.approx(expected, abs=1e-6)
-
-
-def test_expected_utilities_are_shares_of_the_communities(answers):
-    only = Draws((make_draw([0, 1, 2]),), Probit(), 3)
-    np.testing.assert_allclose(
-        only.utilities(answers), only.membership(answers) @ TASTES, atol=1e-5
-    )
 
 
 def test_counts_are_the_share_of_draws(draws):

@@ -11,7 +11,7 @@ from penchant.communities import (
     item_agreement,
     value_win_rates,
 )
-from penchant.communities.insight import standardised
+from penchant.communities.contrasts import standardised
 
 
 def test_scale_and_level_of_utilities_do_not_matter(rng):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, Crowd, find_communities
-from penchant.communities import taste as tastes
-from penchant.communities.many_items import ManyItems
-from penchant.communities.moves import _main_directions
+from penchant.communities import Answers, MixtureData, find_communities
+from penchant.communities import component as tastes
+from penchant.communities.bethe import BethePrior
+from penchant.communities.split_merge import _main_directions
 from penchant.data import Comparisons
 from penchant.gp import Edges, ItemHyper, factor_prior
 from penchant.kernels import Independent, Inputs
@@ -30,7 +30,7 @@ def crowd_of(n_users, likelihood=None, n_tastes=4, n_votes=24):
         np.where(wins, a, b), np.where(wins, b, a), user=user, items=range(N_ITEMS)
     )
     hyper = ItemHyper(Independent(2.0), likelihood or Probit())
-    return Crowd(Answers.of(data), Inputs(index=np.arange(N_ITEMS)), hyper)
+    return MixtureData(Answers.of(data), Inputs(index=np.arange(N_ITEMS)), hyper)
 
 
 def states(winner, loser, seed=0):
@@ -40,7 +40,7 @@ def states(winner, loser, seed=0):
     edges = Edges.between(winner, loser, np.ones(len(winner)), Outcomes())
     items = Inputs(index=np.arange(len(edges.items)))
     dense = factor_prior(Independent(VARIANCE), items, edges)
-    return ManyItems.of(VARIANCE, edges), dense, weight, shift
+    return BethePrior.of(VARIANCE, edges), dense, weight, shift
 
 
 def tree(n=40, seed=3):
@@ -92,7 +92,7 @@ def test_slopes_are_those_of_the_determinant():
         slope = (up.log_det - down.log_det) / (2.0 * step)
         assert state.var[edge] == pytest.approx(slope, rel=1e-3)
     wide, narrow = (
-        ManyItems(sparse.design, VARIANCE * np.exp(side * step)).refresh(weight, shift)
+        BethePrior(sparse.design, VARIANCE * np.exp(side * step)).refresh(weight, shift)
         for side in (1.0, -1.0)
     )
     slope = (wide.log_det - narrow.log_det) / (2.0 * step)
@@ -108,7 +108,7 @@ def test_slopes_of_log_z(monkeypatch, likelihood):
 
     def value(theta, weights):
         model = crowd.model(theta)
-        assert isinstance(model.prior, ManyItems)
+        assert isinstance(model.prior, BethePrior)
         return sum(model.fit(row).log_z for row in weights)
 
     theta, step = crowd.hyper.theta, 1e-4

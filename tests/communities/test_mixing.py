@@ -6,20 +6,18 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, Mixture
-from penchant.communities.assignment import count_pairs
-from penchant.communities.mixing import (
+from penchant.communities import Answers, MixtureData
+from penchant.communities.data import count_pairs
+from penchant.communities.split_merge import (
     Launch,
     Partition,
     Target,
-    log_prior_of_sizes,
-    split_merge,
-)
-from penchant.communities.reunion import (
-    _divide,
     _place_of_pair,
-    _unite,
+    divide_by_coin,
+    log_prior_of_sizes,
     reunite,
+    split_merge,
+    unite_alike,
 )
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings
@@ -34,7 +32,9 @@ def make_target(orders):
     data = Comparisons.from_rankings(orders, users=range(len(orders)), items=range(4))
     hyper = ItemHyper(Independent(4.0), Probit())
     items = Inputs(index=np.arange(4))
-    mixture = Mixture(Answers.of(data.as_pairs()), items, hyper, Settings(tolerance=1e-4))
+    mixture = MixtureData(
+        Answers.of(data.as_pairs()), items, hyper, settings=Settings(tolerance=1e-4)
+    )
     return Target(mixture, hyper.theta, 1.0)
 
 
@@ -52,7 +52,7 @@ def two_tastes():
 
 
 @pytest.fixture
-def one_taste():
+def single_population():
     return make_target([ORDER] * 10)
 
 
@@ -81,18 +81,18 @@ def test_different_communities_are_not_merged(two_tastes, rng):
     assert move.partition is start
 
 
-def test_a_divided_community_is_merged(one_taste, rng):
-    start = make_partition(one_taste, [0, 1] * 5)
-    moves = [split_merge(one_taste, start, np.array([0, 1]), rng) for _ in range(20)]
+def test_a_divided_community_is_merged(single_population, rng):
+    start = make_partition(single_population, [0, 1] * 5)
+    moves = [split_merge(single_population, start, np.array([0, 1]), rng) for _ in range(20)]
     made = [move for move in moves if move.is_made]
     assert made
-    consistent(one_taste, made[0].partition)
+    consistent(single_population, made[0].partition)
     assert made[0].partition.sizes.tolist() == [10]
 
 
-def test_users_who_agree_are_rarely_split(one_taste, rng):
-    start = make_partition(one_taste, [0] * 10)
-    made = [split_merge(one_taste, start, np.array([0, 1]), rng).is_made for _ in range(20)]
+def test_users_who_agree_are_rarely_split(single_population, rng):
+    start = make_partition(single_population, [0] * 10)
+    made = [split_merge(single_population, start, np.array([0, 1]), rng).is_made for _ in range(20)]
     assert sum(made) < 10
 
 
@@ -135,10 +135,10 @@ def test_gain_of_a_split_is_the_change_of_the_log_joint(two_tastes):
     assert two_tastes.log_gain(whole, fits, np.array([8, 8])) == pytest.approx(expected)
 
 
-def test_identical_users_have_no_direction_of_disagreement(one_taste, rng):
-    partition = make_partition(one_taste, [0] * 10)
-    whole = one_taste.fit(partition.pair_counts[0], (partition.tau[0], partition.nu[0]))
-    launch = Launch.of(one_taste, np.arange(10), np.array([0, 1]), whole, rng)
+def test_identical_users_have_no_direction_of_disagreement(single_population, rng):
+    partition = make_partition(single_population, [0] * 10)
+    whole = single_population.fit(partition.pair_counts[0], (partition.tau[0], partition.nu[0]))
+    launch = Launch.of(single_population, np.arange(10), np.array([0, 1]), whole, rng)
     assert np.isfinite(launch.log_side).all()
 
 
@@ -185,7 +185,7 @@ def test_moves_leave_the_posterior_over_partitions_as_it_is():
 def test_a_taste_that_two_communities_share_is_united_at_any_size(rng):
     target = make_target([ORDER] * 30)
     start = make_partition(target, [0] * 27 + [1] * 3)
-    moves = [_unite(target, start, rng) for _ in range(5)]
+    moves = [unite_alike(target, start, rng) for _ in range(5)]
     assert all(move.is_made for move in moves)
     consistent(target, moves[0].partition)
     assert moves[0].partition.sizes.tolist() == [30]
@@ -194,14 +194,14 @@ def test_a_taste_that_two_communities_share_is_united_at_any_size(rng):
 def test_different_tastes_are_not_united(rng):
     target = make_target([ORDER] * 8 + [ORDER[::-1]] * 8)
     start = make_partition(target, [0] * 8 + [1] * 8)
-    assert not any(_unite(target, start, rng).is_made for _ in range(5))
+    assert not any(unite_alike(target, start, rng).is_made for _ in range(5))
 
 
 def test_the_alike_are_tried_first(rng):
     target = make_target([ORDER] * 12 + [ORDER[::-1]] * 6)
     start = make_partition(target, [0] * 6 + [1] * 6 + [2] * 6)
     for _ in range(5):
-        united = _unite(target, start, rng).partition
+        united = unite_alike(target, start, rng).partition
         assert sorted(united.sizes.tolist()) in ([6, 12], [6, 6, 6])
         assert len(set(united.assignment[12:])) == 1
 
@@ -209,7 +209,9 @@ def test_the_alike_are_tried_first(rng):
 def test_a_division_is_rare_but_consistent(rng):
     target = make_target([ORDER, OTHER] * 4)
     start = make_partition(target, [0] * 8)
-    made = [move for move in (_divide(target, start, rng) for _ in range(300)) if move.is_made]
+    made = [
+        move for move in (divide_by_coin(target, start, rng) for _ in range(300)) if move.is_made
+    ]
     assert made
     consistent(target, made[0].partition)
 
@@ -217,7 +219,7 @@ def test_a_division_is_rare_but_consistent(rng):
 def test_one_community_has_nobody_to_unite_with(rng):
     target = make_target([ORDER] * 3)
     start = make_partition(target, [0] * 3)
-    assert _unite(target, start, rng).partition is start
+    assert unite_alike(target, start, rng).partition is start
 
 
 @pytest.mark.parametrize("n", [2, 5])

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, Crowd, moves
-from penchant.communities.division import allocate, everybody_together
-from penchant.communities.moves import (
+from penchant.communities import Answers, MixtureData
+from penchant.communities import split_merge as moves
+from penchant.communities.component import allocate, everybody_together
+from penchant.communities.split_merge import (
     LEAST_GAIN,
     SCREEN,
     SplitSearch,
@@ -37,7 +38,7 @@ def draw(tastes, n_users=120, n_votes=20, seed=0):
         np.where(wins, a, b), np.where(wins, b, a), user=user, items=range(N_ITEMS)
     )
     hyper = ItemHyper(Independent(2.0), Probit())
-    return Crowd(Answers.of(data), Inputs(index=np.arange(N_ITEMS)), hyper), truth
+    return MixtureData(Answers.of(data), Inputs(index=np.arange(N_ITEMS)), hyper), truth
 
 
 def tastes(k, seed=5):
@@ -64,9 +65,9 @@ def test_the_spectrum_is_that_of_the_dense_scores():
     crowd, _ = draw(tastes(2))
     together = everybody_together(crowd, crowd.hyper.theta)
     spectrum = disagreement(together, 0, np.arange(120), n_directions=3)
-    taste, prior = together.tastes[0], together.model.prior
+    taste, prior = together.components[0], together.model.prior
     D = prior.design.matrix().toarray()
-    scores = crowd.answers.counts.toarray() * taste.local.pairs.d1 @ D @ prior.factor
+    scores = crowd.answers.counts.toarray() * taste.terms.pairs.d1 @ D @ prior.factor
     white = np.linalg.solve(taste.state.lower, (scores - scores.mean(axis=0)).T)
     values = np.linalg.eigvalsh(white @ white.T)[::-1]
     effective = N_ITEMS - np.sum(np.diagonal(taste.state.lower) ** -2.0)
@@ -97,7 +98,7 @@ def test_one_taste_is_not_split_and_not_tried_twice(monkeypatch):
     together = everybody_together(crowd, crowd.hyper.theta)
     search = SplitSearch()
     assert search.split(together, 0) is None
-    monkeypatch.setattr("penchant.communities.moves._ways", pytest.fail)
+    monkeypatch.setattr("penchant.communities.split_merge._ways", pytest.fail)
     assert search.split(together, 0) is None
 
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from penchant.communities import Answers, Draw, Draws
-from penchant.communities.personal import (
+from penchant.communities.population import (
     COMMUNAL_SHARES,
     PersonalModel,
     _shared,
-    fit_personal,
 )
 from penchant.data import Comparisons
 from penchant.gp import Settings, UserHyper
@@ -60,9 +59,9 @@ def simulate(rng, deviation, n_users=40, n_votes=14):
 
 def test_communities_explain_what_is_communal(rng):
     model, data = simulate(rng, deviation=0.0)
-    assert fit_personal(model, data, model.members(Answers.of(data))).communal_share >= 0.6
+    assert model.fit(data, model.members(Answers.of(data)))[1] >= 0.6
 
 
 def test_what_is_personal_is_not_put_down_to_communities(rng):
     model, data = simulate(rng, deviation=3.0, n_users=200)
-    assert fit_personal(model, data, model.members(Answers.of(data))).communal_share <= 0.4
+    assert model.fit(data, model.members(Answers.of(data)))[1] <= 0.4

@@ -5,17 +5,26 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, ChainPlan, ChainState, Mixture, fit_community, mixing
+from penchant.communities import Answers, ChainPlan, ChainState, MixtureData, fit_community
 from penchant.communities import chains as community
-from penchant.communities.assignment import count_pairs
-from penchant.communities.chains import start_chain, sweep
-from penchant.communities.mixing import log_prior_of_sizes
-from penchant.communities.samplers import N_EMPTY, _draw_log_weights, draw_concentration
-from penchant.communities.scan import Scan, reassign
+from penchant.communities import split_merge as mixing
+from penchant.communities.chains import (
+    N_EMPTY,
+    Scan,
+    _draw_log_weights,
+    compiled_reassign,
+    draw_concentration,
+    start_chain,
+    sweep,
+)
+from penchant.communities.data import count_pairs
+from penchant.communities.split_merge import log_prior_of_sizes
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
+
+reassign = compiled_reassign()
 
 
 def blank_state(assignment, concentration):
@@ -133,7 +142,7 @@ def tiny_mixture(n_users):
     data = Comparisons.from_pairs(winner, loser, user=user, items=range(4), users=range(n_users))
     hyper = ItemHyper(Independent(3.0), Probit())
     items = Inputs(index=np.arange(4))
-    return Mixture(Answers.of(data), items, hyper, Settings(tolerance=1e-4))
+    return MixtureData(Answers.of(data), items, hyper, settings=Settings(tolerance=1e-4))
 
 
 def partitions(n_users, prefix=()):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from penchant.communities.variation import Modes, _joined, _stretched
+from penchant.communities.population import Modes, _joined, _stretched
 from penchant.gp import Sites
 
 

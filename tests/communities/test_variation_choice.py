@@ -1,10 +1,13 @@
 """Whether people vary inside communities, and how many communities are left then."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, Crowd, find_communities, one_taste, personal
-from penchant.communities.personal import variation_of
+from penchant.communities import Answers, MixtureData, find_communities, single_population
+from penchant.communities import population as personal
+from penchant.communities.population import variation_of
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs
@@ -25,7 +28,7 @@ def grouping_of(n_tastes, spread, n_users=240, n_votes=25, seed=0, n_items=8, **
     winner, loser = np.where(wins, a, b), np.where(wins, b, a)
     data = Comparisons.from_pairs(winner, loser, user=user, items=range(n_items))
     items = Inputs(index=np.arange(n_items))
-    crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(), Probit()), **options)
+    crowd = MixtureData(Answers.of(data), items, ItemHyper(Independent(), Probit()), **options)
     return find_communities(crowd), truth
 
 
@@ -40,7 +43,7 @@ def test_directions_of_many_items_are_paid_for():
     grouping, truth = grouping_of(4, 0.2, n_users=800, n_votes=10, n_items=60)
     assert grouping.n_communities == 4
     assert adjusted_rand(truth, grouping.labels) > 0.8
-    around = one_taste(grouping)
+    around = single_population(grouping)
     _, gain = around.modes_of(grouping)
     assert around.evidence + gain > grouping.objective + 50.0
     assert around.evidence + gain - around.price < grouping.objective
@@ -50,7 +53,7 @@ def test_directions_of_many_items_are_paid_for():
 def test_a_spread_along_all_directions_costs_nothing():
     """None was chosen among others."""
     grouping, _ = grouping_of(1, 1.0)
-    around = one_taste(grouping)
+    around = single_population(grouping)
     assert around.loading.shape[1] == 7
     assert around.price == pytest.approx(0.0, abs=1.0)
 
@@ -95,6 +98,7 @@ def test_the_concentration_is_learned_where_it_is_likeliest():
     assert vague.n_communities == firm.n_communities == 3
     assert 0.1 < vague.crowd.concentration < 1.0  # three communities among 240 users
     assert firm.crowd.concentration == pytest.approx(4.0, rel=0.1)
-    best = vague.value_of_concentration(vague.crowd.concentration)
+    best = vague.objective
     for factor in (0.9, 1.1):
-        assert best > vague.value_of_concentration(factor * vague.crowd.concentration)
+        other = replace(vague.crowd, concentration=factor * vague.crowd.concentration)
+        assert best > replace(vague, model=replace(vague.model, crowd=other)).objective

@@ -7,15 +7,21 @@ import pytest
 
 from penchant.communities import (
     Answers,
-    Crowd,
+    MixtureData,
     find_communities,
-    finding,
     judge,
-    one_taste,
-    variation,
+    single_population,
 )
-from penchant.communities.own_items import share_of_items, with_own_items
-from penchant.communities.variation import Cloud, PersonalVotes, SpreadPrior, fit_modes, fit_one
+from penchant.communities import mixture as finding
+from penchant.communities import population as variation
+from penchant.communities.population import (
+    PersonalVotes,
+    UserEffectMixture,
+    fit_modes,
+    fit_one,
+    item_effect_share,
+    with_item_effects,
+)
 from penchant.communities.verdict import _halves, _halves_by_items, redrawn
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, Votes, solve
@@ -45,7 +51,7 @@ def votes(utilities, n_votes, seed=0):
 def crowd_of(utilities, n_votes, seed=0, likelihood=None):
     hyper = ItemHyper(Independent(), likelihood or Probit())
     answers = Answers.of(votes(utilities, n_votes, seed))
-    return Crowd(answers, Inputs(index=np.arange(N_ITEMS)), hyper)
+    return MixtureData(answers, Inputs(index=np.arange(N_ITEMS)), hyper)
 
 
 def people(n_tastes, spread, n_users=300, seed=0):
@@ -82,12 +88,11 @@ def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypat
     answers = Answers.of(data)
     D = np.eye(N_ITEMS)[answers.winner] - np.eye(N_ITEMS)[answers.loser]
     K = variance * np.eye(N_ITEMS)
-    prior = SpreadPrior(K, shared * K)
-    cloud = Cloud(ballots_of(answers, D), prior, learn_spread=False)
+    cloud = UserEffectMixture(ballots_of(answers, D), K, shared * K, learn_spread=False)
     spread = (1.0 - shared) * K
     one = cloud.fit(cloud.start(np.ones((n_users, 1)), spread))
     # less the prior of S, and of everybody being together
-    evidence = one.objective - prior.log_density(spread) + np.log(n_users)
+    evidence = one.objective - cloud.log_prior(spread) + np.log(n_users)
     assert evidence == pytest.approx(expected, abs=1e-6)
 
 
@@ -217,12 +222,12 @@ def test_own_views_of_items_are_measured_and_drawn(share):
         )
     )
     hyper = ItemHyper(Independent(), Probit())
-    crowd = Crowd(answers, Inputs(index=np.arange(n_items)), hyper)
-    around = one_taste(find_communities(crowd, n_communities=1))
+    crowd = MixtureData(answers, Inputs(index=np.arange(n_items)), hyper)
+    around = single_population(find_communities(crowd, n_communities=1))
     # what the widest directions take of it is no longer the items'
-    measured = share_of_items(around)
+    measured = item_effect_share(around)
     assert 0.3 * share <= measured < share + 0.03
-    moved = with_own_items(around, np.zeros(len(around.ballots.count)), rng)
+    moved = with_item_effects(around, np.zeros(len(around.ballots.count)), rng)
     assert moved.var() == pytest.approx(2.0 * measured / (1.0 - 2.0 * measured), rel=0.1)
 
 
@@ -239,7 +244,7 @@ def test_ratings_as_pairs_are_no_communities():
         np.where(wins, a, b), np.where(wins, b, a), user=user, items=range(n_items)
     )
     hyper = ItemHyper(Independent(), Probit())
-    found = find_communities(Crowd(Answers.of(data), Inputs(index=np.arange(n_items)), hyper))
+    found = find_communities(MixtureData(Answers.of(data), Inputs(index=np.arange(n_items)), hyper))
     assert judge(found).verdict != "supported"
 
 
@@ -280,5 +285,5 @@ def test_personal_evidence_grows_with_personal_taste():
     gains = []
     for spread in (0.0, 1.0):
         crowd = crowd_of(people(1, spread), 25)
-        gains.append(one_taste(find_communities(crowd)).personal)
+        gains.append(single_population(find_communities(crowd)).personal)
     assert gains[0] < 10.0 < gains[1]

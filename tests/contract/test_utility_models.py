@@ -331,7 +331,7 @@ def test_an_interrupt_leaves_what_was_there(model, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["penchant.gp.solve"], "converge", interrupted)
+    monkeypatch.setattr(sys.modules["penchant.gp.loop"], "converge", interrupted)
     for change in (
         lambda: model.fit(X[::-1], data),
         lambda: model.tell([("wine", "tea")], user="user 00", polish=True),

@@ -25,7 +25,7 @@ ELSEWHERE = {
     "ask.md": "tests/ask/test_docs.py",
     "leaderboards.md": "tests/workflow/test_docs.py",
     "choices.md": "tests/data/test_choices_page.py",
-    "reproductions.md": "tests/reproduce/test_pages.py",
+    "reproductions.md": "tests/experiments/test_pages.py",
 }
 """Pages whose snippets another test runs."""
 NEEDS = {"gpu.md": "cuda", "tutorials/gpu.md": "cuda", "cluster.md": "ray"}

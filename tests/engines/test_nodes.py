@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.gp.users import sweeps
+from penchant.gp.users import sharded as sweeps
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'penchant[cluster]'")
 pytestmark = pytest.mark.slow

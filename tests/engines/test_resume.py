@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import penchant as pc
 from penchant.cli import main
 from penchant.data import scanning, shards
-from penchant.gp.users import sweeps
+from penchant.gp.users import sharded as sweeps
 from penchant.models import sharded as sharded_communities
 
 N_BUCKETS = 64
@@ -119,7 +119,7 @@ def test_interrupted_communities_go_on(scan, monkeypatch):
 KILLED = """
 import os, signal, sys
 import penchant as pc
-from penchant.gp.users import sweeps
+from penchant.gp.users import sharded as sweeps
 numbers, advance = [], sweeps.advance
 def counted(part, state, told):
     numbers.append(part.number)

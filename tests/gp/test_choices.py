@@ -20,7 +20,7 @@ from penchant.gp import (
     gradient,
     solve,
 )
-from penchant.gp.cliques import clique_edges
+from penchant.gp.rows import clique_edges
 from penchant.kernels import RBF, Constant, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit
 

@@ -17,7 +17,7 @@ from penchant.gp import (
     gradient,
     solve,
 )
-from penchant.gp.items.absorb import absorb
+from penchant.gp.items.problem import absorb
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Logit, Probit, Ties
 

@@ -95,7 +95,7 @@ def test_a_count_of_two_is_the_row_twice(rule):
     merged = Comparisons.from_pairs([0, 1, 2], [1, 2, 0], count=[2, 1, 3], items=range(3))
     edges = Edges.of(merged)
     rows = np.repeat(np.arange(3), [2, 1, 3])
-    separate = Edges(edges.winner[rows], edges.loser[rows], np.ones(6), edges.items, edges.outcomes)
+    separate = Edges(edges.winner[rows], edges.loser[rows], np.ones(6), edges.outcomes, edges.items)
     universe = Inputs(None, index=np.arange(3))
     settings = Settings(rule, tolerance=1e-12)
     results = []

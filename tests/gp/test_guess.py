@@ -5,7 +5,7 @@ import pytest
 
 from penchant.data import Comparisons
 from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, maximize
-from penchant.gp.items import guess
+from penchant.gp.items import problem as guess
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Logit, Probit, Ties
 

@@ -44,7 +44,7 @@ def dense(problem, solution):
     T = len(prior.days)
     drift = HYPER.variance * np.exp(-np.abs(prior.days[:, None] - prior.days) / HYPER.timescale)
     K = np.kron(drift, np.eye(N)) + np.kron(np.ones((T, T)), prior.constants)
-    effects = np.diag(edges.effect_sd**2)
+    effects = np.diag(edges.shown.sd**2)
     K = np.block([[K, np.zeros((T * N, 2))], [np.zeros((2, T * N)), effects]])
     A = np.zeros((len(edges), T * N + 2))
     rows = np.arange(len(edges))

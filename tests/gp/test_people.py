@@ -180,7 +180,7 @@ def test_answers_without_a_name_are_nobodys():
 def test_of_very_many_people_some_say_it(monkeypatch):
     _, data = study(7, n_people=300, n_answers=10, spread=1.0)
     widened = fitted(data).report_.widened
-    monkeypatch.setattr("penchant.gp.items.people.MOST", 150)
+    monkeypatch.setattr("penchant.gp.items.cluster_robust.MOST", 150)
     assert fitted(data).report_.widened == pytest.approx(widened, rel=0.1)
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from penchant.data import Comparisons
 from penchant.gp import Edges, ItemHyper, ItemProblem, Learned, Settings, Sites, place_among, solve
-from penchant.gp.items import absorb as absorbing
-from penchant.gp.model import sites_at
-from penchant.gp.rank_one import Growth, Weights
+from penchant.gp.items import problem as absorbing
+from penchant.gp.rows import sites_at
+from penchant.gp.update import Growth, Weights
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 

@@ -30,8 +30,10 @@ from penchant.kernels import (
     undirected,
 )
 from penchant.likelihoods import Logit, Probit
-from penchant.numerics import differences, entries, linalg
-from penchant.numerics.device import check_room, device_called, memory_errors
+from penchant.numerics import linalg
+from penchant.numerics import linalg as differences
+from penchant.numerics import linalg as entries
+from penchant.numerics.dispatch import check_room, device_called, memory_errors
 
 N = 40
 PROBIT = Probit()

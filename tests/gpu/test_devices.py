@@ -12,7 +12,7 @@ import user_checks
 
 import penchant as pc
 from penchant.errors import DataError
-from penchant.numerics import device
+from penchant.numerics import dispatch as device
 
 CHECKS = checks.CHECKS | user_checks.CHECKS | model_checks.CHECKS
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
@@ -73,26 +73,18 @@ def test_without_torch_the_extra_is_named(monkeypatch):
     assert device.torch_version() is None
 
 
-def test_every_function_of_the_seam_has_its_twin():
+def test_every_dispatched_function_has_its_twin():
     """By their sources: torch need not be installed."""
     package = Path(pc.__file__).parent
-    numerics = package / "numerics"
-    twins = {
-        "seam": functions(numerics / "torch_linalg.py"),
-        "entry_seam": functions(numerics / "torch_entries.py"),
-        "difference_seam": functions(numerics / "torch_differences.py"),
-        "stack_seam": functions(numerics / "torch_stacks.py"),
-    }
-    found = dict.fromkeys(twins, 0)
+    twins = functions(package / "numerics" / "torch_backend.py")
+    found = 0
     for file in package.rglob("*.py"):
         for host in functions(file).values():
-            for decorator in host.decorator_list:
-                kind = ast.unparse(decorator).partition("(")[0]
-                if kind in twins:
-                    found[kind] += 1
-                    assert names(twins[kind][host.name]) == names(host), host.name
-    assert min(found.values()) > 1
-    assert sum(found.values()) > 50
+            kinds = {ast.unparse(each).partition("(")[0] for each in host.decorator_list}
+            if kinds & {"dispatched", "seam"}:
+                found += 1
+                assert names(twins[host.name]) == names(host), host.name
+    assert found > 50
 
 
 def functions(file):

@@ -12,13 +12,13 @@ from sklearn.base import clone
 import penchant as pc
 from penchant.errors import NumericalError
 from penchant.gp import Settings, UserHyper, UserProblem, Votes, gradient, solve, tied_items
-from penchant.gp.users.arrangement import Arrangement, arrange
-from penchant.gp.users.arrow import ArrowPrior
+from penchant.gp.users.arrowhead import ArrowPrior
+from penchant.gp.users.blocks import Arrangement, arrange
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit, get
-from penchant.numerics import stacks
-from penchant.numerics.device import device_called
-from penchant.numerics.entries import host
+from penchant.numerics import batched as stacks
+from penchant.numerics.dispatch import device_called
+from penchant.numerics.linalg import host
 
 N, U, M = 9, 20, 260
 

@@ -7,7 +7,7 @@ import pytest
 
 import penchant as pc
 from penchant.errors import DataError
-from penchant.gp import Votes, cliques
+from penchant.gp import Votes, rows
 from penchant.models.defaults import _share_of_ties
 
 MODELS = (pc.PreferenceGP, pc.MultiUserGP, pc.CommunityGP)
@@ -110,7 +110,7 @@ def test_people_who_agree_in_everything(n_users):
 
 
 def test_rankings_too_long_for_memory_are_refused_before_it_is_taken(monkeypatch):
-    monkeypatch.setattr(cliques, "MOST_PAIRS", 5)
+    monkeypatch.setattr(rows, "MOST_PAIRS", 5)
     data = drinks(people=True)
     for estimator in MODELS:
         with pytest.raises(DataError, match=r"of up to \d items hold .*as_pairs\(\)"):

@@ -14,17 +14,16 @@ from penchant.communities import (
     Crowd,
     Mixture,
     common_effects,
-    log_likelihoods,
-    moves,
-    personal,
     sharded,
 )
-from penchant.communities.assignment import count_pairs
-from penchant.communities.diagnostics import diagnose
-from penchant.communities.division import everybody_together, shares, soft_counts
-from penchant.communities.effects import infer_beside_effects
-from penchant.communities.mixing import Partition, Target
-from penchant.communities.reunion import reunite
+from penchant.communities import population as personal
+from penchant.communities import split_merge as moves
+from penchant.communities.chains import diagnose
+from penchant.communities.component import everybody_together, shares, soft_counts
+from penchant.communities.component import expected_log_likelihoods as log_likelihoods
+from penchant.communities.data import count_pairs
+from penchant.communities.mixture import infer_beside_effects
+from penchant.communities.split_merge import Partition, Target, reunite
 from penchant.data.formats import ballots
 from penchant.data.formats.sheet import Sheet
 from penchant.errors import DataError
@@ -40,20 +39,20 @@ from penchant.gp import (
     learn,
     loop,
 )
-from penchant.gp.items.effects import as_weights
-from penchant.gp.paths.meetings import MOST_PERIODS
+from penchant.gp.dynamic.prior import MOST_PERIODS
+from penchant.gp.items.problem import as_weights
 from penchant.gp.users import problem as user_problem
-from penchant.gp.users.pair_blocks import PairBlock
-from penchant.gp.users.pivots import factor_users
-from penchant.gp.users.shared import SharedPrior
+from penchant.gp.users.arrowhead import SharedPrior
+from penchant.gp.users.blocks import PairBlock
+from penchant.gp.users.nystrom import factor_users
 from penchant.kernels import RBF, FreeCovariance, Independent, Inputs, as_relations
 from penchant.likelihoods import Gaussian, Outcomes, Probit, Raters
 from penchant.models import default_kernel, utility_kernel
 from penchant.models.defaults import GRAPH_REACH, _default_graph_kernel, sharing_kernel
-from penchant.numerics import device
+from penchant.numerics import dispatch as device
+from penchant.numerics.batched import StackPlaces, collect_cells
 from penchant.numerics.optimize import _descend
 from penchant.numerics.quadrature import normal_rule
-from penchant.numerics.stacks import StackPlaces, collect_cells
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])
@@ -261,7 +260,7 @@ def test_sites_of_a_taste_lead_to_its_mode(rng):
     data = pc.Comparisons.from_pairs(winner, loser, user=np.zeros(80, int), items=range(6))
     items = Inputs(index=np.arange(6))
     crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(2.0), Probit()))
-    taste = everybody_together(crowd, crowd.hyper.theta).tastes[0]
+    taste = everybody_together(crowd, crowd.hyper.theta).components[0]
     tau, nu = taste.sites
     state = taste.prior.refresh(taste.weights * tau, taste.weights * nu)
     np.testing.assert_allclose(state.mean, taste.state.mean, atol=0.05)
@@ -436,7 +435,10 @@ def test_moves_that_are_not_made_leave_everything_and_say_so(rng):
     data = pc.Comparisons.from_rankings([[0, 1, 2, 3], [3, 2, 1, 0]] * 4, users=range(8))
     hyper = ItemHyper(Independent(4.0), Probit())
     mixture = Mixture(
-        Answers.of(data.as_pairs()), Inputs(index=np.arange(4)), hyper, Settings(tolerance=1e-4)
+        Answers.of(data.as_pairs()),
+        Inputs(index=np.arange(4)),
+        hyper,
+        settings=Settings(tolerance=1e-4),
     )
     target, labels = Target(mixture, hyper.theta, 1.0), np.arange(8, dtype=np.int32) % 2
     counts = count_pairs(mixture.answers.counts, labels, 2)

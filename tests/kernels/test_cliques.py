@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from penchant.kernels.cliques import maximal_cliques
+from penchant.kernels.relations import maximal_cliques
 
 
 def _graph(n, edges):

@@ -5,7 +5,7 @@ import pytest
 
 from penchant.errors import DataError
 from penchant.kernels import Inputs
-from penchant.kernels.free import FreeCovariance
+from penchant.kernels.covariance import FreeCovariance
 
 N = 5
 ITEMS = Inputs(index=np.arange(N))

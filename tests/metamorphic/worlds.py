@@ -16,7 +16,8 @@ ALONE = {"sides", "lengths", "times", "margins"}
 class Case:
     """Which model meets which answers. settings: what is chosen, as little as possible.
 
-    kinds: of KINDS. people: how many answer, 0 where nobody is named.
+    kinds: of KINDS. people: how many answer, 0 where nobody is named. drawn: by the soak, so that
+    it may be as odd as can be.
     """
 
     model: str = "PreferenceGP"
@@ -26,6 +27,7 @@ class Case:
     graph: bool = False
     settings: tuple[tuple[str, object], ...] = ()
     seed: int = 0
+    drawn: bool = False
 
     def estimator(self, **more):
         """The model, unfitted."""
@@ -207,4 +209,5 @@ def random_case(rng):
         bool(rng.random() < 0.3),
         tuple(settings.items()),
         int(rng.integers(2**31)),
+        drawn=True,
     )

@@ -247,14 +247,14 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
     hyper = ItemHyper(model.kernel_, model.likelihood_)
     universe = model.posteriors_[0].universe
     mixture = Mixture(Answers.of(everything), universe, hyper)
-    from penchant.communities.utility import fit_reported
+    from penchant.communities.chains import fit_reported
 
     refit = fit_reported(mixture, counts, mixture.hyper.theta, own=False)
     for ours, theirs in zip(model.posteriors_, refit, strict=True):
         np.testing.assert_allclose(ours.mean, theirs.posterior.mean, atol=1e-6)
         np.testing.assert_allclose(ours.covariance(), theirs.posterior.covariance(), atol=1e-6)
     if personal:
-        from penchant.communities.personal import PersonalModel
+        from penchant.communities.population import PersonalModel
         from penchant.gp import UserHyper, solve
 
         old = model.personal_

@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from penchant.data import Comparisons
-from penchant.errors import ConvergenceWarning, DataError
-from penchant.kernels import Independent
-from penchant.metrics import adjusted_rand
-from penchant.models import CommunityGP, MultiUserGP
-from penchant.models.store import load
-from penchant.reproduce.communities import (
+from experiments.communities import (
     cars_trial,
     draw_synthetic,
     draw_votes,
     score,
     sushi_trial,
 )
+from penchant.data import Comparisons
+from penchant.errors import ConvergenceWarning, DataError
+from penchant.kernels import Independent
+from penchant.metrics import adjusted_rand
+from penchant.models import CommunityGP, MultiUserGP, load
 
 ITEMS = ("tea", "milk", "water", "juice", "wine")
 ORDERS = (ITEMS, ITEMS[::-1])
@@ -283,7 +282,7 @@ def test_one_community_with_personal_taste_is_the_multi_user_model():
 
 
 def test_the_verdict_is_asked_for_once(monkeypatch):
-    from penchant.communities import finding
+    from penchant.communities import mixture as finding
 
     asked = []
     judge = finding.judge

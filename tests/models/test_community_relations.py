@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.communities import finding, mixture, moves, personal
+from penchant.communities import mixture as finding
+from penchant.communities import population as personal
+from penchant.communities import search as mixture
+from penchant.communities import split_merge as moves
 from penchant.kernels import RBF, Independent
 
 N_USERS, N_ITEMS = 48, 7

@@ -259,7 +259,7 @@ CASES = {
     ),
     "a kernel where data should be": (
         ITEMS,
-        lambda file: file.at("learned").update(data=file.at("hyperparameters of items")["kernel"]),
+        lambda file: file.at("learned").update(data=file.at("item hyperparameters")["kernel"]),
         "data",
     ),
     "told about no item": (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from experiments.data import split_rankings
 from penchant.data import Comparisons
 from penchant.datasets import load_cars, load_sushi_a
 from penchant.errors import DataError
@@ -13,10 +14,8 @@ from penchant.gp import Settings, UserProblem, Votes
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Lapse, Probit
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.models import MultiUserGP
+from penchant.models import MultiUserGP, load
 from penchant.models.defaults import not_tried
-from penchant.models.store import load
-from penchant.reproduce.sushi_splits import split_rankings
 
 ITEMS = ("tea", "milk", "water", "juice")
 USERS = ("ann", "bob", "cem", "dee")

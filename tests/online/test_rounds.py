@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penchant.online import read_rounds, rounds_of
-from penchant.online import rounds as rounds_module
-from penchant.online.rounds import group
+from penchant.online.feedback import group
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40))
@@ -42,7 +41,7 @@ def test_a_file_streams_the_same_rounds_whatever_the_chunk(tmp_path, monkeypatch
         )
     )
     for chunk in (1, 2, 1000):
-        monkeypatch.setattr(rounds_module, "_CHUNK", chunk)
+        monkeypatch.setattr("penchant.online.feedback._CHUNK", chunk)
         rounds = list(read_rounds(file))
         assert [len(round_.docs) for round_ in rounds] == [2, 4, 1, 3, 2]
         assert np.array_equal(np.concatenate([round_.docs for round_ in rounds]), docs)

@@ -7,13 +7,13 @@ import pytest
 from matplotlib.figure import Figure
 
 from penchant import plots
-from penchant.plots import dark, style
+from penchant.plots import style
 
 
 @pytest.mark.parametrize("colour", style.COLOURS)
 def test_colours_stand_out_on_either_ground(colour):
     assert style.contrast(style.readable(colour), "white") >= 4.5
-    assert style.contrast(dark.DARK[colour], dark.GROUND) >= 4.5
+    assert style.contrast(style.DARK[colour], style.GROUND) >= 4.5
 
 
 def test_names_stand_apart_in_the_order_of_their_lines(rng):
@@ -36,7 +36,7 @@ def test_boxes_and_arrows_turn_dark_too():
     text = ax.annotate("x", (0, 0), (1, 1), bbox=box, arrowprops={"color": "black"})
     plots.to_dark(ax.figure)
     assert style.contrast(text.get_color(), text.get_bbox_patch().get_facecolor()[:3]) >= 4.5
-    assert style.contrast(text.arrow_patch.get_edgecolor()[:3], dark.GROUND) >= 4.5
+    assert style.contrast(text.arrow_patch.get_edgecolor()[:3], style.GROUND) >= 4.5
 
 
 @pytest.mark.parametrize("name", ["寿司", "すし", "초밥", "🍣"])

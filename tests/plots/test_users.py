@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from penchant.data import Comparisons
 from penchant.models import MultiUserGP
-from penchant.plots.users import plot_user, plot_user_against_population
+from penchant.plots import plot_user, plot_user_against_population
 
 
 @pytest.fixture

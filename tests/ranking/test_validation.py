@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penchant.ranking import Groups, disagreement, validation
+from penchant.ranking import Groups, disagreement
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=12))
@@ -26,5 +26,5 @@ def test_chunks_add_up(rng, monkeypatch):
     pairs = Groups(rng.integers(4, size=60), rng.standard_normal(60)).ordered_pairs()
     predictions = rng.standard_normal((60, 3))
     whole = disagreement(predictions, pairs)
-    monkeypatch.setattr(validation, "_CHUNK", 50)
+    monkeypatch.setattr("penchant.ranking.graph._CHUNK", 50)
     np.testing.assert_allclose(disagreement(predictions, pairs), whole)

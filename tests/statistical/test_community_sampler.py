@@ -58,7 +58,7 @@ def draw_study(rng):
         Answers.of(data),
         Inputs(index=np.arange(N_ITEMS)),
         ItemHyper(Independent(VARIANCE), Probit()),
-        Settings(tolerance=1e-3),
+        settings=Settings(tolerance=1e-3),
     )
     return Study(assignment, utilities, mixture)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import penchant as pc
+from experiments.communities import cars_trial, sushi_trial
 from penchant.metrics import calibration
-from penchant.reproduce.communities import cars_trial, sushi_trial
 
 pytestmark = [
     pytest.mark.slow,

@@ -11,13 +11,11 @@ from penchant.study import Client, management
 from penchant.study.commands import command
 from penchant.study.config import Config
 from penchant.study.folder import Folder
-from penchant.study.items import read_items
-from penchant.study.management import opened
-from penchant.study.media import LARGEST_FILE
+from penchant.study.items import LARGEST_FILE, read_items
+from penchant.study.management import opened, running
 from penchant.study.robots import RobotTaste
 from penchant.study.serve import Supervisor, listen
 from penchant.study.store import studies
-from penchant.study.trials import running
 from penchant.study.worker import replayed
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64

@@ -16,15 +16,16 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 import penchant as pc
-from penchant.study import exchange, worker
+from penchant.study import folder as exchange
 from penchant.study import serve as serve_module
+from penchant.study import worker
 from penchant.study.commands import COMMANDS, command
 from penchant.study.items import read_items
 from penchant.study.management import address_of
 from penchant.study.store import learning, reports, studies
 from penchant.study.store.studies import NewItem
-from penchant.study.web import rates
-from penchant.study.web.rates import Rate
+from penchant.study.web import safety as rates
+from penchant.study.web.safety import Rate
 from penchant.study.worker import Worker
 
 API = "/api/studies/drinks"
@@ -491,7 +492,7 @@ def test_what_study_can_do_is_told_without_the_extra():
 
 
 def test_help_says_of_each_command_what_the_command_says():
-    for name, (_, does) in COMMANDS.items():
+    for name, does in COMMANDS.items():
         found = command.get_command(None, name)
         assert found.name == name
         assert found.help.split("\n\n")[0].replace("\n", " ") == does

@@ -4,20 +4,21 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from penchant.ask import Joint
+from penchant.ask import Joint, Pool, all_pairs, choose
 from penchant.likelihoods import Probit
-from penchant.study.asking import Chooser
 from penchant.study.config import Check, Config
 from penchant.study.events import UNNAMED, Answer, replay
-from penchant.study.groups import groups
 from penchant.study.learner import (
     StudyLearner,
+    best_questions,
     comparisons,
     learned_from_file,
     learning_point,
+    p_first,
 )
-from penchant.study.questions import pair_key
-from penchant.study.store import learning, people, reports, studies, tables, turns
+from penchant.study.quality import groups
+from penchant.study.questions import draw, pair_key, random_items, take_new
+from penchant.study.store import learning, participants, reports, studies, tables
 from penchant.study.store.studies import NewItem
 from penchant.study.worker import Worker, replayed, stock_for
 
@@ -27,7 +28,7 @@ ITEMS = tuple(f"item {k}" for k in range(8))
 def answer_some(database, study, person, n, now=2000.0, tie_every=0):
     """Answer n questions by the alphabet, with the clock standing still."""
     for k in range(n):
-        turn = database.write(lambda c: turns.turn(c, study, person, 1, now))
+        turn = database.write(lambda c: participants.turn(c, study, person, 1, now))
         if not turn.questions:
             return
         question = turn.questions[0]
@@ -36,7 +37,7 @@ def answer_some(database, study, person, n, now=2000.0, tie_every=0):
         if question.form == "best":
             order = [[0], list(range(1, len(question.shown)))]
         given = (study, person, question.id, order, 900, now)
-        database.write(lambda c, given=given: turns.answer(c, *given))
+        database.write(lambda c, given=given: participants.answer(c, *given))
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def running(database, make_study):
 
 
 def join(database, study, now=2000.0):
-    return database.write(lambda c: people.join(c, study, now))
+    return database.write(lambda c: participants.join(c, study, now))
 
 
 def test_a_replay_gives_the_same_ranking_to_the_last_bit(database, running):
@@ -55,8 +56,8 @@ def test_a_replay_gives_the_same_ranking_to_the_last_bit(database, running):
     for person, n in ((ann, 9), (bob, 12), (ann, 14)):
         answer_some(database, running, person, n, tie_every=5)
         worker.step()
-    last = database.write(lambda c: turns.turn(c, running, ann, 1, 2000.0)).undo
-    database.write(lambda c: turns.undo(c, running, ann, last, 2000.0))
+    last = database.write(lambda c: participants.turn(c, running, ann, 1, 2000.0)).undo
+    database.write(lambda c: participants.undo(c, running, ann, last, 2000.0))
     database.write(lambda c: studies.add_items(c, running, [NewItem("late")], 2000.0))
     worker.snapshot_due = 0.0
     worker.step()
@@ -80,7 +81,7 @@ def test_erasing_somebody_is_as_if_they_had_never_been(database, running):
     worker.step()
     answer_some(database, running, bob, 20)
     worker.step()
-    database.write(lambda c: people.erase(c, running, bob, 2001.0))
+    database.write(lambda c: participants.erase(c, running, bob, 2001.0))
     worker.snapshot_due = 0.0
     worker.step()
     assert worker.learner.record.n_taught < 30
@@ -115,7 +116,10 @@ def test_everybody_who_is_here_has_questions_and_no_pair_is_open_twice(database,
     keys = [pair_key(items) for items in queue.pending]
     assert len(keys) == 3 * config.ahead + stock_for(len(ITEMS))
     assert len(set(keys)) == len(keys)
-    got = [database.write(lambda c, p=p: turns.turn(c, running, p, 2, 2000.0)) for p in people_here]
+    got = [
+        database.write(lambda c, p=p: participants.turn(c, running, p, 2, 2000.0))
+        for p in people_here
+    ]
     assert all(question.model_version is not None for turn in got for question in turn.questions)
 
 
@@ -183,11 +187,11 @@ def test_larger_questions(database, make_study, form):
     worker = Worker(database, study, now=lambda: 2000.0)
     ann = join(database, study)
     worker.step()
-    question = database.write(lambda c: turns.turn(c, study, ann, 1, 2000.0)).questions[0]
+    question = database.write(lambda c: participants.turn(c, study, ann, 1, 2000.0)).questions[0]
     assert len(set(question.shown)) == 4
     order = [[2], [0, 1, 3]] if form == "best" else [[2], [0], [1], [3]]
     given = (study, ann, question.id, order, 900, 2000.0)
-    database.write(lambda c: turns.answer(c, *given))
+    database.write(lambda c: participants.answer(c, *given))
     worker.step()
     assert worker.learner.ranking()[0]["item"] == question.shown[2]
 
@@ -212,10 +216,10 @@ def test_new_items_are_ranked_on_arrival_from_their_features(database):
     names = {row.id: int(row.name) for row in database.read(lambda c: studies.items_of(c, "s"))}
     ann = join(database, "s")
     for _ in range(28):
-        question = database.write(lambda c: turns.turn(c, "s", ann, 1, 2000.0)).questions[0]
+        question = database.write(lambda c: participants.turn(c, "s", ann, 1, 2000.0)).questions[0]
         better = int(names[question.shown[1]] > names[question.shown[0]])
         given = ("s", ann, question.id, [[better], [1 - better]], 900, 2000.0)
-        database.write(lambda c, given=given: turns.answer(c, *given))
+        database.write(lambda c, given=given: participants.answer(c, *given))
     late = [NewItem("sweetest", features={"sweet": 7.5, "same": 1.0})]
     late.append(NewItem("bitter", features={"sweet": -0.5, "same": 1.0}))
     ids = database.write(lambda c: studies.add_items(c, "s", late, 2000.0))
@@ -229,11 +233,11 @@ def test_the_study_closes_itself_when_enough_is_known(database, make_study):
     study = make_study(database, items=("a", "b"), close_when_enough=True, answers_per_person=None)
     for _ in range(12):
         person = join(database, study)
-        turn = database.write(lambda c, p=person: turns.turn(c, study, p, 1, 2000.0))
+        turn = database.write(lambda c, p=person: participants.turn(c, study, p, 1, 2000.0))
         items = [row.id for row in database.read(lambda c: studies.items_of(c, study))]
         better = turn.questions[0].shown.index(items[0])
         given = (study, person, turn.questions[0].id, [[better], [1 - better]], 9, 2000.0)
-        database.write(lambda c, given=given: turns.answer(c, *given))
+        database.write(lambda c, given=given: participants.answer(c, *given))
     Worker(database, study, now=lambda: 2000.0).step()
     assert database.read(lambda c: studies.get(c, study)).state == "closed"
 
@@ -258,72 +262,60 @@ def small_belief(n=6):
     return Joint(rng.standard_normal(n), root @ root.T / n, Probit())
 
 
-def test_the_first_pick_is_the_best_by_the_criterion():
+def test_questions_are_those_of_ask_and_open_ones_count_as_answered():
     belief, items = small_belief(), list("abcdef")
-    chooser = Chooser(belief, items, Config("Which?"))
-    scores = chooser.score(belief, chooser.pairs, chooser.rng)
-    best = chooser.pairs[scores.argmax()]
-    assert set(chooser.pick(set())) == {items[k] for k in best}
+    first, second, third = best_questions(belief, items, Config("Which?"), 3)
+    pool = Pool(all_pairs(6), np.zeros(6))
+    chosen = choose(belief, pool, 3, "information_gain", 0.0, np.random.default_rng(0))
+    found = [pair_key(pair) for pair in (first, second, third)]
+    assert [pair_key(items[k] for k in pair) for pair in chosen] == found
+    after = best_questions(belief, items, Config("Which?"), 2, pending=[first], seed=1)
+    assert [pair_key(pair) for pair in after] == found[1:]
+    every = best_questions(belief, items, Config("Which?"), 99)
+    assert len({pair_key(pair) for pair in every}) == 15
+    assert best_questions(belief, items, Config("Which?"), 1, pending=every)  # others hold all
 
 
-def test_open_questions_count_as_answered():
-    belief, items = small_belief(), list("abcdef")
-    alone = Chooser(belief, items, Config("Which?"))
-    first, second = alone.pick(set()), alone.pick(set())
-    held = Chooser(belief, items, Config("Which?"), pending=[first])
-    assert set(held.pick(set())) == set(second)
-    expected = belief.expecting(items.index(first[0]), items.index(first[1]))
-    again = Chooser(belief, items, Config("Which?"), pending=[first])
-    np.testing.assert_allclose(again.belief.cov, expected.cov, atol=1e-10)
+def test_sets_are_as_large_as_the_study_says():
+    config = Config("Which?", format="best", size=4)
+    sets = best_questions(small_belief(), list("abcdef"), config, 3, pending=[tuple("abcd")])
+    assert len(sets) == 3
+    assert all(len(set(one)) == 4 for one in sets)
 
 
-def test_open_questions_count_alike_together_and_one_by_one():
-    belief, items = small_belief(), list("abcdef")
-    config = Config("Which?", format="best", size=3)
-    questions = [("a", "b", "c"), ("c", "d", "e")]
-    together = Chooser(belief, items, config, pending=questions)
-    one = Chooser(belief, items, config)
-    precision = one._precision(np.array([[0, 1], [0, 2], [1, 2], [2, 3], [2, 4], [3, 4]]))
-    differences = np.zeros((6, 6))
-    for row, (a, b) in enumerate([(0, 1), (0, 2), (1, 2), (2, 3), (2, 4), (3, 4)]):
-        differences[row, [a, b]] = 1.0, -1.0
-    dense = np.linalg.inv(belief.cov) + differences.T @ np.diag(precision) @ differences
-    np.testing.assert_allclose(together.belief.cov, np.linalg.inv(dense), atol=1e-9)
+def test_where_nothing_is_known_any_pair_may_come_first():
+    nothing_known = Joint(np.zeros(9), np.eye(9), Probit())
+    first = [
+        best_questions(nothing_known, list("abcdefghi"), Config("Which?"), 1, seed=seed)[0]
+        for seed in range(6)
+    ]
+    assert len(set(map(pair_key, first))) > 2
 
 
-def test_nobody_is_asked_what_they_were_asked():
-    items = list("abcd")
-    chooser = Chooser(small_belief(4), items, Config("Which?"))
-    asked = set()
-    for _ in range(6):
-        found = chooser.pick(asked)
-        assert pair_key(found) not in asked
-        asked.add(pair_key(found))
-    assert chooser.pick(asked) is None
+def test_nobody_is_asked_what_they_were_asked_and_what_is_open_comes_last():
+    rng = draw("test")
+    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    assert take_new(list(pairs), {"a|b"}, {"a|c"}) == ("b", "c")
+    assert take_new(list(pairs), {"a|b", "b|c"}, {"a|c"}) is None
+    for _ in range(20):
+        assert pair_key(random_items("abc", 2, {"a|b"}, {"a|c"}, rng)) == "b|c"
+        assert pair_key(random_items("abc", 2, {"a|b", "b|c"}, {"a|c"}, rng)) == "a|c"
+    assert random_items("abc", 2, {"a|b", "b|c", "a|c"}, set(), rng) is None
 
 
 def test_the_dial_keeps_pairs_away_from_even():
-    belief = small_belief()
-    chooser = Chooser(belief, list("abcdef"), Config("Which?", apart=0.2))
-    for _ in range(3):
-        assert abs(chooser.p_first(chooser.pick(set())) - 0.5) >= 0.2
+    belief, items, config = small_belief(), list("abcdef"), Config("Which?", apart=0.2)
+
+    def how_far(pair):
+        return abs(p_first(belief, items, pair) - 0.5)
+
+    every = [how_far(pair) for pair in best_questions(belief, items, config, 99)]
+    n_apart = sum(far >= 0.2 for far in every)
+    assert 0 < n_apart < len(every) == 15
+    assert min(every[:n_apart]) >= 0.2
+    assert every[n_apart:] == sorted(every[n_apart:], reverse=True)
     nothing_known = Joint(np.zeros(6), np.eye(6), Probit())
-    assert Chooser(nothing_known, list("abcdef"), Config("Which?", apart=0.2)).pick(set())
-
-
-def test_a_shortlist_finds_what_scoring_all_pairs_finds(monkeypatch):
-    rng = np.random.default_rng(1)
-    n = 30
-    root = rng.standard_normal((n, n))
-    belief = Joint(rng.standard_normal(n), root @ root.T / n, Probit())
-    items = [str(k) for k in range(n)]
-    monkeypatch.setattr("penchant.study.asking.SHORTLIST", 10**6)
-    whole = Chooser(belief, items, Config("Which?"))
-    monkeypatch.setattr("penchant.study.asking.SHORTLIST", 20)
-    short = Chooser(belief, items, Config("Which?"))
-    # how much each answer would tell is taken from the last time that all pairs were scored
-    same = [set(whole.pick(set())) == set(short.pick(set())) for _ in range(12)]
-    assert all(same)
+    assert best_questions(nothing_known, items, config, 1)
 
 
 def test_without_answers_there_is_no_ranking_but_there_are_questions():
@@ -333,7 +325,7 @@ def test_without_answers_there_is_no_ranking_but_there_are_questions():
     learner.record.items = {"a": True, "b": True}
     assert learner.ranking() == []
     assert learner.verdict() is None
-    assert Chooser(learner.belief(), ["a", "b"], learner.config).pick(set())
+    assert best_questions(learner.belief(), ["a", "b"], learner.config, 1)
 
 
 def camps_of(tastes, n_answers):

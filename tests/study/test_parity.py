@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.gp.items import people as model_people
-from penchant.study import exchange
+from penchant.gp.items import cluster_robust as model_people
+from penchant.study import folder as exchange
 from penchant.study.config import Config
 from penchant.study.events import UNNAMED
 from penchant.study.learner import comparisons
-from penchant.study.store import Database, people, reports, studies, turns
+from penchant.study.store import Database, participants, reports, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.worker import Worker
 
@@ -33,7 +33,7 @@ def answer_some(database, study, person, n, taste, rng):
     """Answer n questions by utilities that are the person's own, some of them as ties."""
     names = {row.id: row.name for row in database.read(lambda c: studies.items_of(c, study))}
     for _ in range(n):
-        turn = database.write(lambda c: turns.turn(c, study, person, 1, 2000.0))
+        turn = database.write(lambda c: participants.turn(c, study, person, 1, 2000.0))
         if not turn.questions:
             return
         (question,) = turn.questions
@@ -45,7 +45,7 @@ def answer_some(database, study, person, n, taste, rng):
         if question.form == "best":
             order = [best[:1], best[1:]]
         given = (study, person, question.id, order, 900, 2000.0)
-        database.write(lambda c, given=given: turns.answer(c, *given))
+        database.write(lambda c, given=given: participants.answer(c, *given))
 
 
 def tastes(rng, spread):
@@ -62,17 +62,17 @@ def eventful(database, n_people=7, answers=12, **settings):
     database.write(lambda c: studies.create(c, "s", config, new, 1000.0))
     rng = np.random.default_rng(3)
     worker = Worker(database, "s", now=lambda: 2000.0)
-    folk = [database.write(lambda c: people.join(c, "s", 2000.0)) for _ in range(n_people)]
+    folk = [database.write(lambda c: participants.join(c, "s", 2000.0)) for _ in range(n_people)]
     for person in folk:
         answer_some(database, "s", person, answers, tastes(rng, 0.5), rng)
         worker.step()
     for person in folk[:2]:
-        last = database.write(lambda c, p=person: turns.turn(c, "s", p, 1, 2000.0)).undo
-        database.write(lambda c, p=person, q=last: turns.undo(c, "s", p, q, 2000.0))
-    question = database.write(lambda c: turns.turn(c, "s", folk[3], 1, 2000.0)).questions[0]
+        last = database.write(lambda c, p=person: participants.turn(c, "s", p, 1, 2000.0)).undo
+        database.write(lambda c, p=person, q=last: participants.undo(c, "s", p, q, 2000.0))
+    question = database.write(lambda c: participants.turn(c, "s", folk[3], 1, 2000.0)).questions[0]
     skip = ("s", folk[3], question.id, None, 900, 2000.0)
-    database.write(lambda c: turns.answer(c, *skip))
-    database.write(lambda c: people.erase(c, "s", folk[-1], 2001.0))
+    database.write(lambda c: participants.answer(c, *skip))
+    database.write(lambda c: participants.erase(c, "s", folk[-1], 2001.0))
     return worker
 
 

@@ -11,11 +11,10 @@ from penchant.ask import CRITERIA, Joint
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
 from penchant.study import config as study_config
-from penchant.study.asking import Chooser
 from penchant.study.commands import command
 from penchant.study.config import Config
 from penchant.study.events import Event
-from penchant.study.learner import StudyLearner
+from penchant.study.learner import StudyLearner, best_questions
 from penchant.study.questions import HowFar, is_finished, kind_of
 from penchant.study.store import learning, reports, studies
 
@@ -105,8 +104,7 @@ def picks(config):
     rng = np.random.default_rng(0)
     root = rng.standard_normal((6, 6))
     belief = Joint(2.0 * rng.standard_normal(6), root @ root.T, Probit())
-    chooser = Chooser(belief, list("abcdef"), config)
-    return [frozenset(chooser.pick(set())) for _ in range(3)]
+    return [frozenset(items) for items in best_questions(belief, list("abcdef"), config, 3)]
 
 
 def learned(config):

@@ -22,10 +22,10 @@ from hypothesis.stateful import (
 
 from penchant.errors import DataError
 from penchant.study.events import replay
-from penchant.study.questions import is_pending, pair_key
+from penchant.study.questions import Prepared, is_pending, pair_key
 from penchant.study.refusals import Refusal
-from penchant.study.store import Database, learning, people, studies, tables, turns
-from penchant.study.store.learning import Prepared, Snapshot
+from penchant.study.store import Database, learning, participants, studies, tables
+from penchant.study.store.learning import Snapshot
 from penchant.study.store.studies import NewItem
 
 LEASE, LIMIT, UNDO = 60, 6, 3
@@ -68,15 +68,15 @@ class StoreMachine(RuleBasedStateMachine):
     def join(self):
         if self.state != "running":
             with pytest.raises(Refusal, match="study is"):
-                self.db.write(lambda c: people.join(c, self.study, self.now))
+                self.db.write(lambda c: participants.join(c, self.study, self.now))
             return multiple()
-        person = self.db.write(lambda c: people.join(c, self.study, self.now))
+        person = self.db.write(lambda c: participants.join(c, self.study, self.now))
         self.open[person], self.asked[person] = [], set()
         return person
 
     @rule(person=persons, n=st.integers(1, 3))
     def turn(self, person, n):
-        got = self.db.write(lambda c: turns.turn(c, self.study, person, n, self.now))
+        got = self.db.write(lambda c: participants.turn(c, self.study, person, n, self.now))
         finished = self.n_answers(person) >= LIMIT
         assert got.part.answers == self.n_answers(person)
         if finished or self.state != "running":
@@ -106,7 +106,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         question = self.open[person].pop(0)
         given = (self.study, person, question, order, 900, self.now)
-        receipt = self.db.write(lambda c: turns.answer(c, *given))
+        receipt = self.db.write(lambda c: participants.answer(c, *given))
         assert not receipt.repeated
         del self.leases[question]
         self.standing[question] = (person, order, receipt.seq)
@@ -117,7 +117,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         question = self.answers_of(person)[-1]
         given = (self.study, person, question, order, 900, self.now)
-        receipt = self.db.write(lambda c: turns.answer(c, *given))
+        receipt = self.db.write(lambda c: participants.answer(c, *given))
         assert receipt.repeated
         assert receipt.seq == self.standing[question][2]
 
@@ -126,7 +126,7 @@ class StoreMachine(RuleBasedStateMachine):
         if person != other and self.open[person]:
             given = (self.study, other, self.open[person][0], [[0], [1]], 900, self.now)
             with pytest.raises(Refusal, match="not yours"):
-                self.db.write(lambda c: turns.answer(c, *given))
+                self.db.write(lambda c: participants.answer(c, *given))
 
     @rule(person=persons, back=st.integers(1, UNDO + 1))
     def undo(self, person, back):
@@ -136,7 +136,7 @@ class StoreMachine(RuleBasedStateMachine):
         question = mine[-back]
 
         def job(conn):
-            turns.undo(conn, self.study, person, question, self.now)
+            participants.undo(conn, self.study, person, question, self.now)
 
         if self.state != "running" or back > UNDO:
             with pytest.raises(Refusal):
@@ -212,12 +212,12 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(person=consumes(persons))
     def erase(self, person):
-        self.db.write(lambda c: people.erase(c, self.study, person, self.now))
+        self.db.write(lambda c: participants.erase(c, self.study, person, self.now))
         for question in self.open.pop(person):
             del self.leases[question]
         self.standing = {q: told for q, told in self.standing.items() if told[0] != person}
         with pytest.raises(Refusal, match="not taking part"):
-            self.db.write(lambda c: turns.turn(c, self.study, person, 1, self.now))
+            self.db.write(lambda c: participants.turn(c, self.study, person, 1, self.now))
 
     @invariant()
     def a_replay_tells_the_same(self):
@@ -321,12 +321,12 @@ def test_a_failing_job_takes_no_other_with_it(database, make_study):
 
 def test_two_answers_at_once_are_one(database, make_study):
     study = make_study(database)
-    person = database.write(lambda c: people.join(c, study, 1.0))
-    question = database.write(lambda c: turns.turn(c, study, person, 1, 2.0)).questions[0].id
+    person = database.write(lambda c: participants.join(c, study, 1.0))
+    question = database.write(lambda c: participants.turn(c, study, person, 1, 2.0)).questions[0].id
     other = Database(database.url.render_as_string(hide_password=False))
 
     def job(conn):
-        return turns.answer(conn, study, person, question, [[0], [1]], 5, 3.0)
+        return participants.answer(conn, study, person, question, [[0], [1]], 5, 3.0)
 
     futures = [store.submit(job) for store in (database, other) for _ in range(5)]
     receipts = [future.result() for future in futures]
@@ -338,14 +338,14 @@ def test_two_answers_at_once_are_one(database, make_study):
 def test_questions_are_taken_from_my_queue_then_from_the_stock_then_at_random(database, make_study):
     study = make_study(database)
     ids = [row.id for row in database.read(lambda c: studies.items_of(c, study))]
-    person = database.write(lambda c: people.join(c, study, 1.0))
+    person = database.write(lambda c: participants.join(c, study, 1.0))
     new = [
         Prepared(None, (ids[0], ids[1]), "pair", "normal"),
         Prepared(None, (ids[1], ids[2]), "pair", "normal"),
         Prepared(person, (ids[0], ids[1]), "pair", "random", 0.7),
     ]
     database.write(lambda c: learning.prepare(c, study, new, 17, 1.5))
-    got = database.write(lambda c: turns.turn(c, study, person, 3, 2.0)).questions
+    got = database.write(lambda c: participants.turn(c, study, person, 3, 2.0)).questions
     assert [pair_key(q.shown) for q in got[:2]] == [
         pair_key(new[2].items),
         pair_key(new[1].items),  # not the first of the stock: it was asked a moment ago
@@ -360,12 +360,12 @@ def test_invites_are_kept_as_hashes_and_serve_as_often_as_they_may(database, mak
     rows = database.read(lambda c: c.execute(sa.select(tables.invite)).all())
     assert token not in str(rows)
     with pytest.raises(Refusal, match="by invitation"):
-        database.write(lambda c: people.join(c, study, 1.0))
+        database.write(lambda c: participants.join(c, study, 1.0))
     for _ in range(2):
-        database.write(lambda c: people.join(c, study, 2.0, token=token))
+        database.write(lambda c: participants.join(c, study, 2.0, token=token))
     for wrong, at in ((token, 2.0), ("guess", 2.0), (token, 1.0 + 86_401)):
         with pytest.raises(Refusal, match="not valid"):
-            database.write(lambda c, w=wrong, at=at: people.join(c, study, at, token=w))
+            database.write(lambda c, w=wrong, at=at: participants.join(c, study, at, token=w))
 
 
 def test_a_panel_participant_who_returns_is_the_same(database, make_study):
@@ -374,15 +374,15 @@ def test_a_panel_participant_who_returns_is_the_same(database, make_study):
 
     def join(known=None):
         given = {"external_id_hash": "h", "known": known}
-        return database.write(lambda c: people.join(c, study, 1.0, **given))
+        return database.write(lambda c: participants.join(c, study, 1.0, **given))
 
     nobody_yet = join()
     first = join()  # whoever began and did not answer loses nothing
     assert first != nobody_yet
     with pytest.raises(Refusal, match="not taking part"):
-        database.write(lambda c: turns.turn(c, study, nobody_yet, 1, 2.0))
-    question = database.write(lambda c: turns.turn(c, study, first, 1, 2.0)).questions[0].id
-    database.write(lambda c: turns.answer(c, study, first, question, None, 5, 2.0))
+        database.write(lambda c: participants.turn(c, study, nobody_yet, 1, 2.0))
+    question = database.write(lambda c: participants.turn(c, study, first, 1, 2.0)).questions[0].id
+    database.write(lambda c: participants.answer(c, study, first, question, None, 5, 2.0))
     database.write(lambda c: studies.set_state(c, study, "closed", 2.0))
     assert join(first) == first
     for known in (None, nobody_yet, "made up"):
@@ -392,12 +392,12 @@ def test_a_panel_participant_who_returns_is_the_same(database, make_study):
 
 def test_answers_that_were_on_their_way_count_after_the_end(database, make_study):
     study = make_study(database)
-    person = database.write(lambda c: people.join(c, study, 1.0))
-    question = database.write(lambda c: turns.turn(c, study, person, 1, 2.0)).questions[0].id
+    person = database.write(lambda c: participants.join(c, study, 1.0))
+    question = database.write(lambda c: participants.turn(c, study, person, 1, 2.0)).questions[0].id
     database.write(lambda c: studies.set_state(c, study, "closed", 3.0))
     given = (study, person, question, [[0], [1]], 5, 9e9)
-    assert database.write(lambda c: turns.answer(c, *given)).seq > 0
-    assert database.write(lambda c: turns.turn(c, study, person, 1, 4.0)).questions == []
+    assert database.write(lambda c: participants.answer(c, *given)).seq > 0
+    assert database.write(lambda c: participants.turn(c, study, person, 1, 4.0)).questions == []
 
 
 def test_erasing_leaves_nothing_behind(tmp_path, make_study):
@@ -409,14 +409,14 @@ def test_erasing_leaves_nothing_behind(tmp_path, make_study):
         lambda c: studies.create_invite(c, study, 1.0, label="Ann Example", uses=1)
     )
     person = database.write(
-        lambda c: people.join(c, study, 1.0, token=token, external_id_hash="f00dcafe" * 8)
+        lambda c: participants.join(c, study, 1.0, token=token, external_id_hash="f00dcafe" * 8)
     )
-    question = database.write(lambda c: turns.turn(c, study, person, 1, 2.0)).questions[0].id
+    question = database.write(lambda c: participants.turn(c, study, person, 1, 2.0)).questions[0].id
     given = (study, person, question, [[0], [1]], 5, 3.0)
-    database.write(lambda c: turns.answer(c, *given))
+    database.write(lambda c: participants.answer(c, *given))
     kept = Snapshot(9, 0, person.encode(), {"raters": [{"participant": person}]})
     database.write(lambda c: learning.save_snapshot(c, study, kept, 4.0))
-    database.write(lambda c: people.erase(c, study, person, 5.0))
+    database.write(lambda c: participants.erase(c, study, person, 5.0))
     late = Snapshot(6, 0, person.encode(), {"raters": [{"participant": person}]})
     assert not database.write(lambda c: learning.save_snapshot(c, study, late, 6.0))
     database.scrub()
@@ -434,8 +434,8 @@ def test_retired_items_are_asked_no_more(database, make_study):
     database.write(lambda c: learning.prepare(c, study, new, 1, 1.0))
     database.write(lambda c: studies.retire(c, study, ids[0], 2.0))
     assert database.write(lambda c: learning.prepare(c, study, new, 1, 3.0)) == 0
-    person = database.write(lambda c: people.join(c, study, 3.0))
-    got = database.write(lambda c: turns.turn(c, study, person, 9, 4.0)).questions
+    person = database.write(lambda c: participants.join(c, study, 3.0))
+    got = database.write(lambda c: participants.turn(c, study, person, 9, 4.0)).questions
     assert len(got) == 6  # every pair of the four that are left
     assert all(ids[0] not in q.shown for q in got)
 

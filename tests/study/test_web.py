@@ -15,14 +15,15 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 
 import penchant as pc
-from penchant.study import exchange
-from penchant.study.catalogue import strings
-from penchant.study.process import server_config
+from penchant.study import folder as exchange
+from penchant.study.refusals import strings
+from penchant.study.serve import server_config
 from penchant.study.store import studies
 from penchant.study.store.studies import NewItem
-from penchant.study.web import pages, rates
+from penchant.study.web import safety as rates
+from penchant.study.web import site as pages
 from penchant.study.web.app import create_app
-from penchant.study.web.rates import Rate
+from penchant.study.web.safety import Rate
 
 SAME = {"sec-fetch-site": "same-origin"}
 NAMES = ("tea", "milk", "water", "juice", "cocoa")

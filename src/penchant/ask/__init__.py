@@ -1,14 +1,12 @@
 """Which comparison to ask for next, and learning from its answer at once."""
 
 from penchant.ask.answers import as_answers, one_user, rng_for, seen_by, without_last
-from penchant.ask.belief import Belief, Part
-from penchant.ask.choose import ask, choose
+from penchant.ask.belief import LOSS, TIE, WIN, Belief, Joint, Part
+from penchant.ask.choose import Pool, Rules, all_pairs, ask, choose
 from penchant.ask.criteria import CRITERIA, Criterion, criterion
-from penchant.ask.joint import LOSS, TIE, WIN, Joint
-from penchant.ask.planner import Plan, Range, StudyDesign, answers_left, plan
-from penchant.ask.rules import Pool, Rules, all_pairs
+from penchant.ask.plan import Plan, Range, StudyDesign, answers_left, plan
 from penchant.ask.session import Session, Setup
-from penchant.ask.sets import grow_sets
+from penchant.ask.sets import grow, grow_sets
 from penchant.ask.stopping import Budget, SmallGain, TopSettled, Verdict
 
 __all__ = [
@@ -37,6 +35,7 @@ __all__ = [
     "ask",
     "choose",
     "criterion",
+    "grow",
     "grow_sets",
     "one_user",
     "plan",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.ask.rules import Rules
+from penchant.ask.choose import Rules
 from penchant.data import Comparisons, merge_rankings
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng

@@ -1,20 +1,157 @@
-"""Choosing the next questions: the best by a criterion, a batch without redundancy."""
+"""Choosing the next questions: which pairs may be asked, and the best of them by a criterion."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from penchant.ask.belief import Belief, Part
-from penchant.ask.criteria import CRITERIA, get
-from penchant.ask.joint import Joint
-from penchant.ask.rules import Pool, Rules, all_pairs, exposures
+from penchant.ask.belief import Belief, Joint, Part
+from penchant.ask.criteria import CRITERIA, Criterion, get
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
-from penchant.numerics.types import IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+MOST_ITEMS = 5_000
+"""More candidates than this make too many pairs: so many of them, drawn at random, are used."""
+SHORTLIST = 128
+"""Pairs scored at first for the next question of a batch; 4 times as many if that was too few."""
+
+
+def is_whole(value: Any, least: int) -> bool:
+    """Whether a value is a whole number of at least so much.
+
+    >>> is_whole(2, 1), is_whole(0, 1), is_whole(True, 1)
+    (True, False, False)
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number.
+
+    >>> is_number(0.5), is_number("0.5")
+    (True, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What may be asked.
+
+    Parameters
+    ----------
+    items : sequence of names or indices, or None
+        Only pairs of these; None for all items.
+    avoid : sequence of pairs
+        Not these, unless nothing else is left. `ask` adds what was told last, so that nobody
+        is asked the same thing twice in a row.
+    exposure : int
+        Until every candidate was compared this often, each pair has at least one that was not.
+    random_share : float in [0, 1]
+        This share of the questions is drawn at random instead: data that nothing has selected,
+        fit to check predictions on.
+
+    >>> Rules(items=["tea", "milk", "water"], exposure=2).random_share
+    0.0
+    """
+
+    items: tuple[Any, ...] | None = None
+    avoid: tuple[tuple[Any, Any], ...] = ()
+    exposure: int = 0
+    random_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("items", "avoid"):
+            value = getattr(self, name)
+            if isinstance(value, str | bytes) or not isinstance(value, Iterable | None):
+                raise DataError(f"Rules: {name} is {value!r}: it must be a sequence, or left out")
+            object.__setattr__(self, name, value if value is None else tuple(value))
+        if not is_whole(self.exposure, 0):
+            raise DataError(f"Rules: exposure is {self.exposure!r}: it must be a whole number ≥ 0")
+        if not is_number(self.random_share) or not 0.0 <= self.random_share <= 1.0:
+            raise DataError(
+                f"Rules: random_share is {self.random_share!r}: it must lie between 0 and 1"
+            )
+
+    def candidates(self, data: Comparisons, rng: np.random.Generator) -> IntArray:
+        """Sorted positions of the items that may be asked about."""
+        if self.items is None:
+            items = np.arange(data.n_items)
+        else:
+            items = np.unique(data.item_index(self.items))
+        if len(items) < 2:
+            raise DataError(
+                f"there is {len(items)} item to choose from: a question needs two; name more in "
+                "Rules(items=…)"
+            )
+        if len(items) > MOST_ITEMS:
+            items = np.sort(rng.choice(items, MOST_ITEMS, replace=False))
+        return items
+
+
+def all_pairs(n: int) -> IntArray:
+    """(n(n−1)/2, 2) every pair once, each column contiguous.
+
+    >>> all_pairs(3).tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    """
+    return np.array(np.triu_indices(n, 1)).T
+
+
+def exposures(data: Comparisons) -> FloatArray:
+    """(n_items,) in how many comparisons each item was.
+
+    >>> exposures(Comparisons.from_pairs([0, 0], [1, 2])).tolist()
+    [2.0, 1.0, 1.0]
+    """
+    n = data.n_items
+    both = np.bincount(data.winner, data.count, n) + np.bincount(data.loser, data.count, n)
+    return np.asarray(both, dtype=np.float64)
+
+
+class Pool:
+    """Candidate pairs during one `ask`: which are still open, and what the floor demands.
+
+    >>> pool = Pool(all_pairs(3), np.zeros(3))
+    >>> pool.avoid(np.array([[1, 0]]))
+    >>> pool.pairs[pool.open].tolist()
+    [[0, 2], [1, 2]]
+    """
+
+    def __init__(self, pairs: IntArray, exposed: FloatArray, floor: int = 0) -> None:
+        self.pairs, self.exposed, self.floor = pairs, exposed.copy(), floor
+        self.open: BoolArray = np.ones(len(pairs), dtype=bool)
+
+    def avoid(self, pairs: IntArray) -> None:
+        """Close pairs, in either orientation, unless that would close everything."""
+        n = len(self.exposed)
+        low, high = np.sort(pairs, axis=1).T
+        own_low = np.minimum(self.pairs[:, 0], self.pairs[:, 1])
+        own_high = np.maximum(self.pairs[:, 0], self.pairs[:, 1])
+        left = self.open & ~np.isin(own_low * n + own_high, low * n + high)
+        if left.any():
+            self.open = left
+
+    def eligible(self) -> BoolArray:
+        """Open pairs, while the floor is not reached only those with an item below it."""
+        short = self.exposed < self.floor
+        if not short.any():
+            return self.open
+        urgent = self.open & (short[self.pairs[:, 0]] | short[self.pairs[:, 1]])
+        return urgent if urgent.any() else self.open
+
+    def take(self, row: int) -> IntArray:
+        """Hand out a pair and close it."""
+        self.open[row] = False
+        pair: IntArray = self.pairs[row]
+        self.exposed[pair] += 1.0
+        return pair
 
 
 def ask(
@@ -33,7 +170,7 @@ def ask(
     left.
 
     >>> import numpy as np
-    >>> from penchant.ask.joint import Joint
+    >>> from penchant.ask import Joint
     >>> from penchant.likelihoods import Probit
     >>> data = Comparisons.from_pairs(["tea"], ["milk"], items=["tea", "milk", "water"])
     >>> belief = Joint(np.array([0.3, -0.3, 0.2]), np.eye(3), Probit())
@@ -44,28 +181,20 @@ def ask(
     open_pairs = data.pair_index(pending)
     if (open_pairs[:, 0] == open_pairs[:, 1]).any():
         raise DataError("pending holds a pair of an item with itself: a question needs two items")
-    if len(open_pairs):
-        names = ((data.items[a], data.items[b]) for a, b in open_pairs)
-        rules = replace(rules, avoid=(*rules.avoid, *names))
-        belief = Joint.of(belief)
-        for first, second in open_pairs:
-            belief = belief.expecting(int(first), int(second))
     items = rules.candidates(data, rng)
-    pool = Pool(all_pairs(len(items)), exposures(data)[items], rules.exposure)
-    if rules.avoid:
-        position = np.full(data.n_items, -1)
-        position[items] = np.arange(len(items))
-        avoided = position[data.pair_index(rules.avoid)]
-        pool.avoid(avoided[(avoided >= 0).all(axis=1)])
-    if not 1 <= k <= np.count_nonzero(pool.open):
-        raise DataError(
-            f"k is {k}: {len(items)} items leave {np.count_nonzero(pool.open)} pairs to ask, so it "
-            "must lie between 1 and that"
+    # the belief about the candidates, and about what the open questions will tell
+    needed = np.union1d(items, open_pairs)
+    part = belief if len(needed) == len(belief) else Part(belief, needed)
+    position = np.full(data.n_items, -1)
+    position[needed] = np.arange(len(needed))
+    pool = Pool(position[items][all_pairs(len(items))], exposures(data)[needed], rules.exposure)
+    avoided = position[data.pair_index(rules.avoid)]
+    pool.avoid(avoided[(avoided >= 0).all(axis=1)])
+    with threads_for(len(needed)):
+        chosen = choose(
+            part, pool, k, criterion, rules.random_share, rng, pending=position[open_pairs]
         )
-    part = belief if len(items) == len(belief) else Part(belief, items)
-    with threads_for(len(items)):
-        chosen = choose(part, pool, k, criterion, rules.random_share, rng)
-    return [(data.items[items[a]], data.items[items[b]]) for a, b in chosen]
+    return [(data.items[needed[a]], data.items[needed[b]]) for a, b in chosen]
 
 
 def choose(
@@ -75,11 +204,14 @@ def choose(
     criterion: str,
     random_share: float,
     rng: np.random.Generator,
+    pending: IntArray | None = None,
 ) -> IntArray:
     """(k, 2) pairs of the pool, picked one after another.
 
     After each pick the belief becomes what it is expected to be once that question is answered:
-    a second question about the same thing then scores as little as it will teach.
+    a second question about the same thing then scores as little as it will teach. pending: (m, 2)
+    pairs that are being asked elsewhere; they count as expected answers before the first pick and
+    are closed in the pool.
 
     >>> import penchant as pc
     >>> from penchant.ask import Pool, all_pairs
@@ -92,13 +224,59 @@ def choose(
     wanted = get(criterion)
     if wanted.reads_variances:
         belief = Joint.of(belief)
+    if pending is not None and len(pending):
+        belief = Joint.of(belief).expecting(*pending.T)
+        pool.avoid(pending)
+    if not 1 <= k <= np.count_nonzero(pool.open):
+        raise DataError(
+            f"k is {k}: there are {np.count_nonzero(pool.open)} pairs left to ask, so it must lie "
+            "between 1 and that"
+        )
     picked = np.empty((k, 2), dtype=np.intp)
+    bounds: FloatArray | None = None
     for row in range(k):
-        by_chance = random_share > 0.0 and rng.random() < random_share
-        score = CRITERIA["random"].score if by_chance else wanted.score
-        scores = score(belief, pool.pairs, rng)
-        scores[~pool.eligible()] = -np.inf
-        picked[row] = pool.take(int(scores.argmax()))
+        eligible = pool.eligible()
+        if random_share > 0.0 and rng.random() < random_share:
+            best = _best(CRITERIA["random"].score(belief, pool.pairs, rng), eligible)
+        elif bounds is None:
+            scores = wanted.score(belief, pool.pairs, rng)
+            best = _best(scores, eligible)
+            bounds = scores if wanted.only_falls else None
+        else:
+            best = _lazy_best(wanted, belief, pool.pairs, bounds, eligible, rng)
+        picked[row] = pool.take(best)
         if isinstance(belief, Joint) and row + 1 < k:
             belief = belief.expecting(*picked[row])
     return picked
+
+
+def _best(scores: FloatArray, eligible: BoolArray) -> int:
+    return int(np.where(eligible, scores, -np.inf).argmax())
+
+
+def _lazy_best(
+    wanted: Criterion,
+    belief: Belief,
+    pairs: IntArray,
+    bounds: FloatArray,
+    eligible: BoolArray,
+    rng: np.random.Generator,
+) -> int:
+    """The best eligible pair by lazy greedy (Minoux 1978): few of the pairs are scored.
+
+    bounds: scores of earlier beliefs, brought up to date here. Scores only fall, so that a pair
+    whose old score is below the best new one cannot be the best.
+    """
+    n_scored = SHORTLIST
+    while True:
+        known = np.where(eligible, bounds, -np.inf)
+        n_scored = min(n_scored, len(known))
+        least = np.partition(known, len(known) - n_scored)[len(known) - n_scored]
+        top = np.flatnonzero(known >= least)
+        bounds[top] = np.where(eligible[top], wanted.score(belief, pairs[top], rng), bounds[top])
+        known[top] = -np.inf
+        rest = known.max()
+        best = top[_best(bounds[top], eligible[top])]
+        if bounds[best] > rest or len(top) == len(known):
+            return int(best)
+        n_scored *= 4

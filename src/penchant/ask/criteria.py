@@ -32,7 +32,10 @@ _NARROW = 0.3
 
 @dataclass(frozen=True)
 class Criterion:
-    """A score, and whether it reads variances (then a batch looks ahead at how they shrink).
+    """A score, and what a batch may assume of it.
+
+    reads_variances: a batch looks ahead at how they shrink. only_falls: no pair's score rises as
+    variances shrink, so that most pairs need not be scored again within a batch.
 
     >>> CRITERIA["information_gain"].reads_variances, CRITERIA["random"].reads_variances
     (True, False)
@@ -40,14 +43,15 @@ class Criterion:
 
     score: Score
     reads_variances: bool
+    only_falls: bool = False
 
 
 CRITERIA: dict[str, Criterion] = {}
 """Every criterion by name."""
 
 
-def criterion(reads_variances: bool) -> Callable[[Score], Score]:
-    """Decorator: register a score under its function's name.
+def criterion(reads_variances: bool, *, only_falls: bool = False) -> Callable[[Score], Score]:
+    """Decorator: register a score under its function's name; see `Criterion`.
 
     >>> @criterion(reads_variances=False)
     ... def closest(joint, pairs, rng):
@@ -57,7 +61,7 @@ def criterion(reads_variances: bool) -> Callable[[Score], Score]:
     """
 
     def register(score: Score) -> Score:
-        CRITERIA[score.__name__] = Criterion(score, reads_variances)
+        CRITERIA[score.__name__] = Criterion(score, reads_variances, only_falls)
         return score
 
     return register
@@ -105,7 +109,7 @@ def variance_ratio(belief: Belief, pairs: IntArray, rng: np.random.Generator) ->
     return _in_blocks(belief, pairs, score)
 
 
-@criterion(reads_variances=True)
+@criterion(reads_variances=True, only_falls=True)
 def information_gain(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> FloatArray:
     """Mutual information, in nats, between the answer and the utilities: H[E p] − E[H[p]].
 
@@ -120,7 +124,7 @@ def information_gain(belief: Belief, pairs: IntArray, rng: np.random.Generator) 
     return _in_blocks(belief, pairs, score)
 
 
-@criterion(reads_variances=True)
+@criterion(reads_variances=True, only_falls=True)
 def expected_best(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> FloatArray:
     """Expected utility of the better of the two: for finding the best item, not the order."""
     utility = belief.mean

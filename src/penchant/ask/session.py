@@ -11,10 +11,9 @@ import numpy as np
 
 from penchant.ask.answers import as_answers, seen_by
 from penchant.ask.belief import Belief
-from penchant.ask.choose import ask
+from penchant.ask.choose import Rules, ask
 from penchant.ask.log import NEW, Event, Log, answers_from, check_names, columns_of, read_log
-from penchant.ask.planner import Range, answers_left
-from penchant.ask.rules import Rules
+from penchant.ask.plan import Range, answers_left
 from penchant.ask.stopping import STOP_RULES, Budget, StopRule, Verdict
 from penchant.data import Comparisons
 from penchant.errors import DataError, PenchantError

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.special import entr
 
-from penchant.ask.belief import Belief
-from penchant.ask.joint import Joint
-from penchant.ask.rules import Rules
+from penchant.ask.belief import Belief, Joint
+from penchant.ask.choose import Rules
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
@@ -54,21 +53,39 @@ def grow_sets(
         )
     if size == 2:
         return list(pairs)
+    grown = grow(belief, data.pair_index(pairs), size, rng, items)
+    return [tuple(data.items[i] for i in chosen) for chosen in grown]
+
+
+def grow(
+    belief: Belief,
+    starts: IntArray,
+    size: int,
+    rng: np.random.Generator,
+    items: IntArray | None = None,
+) -> list[list[int]]:
+    """Sets of `size` positions, one from each pair of `starts` (k, 2), by items from `items`.
+
+    >>> from penchant.likelihoods import Probit
+    >>> belief = Joint(np.array([0.0, 0.1, 0.0, 9.0]), np.diag([1.0, 1.0, 1.0, 0.01]), Probit())
+    >>> grow(belief, np.array([[0, 1]]), 3, np.random.default_rng(0))
+    [[0, 1, 2]]
+    """
     scale = belief.likelihood.choice_scale
     if scale is None:
         raise DataError(
             f"likelihood {type(belief.likelihood).__name__} explains pairs alone, so no larger "
             "sets can be asked: leave k_items out, or use likelihood='probit' or 'logit'"
         )
+    items = np.arange(len(belief)) if items is None else items
     if len(items) > MOST_CANDIDATES:
         unknown = np.argsort(-belief.contrast_var[items], kind="stable")
-        items = np.sort(items[unknown[: max(MOST_CANDIDATES, size)]])
-    starts = data.pair_index(pairs)
+        items = items[unknown[: max(MOST_CANDIDATES, size)]]
     items = np.union1d(items, starts)
     some = Joint(belief.mean[items], belief.covariance(items), belief.likelihood)
     draws = scale * some.sample(N_DRAWS, rng)
     grown = [_grown(draws, np.searchsorted(items, start), size) for start in starts]
-    return [tuple(data.items[items[i]] for i in chosen) for chosen in grown]
+    return [[int(items[i]) for i in chosen] for chosen in grown]
 
 
 def _grown(draws: FloatArray, start: IntArray, size: int) -> list[int]:
@@ -84,12 +101,17 @@ def _grown(draws: FloatArray, start: IntArray, size: int) -> list[int]:
 def _information(draws: FloatArray, chosen: list[int]) -> FloatArray:
     """(n,) information, in nats, of a choice out of `chosen` and one further item, for each."""
     known = draws[:, chosen]
-    top = np.maximum(known.max(axis=1)[:, None], draws)
-    old = np.exp(known[:, :, None] - top[:, None, :])
-    new = np.exp(draws - top)
-    total = old.sum(axis=1) + new
-    old /= total[:, None, :]
-    new /= total
-    before = entr(old.mean(axis=0)).sum(axis=0) + entr(new.mean(axis=0))
-    after = (entr(old).sum(axis=1) + entr(new)).mean(axis=0)
-    return np.asarray(before - after)
+    most = known.max(axis=1, keepdims=True)
+    weight = np.exp(known - most)
+    summed = weight.sum(axis=1, keepdims=True)
+    # p = softmax over the set: `share` times `weight` for those chosen, `new` for the further one
+    top = np.maximum(most, draws)
+    share, new = np.exp(most - top), np.exp(draws - top)
+    total = summed * share + new
+    share, new = share / total, new / total
+    before = entr(weight.T @ share / len(draws)).sum(axis=0) + entr(new.mean(axis=0))
+    # H[p] = log Σ exp(f) − Σ p f, with f relative to `top`
+    level = (weight * (known - most)).sum(axis=1, keepdims=True)
+    old = share * (level + summed * (most - top))
+    after = np.log(total) - old - new * (draws - top)
+    return np.asarray(before - after.mean(axis=0))

@@ -5,10 +5,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from penchant.ask.belief import Belief
+from penchant.ask.belief import Belief, Joint
+from penchant.ask.choose import all_pairs, is_number, is_whole
 from penchant.ask.criteria import information_gain
-from penchant.ask.joint import Joint
-from penchant.ask.rules import all_pairs, is_number, is_whole
 from penchant.errors import DataError
 
 DRAWS = 1_000

@@ -30,7 +30,6 @@ COMMANDS = {
     "report": "Write everything into one HTML file.",
     "study": "Run a study with people in a browser.",
     "demo": "See it all on a simulated study.",
-    "reproduce": "Repeat an experiment of a paper.",
     "bench": "Time the models on this machine.",
     "doctor": "Check the installation.",
 }

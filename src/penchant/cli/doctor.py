@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 import penchant as pc
 from penchant.cli import CHECK_FAILED
 from penchant.cli.output import Output, output_options
-from penchant.numerics.device import cards, torch_version
+from penchant.numerics.dispatch import cards, torch_version
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "duckdb", "numba", "click", "rich", "matplotlib")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import logging
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -74,23 +73,7 @@ class Output:
         columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(what, total=None)
-            with _followed(lambda part: bar.update(task, description=f"{what}: {part}")):
-                yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def _followed(tell: Callable[[str], None]) -> Iterator[None]:
-    """Tell which part of a long computation has begun, as its log does."""
-    log = logging.getLogger("penchant")
-    handler, level = logging.Handler(logging.INFO), log.level
-    handler.emit = lambda record: tell(record.getMessage())  # type: ignore[method-assign]
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 Command = Callable[..., Any]

@@ -1,13 +1,18 @@
 """Communities of taste: a Dirichlet-process mixture of Gaussian processes."""
 
-from penchant.communities.assignment import Answers, log_likelihoods, some_of
-from penchant.communities.chains import Chain, ChainPlan, Watch
-from penchant.communities.diagnostics import Diagnostics
-from penchant.communities.draws import Draw, Draws
-from penchant.communities.effects import beside_effects, common_effects
-from penchant.communities.finding import Finding, PersonalTaste
-from penchant.communities.found import Found
-from penchant.communities.insight import (
+from penchant.communities.chains import (
+    LEARNING_SWEEPS,
+    SAMPLERS,
+    Chain,
+    ChainPlan,
+    ChainState,
+    Diagnostics,
+    Draw,
+    Draws,
+    Watch,
+)
+from penchant.communities.component import MixtureData, fit_community
+from penchant.communities.contrasts import (
     attribute_slopes,
     directions,
     distinctiveness,
@@ -15,9 +20,15 @@ from penchant.communities.insight import (
     item_agreement,
     value_win_rates,
 )
-from penchant.communities.mixture import SearchReport, Step, find_communities
-from penchant.communities.one_taste import one_taste
-from penchant.communities.samplers import SAMPLERS, ChainState
+from penchant.communities.data import Answers, log_likelihoods, some_of
+from penchant.communities.mixture import (
+    FittedMixture,
+    MixtureFitter,
+    PersonalTaste,
+    common_effects,
+)
+from penchant.communities.population import WITHIN, beside_effects, single_population
+from penchant.communities.search import SearchReport, Step, find_communities
 from penchant.communities.sharded import (
     CrowdPart,
     Members,
@@ -29,11 +40,11 @@ from penchant.communities.sharded import (
     memberships,
     settle_parts,
 )
-from penchant.communities.taste import Crowd
-from penchant.communities.update import LEARNING_SWEEPS
-from penchant.communities.utility import Mixture, fit_community
-from penchant.communities.variation import WITHIN
 from penchant.communities.verdict import Support, judge
+
+# the names that other packages still use
+Crowd = Mixture = MixtureData
+Finding, Found, one_taste = MixtureFitter, FittedMixture, single_population
 
 __all__ = [
     "LEARNING_SWEEPS",
@@ -49,9 +60,12 @@ __all__ = [
     "Draw",
     "Draws",
     "Finding",
+    "FittedMixture",
     "Found",
     "Members",
     "Mixture",
+    "MixtureData",
+    "MixtureFitter",
     "PersonalTaste",
     "SearchReport",
     "Step",
@@ -76,6 +90,7 @@ __all__ = [
     "memberships",
     "one_taste",
     "settle_parts",
+    "single_population",
     "some_of",
     "value_win_rates",
 ]

@@ -1,48 +1,349 @@
-"""Communities of taste: chains of the Dirichlet-process mixture of preference models (paper 004).
+"""Chains of the Dirichlet-process mixture of preference models (paper 004): samplers, draws.
 
 c_u ~ DP(λ),  f_c ~ GP(0, K),  answers of u ~ likelihood of f_{c_u}'s differences.
 
 A chain starts from the communities that a search found, memberships drawn from their
 probabilities, and has only to settle around them. One sweep: memberships given a draw of each
-community's utilities; split and merge moves and reunions; λ; hyperparameters (while warming up);
-expectation propagation per community; a new draw of the utilities. All of a sweep's randomness
-comes from the chain's seed and the number of the sweep, so a chain continues exactly from any
-state.
+community's utilities; split and merge moves; λ; hyperparameters (while warming up); expectation
+propagation per community; a new draw of the utilities. All of a sweep's randomness comes from the
+chain's seed and the number of the sweep, so a chain continues exactly from any state.
+
+Both samplers of memberships are Gibbs steps given one *draw* of each community's utilities. Paper
+004 (Eq. 10) averages each answer's probability over the utilities' posterior and multiplies the
+averages; but one user's answers depend on each other through the utilities, so the product of
+averages is not the average of the product. A draw makes the step exact; where a community has many
+answers the two agree.
+
+*collapsed*: the weights are integrated out and users are reassigned in turn, with P(c) ∝ n_c and λ
+for a new one, n_c counting the other users (the paper's Eqs. 11–12 say N where the number of users
+belongs). New communities come from a pool of prior draws (Neal's algorithm 8; unused draws stay in
+the pool from user to user, as in Favaro and Teh's ReUse).
+*blocked*: weights are drawn, and users are independent given them.
+
+A draw that is kept holds communities, not users: a user is known by their answers, so memberships
+of the users that were fitted and of newcomers are computed alike, as the user's posterior over the
+communities of each draw, averaged over draws (paper 004 Eq. 21 has the prior p(c|λ) there).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import NamedTuple
+from functools import cache, partial
+from itertools import combinations
+from math import exp, inf, log
+from typing import NamedTuple, cast
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
-from penchant.communities.assignment import (
+from penchant.communities.component import ComponentFit, MixtureData, fit_community
+from penchant.communities.data import (
+    Answers,
     LabelArray,
     SingleArray,
-    count_all_pairs,
+    assign,
+    count_pairs,
     log_likelihoods,
+    responsibilities,
+    some_of,
 )
-from penchant.communities.draws import Draw
-from penchant.communities.mixing import Partition, Target, log_prior_of_sizes, split_merge
-from penchant.communities.reunion import reunite
-from penchant.communities.samplers import SAMPLERS, Allocation, ChainState, draw_concentration
-from penchant.communities.utility import (
-    Gathered,
-    Mixture,
-    fit_community,
-    learn_own,
-    learn_shared,
+from penchant.communities.split_merge import (
+    Partition,
+    Target,
+    log_prior_of_sizes,
+    reunite,
+    split_merge,
 )
+from penchant.errors import DataError
+from penchant.gp import (
+    Limits,
+    climb,
+    columns,
+    gradient,
+    place_among,
+)
+from penchant.likelihoods import Likelihood
+from penchant.metrics import adjusted_rand
+from penchant.numerics.linalg import multiply, pivoted_cholesky
+from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
-DRAWS_PER_CHAIN = 50
-"""Draws kept of a chain's sweeps after the warm-up."""
+CLIMB_STEPS = 10
+"""Steps up the evidence each time hyperparameters are learned: membership changes soon anyway."""
+OWN_SPREAD = 1.0
+"""How far, in logarithms, a community's own hyperparameters stray from the shared ones."""
+N_EMPTY = 3
+"""Empty communities on offer at a time."""
+N_FRESH = 8
+"""Prior draws in reserve for the collapsed sampler, to replace empty communities that fill."""
 MOVES = 3
 """Split or merge moves of a sweep."""
 REUNIONS = 2
 """Tries of a sweep to unite communities that are alike."""
+LEARNING_SWEEPS = 2
+"""Sweeps before the end of the warm-up from which a chain goes on: one that learns, one more."""
+DRAWS_PER_CHAIN = 50
+"""Draws kept of a chain's sweeps after the warm-up."""
+ALIGNMENT_USERS = 5_000
+"""Users by whom the communities of different draws are recognised."""
+REFERENCE_CANDIDATES = 25
+"""Draws among which the most typical is looked for."""
+ENOUGH_DRAWS = 10.0
+"""Fewer effective draws than this deserve a warning."""
+GOOD_AGREEMENT = 0.7
+"""Chains whose partitions agree less than this (adjusted Rand) deserve a warning."""
+
+
+def draw_prior(
+    mixture: MixtureData, theta: FloatArray, n_draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """(n_draws, n) utilities of communities that nobody belongs to yet."""
+    kernel = mixture.hyper.at(theta).kernel
+    factor = pivoted_cholesky(kernel(mixture.items), max_rank=mixture.max_rank).in_given_order()
+    return multiply(factor, rng.standard_normal((factor.shape[1], n_draws))).T
+
+
+Groups = Sequence[tuple[FloatArray, FloatArray, FloatArray]]
+"""Of each community (m,) counts of its answers, and tau and nu of the sites to start from."""
+
+
+def learn_shared(mixture: MixtureData, groups: Groups, theta: FloatArray) -> FloatArray:
+    """Climb the sum of the communities' evidences: small communities lean on large ones.
+
+    A weak normal prior around where learning started keeps the scale of utilities from vanishing
+    while opposite tastes still share a community.
+    """
+    start = mixture.hyper
+    return _climb_evidence(mixture, groups, theta, lambda x: start.at(x).log_prior(start))
+
+
+def learn_own(mixture: MixtureData, groups: Groups, theta: FloatArray) -> FloatArray:
+    """(K, p): each community's own parameters by its evidence, held near the shared `theta`.
+
+    The normal prior around `theta` is the pooling: it decides where a community has few answers
+    and gives way where it has many (paper 004 section 3.3 optimises each alone).
+    """
+
+    def pooling(x: FloatArray) -> tuple[float, FloatArray]:
+        return weak_prior(x, theta, OWN_SPREAD)
+
+    return np.stack([_climb_evidence(mixture, [group], theta, pooling) for group in groups])
+
+
+def _climb_evidence(
+    mixture: MixtureData,
+    groups: Groups,
+    theta: FloatArray,
+    log_prior: Callable[[FloatArray], tuple[float, FloatArray]],
+) -> FloatArray:
+    """(p,) hyperparameters common to some communities, each fit starting from its last sites."""
+    sites = [(tau, nu) for _, tau, nu in groups]
+
+    def objective(candidate: FloatArray) -> tuple[float, FloatArray, None]:
+        value, slope = log_prior(candidate)
+        for c, (counts, _, _) in enumerate(groups):
+            fit = fit_community(mixture, counts, candidate, sites[c])
+            sites[c] = (fit.tau, fit.nu)
+            value += fit.log_evidence
+            slope += gradient(fit.problem, fit.solution)
+        return value, slope, None
+
+    return climb(objective, theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
+
+
+def fit_reported(
+    mixture: MixtureData, pair_counts: FloatArray, theta: FloatArray, own: bool
+) -> list[ComponentFit]:
+    """Utilities of communities with soft members: answers (C, m) count by membership."""
+    thetas = np.tile(theta, (len(pair_counts), 1))
+    if own:
+        blank = np.zeros(pair_counts.shape[1])
+        thetas = learn_own(mixture, [(counts, blank, blank) for counts in pair_counts], theta)
+    return list(map(partial(fit_community, mixture.precise()), pair_counts, thetas))
+
+
+@dataclass(frozen=True, eq=False)
+class ChainState:
+    """Where a chain is: the next sweep is a function of this and the data alone.
+
+    assignment: (U,) community of each user; utilities: (K, n) a draw for each community;
+    tau, nu: (K, m) its sites; thetas: (K, p) its hyperparameters; theta: (p,) the shared ones;
+    log_evidence: (K,) of its answers, utilities integrated out.
+    n_moves: splits proposed, splits made, merges proposed, merges made, so far.
+    """
+
+    assignment: LabelArray
+    utilities: FloatArray
+    tau: FloatArray
+    nu: FloatArray
+    thetas: FloatArray
+    theta: FloatArray
+    log_evidence: FloatArray
+    concentration: float
+    log_joint: float
+    seed: tuple[int, ...]
+    sweep: int
+    n_moves: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    @property
+    def sizes(self) -> IntArray:
+        """(K,) users of each community."""
+        return np.bincount(self.assignment, minlength=len(self.utilities))
+
+
+Sampler = Callable[[MixtureData, ChainState, np.random.Generator], LabelArray]
+"""Gives users (U,) new communities: those of the state, and beyond their number new ones."""
+
+
+def blocked(mixture: MixtureData, state: ChainState, rng: np.random.Generator) -> LabelArray:
+    """Draw weights by stick-breaking, then all users independently, shard by shard."""
+    answers = mixture.answers
+    empty = draw_prior(mixture, state.theta, N_EMPTY, rng)
+    utilities = np.concatenate([state.utilities, empty])
+    table = mixture.table(utilities, np.concatenate([state.thetas, [state.theta] * N_EMPTY]))
+    log_weight = _draw_log_weights(state, rng)
+    uniform = _positive_uniforms(answers.n_users, rng)
+    parts = [assign(shard, table, log_weight, uniform[part]) for part, shard in answers.shards()]
+    return np.concatenate(parts)
+
+
+def _draw_log_weights(state: ChainState, rng: np.random.Generator) -> SingleArray:
+    """(K + N_EMPTY,): weights of the communities, and of the empty ones on offer.
+
+    Given the sizes, the weights are Dirichlet(n_1, …, n_K, λ), the last one for all that is
+    empty together: broken into sticks of Beta(1, λ), the last on offer taking the rest.
+    """
+    *weights, rest = rng.dirichlet([*state.sizes, state.concentration])
+    stick = rng.beta(1.0, state.concentration, N_EMPTY)
+    stick[-1] = 1.0
+    remaining = rest * np.cumprod(np.append(1.0, 1.0 - stick[:-1]))
+    with np.errstate(divide="ignore"):  # a weight that underflows is never chosen
+        return np.log([*weights, *(stick * remaining)]).astype(np.float32)
+
+
+class Scan(NamedTuple):
+    """What the loop reads and, but for the first and last, changes in place.
+
+    log_likelihood: (U, T) of each user under T utility functions; assignment: (U,) the function
+    of each user; size: (T,) the users of each function; empty: (h,) the functions that stand for
+    empty communities; uniform: (U, 2) numbers in (0, 1].
+    """
+
+    log_likelihood: SingleArray
+    assignment: LabelArray
+    size: IntArray
+    empty: IntArray
+    uniform: SingleArray
+
+
+def _reassign(s: Scan, log_new: float, start: int, fresh: int) -> tuple[int, int]:
+    """Reassign users one after another from `start`; return who is next, and the next fresh one.
+
+    log_new: log(λ/h), the prior of an empty community; functions from `fresh` on replace those
+    that get their first user. Stops before a user when none is left.
+    """
+    n_users, n_functions = s.log_likelihood.shape
+    log_prior = np.full(n_functions, -inf)
+    for c in range(n_functions):
+        if s.size[c] > 0:
+            log_prior[c] = log(s.size[c])
+    for slot in range(len(s.empty)):
+        log_prior[s.empty[slot]] = log_new
+    cumulative = np.empty(n_functions)
+    for u in range(start, n_users):
+        if fresh == n_functions:
+            return u, fresh
+        left = s.assignment[u]
+        s.size[left] -= 1
+        if s.size[left] > 0:
+            log_prior[left] = log(s.size[left])
+        else:
+            # an abandoned function takes the place of one of the empty ones
+            slot = int((1.0 - s.uniform[u, 0]) * len(s.empty))
+            log_prior[s.empty[slot]] = -inf
+            s.empty[slot] = left
+            log_prior[left] = log_new
+        top = -inf
+        for c in range(n_functions):
+            top = max(top, log_prior[c] + s.log_likelihood[u, c])
+        total = 0.0
+        for c in range(n_functions):
+            total += exp(log_prior[c] + s.log_likelihood[u, c] - top)
+            cumulative[c] = total
+        joined = np.searchsorted(cumulative, float(s.uniform[u, 1]) * total)
+        if s.size[joined] == 0:
+            for slot in range(len(s.empty)):
+                if s.empty[slot] == joined:
+                    s.empty[slot] = fresh
+                    log_prior[fresh] = log_new
+                    fresh += 1
+                    break
+        s.size[joined] += 1
+        log_prior[joined] = log(s.size[joined])
+        s.assignment[u] = joined
+    return n_users, fresh
+
+
+@cache
+def compiled_reassign() -> Callable[[Scan, float, int, int], tuple[int, int]]:
+    """`_reassign`, compiled on the first call: numba takes a second to import."""
+    import numba
+
+    try:
+        compiled = numba.njit(cache=True, nogil=True)(_reassign)
+    except RuntimeError:  # a read-only installation and no folder for the cache elsewhere
+        compiled = numba.njit(nogil=True)(_reassign)
+    return cast(Callable[[Scan, float, int, int], tuple[int, int]], compiled)
+
+
+def collapsed(mixture: MixtureData, state: ChainState, rng: np.random.Generator) -> LabelArray:
+    """Reassign users one after another, weights integrated out (Neal's algorithm 8)."""
+    answers, n_communities = mixture.answers, len(state.utilities)
+    uniform = _positive_uniforms(2 * answers.n_users, rng).reshape(-1, 2)
+    log_new = float(np.log(state.concentration / N_EMPTY))
+    assignment, size = state.assignment.copy(), state.sizes
+    empty = np.arange(n_communities, n_communities + N_EMPTY)
+    log_likelihood = _log_likelihoods(mixture, state.utilities, state.thetas)
+    user, fresh, n_more = 0, n_communities + N_EMPTY, N_EMPTY + N_FRESH
+    while user < answers.n_users:
+        more = draw_prior(mixture, state.theta, n_more, rng)
+        columns = _log_likelihoods(mixture, more, np.tile(state.theta, (n_more, 1)))
+        log_likelihood = np.concatenate([log_likelihood, columns], axis=1)
+        size = np.append(size, np.zeros(n_more, dtype=np.intp))
+        scan = Scan(log_likelihood, assignment, size, empty, uniform)
+        user, fresh = compiled_reassign()(scan, log_new, user, fresh)
+        n_more = N_FRESH
+    return assignment
+
+
+def _log_likelihoods(
+    mixture: MixtureData, utilities: FloatArray, thetas: FloatArray
+) -> SingleArray:
+    """(U, T) of all users under T utility functions."""
+    table = mixture.table(utilities, thetas)
+    return np.concatenate([shard @ table for _, shard in mixture.answers.shards()])
+
+
+def _positive_uniforms(n: int, rng: np.random.Generator) -> SingleArray:
+    """(n,) in (0, 1]: a threshold of zero would pick a community of probability zero."""
+    return np.float32(1.0) - rng.random(n, dtype=np.float32)
+
+
+SAMPLERS: dict[str, Sampler] = {"collapsed": collapsed, "blocked": blocked}
+
+
+def draw_concentration(
+    state: ChainState, prior: tuple[float, float], n_communities: int, rng: np.random.Generator
+) -> float:
+    """λ given the number of communities, under a Gamma(shape, rate) prior (Escobar and West)."""
+    shape, rate = prior
+    n_users = len(state.assignment)
+    eta = rng.beta(state.concentration + 1.0, n_users)
+    rate -= np.log(eta)
+    odds = (shape + n_communities - 1.0) / (n_users * rate)
+    if rng.random() * (1.0 + odds) > odds:
+        shape -= 1.0
+    return float(rng.gamma(shape + n_communities) / rate)
 
 
 @dataclass(frozen=True)
@@ -71,58 +372,50 @@ class ChainPlan:
         return sweep == self.n_warmup - 1 or (is_power_of_two and n_communities > 1)
 
 
-class ChainStart(NamedTuple):
-    """Where chains start: (U, K) memberships to draw from, and hyperparameters."""
-
-    membership: FloatArray
-    theta: FloatArray
-
-    @classmethod
-    def together(cls, mixture: Mixture) -> "ChainStart":
-        """Everybody in one community."""
-        return cls(np.ones((mixture.answers.n_users, 1)), mixture.hyper.theta)
-
-
 def start_chain(
-    mixture: Mixture, plan: ChainPlan, seed: tuple[int, ...], start: ChainStart | None = None
+    mixture: MixtureData,
+    plan: ChainPlan,
+    seed: tuple[int, ...],
+    membership: FloatArray | None = None,
+    theta: FloatArray | None = None,
 ) -> ChainState:
-    """Everybody in a community drawn from their memberships; without a start, all in one."""
-    m, (membership, theta) = mixture.answers.n_answers, start or ChainStart.together(mixture)
+    """Everybody in a community drawn from their memberships (U, K); by default all in one.
+
+    theta: where hyperparameters start, by default the data's.
+    """
+    answers = mixture.answers
+    if answers.outcomes.cliques is not None:
+        raise DataError(
+            "chains sample from answers about pairs, and these hold choices out of several "
+            "items: break them into pairs with data.as_pairs(), or search for communities "
+            "with inference='variational'"
+        )
+    membership = np.ones((answers.n_users, 1)) if membership is None else membership
+    theta = mixture.hyper.theta if theta is None else theta
     rng = np.random.default_rng([*seed, 0])
     below = membership.cumsum(axis=1) < rng.random((len(membership), 1))
-    drawn = np.minimum(below.sum(axis=1), membership.shape[1] - 1)
-    _, assignment = np.unique(drawn, return_inverse=True)
-    n_communities = int(assignment.max()) + 1
-    labels: LabelArray = assignment.astype(np.int32)
-    partition = Partition(
-        assignment=labels,
-        pair_counts=count_all_pairs(mixture.answers, labels, n_communities),
-        tau=np.zeros((n_communities, m)),
-        nu=np.zeros((n_communities, m)),
-        thetas=np.tile(theta, (n_communities, 1)),
-    )
-    origin = ChainState(
-        assignment=labels,
-        utilities=np.zeros((n_communities, len(mixture.items))),
-        tau=partition.tau,
-        nu=partition.nu,
-        thetas=partition.thetas,
+    drawn = np.minimum(below.sum(axis=1), membership.shape[1] - 1).astype(np.int32)
+    nobody = ChainState(
+        assignment=drawn,
+        utilities=np.zeros((0, len(mixture.items))),
+        tau=np.zeros((0, answers.n_answers)),
+        nu=np.zeros((0, answers.n_answers)),
+        thetas=np.zeros((0, len(theta))),
         theta=theta,
-        log_evidence=np.zeros(n_communities),
+        log_evidence=np.zeros(0),
         concentration=plan.concentration,
         log_joint=-np.inf,
         seed=seed,
         sweep=0,
     )
-    return _settle(mixture, plan, origin, partition, rng)
+    return _settle(mixture, plan, nobody, partition_of(mixture, nobody, drawn), rng)
 
 
-def sweep(mixture: Mixture, plan: ChainPlan, state: ChainState) -> ChainState:
+def sweep(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> ChainState:
     """The state after one more sweep."""
     state = replace(state, sweep=state.sweep + 1)
     rng = np.random.default_rng([*state.seed, state.sweep])
-    allocation = SAMPLERS[plan.sampler](mixture, state, rng)
-    partition = _partition(state, allocation).occupied()
+    partition = partition_of(mixture, state, SAMPLERS[plan.sampler](mixture, state, rng))
     state, partition = _split_and_merge(mixture, state, partition, rng)
     if plan.concentration_prior is not None:
         concentration = draw_concentration(
@@ -132,21 +425,21 @@ def sweep(mixture: Mixture, plan: ChainPlan, state: ChainState) -> ChainState:
     return _settle(mixture, plan, state, partition, rng)
 
 
-def _partition(state: ChainState, allocation: Allocation) -> Partition:
+def partition_of(mixture: MixtureData, state: ChainState, assignment: LabelArray) -> Partition:
     """Communities that were there keep sites and parameters; new ones start from nothing."""
-    n_new = len(allocation.pair_counts) - len(state.utilities)
+    n_new = max(int(assignment.max()) + 1 - len(state.utilities), 0)
     blank = np.zeros((n_new, state.tau.shape[1]))
     return Partition(
-        allocation.assignment,
-        allocation.pair_counts,
+        assignment,
+        count_pairs(mixture.answers.counts, assignment, len(state.utilities) + n_new),
         np.concatenate([state.tau, blank]),
         np.concatenate([state.nu, blank]),
         np.concatenate([state.thetas, np.tile(state.theta, (n_new, 1))]),
-    )
+    ).occupied()
 
 
 def _split_and_merge(
-    mixture: Mixture, state: ChainState, partition: Partition, rng: np.random.Generator
+    mixture: MixtureData, state: ChainState, partition: Partition, rng: np.random.Generator
 ) -> tuple[ChainState, Partition]:
     """Moves that concern two random users, and reunions of communities that are alike."""
     target = Target(mixture, state.theta, state.concentration)
@@ -164,7 +457,7 @@ def _split_and_merge(
 
 
 def _settle(
-    mixture: Mixture,
+    mixture: MixtureData,
     plan: ChainPlan,
     state: ChainState,
     partition: Partition,
@@ -173,7 +466,7 @@ def _settle(
     """Infer each community's utilities, with new hyperparameters when it is time, and draw them."""
     theta, thetas = state.theta, partition.thetas
     if plan.is_learning(state.sweep, len(thetas)):
-        groups = Gathered(partition.pair_counts, partition.tau, partition.nu)
+        groups = list(zip(partition.pair_counts, partition.tau, partition.nu, strict=True))
         theta = learn_shared(mixture, groups, theta)
         thetas = np.tile(theta, (len(thetas), 1))
         if plan.own:
@@ -200,6 +493,119 @@ def _settle(
 
 
 @dataclass(frozen=True, eq=False)
+class Draw:
+    """The communities at one sweep of one chain.
+
+    sizes: (K,) users of each; utilities: (K, n); likelihood_thetas: (K, q) parameters of its
+    likelihood; is_supported: (K,) whether its answers speak for it; labels: (K,) which of the
+    reported communities each one counts towards.
+    """
+
+    sizes: IntArray
+    utilities: FloatArray
+    likelihood_thetas: FloatArray
+    is_supported: BoolArray
+    chain: int
+    labels: IntArray
+
+    @property
+    def n_communities(self) -> int:
+        """How many communities there is support for."""
+        return int(np.count_nonzero(self.is_supported))
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws from all chains, and the likelihood whose parameters they hold.
+
+    n_communities: how many communities are reported, C.
+    """
+
+    kept: tuple[Draw, ...]
+    likelihood: Likelihood
+    n_communities: int
+
+    def shares(self, answers: Answers) -> Iterator[tuple[Draw, SingleArray]]:
+        """Each draw with (K, U): the probabilities of its communities for each user."""
+        for draw in self.kept:
+            each = [self.likelihood.with_theta(theta) for theta in draw.likelihood_thetas]
+            table = answers.table(draw.utilities, each)
+            log_weight = np.log(draw.sizes).astype(np.float32)
+            share = np.empty((len(draw.sizes), answers.n_users), dtype=np.float32)
+            for part, shard in answers.shards():
+                weight = responsibilities(shard, table, log_weight)
+                share[:, part] = weight / weight.sum(axis=0)
+            yield draw, share
+
+    def membership(self, answers: Answers) -> FloatArray:
+        """(U, C) soft membership of users in the reported communities; rows sum to one."""
+        total = np.zeros((self.n_communities, answers.n_users))
+        for draw, share in self.shares(answers):
+            for label, its_share in zip(draw.labels, share, strict=True):
+                total[label] += its_share
+        return np.ascontiguousarray(total.T) / len(self.kept)
+
+    def in_order(self, order: IntArray) -> "Draws":
+        """The reported communities in another order: `order[i]` becomes the i-th."""
+        place = np.empty(self.n_communities, dtype=np.intp)
+        place[order] = np.arange(self.n_communities)
+        return replace(
+            self, kept=tuple(replace(draw, labels=place[draw.labels]) for draw in self.kept)
+        )
+
+    def counts(self) -> dict[int, float]:
+        """Posterior over the number of communities."""
+        numbers, times = np.unique([d.n_communities for d in self.kept], return_counts=True)
+        return {int(k): float(t) / len(self.kept) for k, t in zip(numbers, times, strict=True)}
+
+    def of_chain(self, chain: int) -> "Draws":
+        """The draws of one chain."""
+        return replace(self, kept=tuple(draw for draw in self.kept if draw.chain == chain))
+
+
+def align(draws: Draws, answers: Answers) -> Draws:
+    """Recognise the same communities in all draws.
+
+    The reference is the draw that agrees best with others among those with the likeliest number
+    of communities; theirs are the reported ones, largest first there. Those of every other draw
+    are matched with them one to one by their common users; what is left over goes to where most
+    of its users are.
+    """
+    some = some_of(answers, ALIGNMENT_USERS)
+    shares = [share for _, share in draws.shares(answers.take(some))]
+    counts = draws.counts()
+    n_communities = max(counts, key=lambda k: counts[k])
+    reference = _most_typical(draws, shares, n_communities)
+    chosen = draws.kept[reference]
+    reported = np.flatnonzero(chosen.is_supported)
+    reported = reported[np.argsort(-chosen.sizes[reported], kind="stable")]
+    known = shares[reference][reported]
+    aligned = tuple(
+        replace(draw, labels=_match(known @ share.T))
+        for draw, share in zip(draws.kept, shares, strict=True)
+    )
+    return replace(draws, kept=aligned, n_communities=n_communities)
+
+
+def _most_typical(draws: Draws, shares: list[SingleArray], n_communities: int) -> int:
+    """The draw with n_communities whose partition agrees most with the others', on average."""
+    fitting = [i for i, draw in enumerate(draws.kept) if draw.n_communities == n_communities]
+    spread = np.unique(np.linspace(0, len(fitting) - 1, REFERENCE_CANDIDATES).astype(np.intp))
+    candidates = [fitting[i] for i in spread]
+    partitions = [shares[i].argmax(axis=0) for i in candidates]
+    agreement = [sum(adjusted_rand(a, b) for b in partitions) for a in partitions]
+    return int(candidates[int(np.argmax(agreement))])
+
+
+def _match(overlap: SingleArray) -> IntArray:
+    """(K,) a reported community for each of a draw's, given the (C, K) users in common."""
+    labels: IntArray = overlap.argmax(axis=0)
+    reported, matched = linear_sum_assignment(overlap, maximize=True)
+    labels[matched] = reported
+    return labels
+
+
+@dataclass(frozen=True, eq=False)
 class Chain:
     """A chain so far: where it is, its traces from the start on, and the draws that were kept.
 
@@ -222,7 +628,7 @@ Watch = Callable[[ChainState], None]
 
 
 def run_chain(
-    mixture: Mixture, plan: ChainPlan, chain: Chain, n_sweeps: int, watch: Watch
+    mixture: MixtureData, plan: ChainPlan, chain: Chain, n_sweeps: int, watch: Watch
 ) -> tuple[Chain, bool]:
     """Sweep on; also says whether all sweeps were made.
 
@@ -252,7 +658,7 @@ def run_chain(
 
 
 def run_chains(
-    mixture: Mixture, plan: ChainPlan, chains: Sequence[Chain], n_sweeps: int, watch: Watch
+    mixture: MixtureData, plan: ChainPlan, chains: Sequence[Chain], n_sweeps: int, watch: Watch
 ) -> tuple[tuple[Chain, ...], bool]:
     """All chains, one after another; after an interrupt, those that have begun.
 
@@ -269,7 +675,11 @@ def run_chains(
 
 
 def _advance(
-    mixture: Mixture, plan: ChainPlan, chains: Sequence[Chain], ends: Sequence[int], watch: Watch
+    mixture: MixtureData,
+    plan: ChainPlan,
+    chains: Sequence[Chain],
+    ends: Sequence[int],
+    watch: Watch,
 ) -> tuple[list[Chain], bool]:
     """Each chain up to a number of sweeps of its own; also says whether all got there."""
     after = list(chains)
@@ -297,12 +707,12 @@ def _agree(plan: ChainPlan, chains: list[Chain]) -> list[Chain]:
     ]
 
 
-def _with_a_draw(mixture: Mixture, chain: Chain) -> Chain:
+def _with_a_draw(mixture: MixtureData, chain: Chain) -> Chain:
     """A chain that was stopped before its first draw is taken as it is."""
     return chain if chain.draws else replace(chain, draws=(_draw_of(mixture, chain.state),))
 
 
-def _draw_of(mixture: Mixture, state: ChainState) -> Draw:
+def _draw_of(mixture: MixtureData, state: ChainState) -> Draw:
     n_kernel = len(mixture.hyper.kernel.theta)
     return Draw(
         sizes=state.sizes,
@@ -314,7 +724,7 @@ def _draw_of(mixture: Mixture, state: ChainState) -> Draw:
     )
 
 
-def _support(mixture: Mixture, state: ChainState) -> BoolArray:
+def _support(mixture: MixtureData, state: ChainState) -> BoolArray:
     """(K,) whether a community explains its members better than they could do without it.
 
     With few answers a user, groups come and go that no one would miss: their utilities fit their
@@ -334,3 +744,144 @@ def _support(mixture: Mixture, state: ChainState) -> BoolArray:
         elsewhere = log_weight[counts][:, members].max(axis=0).sum(dtype=np.float64)
         counts[c] = state.sizes[c] > 1 and log_own[c] > elsewhere
     return counts
+
+
+def carry_over(
+    chain: Chain, before: Answers, now: Answers, mixture: MixtureData, n_warmup: int
+) -> Chain:
+    """The chain on other data: its next sweep learns hyperparameters again, draws are forgotten.
+
+    before, now: all users' answers when it ran, and those of the mixture. Whoever is new starts
+    in the community that suits them best.
+    """
+    state, m = chain.state, mixture.answers.n_answers
+    place = place_among(columns(before), columns(now))
+    old = place >= 0
+    tau, nu = np.zeros((2, len(state.tau), m))
+    tau[:, old], nu[:, old] = state.tau[:, place[old]], state.nu[:, place[old]]
+    table = mixture.table(state.utilities, state.thetas)
+    fitting = log_likelihoods(mixture.answers.counts, table) + np.log(state.sizes)[:, None]
+    assignment: LabelArray = fitting.argmax(axis=0).astype(np.int32)
+    here, there = now.voters, before.voters
+    stayed = np.isin(there, here)
+    assignment[np.searchsorted(here, there[stayed])] = state.assignment[stayed]
+    sweep = min(state.sweep, max(n_warmup - LEARNING_SWEEPS, 0))
+    *seed, number = state.seed
+    carried = replace(
+        state,
+        assignment=assignment,
+        tau=tau,
+        nu=nu,
+        seed=(*seed, int(now.counts.sum()), number),
+        sweep=sweep,
+    )
+    return Chain(carried, chain.n_communities[: sweep + 1], chain.log_joint[: sweep + 1], ())
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnostics:
+    """How the chains went.
+
+    n_communities, log_joint: traces of each chain from its start on, groups of any size counted.
+    n_warmup: sweeps that were not used. effective_size: independent draws that the log joint's
+    are worth, over all chains. rhat: spread of log joint between chains against that within,
+    near 1 when they agree. agreement: adjusted Rand index between the chains' memberships, on
+    average; NaN with one chain. split_rate, merge_rate: moves made of those tried.
+    completed: False after an interrupt.
+    """
+
+    n_communities: tuple[IntArray, ...]
+    log_joint: tuple[FloatArray, ...]
+    n_warmup: int
+    effective_size: float
+    rhat: float
+    agreement: float
+    split_rate: float
+    merge_rate: float
+    completed: bool
+
+    @property
+    def converged(self) -> bool:
+        """Whether nothing speaks against the chains having converged."""
+        return self.advice() is None
+
+    def advice(self) -> str | None:
+        """What to tell a user whose chains did not settle; None if they did."""
+        if not self.completed:
+            done = [len(trace) - 1 for trace in self.log_joint]
+            return (
+                f"sampling was interrupted after {done} sweeps of {len(done)} chains: results rest "
+                "on these; call resume(n_sweeps) for more"
+            )
+        if self.effective_size < ENOUGH_DRAWS:
+            return (
+                f"the draws are worth only {self.effective_size:.0f} independent ones: raise "
+                "n_sweeps or call resume(n_sweeps)"
+            )
+        if self.agreement < GOOD_AGREEMENT:
+            return (
+                f"the chains found different communities (adjusted Rand {self.agreement:.2f}): "
+                "outlines and number are uncertain, predictions average over them; raise n_sweeps, "
+                "or take memberships as soft: tastes may shade into each other"
+            )
+        return None
+
+
+def diagnose(
+    chains: Sequence[Chain], draws: Draws, answers: Answers, n_warmup: int, completed: bool
+) -> Diagnostics:
+    """Look at all chains together."""
+    traces = [chain.log_joint[min(n_warmup, len(chain.log_joint) - 1) + 1 :] for chain in chains]
+    partitions = [
+        draws.of_chain(chain.state.seed[-1]).membership(answers).argmax(axis=1) for chain in chains
+    ]
+    pairs = [adjusted_rand(a, b) for a, b in combinations(partitions, 2)]
+    splits, made_splits, merges, made_merges = np.sum(
+        [chain.state.n_moves for chain in chains], axis=0
+    )
+    return Diagnostics(
+        n_communities=tuple(chain.n_communities for chain in chains),
+        log_joint=tuple(chain.log_joint for chain in chains),
+        n_warmup=n_warmup,
+        effective_size=float(sum(effective_size(trace) for trace in traces)),
+        rhat=potential_scale_reduction(traces),
+        agreement=float(np.mean(pairs)) if pairs else float("nan"),
+        split_rate=float(made_splits / max(splits, 1)),
+        merge_rate=float(made_merges / max(merges, 1)),
+        completed=completed,
+    )
+
+
+def effective_size(trace: FloatArray) -> float:
+    """How many independent draws a trace is worth (Geyer's initial positive sequence).
+
+    >>> effective_size(np.array([0.0, 1.0] * 50)) > 50
+    True
+    """
+    n = len(trace)
+    centred = trace - trace.mean() if n else trace
+    power = float(centred @ centred)
+    if n < 4 or power == 0.0:
+        return float(n)
+    correlation = np.correlate(centred, centred, "full")[n - 1 :] / power
+    pairs = correlation[0 : n - 1 : 2] + correlation[1:n:2]
+    negative = np.flatnonzero(pairs <= 0.0)
+    last = negative[0] if len(negative) else len(pairs)
+    return float(n / max(2.0 * pairs[:last].sum() - 1.0, 1.0 / n))
+
+
+def potential_scale_reduction(traces: Sequence[FloatArray]) -> float:
+    """Gelman and Rubin's R̂; NaN unless there are several traces of at least two values.
+
+    >>> potential_scale_reduction([np.array([0.0, 1.0]), np.array([0.0, 1.0])]) < 1.0
+    True
+    """
+    n = min((len(trace) for trace in traces), default=0)
+    if len(traces) < 2 or n < 2:
+        return float("nan")
+    last = np.stack([trace[-n:] for trace in traces])
+    within = float(last.var(axis=1, ddof=1).mean())
+    between = float(last.mean(axis=1).var(ddof=1))
+    if within == 0.0:
+        return 1.0 if between == 0.0 else float("inf")
+    return float(np.sqrt((n - 1) / n + between / within))

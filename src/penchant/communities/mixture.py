@@ -1,350 +1,509 @@
-"""Communities by a deterministic search: grow from one, merge, learn, delete, settle.
+"""From answers to a fitted mixture: `MixtureFitter` finds communities, `FittedMixture` has them.
 
-A Dirichlet-process mixture of preference models, as a point estimate with soft memberships: no
-chain, no seed, and a second where chains need a minute. It is greedy; chains started from its
-solution give the posterior.
+Everything is read from one `FittedMixture`, so predictions, beliefs and descriptions agree, before
+and after answers come in. Communities are found from the answers alone: effects of how comparisons
+were shown are common to all users and say nothing about membership. Utilities are then inferred
+beside the effects of the order shown and of covariates, so that they are at equal sides; the
+effects that are reported combine what each community's answers say of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import psi
 
-from penchant.communities.assignment import Answers, some_of
-from penchant.communities.division import (
-    LEARNING,
-    Division,
-    allocate,
-    everybody_together,
-    learn,
-    learn_concentration,
-    log_likelihoods,
-    settle,
-    shares,
+from penchant.communities.chains import (
+    Chain,
+    ChainPlan,
+    Diagnostics,
+    Draws,
+    Watch,
+    align,
+    carry_over,
+    diagnose,
+    fit_reported,
+    run_chains,
+    start_chain,
 )
-from penchant.communities.moves import SplitSearch, delete, force_merge, force_split, merge
-from penchant.communities.taste import Crowd
-from penchant.errors import DataError
-from penchant.gp import ItemHyper, Limits, Posterior
-from penchant.numerics.optimize import Move
+from penchant.communities.component import (
+    SMALLEST,
+    ComponentPosterior,
+    MixtureData,
+    allocate,
+    fit_community,
+    learn_concentration,
+    soft_counts,
+)
+from penchant.communities.data import Answers, separate_pairs, some_of
+from penchant.communities.population import (
+    PersonalModel,
+    Population,
+    Varied,
+    as_features,
+    user_problem,
+    variation_of,
+)
+from penchant.communities.search import (
+    SearchReport,
+    SearchResult,
+    Step,
+    find_communities,
+    for_everybody,
+    place,
+)
+from penchant.communities.verdict import Support, judge
+from penchant.data import Comparisons
+from penchant.gp import (
+    Edges,
+    ItemHyper,
+    ItemProblem,
+    Learned,
+    Normal,
+    Posterior,
+    Settings,
+    Shown,
+    UserHyper,
+    UserProblem,
+    UserSolution,
+    Votes,
+    solve,
+    told,
+    with_newcomers,
+)
+from penchant.gp.users.update import absorb
+from penchant.kernels import Inputs, Kernel
+from penchant.numerics.linalg import solve_square
 from penchant.numerics.types import FloatArray, IntArray
 
-ROUNDS = 12
-ROUND_SWEEPS = 6
-ROUND_TOLERANCE = 1.0
-"""Nats that a sweep, or a step of learning, must gain for another one while communities grow."""
-ROUND_LEARNING = Limits(max_steps=4, least_gain=ROUND_TOLERANCE)
-SETTLE_SWEEPS = 60
-SETTLE_TOLERANCE = 0.05
-PRUNE_TOLERANCE = 0.2
-"""The same before moves are tried: two halves of one community would slide for ever."""
-WORTHWHILE, UNLEARNED = 1.0, 3.0
-"""Nats that a whole pass of growing and pruning must gain for another one, or, so many times that,
-its learning."""
-DELETIONS = 3
-"""Of the smallest communities whose deletion is tried each time."""
-MANY_USERS = 20_000
-"""Of more than so many, communities are found among so many and then settled with everybody; from
-half as many on all tolerances grow with the number of users."""
+RULE = "laplace"
+"""Members count softly: a share of an answer has no cavity of its own, but a curvature."""
+LEAST_SHARE = 1e-3
+"""Of an answer that a community takes into account."""
+JUDGING_USERS = 5_000
+"""Most people by whom communities are judged: evidence and simulated crowds are of so many."""
 
 
-class Step(NamedTuple):
-    """What was done, and the number of communities and the objective after it."""
+def infer_beside_effects(
+    posteriors: tuple[Posterior, ...],
+    membership: FloatArray,
+    votes: Votes,
+    max_rank: int | None,
+) -> tuple[Posterior, ...]:
+    """Each community's utilities, and effects, given who belongs to it; parameters stay."""
+    votes = votes.part(np.lexsort((votes.loser, votes.winner)))  # the same pair in one run
+    inferred = []
+    for known, share in zip(posteriors, membership.T, strict=True):
+        count = votes.count * share[votes.user]
+        some = votes.part(np.flatnonzero(count > LEAST_SHARE * votes.count))
+        count = some.count * share[some.user]
+        edges = Edges.between(some.winner, some.loser, count, some.outcomes)
+        edges = replace(edges, shown=some.shown)
+        problem = ItemProblem(known.universe, edges, Settings(RULE), max_rank)
+        fitted = problem.posterior(solve(problem, _hyper_of(known))) if len(edges) else known
+        inferred.append(fitted)
+    return tuple(inferred)
 
-    name: str
-    n_communities: int
-    objective: float
+
+def _hyper_of(posterior: Posterior) -> ItemHyper:
+    return ItemHyper(posterior.kernel, posterior.likelihood)
 
 
-@dataclass(frozen=True)
-class SearchReport:
-    """How the search went: its steps, and the log evidence where it ended.
+def known_effects(posteriors: tuple[Posterior, ...]) -> Shown | None:
+    """Names and priors of the effects that communities know."""
+    return next((Shown.known(p.effects) for p in posteriors if p.effects is not None), None)
 
-    converged: the last pass of moves gained nothing worthwhile.
+
+def common_effects(posteriors: tuple[Posterior, ...]) -> tuple[tuple[str, ...], Normal] | None:
+    """Names, means and variances of the effects by all communities' answers together.
+
+    With precisions P_c, means β_c and the prior's P₀: P = P₀ + Σ (P_c − P₀), β = P⁻¹ Σ P_c β_c.
     """
-
-    converged: bool
-    steps: tuple[str, ...]
-    n_communities: tuple[int, ...]
-    log_evidence: tuple[float, ...]
-
-    @classmethod
-    def of(cls, trace: Sequence[Step]) -> "SearchReport":
-        """From the steps of a search that ended."""
-        steps, numbers, values = zip(*trace, strict=True)
-        return cls(True, steps, numbers, values)
-
-    @property
-    def completed(self) -> bool:
-        """A search that reports has ended."""
-        return True
-
-    def advice(self) -> str | None:
-        """Nothing to tell: a search ends where no move gains."""
+    told = [(p.effects, p.lower) for p in posteriors if p.effects is not None]
+    if not told:
         return None
+    first, _ = told[0]
+    identity, prior = np.eye(len(first.names)), np.diag(first.sd**-2.0)
+    precision, pull = prior.copy(), np.zeros(len(first.names))
+    for effects, lower in told:
+        own = solve_square(effects.covariance(lower), identity)
+        precision += own - prior
+        pull += own @ effects.mean
+    covariance = solve_square(precision, identity)
+    return first.names, Normal(covariance @ pull, np.diagonal(covariance))
 
 
 @dataclass(frozen=True, eq=False)
-class Grouping:
-    """Communities, largest first: who belongs to them and what they prefer.
+class FittedMixture:
+    """Communities of taste, after all answers in `data`.
 
-    membership: (U, K), rows sum to one; trace: the steps of the search.
+    sampled: the data that the search or the chains ran on. start: the hyperparameters that
+    learning started from. membership: (U, C), rows sum to one. posteriors: (C,) each community's
+    utilities, its members counting softly. user_features: what is told of members afterwards.
+    personal: with personal taste, every user's own. communal_share: how much of taste communities
+    explain.
+    chains, draws: what was sampled, where chains were. support: whether communities are real, once
+    somebody asked.
+    n_elsewhere, all_sizes: of scanned comparisons, how many are of users not in `data`, and the
+    communities' sizes with them.
     """
 
-    allocation: Division
+    data: Comparisons
+    sampled: Comparisons
+    hyper: ItemHyper
+    start: ItemHyper
     membership: FloatArray
-    trace: tuple[Step, ...]
+    posteriors: tuple[Posterior, ...]
+    report: Diagnostics | SearchReport
+    chains: tuple[Chain, ...] = ()
+    draws: Draws | None = None
+    max_rank: int | None = None
+    user_features: FloatArray | None = None
+    personal: Learned[UserProblem] | None = None
+    communal_share: float = 1.0
+    support: Support | None = None
+    n_elsewhere: int = 0
+    all_sizes: FloatArray | None = None
 
     @property
-    def n_communities(self) -> int:
-        """K."""
-        return self.allocation.n_communities
+    def n_unsettled(self) -> int:
+        """Answers that personal taste only absorbed."""
+        return 0 if self.personal is None else self.personal.n_unsettled
 
     @property
-    def hyper(self) -> ItemHyper:
-        """Kernel and likelihood with the learned parameters."""
-        return self.allocation.model.hyper
+    def items(self) -> Inputs:
+        """The items of the fit."""
+        return self.posteriors[0].universe
 
     @property
-    def objective(self) -> float:
-        """Log evidence, approximately: of this grouping, hyperparameters included."""
-        return self.allocation.objective
-
-    @property
-    def report(self) -> SearchReport:
-        """How the search went."""
-        return SearchReport.of(self.trace)
-
-    @property
-    def labels(self) -> IntArray:
-        """(U,) the likeliest community of each user."""
-        return np.asarray(self.membership.argmax(axis=1), dtype=np.intp)
+    def seed(self) -> tuple[int, ...]:
+        """Of what is drawn about communities afterwards: the chains', or always the same."""
+        return self.chains[0].state.seed if self.chains else (0,)
 
     @cached_property
-    def posteriors(self) -> tuple[Posterior, ...]:
-        """Each community's utilities over all items."""
-        return tuple(map(self.allocation.model.posterior, self.allocation.tastes))
+    def answers(self) -> Answers:
+        """All users' answers."""
+        return Answers.of(self.data)
 
-    def place(self, answers: Answers) -> FloatArray:
-        """(users, K) memberships of people by their answers, without changing the communities."""
-        return place(self.posteriors, self.allocation.sizes, answers)
+    @property
+    def sizes(self) -> FloatArray:
+        """(C,) expected users of each community."""
+        if self.all_sizes is not None:
+            return self.all_sizes
+        total: FloatArray = self.membership.sum(axis=0)
+        return total
 
-    def prob(self, membership: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-        """(k,) P(first preferred to second) by somebody with these memberships (k, K)."""
-        each = [posterior.prob(first, second) for posterior in self.posteriors]
-        mixed: FloatArray = np.einsum("kc,ck->k", membership, np.stack(each))
-        return mixed
+    def shares(self, users: IntArray | None) -> FloatArray:
+        """(k, C) of users, −1 standing for people at large; (1, C) of those for None."""
+        everybody = self.sizes / self.sizes.sum()
+        if users is None:
+            return np.atleast_2d(everybody)
+        shares: FloatArray = np.where(users[:, None] >= 0, self.membership[users], everybody)
+        return shares
 
+    def population(self, target: Inputs | None = None) -> Population:
+        """The mean over people at the target items, by default those of the fit."""
+        if self.personal is not None:
+            return Population.of_users(self.personal.posterior.at(target), self.sizes)
+        return Population.of_communities(self.at(target), self.sizes)
 
-def place(posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) -> FloatArray:
-    """(users, K) memberships of people by their answers, among communities that there are.
+    def utilities(self, users: IntArray | None, target: Inputs | None) -> Normal:
+        """Means and variances (n,) of the mean over people, or (k, n) of users, at the target
+        items; less the average item's of the fit."""
+        if users is None:
+            there = self.population(target)
+            return there.relative_to(there if target is None else self.population())
+        if self.personal is not None:
+            own: Normal = self.personal.posterior.at(target).known_utilities(users)
+            return own
+        each = [
+            there.relative_to(known)
+            for there, known in zip(self.at(target), self.posteriors, strict=True)
+        ]
+        shares, means = self.shares(users), np.stack([community.mean for community in each])
+        variances = np.stack([community.var for community in each])
+        mean = shares @ means
+        return Normal(mean, np.maximum(shares @ (means**2 + variances) - mean**2, 0.0))
 
-    Somebody without answers belongs anywhere, in proportion to the communities' sizes.
-    """
-    tables = [foreseen(posterior, answers) for posterior in posteriors]
-    return shares(log_likelihoods(answers, np.column_stack(tables)) + np.log(sizes))
+    def at(self, target: Inputs | None) -> tuple[Posterior, ...]:
+        """The communities' utilities, looked at on other items where they are given."""
+        return tuple(posterior.at(target) for posterior in self.posteriors)
 
-
-def foreseen(posterior: Posterior, answers: Answers) -> FloatArray:
-    """(m,) log probability of each answer, what is not known of the utilities averaged over.
-
-    A choice follows from the odds of its pairs, as in `models.choice_odds`.
-    """
-    difference = posterior.difference(answers.winner, answers.loser)
-    n, cliques = answers.n_pairs, answers.outcomes.cliques
-    pairs, likelihood = answers.outcomes._replace(cliques=None), posterior.likelihood
-    values = [likelihood.tilted(difference.mean[:n], difference.var[:n], pairs).log_z]
-    if cliques is not None:
-        mean, var = difference.mean[n:], difference.var[n:]
-        smallest = np.finfo(float).tiny
-        win, loss = (np.maximum(likelihood.prob(m, var), smallest) for m in (mean, -mean))
-        log_odds = np.log(win) - np.log(loss)
-        values += [group.log_foreseen(log_odds) for group in cliques.groups]
-    return np.concatenate(values)
-
-
-def find_communities(
-    crowd: Crowd,
-    *,
-    n_communities: int | None = None,
-    learn_parameters: bool = True,
-    start: FloatArray | None = None,
-) -> Grouping:
-    """Find the communities of a crowd: their number too, unless n_communities is given.
-
-    start: (U, K) memberships to begin with; by default everybody is together.
-
-    >>> from penchant.data import Comparisons
-    >>> from penchant.kernels import Independent, Inputs
-    >>> from penchant.likelihoods import Probit
-    >>> tea = ["tea", "milk", "juice", "water"]
-    >>> data = Comparisons.from_rankings([tea] * 7 + [tea[::-1]] * 5, users=range(12))
-    >>> items = Inputs(index=np.arange(4))
-    >>> crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(), Probit()))
-    >>> find_communities(crowd).labels
-    array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
-    """
-    crowd.hyper.likelihood.check(crowd.answers.outcomes)
-    active = crowd.answers.voters
-    if n_communities is not None and not 1 <= n_communities <= len(active):
-        raise DataError(
-            f"n_communities is {n_communities!r}: it must lie between 1 and the number of users "
-            f"who answered anything, {len(active)}; leave it out to have it found"
+    def changed_since(self, before: Comparisons) -> IntArray:
+        """The users who gave more or fewer answers than before."""
+        now, then = (
+            np.bincount(v.user, v.count, before.n_users)
+            for v in (Votes.of(data.as_pairs()) for data in (self.data, before))
         )
-    everybody = len(active) == crowd.answers.n_users
-    voters = crowd if everybody else replace(crowd, answers=crowd.answers.take(active))
-    search = _Search(voters, n_communities, learn_parameters)
-    allocation = search.run(None if start is None else start[active])
-    order = np.argsort(-allocation.sizes, kind="stable")
-    allocation = allocation.within([int(c) for c in order])
-    membership = for_everybody(allocation.responsibilities, crowd.answers)
-    return Grouping(allocation, membership, tuple(search.trace))
+        return np.flatnonzero(now != then)
 
+    def with_answers(
+        self, data: Comparisons, changed: IntArray, polish: bool | None
+    ) -> "FittedMixture":
+        """After the users `changed` answered more, or took answers back.
 
-def for_everybody(membership: FloatArray, answers: Answers) -> FloatArray:
-    """(U, K) from that of the voters: whoever answered nothing belongs anywhere, by size."""
-    voters = answers.voters
-    if len(voters) == answers.n_users:
+        Those are placed anew among the communities of the draws; unless told not to polish, the
+        communities' utilities are inferred again, with the parameters that each has.
+        """
+        found = replace(self, data=data, support=None)
+        membership = found._placed(changed)
+        found = replace(found, membership=membership, personal=None)
+        if polish is not False:
+            found = replace(found, posteriors=found.inferred())
+        if self.personal is None:
+            return found
+        return replace(found, personal=_personal_after(self.personal, found, polish))
+
+    def members(self, answers: Answers) -> FloatArray:
+        """(k, C) memberships of people by their answers, among the communities that there are."""
+        if self.draws is not None:
+            return self.draws.membership(answers)
+        return place(self.posteriors, self.sizes, answers)
+
+    def _placed(self, users: IntArray) -> FloatArray:
+        """(U, C) memberships with some users placed anew by their answers; the others' stay."""
+        membership = np.zeros((self.answers.n_users, self.membership.shape[1]))
+        membership[: len(self.membership)] = self.membership
+        membership[users] = self.members(self.answers.take(users).compact())
         return membership
-    sizes = membership.sum(axis=0)
-    everybody = np.tile(sizes / sizes.sum(), (answers.n_users, 1))
-    everybody[voters] = membership
-    return everybody
+
+    def inferred(
+        self, hyper: ItemHyper | None = None, starts: Sequence[ComponentPosterior] = ()
+    ) -> tuple[Posterior, ...]:
+        """Each community's utilities, given who belongs to it; by default with its parameters.
+
+        starts: what a search knows of them. A community that nobody belongs to stays as it is.
+        """
+        like = known_effects(self.posteriors)
+        if told(self.data) or like is not None:
+            votes = Votes.as_shown(self.data.as_pairs(), like)
+            return infer_beside_effects(self.posteriors, self.membership, votes, self.max_rank)
+        mixture = MixtureData(self.answers, self.items, self.hyper, max_rank=self.max_rank)
+        fit = partial(fit_community, mixture.precise())
+        sites = [start.sites for start in starts] or [None] * len(self.posteriors)
+        return tuple(
+            fit(counts, (hyper or _hyper_of(known)).theta, start).posterior
+            if counts.any()
+            else known
+            for known, counts, start in zip(self.posteriors, self.pair_counts, sites, strict=True)
+        )
+
+    @property
+    def pair_counts(self) -> FloatArray:
+        """(C, m) how often each answer was given in each community, members counting softly."""
+        return soft_counts(self.answers, self.membership)
+
+    def with_newcomers(self, data: Comparisons) -> "FittedMixture":
+        """After new users' answers, who change nobody else."""
+        newcomers = np.arange(self.data.n_users, data.n_users)
+        found = replace(self, data=data, support=None)
+        membership = found._placed(newcomers)
+        found = replace(found, membership=membership)
+        if self.personal is None:
+            return found
+        features = as_features(membership[newcomers])
+        return replace(found, personal=with_newcomers(self.personal, data, features))
 
 
-class _Search:
-    """The schedule of moves; it never takes one that lowers the objective, unless K is fixed."""
+def _personal_after(
+    personal: Learned[UserProblem], found: FittedMixture, polish: bool | None
+) -> Learned[UserProblem]:
+    """Everybody's own utilities after other answers, memberships being the users' features.
 
-    def __init__(self, crowd: Crowd, target: int | None, learn_parameters: bool) -> None:
-        self.crowd, self.target, self.learns = crowd, target, learn_parameters
-        self.splits = SplitSearch()
-        self.bends: tuple[Move, ...] = ()
-        self.scale = max(1.0, crowd.answers.n_users / (MANY_USERS / 2))
-        self.trace: list[Step] = []
+    Unless settled, known users keep the memberships that they were fitted with.
+    """
+    problem, data, membership = personal.problem, found.data, found.membership
+    votes = Votes.as_shown(data, problem.edges.shown)
 
-    def run(self, start: FloatArray | None) -> Division:
-        """Where no move gains anything worthwhile any more."""
-        if start is None and self.crowd.answers.n_users > MANY_USERS:
-            return self._with_everybody(self._among_some())
-        theta = self.crowd.hyper.theta
-        if start is None:
-            allocation = everybody_together(self.crowd, theta)
-        else:
-            allocation = allocate(self.crowd.model(theta), start)
-        allocation = self._learn(self._noted("start", allocation), ROUND_LEARNING)
-        is_learned = False
-        while True:
-            before = allocation
-            allocation = self._reach_target(self._grow(allocation))
-            if allocation is not before:
-                allocation = self._settle(allocation, tolerance=PRUNE_TOLERANCE)
-            allocation = self._prune(allocation)
-            if is_learned and allocation is before:
-                return allocation
-            grown, least = allocation, WORTHWHILE * self.scale
-            allocation = self._settle(self._learn(allocation))
-            if is_learned and grown.objective < before.objective + least:
-                return allocation
-            is_learned = allocation.objective < grown.objective + UNLEARNED * least
+    def of(features: FloatArray) -> UserProblem:
+        return user_problem(problem.items, features, votes, problem.settings)
 
-    def _among_some(self) -> Division:
-        """The communities of some of the users."""
-        answers = self.crowd.answers
-        some = some_of(answers, MANY_USERS)
-        search = _Search(replace(self.crowd, answers=answers.take(some)), self.target, self.learns)
-        few = search.run(None)
-        self.trace, self.bends = search.trace, search.bends
-        self.trace[0] = self.trace[0]._replace(name=f"start among {len(some):,} users")
-        return few
+    n_more = data.n_comparisons - personal.data.n_comparisons
+    if n_more > 0 and personal.is_absorbed(n_more, polish):
+        X = problem.users.features()
+        kept = of(np.concatenate([X, membership[len(X) :]]))
+        if (absorbed := absorb(personal, data, kept)) is not None:
+            return absorbed
+    return personal.settle(data, of(membership))
 
-    def _with_everybody(self, few: Division) -> Division:
-        """The same communities with all users, their number only ever falling."""
-        model = replace(few.model, crowd=replace(few.crowd, answers=self.crowd.answers))
-        weights = log_likelihoods(self.crowd.answers, few.tables) + psi(few.sizes)
-        allocation = self._noted("everybody", allocate(model, shares(weights), few.tastes))
-        allocation = self._prune(self._settle(allocation, tolerance=PRUNE_TOLERANCE))
-        return self._settle(self._learn(allocation))
 
-    def _grow(self, allocation: Division) -> Division:
-        """Rounds of splits, learning after each, while the number of communities grows."""
-        for _ in range(ROUNDS):
-            before = allocation.n_communities
-            allocation = self._split(allocation)
-            if allocation.n_communities > before:
-                allocation = self._merge(self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE))
-            if allocation.n_communities <= before:
-                break
-            allocation = self._learn(allocation, ROUND_LEARNING)
-        return allocation
+class PersonalTaste(NamedTuple):
+    """Personal taste inside communities: its item kernel, made where it is needed.
 
-    def _prune(self, allocation: Division) -> Division:
-        """Merges and deletions while any raises the objective."""
-        while True:
-            before = allocation.n_communities
-            allocation = self._delete(self._merge(allocation))
-            if allocation.n_communities == before:
-                return allocation
-            allocation = self._settle(allocation)
+    required: wanted in any case; else the evidence chooses. learn: how hyperparameters are found.
+    """
 
-    def _split(self, allocation: Division) -> Division:
-        for taste in sorted(allocation.tastes, key=lambda taste: -float(taste.weights.sum())):
-            if allocation.n_communities == self.target:
-                break
-            places = [c for c, other in enumerate(allocation.tastes) if other is taste]
-            if not places:  # the last split moved people everywhere
-                break
-            if (divided := self.splits.split(allocation, places[0])) is not None:
-                allocation = self._noted("split", divided)
-        return allocation
+    kernel: Callable[[], Kernel]
+    required: bool
+    learn: Callable[[UserProblem, UserHyper], UserSolution]
 
-    def _merge(self, allocation: Division) -> Division:
-        while allocation.n_communities != (self.target or 1):
-            if (merged := merge(allocation)) is None:
-                break
-            allocation = self._noted("merge", merged)
-        return allocation
 
-    def _delete(self, allocation: Division) -> Division:
-        while allocation.n_communities != (self.target or 1):
-            smallest = np.argsort(allocation.sizes, kind="stable")[:DELETIONS]
-            tries = (delete(allocation, int(c)) for c in smallest)
-            if (fewer := next((left for left in tries if left is not None), None)) is None:
-                break
-            allocation = self._noted("delete", fewer)
-        return allocation
+@dataclass(frozen=True, eq=False)
+class MixtureFitter:
+    """What to find communities in, and how.
 
-    def _reach_target(self, allocation: Division) -> Division:
-        """Where the number is given: force what the objective did not want."""
-        while self.target is not None and allocation.n_communities != self.target:
-            if allocation.n_communities > self.target:
-                allocation = self._noted("merge", force_merge(allocation))
-            else:
-                allocation = self._noted("split", force_split(allocation))
-            allocation = self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE)
-        return allocation
+    start: the hyperparameters that learning starts from; personal: None for communities alone;
+    n_communities: so many, by a search.
+    """
 
-    def _settle(
-        self,
-        allocation: Division,
-        max_sweeps: int = SETTLE_SWEEPS,
-        tolerance: float = SETTLE_TOLERANCE,
-    ) -> Division:
-        keep_all = self.target is not None
-        settled = settle(allocation, max_sweeps, tolerance * self.scale, keep_all)
-        return self._noted("sweep", settled)
+    data: Comparisons
+    answers: Answers
+    items: Inputs
+    start: ItemHyper
+    plan: ChainPlan
+    personal: PersonalTaste | None = None
+    n_communities: int | None = None
+    max_rank: int | None = None
 
-    def _learn(self, allocation: Division, limits: Limits = LEARNING) -> Division:
-        allocation = learn_concentration(allocation)
-        if not self.learns:
-            return allocation
-        least_gain = limits.least_gain * self.scale
-        limits = limits._replace(curvature=self.bends, least_gain=least_gain)
-        allocation, self.bends = learn(allocation, limits)
-        return self._noted("learn", allocation)
+    @property
+    def mixture(self) -> MixtureData:
+        """Over the users who answered anything: the others belong anywhere."""
+        return self._crowd.of_voters()
 
-    def _noted(self, name: str, allocation: Division) -> Division:
-        self.trace.append(Step(name, allocation.n_communities, allocation.objective))
-        return allocation
+    @property
+    def _crowd(self) -> MixtureData:
+        plan = self.plan
+        return MixtureData(
+            self.answers,
+            self.items,
+            self.start,
+            plan.concentration,
+            self.max_rank,
+            plan.concentration_prior,
+        )
+
+    def grouping(self) -> SearchResult:
+        """The likeliest communities: what is found, or where chains start."""
+        return find_communities(
+            self._crowd, n_communities=self.n_communities, learn_parameters=self.plan.learn
+        )
+
+    def searched(self) -> FittedMixture:
+        """The likeliest communities, with personal taste inside them where it belongs there."""
+        grouping = self.grouping()
+        varied = self._varied(grouping)
+        membership, hyper, report = grouping.membership, grouping.hyper, grouping.report
+        if varied is not None:
+            membership, hyper = for_everybody(varied.membership, self.answers), varied.hyper
+            step = Step("personal taste", membership.shape[1], varied.evidence)
+            report = SearchReport.of((*grouping.trace, step))
+        found = FittedMixture(
+            data=self.data,
+            sampled=self.data,
+            hyper=hyper,
+            start=self.start,
+            membership=membership,
+            posteriors=grouping.posteriors[: membership.shape[1]],
+            report=report,
+            max_rank=self.max_rank,
+        )
+        # the search looks at modes; what is reported is inferred as after every answer
+        known = grouping.allocation.components if varied is None else ()
+        found = replace(found, posteriors=found.inferred(hyper, known))
+        return found if varied is None else self.with_personal(found)
+
+    def _varied(self, grouping: SearchResult) -> Varied | None:
+        if self.personal is None:
+            return None
+        fixed, required = self.n_communities is not None, self.personal.required
+        if told(self.data) and not required:  # effects of how things were shown stay beside f_c
+            return None
+        on_pairs = self._on_pairs(grouping, self.answers.voters)
+        varied = variation_of(on_pairs, required=required, fixed=fixed)
+        if varied is None or on_pairs is grouping:
+            return varied
+        return varied._replace(evidence=grouping.objective + varied.evidence - on_pairs.objective)
+
+    def _on_pairs(self, grouping: SearchResult, users: IntArray) -> SearchResult:
+        """The same communities of users, judged by one pair of every choice: personal deviations
+        and simulated crowds are of single answers."""
+        if self.answers.outcomes.cliques is None:
+            return grouping
+        answers = Answers.of(separate_pairs(self.data))
+        members = grouping.allocation.responsibilities
+        crowd = replace(grouping.allocation.crowd, answers=answers.take(users))
+        allocation = allocate(crowd.model(grouping.hyper.theta), members)
+        return SearchResult(allocation, grouping.membership, grouping.trace)
+
+    def varies(self, grouping: SearchResult) -> bool:
+        """Whether personal taste belongs inside the communities that chains start from."""
+        return self.personal is not None and (
+            self.personal.required or self._varied(grouping) is not None
+        )
+
+    def judged(self, found: FittedMixture) -> Support:
+        """Whether the communities that were found are real; it takes a few searches."""
+        crowd, voters = self._crowd, self.answers.voters
+        some = voters[some_of(self.answers.take(voters), JUDGING_USERS)]
+        members = found.membership[some]
+        present = members[:, members.sum(axis=0) >= SMALLEST]
+        present = present / present.sum(axis=1, keepdims=True)
+        model = replace(crowd, answers=crowd.answers.take(some)).model(found.hyper.theta)
+        allocation = learn_concentration(allocate(model, present))
+        grouping = self._on_pairs(SearchResult(allocation, present, ()), some)
+        support = judge(grouping, np.random.default_rng(found.seed))
+        if len(some) == len(voters):
+            return support
+        by = f"{support.sentence} (by {len(some):,} of {len(voters):,} people)"
+        return support._replace(sentence=by)
+
+    def started(self, grouping: SearchResult, seed: int, n_chains: int) -> list[Chain]:
+        """Chains that are yet to run, from the communities of a search."""
+        of = (grouping.allocation.responsibilities, grouping.hyper.theta)
+        seeds = ((seed, number) for number in range(n_chains))
+        return [Chain.of(start_chain(self.mixture, self.plan, each, *of)) for each in seeds]
+
+    def carried(self, found: FittedMixture) -> Sequence[Chain]:
+        """The chains of what was found before, on the answers that there are now."""
+        if found.sampled == self.data:
+            return found.chains
+        before, mixture = Answers.of(found.sampled), self.mixture
+        return [
+            carry_over(chain, before, self.answers, mixture, self.plan.n_warmup)
+            for chain in found.chains
+        ]
+
+    def sampled(self, chains: Sequence[Chain], n_sweeps: int, watch: Watch) -> FittedMixture:
+        """Let the chains run, and take up everything that they say."""
+        mixture, plan, answers = self.mixture, self.plan, self.answers
+        done, completed = run_chains(mixture, plan, chains, n_sweeps, watch)
+        kept = tuple(draw for chain in done for draw in chain.draws)
+        draws = align(Draws(kept, mixture.hyper.likelihood, 1), mixture.answers)
+        membership = draws.membership(answers)
+        largest_first = np.argsort(-membership.sum(axis=0), kind="stable")
+        draws = draws.in_order(largest_first)
+        membership = np.ascontiguousarray(membership[:, largest_first])
+        theta = np.mean([chain.state.theta for chain in done], axis=0)
+        counts = np.ascontiguousarray((answers.counts.T @ membership).T)
+        return FittedMixture(
+            data=self.data,
+            sampled=self.data,
+            hyper=mixture.hyper.at(theta),
+            start=mixture.hyper,
+            membership=membership,
+            posteriors=tuple(f.posterior for f in fit_reported(mixture, counts, theta, plan.own)),
+            report=diagnose(done, draws, mixture.answers, plan.n_warmup, completed),
+            chains=done,
+            draws=draws,
+            max_rank=self.max_rank,
+        )
+
+    def with_personal(self, found: FittedMixture) -> FittedMixture:
+        """What was found, and how each user deviates from their community."""
+        if self.personal is None:
+            return found
+        model = PersonalModel(
+            found.items,
+            self.personal.kernel(),
+            self.start.likelihood,
+            found.members,
+            Settings(),
+            learn=self.personal.learn if self.plan.learn else None,
+            unites=found.draws is None and self.n_communities is None,
+        )
+        learned, share, membership = model.fit(found.data, found.membership)
+        if membership.shape != found.membership.shape:
+            found = replace(found, membership=membership, posteriors=found.posteriors[:1])
+            found = replace(found, posteriors=found.inferred())
+        return replace(found, personal=learned, communal_share=share)

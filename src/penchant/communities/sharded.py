@@ -1,7 +1,7 @@
 """Communities of users in parts: one table down, counts of answers up, a sweep.
 
-The sweep of `division`, part by part, with as many communities as there are: who belongs where
-follows from the table and the sizes, so that parts keep nothing between sweeps.
+The sweep of the search, part by part, with as many communities as there are. Who belongs where
+follows from the table and the sizes, so parts keep nothing between sweeps.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,19 +9,20 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import entr, gammaln, psi
+from scipy.special import entr, psi
 
-from penchant.communities.assignment import Answers
-from penchant.communities.division import (
+from penchant.communities.component import (
     SMALLEST,
-    Division,
-    log_likelihoods,
-    refit,
+    ComponentModel,
+    ComponentPosterior,
+    expected_log_likelihoods,
+    membership_value,
+    mixture_objective,
     shares,
     soft_counts,
 )
-from penchant.communities.mixture import SETTLE_SWEEPS, SETTLE_TOLERANCE
-from penchant.communities.taste import Taste, TasteModel
+from penchant.communities.data import Answers
+from penchant.communities.search import SETTLE_SWEEPS, SETTLE_TOLERANCE, log_predictive
 from penchant.data import Comparisons
 from penchant.gp import Posterior
 from penchant.numerics.types import FloatArray, IntArray
@@ -73,10 +74,7 @@ class Views(NamedTuple):
     @classmethod
     def by(cls, posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) -> "Views":
         """By what communities prefer, uncertainty included."""
-        tables = []
-        for posterior in posteriors:
-            mean, var = posterior.difference(answers.winner, answers.loser)
-            tables.append(posterior.likelihood.tilted(mean, var, answers.outcomes).log_z)
+        tables = [log_predictive(posterior, answers) for posterior in posteriors]
         return cls(np.column_stack(tables), np.log(np.maximum(sizes, SMALLEST)))
 
 
@@ -97,7 +95,7 @@ def memberships(part: CrowdPart, told: Views) -> FloatArray:
     """(users, K), rows sum to one."""
     if not len(part.data):
         return np.zeros((part.data.n_users, len(told.log_weights)))
-    return shares(log_likelihoods(part.answers, told.table[part.place]) + told.log_weights)
+    return shares(expected_log_likelihoods(part.answers, told.table[part.place]) + told.log_weights)
 
 
 def choose_communities(
@@ -121,38 +119,25 @@ class SettledCrowd(NamedTuple):
 
 
 def settle_parts(
-    model: TasteModel, told: Views, n_users: int, ask: Callable[[Views], Members]
+    model: ComponentModel, told: Views, n_users: int, ask: Callable[[Views], Members]
 ) -> SettledCrowd:
     """Sweep until the objective gains less than the tolerance; never to a lower one.
 
     model: over the distinct answers of all; ask: what all parts say to a table, added up.
     """
-    tastes: list[Taste | None] = [None] * len(told.log_weights)
+    starts: list[ComponentPosterior | None] = [None] * len(told.log_weights)
     best = SettledCrowd(Members(np.zeros((0, 0)), np.zeros(0), 0.0), told, -np.inf, 0)
     for sweep in range(SETTLE_SWEEPS):
         members = ask(told)
-        fitted = [refit(model, *each) for each in zip(members.counts, tastes, strict=True)]
-        objective = _objective(model, fitted, members, n_users)
+        fitted = [model.refit(*each) for each in zip(members.counts, starts, strict=True)]
+        value = membership_value(members.sizes, members.entropy)
+        objective = mixture_objective(model, fitted, n_users, value)
         gain = objective - best.objective
         if gain > 0.0:
             best = SettledCrowd(members, told, objective, sweep + 1)
         if gain < SETTLE_TOLERANCE or len(fitted) == 1:
             break
-        table = np.column_stack([model.slope(taste) for taste in fitted])
+        table = np.column_stack([model.slope(each) for each in fitted])
         told = Views(table, psi(np.maximum(members.sizes, SMALLEST)))
-        tastes = list(fitted)
+        starts = list(fitted)
     return best
-
-
-def _objective(model: TasteModel, tastes: Sequence[Taste], members: Members, n_users: int) -> float:
-    """As `Division.objective`, by sums over users."""
-    everybody = np.broadcast_to(0.0, (n_users, len(tastes)))
-    division = Division(model, everybody, tuple(tastes))
-    parameters, _ = model.hyper.log_prior(model.crowd.hyper)
-    return float(
-        sum(taste.log_z for taste in tastes)
-        + division.value_of_concentration(model.crowd.concentration)
-        + gammaln(np.maximum(members.sizes, 1.0)).sum()
-        + members.entropy
-        + parameters
-    )

@@ -19,11 +19,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from penchant.communities.assignment import Answers
-from penchant.communities.mixture import Grouping, find_communities
-from penchant.communities.one_taste import CLEAR_EVIDENCE, OneTaste, one_taste
-from penchant.communities.own_items import share_of_items, with_own_items
-from penchant.communities.taste import Crowd
+from penchant.communities.component import MixtureData
+from penchant.communities.data import Answers
+from penchant.communities.population import (
+    CLEAR_EVIDENCE,
+    SinglePopulation,
+    item_effect_share,
+    single_population,
+    with_item_effects,
+)
+from penchant.communities.search import SearchResult, find_communities
 from penchant.data import Comparisons
 from penchant.likelihoods import Gaussian, Outcomes
 from penchant.metrics import adjusted_rand
@@ -66,10 +71,10 @@ class Support(NamedTuple):
     detectable: bool | None = None
 
 
-def judge(grouping: Grouping, random_state: RandomState = 0) -> Support:
+def judge(grouping: SearchResult, random_state: RandomState = 0) -> Support:
     """Say whether the communities of a grouping are real; it costs a few more searches."""
     rng = as_rng(random_state)
-    crowd, around = grouping.allocation.crowd, one_taste(grouping)
+    crowd, around = grouping.allocation.crowd, single_population(grouping)
     evidence = grouping.objective - around.evidence
     found = Support("personal", "", grouping.n_communities, evidence, around.personal)
     if grouping.n_communities > 1:
@@ -80,7 +85,7 @@ def judge(grouping: Grouping, random_state: RandomState = 0) -> Support:
         if clear:
             learned = replace(crowd, hyper=grouping.hyper)
             simulated = replace(learned, answers=redraw(around, rng))
-            halve = _halves_by_items if share_of_items(around) > OWN_ITEMS else _halves
+            halve = _halves_by_items if item_effect_share(around) > OWN_ITEMS else _halves
             found = found._replace(
                 agreement=agreement_of_halves(learned, grouping.n_communities, halve, rng),
                 by_chance=agreement_of_halves(simulated, grouping.n_communities, halve, rng),
@@ -109,16 +114,16 @@ def _worded(found: Support) -> Support:
     return found._replace(sentence=said)
 
 
-def redraw(around: OneTaste, rng: np.random.Generator) -> Answers:
+def redraw(around: SinglePopulation, rng: np.random.Generator) -> Answers:
     """Answers to the same questions by as many people, without communities."""
     own = rng.multivariate_normal(
         around.modes.means[0], around.modes.spread, around.ballots.n_users
     )
-    g = with_own_items(around, around.ballots.differences(own), rng)
+    g = with_item_effects(around, around.ballots.differences(own), rng)
     return redrawn(around.one.crowd, g, rng)
 
 
-def would_show_two(around: OneTaste, rng: np.random.Generator) -> bool:
+def would_show_two(around: SinglePopulation, rng: np.random.Generator) -> bool:
     """Whether the search would find two equal communities with the same questions.
 
     They lie apart by as much as people deviate along their widest direction, or, where they
@@ -140,7 +145,7 @@ def would_show_two(around: OneTaste, rng: np.random.Generator) -> bool:
 
 
 def agreement_of_halves(
-    crowd: Crowd, n_communities: int, halve: Halving, rng: np.random.Generator
+    crowd: MixtureData, n_communities: int, halve: Halving, rng: np.random.Generator
 ) -> float:
     """Adjusted Rand index of the communities found from either half of everybody's votes."""
     halves = halve(crowd.answers, rng)
@@ -191,7 +196,7 @@ def _votes(answers: Answers) -> tuple[IntArray, IntArray]:
     return np.repeat(user, times), np.repeat(counts.indices.astype(np.intp), times)
 
 
-def redrawn(crowd: Crowd, g: FloatArray, rng: np.random.Generator) -> Answers:
+def redrawn(crowd: MixtureData, g: FloatArray, rng: np.random.Generator) -> Answers:
     """New answers to everybody's questions, where the differences are g, one a stored count."""
     answers, likelihood = crowd.answers, crowd.hyper.likelihood
     counts = answers.counts

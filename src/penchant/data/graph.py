@@ -1,7 +1,7 @@
 """The comparison graph: items are its nodes, comparisons its edges.
 
 The difference operator A, with rows e_winner − e_loser, and its weighted Laplacian
-L = Aᵀ diag(w) A live here and nowhere else; `numerics.stacks` has their stacked form.
+L = Aᵀ diag(w) A live here and nowhere else; `numerics.batched` has their stacked form.
 """
 
 from functools import cached_property
@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from penchant.numerics.differences import (
+from penchant.numerics.linalg import (
     Ends,
     difference_variances,
     edge_variances,

@@ -3,7 +3,7 @@
 Everything that is said about a set at once is an order of places. A full ranking has one item in
 a place; the best of k is one item before the others, the worst of k the others before one, best
 and worst one before the others before one. A place that several items share is a choice of them
-all at once: `gp.items.edges` takes an order as the choices, one a place, that it consists of.
+all at once: `gp.rows` takes an order as the choices, one a place, that it consists of.
 """
 
 from collections.abc import Iterator

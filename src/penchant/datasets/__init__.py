@@ -1,26 +1,26 @@
 """Public data sets, read where they are present, and simulated ones whose truth is known."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from penchant.data import GradedDocuments, iter_svmrank, read_arff, read_svmrank
-    from penchant.datasets.football import League, load_football
-    from penchant.datasets.items import (
-        data_folder,
-        load_cars,
-        load_cora,
-        load_movielens,
-        load_mq2008,
-        load_mslr_sample,
-        load_ohsumed,
-        load_parse_sample,
-        load_preflib,
-        load_regression,
-        load_sushi_a,
-        load_sushi_b,
-    )
-    from penchant.datasets.simulate import SimulatedStudy, simulate_pairs, simulate_study
+from penchant.data import GradedDocuments, iter_svmrank, read_arff, read_svmrank
+from penchant.datasets.folder import data_folder
+from penchant.datasets.items import Cora as Cora
+from penchant.datasets.items import GradedParts as GradedParts
+from penchant.datasets.items import (
+    League,
+    load_cora,
+    load_football,
+    load_mq2008,
+    load_mslr_sample,
+    load_ohsumed,
+    load_parse_sample,
+    load_preflib,
+    load_regression,
+)
+from penchant.datasets.items import Regression as Regression
+from penchant.datasets.people import Cars as Cars
+from penchant.datasets.people import MovieLens as MovieLens
+from penchant.datasets.people import Sushi as Sushi
+from penchant.datasets.people import load_cars, load_movielens, load_sushi_a, load_sushi_b
+from penchant.datasets.simulate import SimulatedStudy, simulate_pairs, simulate_study
 
 __all__ = [
     "GradedDocuments",
@@ -45,25 +45,3 @@ __all__ = [
     "simulate_pairs",
     "simulate_study",
 ]
-
-# These need scikit-learn or scipy.io, which a program that only compares should not wait for.
-_LATER = {
-    "penchant.data.formats.arff": ("read_arff",),
-    "penchant.datasets.simulate": ("SimulatedStudy", "simulate_pairs", "simulate_study"),
-    "penchant.data.formats.svmrank": ("GradedDocuments", "iter_svmrank", "read_svmrank"),
-    "penchant.datasets.football": ("League", "load_football"),
-    "penchant.datasets.items": tuple(
-        n for n in __all__ if n.startswith("load_") or n == "data_folder"
-    ),
-}
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _LATER.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

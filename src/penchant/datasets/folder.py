@@ -1,8 +1,6 @@
 """Where the public data sets are kept, and what to say when they are not there."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from penchant.errors import DataError
@@ -35,21 +33,6 @@ def data_folder() -> Path:
         f"there is no folder of public data sets: make one and name it in the environment variable "
         f"{VARIABLE}"
     )
-
-
-@contextmanager
-def data_at(folder: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Look for data sets in `folder` for a while; None leaves everything as it is."""
-    before = os.environ.get(VARIABLE)
-    if folder is not None:
-        os.environ[VARIABLE] = os.fspath(folder)
-    try:
-        yield
-    finally:
-        if before is not None:
-            os.environ[VARIABLE] = before
-        elif folder is not None:
-            os.environ.pop(VARIABLE)
 
 
 def find(file: str, what: str, where: str) -> Path:

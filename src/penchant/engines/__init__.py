@@ -5,10 +5,8 @@ sweep left there, and what the driver tells everybody. What it returns is small,
 the order of the parts, so that `tree` adds it up alike whoever did the work.
 """
 
-from penchant.engines.journal import Journal
-from penchant.engines.keeper import Keeper, Parts, State, Work
-from penchant.engines.open import ENGINES, Engine, open_engine
-from penchant.engines.sums import tree
+from penchant.engines.engine import ENGINES, Engine, open_engine, tree
+from penchant.engines.worker import Journal, Keeper, Parts, State, Work
 
 __all__ = [
     "ENGINES",

@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from penchant.engines.keeper import Keeper, Parts, Work
+from penchant.engines.worker import Keeper, Parts, Work
 from penchant.errors import DataError
 
 

@@ -1,39 +1,65 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
-from penchant.gp.cliques import edges_of_stages, feasible
-from penchant.gp.effects import ORDER, Shown, as_shown, told, z_of
-from penchant.gp.items.edges import Design, Edges
-from penchant.gp.items.guess import first_guess
-from penchant.gp.items.people import UNNAMED, People, edges_of
+from penchant.gp.dynamic.prior import TimedRows as Meetings
+from penchant.gp.dynamic.prior import TimeGrid as Calendar
+from penchant.gp.dynamic.prior import check_time, effect_names
+from penchant.gp.dynamic.problem import (
+    PathHyper,
+    PathPosterior,
+    PathProblem,
+    PathSolution,
+    TimedPosterior,
+)
+from penchant.gp.items.cluster_robust import UNNAMED, People, edges_of
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
-from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution
+from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution, first_guess
 from penchant.gp.learn import Guess, Limits, Watch, climb, expectation_maximize, maximize
-from penchant.gp.loop import Inference, Settings, infer
-from penchant.gp.model import Solution, columns, place_among
-from penchant.gp.paths.meetings import Calendar, Meetings, check_time, effect_names
-from penchant.gp.paths.posterior import PathPosterior, TimedPosterior
-from penchant.gp.paths.problem import PathHyper, PathProblem, PathSolution
+from penchant.gp.loop import (
+    Inference,
+    Seen,
+    Settings,
+    Solution,
+    gradient,
+    infer,
+    solve,
+)
 from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior, summarize_ranks
 from penchant.gp.raters import Answered, foreseen, judge, learn_raters, of_usual_strength
+from penchant.gp.rows import (
+    ORDER,
+    Edges,
+    Rows,
+    Votes,
+    VoteSites,
+    as_shown,
+    columns,
+    edges_of_stages,
+    feasible,
+    match,
+    place_among,
+    z_of,
+)
+from penchant.gp.rows import Covariates as Shown
+from penchant.gp.rows import Operator as Design
+from penchant.gp.rows import has_covariates as told
 from penchant.gp.rules import RULES, Rule
 from penchant.gp.sites import Report, Sites
-from penchant.gp.solve import gradient, solve
 from penchant.gp.update import Learned
-from penchant.gp.users.arrangement import tied_items
-from penchant.gp.users.bound import largest_left, rank_error
+from penchant.gp.users.blocks import tied_items
 from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
-from penchant.gp.users.fold_in import check_newcomers, with_newcomers
-from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.nystrom import largest_left, rank_error
+from penchant.gp.users.posterior import Kept, UserPosteriors
 from penchant.gp.users.problem import (
     LEARNING_VOTES,
     UserHyper,
     UserProblem,
     UserSolution,
     of_utilities,
+    restrict,
+    select,
 )
-from penchant.gp.users.sparse import restrict, select
-from penchant.gp.users.sweeps import Seen, Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
-from penchant.gp.users.votes import Kept, Votes, VoteSites
+from penchant.gp.users.sharded import Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
+from penchant.gp.users.update import check_newcomers, with_newcomers
 
 __all__ = [
     "LEARNING_VOTES",
@@ -66,6 +92,7 @@ __all__ = [
     "People",
     "Posterior",
     "Report",
+    "Rows",
     "Rule",
     "Seen",
     "Settings",
@@ -105,6 +132,7 @@ __all__ = [
     "judge",
     "largest_left",
     "learn_raters",
+    "match",
     "maximize",
     "of_usual_strength",
     "of_utilities",

@@ -1,4 +1,4 @@
-"""Effects of how a comparison was made: the order shown, and its covariates.
+"""Effects of how a comparison was made, beside any prior of utilities.
 
 With z of a comparison, odd in the pair,  g = f_w − f_l + zᵀβ  and β ~ N(0, diag(sd²)): rows of A
 become (e_w − e_l, z). The algebra of utilities, whatever it is, stays as it was: with D = diag(cτ)
@@ -13,129 +13,17 @@ once a pair, and T = Z − (C D Z of the pair).
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic
 
 import numpy as np
 
-from penchant.data import Comparisons
-from penchant.errors import DataError
 from penchant.gp.loop import State
 from penchant.gp.posterior import EffectPosterior
+from penchant.gp.rows import Covariates, Runs
 from penchant.gp.rules import BLOCK
 from penchant.numerics.linalg import cholesky, gram, log_det_lower, multiply, solve_lower
 from penchant.numerics.threads import in_blocks
-from penchant.numerics.types import BoolArray, FloatArray, IntArray
-
-ORDER = "shown first"
-PRIOR_SD = 1.0
-"""Of an effect on the scale of an answer's noise: of being shown first, and of a covariate's root
-mean square. One number cannot tell the spread that it was drawn from, so this is not learned; a
-shift of one turns equals into 84 : 16, and hardly anything known is larger."""
-
-
-@dataclass(frozen=True)
-class Shown:
-    """How comparisons were made: z (q, m), odd in the pair; names and prior sd of its effects."""
-
-    names: tuple[str, ...]
-    z: FloatArray
-    sd: FloatArray
-
-    @classmethod
-    def of(cls, data: Comparisons, like: "Shown | None" = None) -> "Shown | None":
-        """What the data tell; None where that is nothing.
-
-        like: effects that are known already, which come first and keep their priors; a column
-        that these data do not have is zero.
-        """
-        columns = _columns(data)
-        names = () if like is None else like.names
-        names += tuple(name for name in columns if name not in names)
-        if not names:
-            return None
-        z = z_of(data, names)
-        sd = np.array(
-            [_prior_sd(name, row, data.count) for name, row in zip(names, z, strict=True)]
-        )
-        if like is not None:
-            sd[: len(like.names)] = like.sd
-        return cls(names, z, sd)
-
-    @classmethod
-    def known(cls, effects: EffectPosterior | None) -> "Shown | None":
-        """Names and priors of known effects, of no comparison."""
-        if effects is None:
-            return None
-        return cls(effects.names, np.zeros((len(effects.names), 0)), effects.sd)
-
-    def part(self, rows: IntArray) -> "Shown":
-        """Of some of the comparisons."""
-        return replace(self, z=self.z[:, rows])
-
-    def padded(self, n: int) -> "Shown":
-        """The same, and then n comparisons of which nothing is told."""
-        return replace(self, z=np.pad(self.z, ((0, 0), (0, n))))
-
-    @cached_property
-    def scaled(self) -> FloatArray:
-        """(q, m) in units in which every effect has prior variance one."""
-        scaled: FloatArray = self.z * self.sd[:, None]
-        return scaled
-
-
-def z_of(data: Comparisons, names: tuple[str, ...]) -> FloatArray:
-    """(q, m) z of the effects that are called so; zero where the data do not tell."""
-    columns, nothing = _columns(data), np.zeros(len(data))
-    return np.stack([columns.get(name, nothing) for name in names])
-
-
-def told(data: Comparisons) -> bool:
-    """Whether comparisons say anything about how they were made."""
-    return data.covariates is not None or (data.first is not None and bool(data.first.any()))
-
-
-def _columns(data: Comparisons) -> dict[str, FloatArray]:
-    columns: dict[str, FloatArray] = {}
-    if data.first is not None and data.first.any():
-        columns[ORDER] = data.first.astype(float)
-    for k, name in enumerate(data.covariate_names if data.covariates is not None else ()):
-        if name == ORDER:
-            raise DataError(f"a covariate is called {name!r}, as the effect of order is: rename it")
-        columns[name] = data.covariates[:, k]  # type: ignore[index]
-    return columns
-
-
-def _prior_sd(name: str, z: FloatArray, count: IntArray) -> float:
-    square = 1.0 if name == ORDER else float(np.average(z * z, weights=count)) if len(z) else 0.0
-    return PRIOR_SD / np.sqrt(square) if square > 0.0 else PRIOR_SD
-
-
-class Runs(NamedTuple):
-    """Comparisons in runs of the same pair: where each starts, how long it is."""
-
-    starts: IntArray
-    sizes: IntArray
-
-    def sum(self, y: FloatArray) -> FloatArray:
-        """(…, runs) of y (…, m)."""
-        return np.add.reduceat(y, self.starts, axis=-1)
-
-    def repeat(self, x: FloatArray) -> FloatArray:
-        """(…, m) of x (…, runs)."""
-        return np.repeat(x, self.sizes, axis=-1)
-
-    def blocks(self) -> list[tuple[slice, slice]]:
-        """Rows whose numbers stay in cache while they are worked on, in whole runs; and these."""
-        ends = self.starts + self.sizes
-        cuts = [0]
-        while cuts[-1] < len(ends):
-            full = int(np.searchsorted(ends, self.starts[cuts[-1]] + BLOCK, side="right"))
-            cuts.append(max(full, cuts[-1] + 1))
-        return [
-            (slice(int(self.starts[one]), int(ends[two - 1])), slice(one, two))
-            for one, two in pairwise(cuts)
-        ]
+from penchant.numerics.types import FloatArray
 
 
 @dataclass(frozen=True)
@@ -146,7 +34,7 @@ class WithEffects(Generic[State]):
     """
 
     inner: Any
-    shown: Shown
+    shown: Covariates
     runs: Runs | None = None
 
     @property
@@ -257,7 +145,7 @@ class EffectsState(Generic[State]):
     """
 
     inner: State
-    shown: Shown
+    shown: Covariates
     weight: FloatArray
     shift: FloatArray
     mean: FloatArray
@@ -308,18 +196,3 @@ class EffectsState(Generic[State]):
         names, sd = self.shown.names, self.shown.sd
         effects = EffectPosterior(names, sd, self.effect, first, coupling)
         return mean - multiply(U, self.effect), own_lower, effects
-
-
-def as_shown(model: Any, data: Comparisons, rows: BoolArray) -> dict[str, Any]:
-    """How and when some comparisons were made, as far as a model takes that into account: for its
-    `predict_proba`."""
-    known = {effect.name for effect in getattr(model, "effects_", ())}
-    shown: dict[str, Any] = {}
-    if ORDER in known and data.first is not None:
-        shown["first"] = data.first[rows]
-    if data.covariates is not None and known.intersection(data.covariate_names):
-        columns = zip(data.covariate_names, data.covariates[rows].T, strict=True)
-        shown["covariates"] = {name: column for name, column in columns if name in known}
-    if getattr(model, "drift", None) is not None and data.time is not None:
-        shown["at"] = data.time[rows]
-    return shown

@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.errors import NumericalError
-from penchant.gp.loop import State
-from penchant.gp.model import Hyper, Problem, Solution
+from penchant.gp.loop import Hyper, Problem, Solution, State, gradient, solve
 from penchant.gp.sites import Sites
-from penchant.gp.solve import gradient, solve
 from penchant.numerics.optimize import VALUE_TOLERANCE, Move, minimize_in_box
 from penchant.numerics.types import FloatArray
 

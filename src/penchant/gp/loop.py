@@ -5,18 +5,22 @@ third of every move, mostly because the means follow slowly; frozen steps take t
 and a sweep then leaves a twentieth.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from penchant.errors import NumericalError
-from penchant.gp.rules import BLOCK, RULES, Proposal, propose
+from penchant.errors import DataError, NumericalError
+from penchant.gp.posterior import Normal
+from penchant.gp.rows import Rows
+from penchant.gp.rules import BLOCK, RULES, Proposal, drift, propose, slopes
 from penchant.gp.sites import Report, Sites
 from penchant.likelihoods import Likelihood, Outcomes
+from penchant.numerics.dispatch import memory_errors
 from penchant.numerics.threads import in_blocks
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 SMALLEST_STEP = 1.0 / 64.0
 PATIENCE = 10
@@ -74,21 +78,6 @@ class Conditionable(Protocol[State_co]):
         """The posterior given sites of precision `weight` and shift `shift`, (m,) each."""
 
 
-class Observed(Protocol):
-    """Comparisons as inference sees them."""
-
-    @property
-    def count(self) -> FloatArray:
-        """(m,) how often each was seen."""
-
-    @property
-    def outcomes(self) -> Outcomes:
-        """What was observed beyond the orientation."""
-
-    def __len__(self) -> int:
-        """m."""
-
-
 @dataclass(frozen=True)
 class Settings:
     """How long and how precisely to sweep."""
@@ -112,6 +101,142 @@ class Inference(Generic[State]):
     wanted: Sites | None = None
 
 
+class Seen(NamedTuple):
+    """A sweep's proposals, added up over all sites.
+
+    change: the largest move wanted; turn, straight: moves · the last ones, and those squared;
+    skipped: sites that had to stay; log_scale, quadratic: of the evidence, of sites in parts.
+    """
+
+    change: float
+    turn: float
+    straight: float
+    skipped: int
+    log_scale: float = 0.0
+    quadratic: float = 0.0
+
+
+class Parts(Protocol):
+    """Comparisons in one part or in many: what the loop drives."""
+
+    @property
+    def log_evidence(self) -> float:
+        """log Z at the sites as `propose` found them."""
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to a diagonal for a factor to succeed."""
+
+    def propose(self, step: float) -> Seen:
+        """Have the rule propose sites; step: how far the loop will go if they move straight on."""
+
+    def move(self, step: float) -> None:
+        """Go a step of the way to the proposed sites, or raise NumericalError and stay."""
+
+
+def sweep_parts(
+    parts: Parts,
+    settings: Settings,
+    log_concave: bool,
+    watch: Callable[[int, float], None] | None = None,
+) -> Report:
+    """Sweep all sites in parallel until none moves by more than the tolerance.
+
+    The step is halved when the sites turn back on themselves, or when a proposal leaves the
+    posterior without a positive definite precision; it grows again while they move straight on, up
+    to a limit that is halved whenever ten sweeps have not halved the largest move.
+    """
+    step = smallest = 1.0 if log_concave else 0.5
+    n_sweeps, longest, milestone = 0, 1.0, np.inf
+    while True:
+        seen = parts.propose(min(longest, 1.5 * step))
+        if watch is not None:
+            watch(n_sweeps, parts.log_evidence)
+        if seen.change < settings.tolerance or n_sweeps >= settings.max_sweeps:
+            break
+        if n_sweeps % PATIENCE == 0:
+            stalled, milestone = seen.change > 0.5 * milestone, seen.change
+            longest = max(0.5 * longest, SMALLEST_STEP) if stalled else longest
+        turning = n_sweeps > 0 and seen.turn < -0.5 * seen.straight
+        step = max(0.5 * step, SMALLEST_STEP) if turning else min(longest, 1.5 * step)
+        step = _move(parts, step)
+        smallest = min(smallest, step)
+        n_sweeps += 1
+    return Report(
+        converged=bool(seen.change < settings.tolerance and not seen.skipped),
+        n_sweeps=n_sweeps,
+        change=seen.change,
+        tolerance=settings.tolerance,
+        step=smallest,
+        jitter=parts.jitter,
+        skipped=seen.skipped,
+    )
+
+
+def _move(parts: Parts, step: float) -> float:
+    """Take the step, shortening it while the posterior precision is not positive definite."""
+    while True:
+        try:
+            parts.move(step)
+            return step
+        except NumericalError:
+            if step <= SMALLEST_STEP:
+                raise
+        step *= 0.5
+
+
+class OnePart(Generic[State]):
+    """All comparisons at once, in memory."""
+
+    def __init__(
+        self,
+        refresh: Refresh[State],
+        likelihood: Likelihood,
+        outcomes: Outcomes,
+        count: FloatArray,
+        rule: str,
+        sites: Sites | None,
+    ) -> None:
+        self.refresh, self.count, self.rule = refresh, count, RULES[rule]
+        self.likelihood, self.outcomes = likelihood, outcomes
+        self.state: Any
+        self.state, self.sites = _begin(refresh, count, sites)
+        self.proposal: Any = None
+        self.moves: FloatArray | None = None
+
+    @property
+    def log_evidence(self) -> float:
+        """Σ c log Z̃ − ½ log |I + K L| + ½ bᵀ Σ b."""
+        scales = dot(self.count, self.proposal.log_scale)
+        return scales - 0.5 * float(self.state.log_det) + 0.5 * float(self.state.quadratic)
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to a diagonal for a factor to succeed."""
+        return float(self.state.jitter)
+
+    def propose(self, step: float) -> Seen:
+        """By the rule, at the marginals of the present state."""
+        mean, var = self.state.mean, self.state.var
+        wanted = propose(self.rule, (mean, var), self.sites, self.likelihood, self.outcomes)
+        self.proposal, skipped = hold_invalid(wanted, self.sites)
+        last, moves = self.moves, scaled_moves(self.proposal, self.sites, self.count, var)
+        self.moves = moves
+        return Seen(
+            float(max(moves.max(initial=0.0), -moves.min(initial=0.0))),
+            0.0 if last is None else dot(moves, last),
+            0.0 if last is None else dot(last, last),
+            skipped,
+        )
+
+    def move(self, step: float) -> None:
+        """Refresh the state at sites a step further."""
+        moved = self.sites.towards(self.proposal.tau, self.proposal.nu, step)
+        self.state = None  # its matrices make room for those of the next
+        self.state = self.refresh(self.count * moved.tau, self.count * moved.nu)
+        self.sites = moved
+
+
 def infer(
     refresh: Refresh[State],
     likelihood: Likelihood,
@@ -120,46 +245,14 @@ def infer(
     settings: Settings,
     sites: Sites | None = None,
 ) -> Inference[State]:
-    """Sweep all edges in parallel until no site moves by more than the tolerance.
+    """Sweep all edges, see `sweep_parts`, from the given sites or from none.
 
-    `refresh(cτ, cν)` conditions a Gaussian model on the sites, each counted c times. The step
-    is halved when the sites turn back on themselves, or when a proposal leaves the posterior
-    without a positive definite precision; it grows again while they move straight on, up to a
-    limit that is halved whenever ten sweeps have not halved the largest move.
+    `refresh(cτ, cν)` conditions a Gaussian model on the sites, each counted c times.
     """
-    rule = RULES[settings.rule]
-    state, sites = _begin(refresh, count, sites)
-    step = smallest = 1.0 if likelihood.log_concave else 0.5
-    n_sweeps, previous, longest, milestone = 0, np.zeros(0), 1.0, np.inf
-    while True:
-        proposal, skipped = hold_invalid(
-            propose(rule, (state.mean, state.var), sites, likelihood, outcomes), sites
-        )
-        moves = scaled_moves(proposal, sites, count, state.var)
-        change = float(max(moves.max(initial=0.0), -moves.min(initial=0.0)))
-        if change < settings.tolerance or n_sweeps >= settings.max_sweeps:
-            break
-        if n_sweeps % PATIENCE == 0:
-            stalled, milestone = change > 0.5 * milestone, change
-            longest = max(0.5 * longest, SMALLEST_STEP) if stalled else longest
-        turning = n_sweeps > 0 and _dot(moves, previous) < -0.5 * _dot(previous, previous)
-        step = max(0.5 * step, SMALLEST_STEP) if turning else min(longest, 1.5 * step)
-        previous = moves
-        del state  # its matrices make room for those of the next
-        state, sites, step = _move(refresh, count, sites, proposal, step)
-        smallest = min(smallest, step)
-        n_sweeps += 1
-    log_evidence = _dot(count, proposal.log_scale) - 0.5 * state.log_det + 0.5 * state.quadratic
-    report = Report(
-        converged=bool(change < settings.tolerance and not skipped),
-        n_sweeps=n_sweeps,
-        change=change,
-        tolerance=settings.tolerance,
-        step=smallest,
-        jitter=state.jitter,
-        skipped=skipped,
-    )
-    return Inference(state, sites, log_evidence, report, Sites(proposal.tau, proposal.nu))
+    part = OnePart(refresh, likelihood, outcomes, count, settings.rule, sites)
+    report = sweep_parts(part, settings, likelihood.log_concave)
+    wanted = Sites(part.proposal.tau, part.proposal.nu)
+    return Inference(part.state, part.sites, part.log_evidence, report, wanted)
 
 
 def _begin(refresh: Refresh[State], count: FloatArray, sites: Sites | None) -> tuple[State, Sites]:
@@ -174,7 +267,7 @@ def _begin(refresh: Refresh[State], count: FloatArray, sites: Sites | None) -> t
     return refresh(zeros.tau, zeros.nu), zeros
 
 
-def _dot(x: FloatArray, y: FloatArray) -> float:
+def dot(x: FloatArray, y: FloatArray) -> float:
     """xᵀ y without NumPy's threaded BLAS: see `numerics.linalg`."""
     return float(np.einsum("i,i->", x, y))
 
@@ -211,24 +304,10 @@ def scaled_moves(
     return moves
 
 
-def _move(
-    refresh: Refresh[State], count: FloatArray, sites: Sites, proposal: Proposal, step: float
-) -> tuple[State, Sites, float]:
-    """Take the step, shortening it while the posterior precision is not positive definite."""
-    while True:
-        moved = sites.towards(proposal.tau, proposal.nu, step)
-        try:
-            return refresh(count * moved.tau, count * moved.nu), moved, step
-        except NumericalError:
-            if step <= SMALLEST_STEP:
-                raise
-            step *= 0.5
-
-
 def converge(
     prior: Conditionable[State],
     likelihood: Likelihood,
-    edges: Observed,
+    edges: Rows,
     settings: Settings,
     sites: Sites | None,
 ) -> Inference[State]:
@@ -267,7 +346,7 @@ def converge(
 def _frozen_steps(
     inference: Inference[State],
     likelihood: Likelihood,
-    edges: Observed,
+    edges: Rows,
     rule: str,
     n_steps: int,
 ) -> Sites:
@@ -292,3 +371,213 @@ def _frozen_steps(
         mean, pull = mean + step, wanted - count * known * step
         var = state.var / (1.0 + count * (sites.tau - known) * state.var)
     return sites
+
+
+# What inference asks of a model: the protocol between the one engine and its implementations.
+#
+# `items` has one utility an item, `users` one a user and item. Each says how a Gaussian prior
+# follows from hyperparameters, how a gradient is pulled back through it, and what posterior comes
+# out; solving, learning and updating are written once, over these.
+
+
+class Hyperparameters(Protocol):
+    """Kernels and a likelihood, with their free parameters in one vector."""
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """How an answer depends on a difference; its parameters are the last of `theta`."""
+
+    @property
+    def theta(self) -> FloatArray:
+        """The prior's parameters, then the likelihood's, on unconstrained scales."""
+
+    @property
+    def bounds(self) -> FloatArray:
+        """(p, 2) box of `theta`."""
+
+    def at(self, theta: FloatArray) -> Self:
+        """The same with other parameters."""
+
+    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
+        """Weak prior of all parameters around where they started, and its slope in `theta`."""
+
+
+Hyper = TypeVar("Hyper", bound=Hyperparameters)
+
+
+class Prior(Protocol[State_co]):
+    """A Gaussian prior at one setting of the hyperparameters, factored."""
+
+    @property
+    def rank(self) -> int:
+        """Of the factor over items."""
+
+    @property
+    def residual(self) -> float:
+        """The largest variance that the factor leaves out."""
+
+    @property
+    def space(self) -> str:
+        """Where the linear algebra happens."""
+
+    @property
+    def flops(self) -> float:
+        """Of the dense algebra of one `refresh`."""
+
+    def refresh(self, weight: FloatArray, shift: FloatArray) -> State_co:
+        """The posterior given sites of precision `weight` and shift `shift`, (m,) each."""
+
+    def coarse(self, tolerance: float) -> Self:
+        """The same prior with a factor of lower rank, for a first guess at the sites."""
+
+
+class Solution(NamedTuple, Generic[Hyper, State]):
+    """Inference under one setting of the hyperparameters."""
+
+    hyper: Hyper
+    prior: Any
+    inference: Inference[State]
+
+    @property
+    def log_evidence(self) -> float:
+        """log Z."""
+        return self.inference.log_evidence
+
+
+class Schedule(NamedTuple):
+    """How long EM goes on: rounds, and the gain relative to the evidence that ends it."""
+
+    rounds: int
+    tolerance: float
+
+
+class Problem(Protocol[Hyper, State]):
+    """Data and settings: everything but the hyperparameters."""
+
+    @property
+    def edges(self) -> Rows:
+        """What was compared."""
+
+    @property
+    def settings(self) -> Settings:
+        """How long and how precisely to sweep."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """Of EM."""
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether settling every site after each answer is no burden."""
+
+    def prior(self, hyper: Hyper) -> Prior[State]:
+        """Factor the prior."""
+
+    def pullback(self, solution: Solution[Hyper, State], drift: FloatArray | None) -> FloatArray:
+        """∂ log Z by the prior's parameters; drift: (m,) see `rules.Rule`, counts included."""
+
+    def posterior(self, solution: Solution[Hyper, State]) -> Any:
+        """What is known of the utilities: predictions live there."""
+
+    def expect(self, posterior: Any, rows: IntArray) -> tuple[IntArray, Normal]:
+        """Which of these comparisons a posterior knows about, and their differences under it."""
+
+    def while_learning(self) -> Self:
+        """The problem with tolerances, and if it is large a size, that suffice for climbing."""
+
+    def m_step(self, solution: Solution[Hyper, State], start: Hyper) -> Hyper:
+        """EM's next hyperparameters."""
+
+    def m_penalty(self, hyper: Hyper, start: Hyper) -> float:
+        """What EM raises beside the evidence: the log prior that its M-step weighs."""
+
+
+# Inference at given hyperparameters, and the gradient of its evidence.
+#
+# At a fixed point of the sites  ∂ log Z/∂θ = ½ αᵀ ∂K α − ½ tr(R ∂K)  with R = L − L Σ L: one matrix
+# G = ½ (ααᵀ − R), pulled back through the kernel by the problem. No n × n × p array exists.
+
+
+COARSE_TOLERANCE = 3e-4
+ROUGH_TOLERANCE = 1e-3
+"""Of the factor, and of the sites, when a first guess at the sites is made."""
+COARSE_SHARE = 0.7
+"""A coarse factor with more than this share of the full rank is not worth the detour."""
+
+
+def solve(
+    problem: Problem[Hyper, State],
+    hyper: Hyper,
+    sites: Sites | None = None,
+    tolerance: float = 0.0,
+) -> Solution[Hyper, State]:
+    """Factor the prior and run inference, from the given sites or from a rough guess at them.
+
+    tolerance: of the sites, where the problem's own is finer than need be.
+    """
+    settings = problem.settings
+    settings = replace(settings, tolerance=max(tolerance, settings.tolerance))
+    with _memory_named():
+        prior = problem.prior(hyper)
+        if sites is None:
+            sites = _rough_sites(problem, hyper, prior)
+        inference = converge(prior, hyper.likelihood, problem.edges, settings, sites)
+    report = replace(inference.report, rank=prior.rank, residual=prior.residual, space=prior.space)
+    return Solution(hyper, prior, replace(inference, report=report))
+
+
+@contextmanager
+def _memory_named() -> Iterator[None]:
+    """What to do where memory runs out, the host's or a card's."""
+    try:
+        with memory_errors():
+            yield
+    except MemoryError as error:
+        raise DataError(
+            f"memory ran out ({error}): an exact fit holds a few matrices of items × items; give "
+            "max_rank= (say max_rank=500; for many users max_user_rank=) to bound them, or leave "
+            "out items"
+        ) from None
+
+
+def _rough_sites(problem: Problem[Hyper, State], hyper: Hyper, prior: Prior[State]) -> Sites | None:
+    """Nearly the right sites at a fraction of the cost, from the factor's leading pivots; or where
+    comparisons are very many beside effects, from some of them."""
+    few = problem.while_learning() if problem.edges.shown is not None else problem
+    if few.edges is not problem.edges:
+        return _foreseen(problem, hyper, few.posterior(solve(few, hyper)))
+    coarse = prior.coarse(COARSE_TOLERANCE)
+    if coarse.rank > COARSE_SHARE * prior.rank:
+        return None
+    edges, settings = problem.edges, problem.settings
+    settings = replace(settings, tolerance=max(ROUGH_TOLERANCE, settings.tolerance))
+    return infer(coarse.refresh, hyper.likelihood, edges.outcomes, edges.count, settings).sites
+
+
+def _foreseen(problem: Problem[Hyper, State], hyper: Hyper, known: Any) -> Sites:
+    """The sites that all comparisons would have by what some of them taught, block by block."""
+    edges, propose = problem.edges, RULES[problem.settings.rule].propose
+    sites = Sites.zeros(len(edges))
+
+    def work(block: slice) -> None:
+        rows = np.arange(block.start, min(block.stop, len(edges)))
+        rows, marginals = problem.expect(known, rows)
+        outcomes, nothing = edges.outcomes.part(rows), Sites.zeros(len(rows))
+        proposal = propose(*marginals, nothing, hyper.likelihood, outcomes)
+        sites.tau[rows], sites.nu[rows] = proposal.tau, proposal.nu
+
+    in_blocks(work, len(edges), BLOCK)
+    return sites
+
+
+def gradient(problem: Problem[Hyper, Any], solution: Solution[Hyper, Any]) -> FloatArray:
+    """∂ log Z / ∂ theta at the solution's sites."""
+    rule, edges = RULES[problem.settings.rule], problem.edges
+    inference, likelihood = solution.inference, solution.hyper.likelihood
+    marginals = inference.state.mean, inference.state.var
+    moving = drift(rule, marginals, likelihood, edges.outcomes)
+    moving = None if moving is None else edges.count * moving
+    by_likelihood = slopes(rule, marginals, inference.sites, likelihood, edges.outcomes)
+    with _memory_named():
+        by_prior = problem.pullback(solution, moving)
+    return np.concatenate([by_prior, by_likelihood @ edges.count])

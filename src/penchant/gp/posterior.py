@@ -15,18 +15,21 @@ import numpy as np
 from penchant.data import Differences
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.device import hosted
-from penchant.numerics.entries import (
+from penchant.numerics.dispatch import hosted
+from penchant.numerics.linalg import (
+    cholesky,
     column_squares,
     column_sums,
+    gram,
     host,
+    multiply,
     row_products,
     row_squares,
     row_sums,
+    solve_lower,
     stack_rows,
     take_columns,
 )
-from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 JOINT_REST_LIMIT = 4_000
@@ -252,6 +255,12 @@ class Posterior:
         inflated = u + multiply(gram(C), u)
         var = var + np.einsum("qk,qk->k", u, inflated) - 2.0 * together
         return Normal(mean + multiply(z.T, effects.mean), np.maximum(var, 0.0))
+
+    def combined(self, items: IntArray, rows: Any) -> Normal:
+        """Marginals (k,) of weighted sums of these items' utilities, rows: sparse (k, p)."""
+        cov = self.covariance(items)
+        var = np.asarray(rows.multiply(rows @ cov).sum(axis=1), dtype=np.float64).ravel()
+        return Normal(rows @ self.mean[items], np.maximum(var, 0.0))
 
     def prob(self, first: IntArray, second: IntArray) -> FloatArray:
         """P(first preferred to second), (k,)."""

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit, logsumexp
 
-from penchant.gp.model import Problem, Solution
+from penchant.gp.loop import Problem, Solution, solve
 from penchant.gp.posterior import Normal
 from penchant.gp.rules import cavity
 from penchant.gp.sites import Sites
-from penchant.gp.solve import solve
 from penchant.likelihoods import Likelihood, Outcomes, Raters
 from penchant.numerics.types import FloatArray, IntArray
 

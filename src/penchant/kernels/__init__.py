@@ -1,12 +1,16 @@
 """Covariances between items: of their features, of their relations, and sums and products."""
 
 from penchant.kernels.base import Constant, Kernel, Product, Sum, known_kernels
-from penchant.kernels.common_cause import CommonCause
-from penchant.kernels.free import FreeCovariance
-from penchant.kernels.graph import Diffusion, GraphKernel, RandomWalk, RegularizedLaplacian
+from penchant.kernels.covariance import FreeCovariance, LowRankCovariance
+from penchant.kernels.graph import (
+    CommonCause,
+    Diffusion,
+    GraphKernel,
+    RandomWalk,
+    RegularizedLaplacian,
+)
 from penchant.kernels.inputs import Inputs
 from penchant.kernels.linear import Independent, Linear
-from penchant.kernels.low_rank import LowRankCovariance
 from penchant.kernels.relations import Relation, as_relations, bipartite, directed, undirected
 from penchant.kernels.stationary import RBF, Matern
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.kernels.inputs import Inputs as Inputs
-from penchant.numerics.entries import diagonal
+from penchant.numerics.linalg import diagonal
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray
 

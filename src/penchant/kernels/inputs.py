@@ -10,7 +10,7 @@ from scipy import sparse
 
 from penchant.errors import DataError
 from penchant.kernels.relations import Relation
-from penchant.numerics.device import HOST, Device
+from penchant.numerics.dispatch import HOST, Device
 from penchant.numerics.types import FloatArray, IntArray
 
 Features: TypeAlias = FloatArray | sparse.csr_array

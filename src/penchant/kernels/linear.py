@@ -8,7 +8,7 @@ from scipy import sparse
 from penchant.kernels.base import Inputs, Leaf, NotGiven, positive
 from penchant.kernels.inputs import as_dense, squared_norms
 from penchant.kernels.stationary import typical_distance
-from penchant.numerics.entries import diagonal, inner
+from penchant.numerics.linalg import diagonal, inner
 from penchant.numerics.types import FloatArray
 
 

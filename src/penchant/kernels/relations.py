@@ -5,9 +5,10 @@ the graph kernels trust it and ask it for Laplacians, spectrum and cliques, whic
 out once, on first use.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -15,9 +16,79 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import spsolve
 
 from penchant.errors import DataError, DataWarning, warn
-from penchant.kernels.cliques import maximal_cliques
-from penchant.kernels.names import Names, column_names, is_numbered, row_names
 from penchant.numerics.types import FloatArray, IntArray
+
+Names = tuple[Any, ...]
+
+
+def row_names(table: Any) -> Names | None:
+    """The `names` of a table of features, or the index of a pandas frame; None: rows have none."""
+    return _names(table.index if hasattr(table, "iloc") else getattr(table, "names", None))
+
+
+def column_names(table: Any) -> Names | None:
+    """The columns of a data frame or an arrow table; None: they have no names."""
+    return _names(getattr(table, "column_names", getattr(table, "columns", None)))
+
+
+def is_numbered(names: Names) -> bool:
+    """Whether names are only positions: 0, 1, 2 …, as pandas numbers what has no names.
+
+    >>> is_numbered((0, 1)), is_numbered((1, 0)), is_numbered(("a", "b"))
+    (True, False, False)
+    """
+    return names == tuple(range(len(names)))
+
+
+def _names(found: Any) -> Names | None:
+    return None if found is None or callable(found) else tuple(found)
+
+
+def maximal_cliques(adjacency: sparse.csr_array, limit: int | None = None) -> list[IntArray] | None:
+    """Every maximal clique of two or more nodes; None when there are more than `limit`.
+
+    Bron and Kerbosch's search with Tomita's pivot, sets of nodes as the bits of an integer.
+
+    >>> path = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    >>> [clique.tolist() for clique in maximal_cliques(path)]
+    [[1, 2], [0, 1]]
+    """
+    neighbours = [
+        sum(1 << int(j) for j in adjacency.indices[start:stop])
+        for start, stop in zip(adjacency.indptr[:-1], adjacency.indptr[1:], strict=True)
+    ]
+    found = list(islice(_search(neighbours), None if limit is None else limit + 1))
+    if limit is not None and len(found) > limit:
+        return None
+    return [np.array(clique, dtype=np.intp) for clique in found]
+
+
+def _search(neighbours: list[int]) -> Iterator[list[int]]:
+    """Depth first, on a stack of its own: a clique may be deeper than Python's recursion."""
+    linked = sum(1 << i for i, mask in enumerate(neighbours) if mask)
+    stack: list[tuple[list[int], int, int]] = [([], linked, 0)]
+    while stack:
+        clique, candidates, excluded = stack.pop()
+        if not candidates:
+            if clique and not excluded:
+                yield sorted(clique)
+            continue
+        pivot = max(
+            _nodes(candidates | excluded), key=lambda u: (candidates & neighbours[u]).bit_count()
+        )
+        for node in _nodes(candidates & ~neighbours[pivot]):
+            near = neighbours[node]
+            stack.append(([*clique, node], candidates & near, excluded & near))
+            candidates ^= 1 << node
+            excluded |= 1 << node
+
+
+def _nodes(mask: int) -> Iterator[int]:
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
 
 TELEPORT = 0.15
 """How often the random walk on a directed graph jumps anywhere, as in PageRank."""

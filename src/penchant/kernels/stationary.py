@@ -11,11 +11,10 @@ from scipy.spatial.distance import cdist
 from penchant.errors import DataError
 from penchant.kernels.base import Inputs, Leaf, NotGiven, positive
 from penchant.kernels.inputs import Features, as_dense, squared_norms
-from penchant.numerics.device import HOST, namespace
-from penchant.numerics.entries import fill_diagonal, host
-from penchant.numerics.linalg import multiply
+from penchant.numerics.dispatch import HOST, namespace
+from penchant.numerics.dispatch import dispatched as seam
+from penchant.numerics.linalg import fill_diagonal, host, multiply
 from penchant.numerics.optimize import PRIOR_SPREAD, weak_prior
-from penchant.numerics.seam import seam
 from penchant.numerics.types import FloatArray
 
 NARROW = 16

@@ -5,15 +5,13 @@ from functools import cache
 from inspect import signature
 
 from penchant.errors import DataError
-from penchant.likelihoods.abstain import Abstain
 from penchant.likelihoods.base import Expected, Likelihood, LogProb, Outcomes, Tilted
+from penchant.likelihoods.binary import Logit, Probit
 from penchant.likelihoods.choices import ChoiceGroup, Cliques
 from penchant.likelihoods.gaussian import Gaussian
 from penchant.likelihoods.lapse import Lapse
-from penchant.likelihoods.logit import Logit
-from penchant.likelihoods.probit import Probit
 from penchant.likelihoods.raters import Raters
-from penchant.likelihoods.ties import Ties
+from penchant.likelihoods.ties import Abstain, Ties
 from penchant.numerics.types import FloatArray, IntArray
 
 

@@ -1,9 +1,16 @@
 """How good predictions, rankings, groupings and rounds of questions are: functions of arrays."""
 
-from penchant.metrics.agreement import adjusted_rand, kendall_tau
 from penchant.metrics.pairs import Calibration, calibration, log_loss, pair_error
-from penchant.metrics.ranking import auc, dcg, disagreement_error, mean_average_precision, ndcg
-from penchant.metrics.regret import regret
+from penchant.metrics.ranking import (
+    adjusted_rand,
+    auc,
+    dcg,
+    disagreement_error,
+    kendall_tau,
+    mean_average_precision,
+    ndcg,
+    regret,
+)
 
 __all__ = [
     "Calibration",

@@ -1,13 +1,16 @@
-"""Held-out comparisons, oriented so that the first item is the one truly preferred."""
+"""Held-out comparisons, oriented so that the first item is the one truly preferred.
 
+Every metric checks its columns here: `as_vector`, `as_probabilities`, `as_weights`.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.errors import DataError
-from penchant.metrics import check
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 
 def pair_error(p: ArrayLike, counts: ArrayLike | None = None) -> float:
@@ -22,9 +25,9 @@ def pair_error(p: ArrayLike, counts: ArrayLike | None = None) -> float:
     >>> pair_error([0.9, 0.2, 0.5, 0.6])
     0.375
     """
-    p = check.probability(p)
+    p = as_probabilities(p)
     wrong = np.where(p == 0.5, 0.5, p < 0.5)
-    return float(np.average(wrong, weights=check.weights(counts, p.size)))
+    return float(np.average(wrong, weights=as_weights(counts, p.size)))
 
 
 def log_loss(p: ArrayLike, counts: ArrayLike | None = None) -> float:
@@ -35,8 +38,8 @@ def log_loss(p: ArrayLike, counts: ArrayLike | None = None) -> float:
     >>> round(log_loss([0.5, 0.25]), 4)
     1.0397
     """
-    p = check.probability(p)
-    weight = check.weights(counts, p.size)
+    p = as_probabilities(p)
+    weight = as_weights(counts, p.size)
     seen = weight > 0.0
     with np.errstate(divide="ignore"):
         return float(np.average(-np.log(p[seen]), weights=weight[seen]))
@@ -86,15 +89,15 @@ def calibration(
     >>> round(result.error, 4)
     0.05
     """
-    p = check.probability(p)
-    weight = check.weights(counts, p.size)
+    p = as_probabilities(p)
+    weight = as_weights(counts, p.size)
     if n_bins < 1:
         raise DataError(f"n_bins is {n_bins}: there must be at least one bin")
     if outcome is None:
         came_true = np.concatenate([np.ones_like(p), np.zeros_like(p)])
         p, weight = np.concatenate([p, 1.0 - p]), np.tile(weight, 2)
     else:
-        came_true = check.vector("outcome", outcome, p.size)
+        came_true = as_vector("outcome", outcome, p.size)
     # Found from the larger of p and 1 − p, so that the bins are symmetric to the last bit.
     outer = np.minimum(np.floor(np.maximum(p, 1.0 - p) * n_bins), n_bins - 1)
     member = np.where(p >= 0.5, outer, n_bins - 1 - outer).astype(np.intp)
@@ -105,3 +108,50 @@ def calibration(
     with np.errstate(invalid="ignore"):
         predicted, observed = total / count, hits / count
     return Calibration((np.arange(n_bins) + 0.5) / n_bins, predicted, observed, count)
+
+
+def as_vector(name: str, values: ArrayLike, size: int | None = None) -> FloatArray:
+    """A finite, non-empty one-dimensional array, of the given size where there is one."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or array.size == 0:
+        raise DataError(f"{name} has shape {array.shape}: it must be one non-empty column")
+    if size is not None and array.size != size:
+        raise DataError(f"{name} has {array.size} entries: it must have {size}, one for each row")
+    if not np.isfinite(array).all():
+        row = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise DataError(f"{name} of row {row} is {array[row]}: every entry must be finite")
+    return array
+
+
+def as_probabilities(p: ArrayLike) -> FloatArray:
+    """A column of probabilities."""
+    array = as_vector("p", p)
+    if array.min() < 0.0 or array.max() > 1.0:
+        row = int(np.flatnonzero((array < 0.0) | (array > 1.0))[0])
+        raise DataError(
+            f"p of row {row} is {array[row]}: probabilities lie within 0 and 1; pass score "
+            "differences through the likelihood first"
+        )
+    return array
+
+
+def as_weights(counts: ArrayLike | None, size: int) -> FloatArray:
+    """How often each row was observed: ones where nobody said, else non-negative."""
+    if counts is None:
+        return np.ones(size)
+    array = as_vector("counts", counts, size)
+    if array.min() < 0.0 or array.sum() == 0.0:
+        raise DataError("counts must not be negative, and not all zero")
+    return array
+
+
+def rows_of_groups(qid: ArrayLike | None, size: int) -> Iterator[IntArray]:
+    """The rows of each group; one group of all where qid is None."""
+    if qid is None:
+        return iter([np.arange(size)])
+    labels = np.asarray(qid)
+    if labels.shape != (size,):
+        raise DataError(f"qid has shape {labels.shape}: it must name the group of each of {size}")
+    _, member = np.unique(labels, return_inverse=True)
+    ends = np.cumsum(np.bincount(member))
+    return iter(np.split(np.argsort(member, kind="stable"), ends[:-1]))

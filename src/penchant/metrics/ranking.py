@@ -1,4 +1,4 @@
-"""Scores against true grades, within groups such as queries.
+"""Scores against true grades within groups such as queries; agreement of rankings; regret.
 
 Where scores are tied, nothing depends on the order of the rows: each metric says how it treats
 the tie. Groups in which nothing can be ranked are left out of the average.
@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import kendalltau
-from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.metrics import adjusted_rand_score, average_precision_score, roc_auc_score
 
 from penchant.errors import DataError
-from penchant.metrics import check
+from penchant.metrics.pairs import as_vector, as_weights, rows_of_groups
 from penchant.numerics.types import FloatArray
 
 Gain = Literal["linear", "exponential"]
@@ -27,14 +27,14 @@ def auc(scores: ArrayLike, relevant: ArrayLike, counts: ArrayLike | None = None)
     >>> auc([0.9, 0.4, 0.4, 0.1], [True, True, False, False])
     0.875
     """
-    scores = check.vector("scores", scores)
-    positive = check.vector("relevant", relevant, scores.size) > 0.0
+    scores = as_vector("scores", scores)
+    positive = as_vector("relevant", relevant, scores.size) > 0.0
     if positive.all() or not positive.any():
         raise DataError(
             f"relevant is {bool(positive[0])} in every row: the area under the curve compares "
             "relevant with irrelevant items and needs both"
         )
-    return float(roc_auc_score(positive, scores, sample_weight=check.weights(counts, scores.size)))
+    return float(roc_auc_score(positive, scores, sample_weight=as_weights(counts, scores.size)))
 
 
 def disagreement_error(
@@ -79,7 +79,7 @@ def dcg(relevance_in_order: ArrayLike, k: int | None = None, gain: Gain = "linea
     >>> round(dcg([3, 2, 0, 1], k=3), 4)
     4.2619
     """
-    gains = _gains(check.vector("relevance_in_order", relevance_in_order), gain)
+    gains = _gains(as_vector("relevance_in_order", relevance_in_order), gain)
     return _discounted(gains, _depth(k, gains.size))
 
 
@@ -99,7 +99,7 @@ def ndcg(
     >>> round(ndcg([3, 2, 0, 1], [0.4, 0.9, 0.1, 0.3]), 4)
     0.9225
     """
-    if np.min(check.vector("y_true", y_true)) < 0.0:
+    if np.min(as_vector("y_true", y_true)) < 0.0:
         raise DataError("y_true has negative grades: shift them, so that the worst grade is zero")
 
     def of_group(y: FloatArray, score: FloatArray) -> float:
@@ -134,9 +134,9 @@ def _group_mean(
     qid: ArrayLike | None,
 ) -> float:
     """Mean of the metric over groups; NaN marks a group in which it has no meaning."""
-    y = check.vector("y_true", y_true)
-    score = check.vector("y_score", y_score, y.size)
-    values = np.array([metric(y[rows], score[rows]) for rows in check.groups(qid, y.size)])
+    y = as_vector("y_true", y_true)
+    score = as_vector("y_score", y_score, y.size)
+    values = np.array([metric(y[rows], score[rows]) for rows in rows_of_groups(qid, y.size)])
     usable = values[~np.isnan(values)]
     if usable.size == 0:
         raise DataError(
@@ -166,3 +166,38 @@ def _gains_by_score(gains: FloatArray, score: FloatArray) -> FloatArray:
     """Gains in the order of falling scores, tied ones replaced by their mean."""
     _, member, size = np.unique(-score, return_inverse=True, return_counts=True)
     return np.repeat(np.bincount(member, gains) / size, size)
+
+
+def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
+    """Kendall's tau-b of two columns of scores (n,): 1 same order, −1 reversed; ties corrected.
+
+    NaN where either column is constant: it has no order to agree with.
+
+    >>> round(kendall_tau([1, 2, 3, 4], [1, 3, 2, 4]), 4)
+    0.6667
+    """
+    a = as_vector("a", a)
+    return float(kendalltau(a, as_vector("b", b, a.size)).statistic)
+
+
+def adjusted_rand(a: ArrayLike, b: ArrayLike) -> float:
+    """Agreement of two groupings (n,), by labels of any kind: 1 the same, near 0 by chance.
+
+    >>> adjusted_rand([0, 0, 1, 1], ["x", "x", "y", "y"])
+    1.0
+    """
+    return float(adjusted_rand_score(a, b))
+
+
+def regret(best: ArrayLike, achieved: ArrayLike) -> FloatArray:
+    """Mean regret after each round (002, Eq. 1): the running mean of best − achieved.
+
+    ``best`` and ``achieved`` (n_rounds,) are utilities (or DCG values) of the best possible and
+    of the presented object.
+
+    >>> regret([1.0, 1.0, 1.0], [0.0, 0.5, 1.0])
+    array([1.  , 0.75, 0.5 ])
+    """
+    best = as_vector("best", best)
+    loss = best - as_vector("achieved", achieved, best.size)
+    return np.cumsum(loss) / np.arange(1.0, best.size + 1.0)

@@ -17,7 +17,7 @@ from penchant.kernels import (
 )
 from penchant.kernels.base import Combination, NotGiven
 from penchant.kernels.inputs import Features
-from penchant.kernels.names import column_names, is_numbered, row_names
+from penchant.kernels.relations import column_names, is_numbered, row_names
 from penchant.kernels.stationary import Stationary
 from penchant.numerics.types import FloatArray, IntArray
 

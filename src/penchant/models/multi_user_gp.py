@@ -40,7 +40,7 @@ from penchant.gp import (
     with_newcomers,
     with_word,
 )
-from penchant.gp.users.absorb import absorb
+from penchant.gp.users.update import absorb
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.base import Fitted, UtilityModel, progress_bar, warn_unless_converged
@@ -85,7 +85,7 @@ from penchant.models.sharded import (
 )
 from penchant.models.sources import SourceShare, shares
 from penchant.models.tables import Estimates
-from penchant.numerics.device import HOST, device_called
+from penchant.numerics.dispatch import HOST, device_called
 from penchant.numerics.random import RandomState
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray

@@ -39,9 +39,9 @@ from penchant.gp import (
     maximize,
     solve,
 )
-from penchant.gp.items.absorb import absorb
+from penchant.gp.items.problem import absorb
 from penchant.kernels import Inputs, Kernel, as_relations
-from penchant.kernels.names import Names, is_numbered, row_names
+from penchant.kernels.relations import Names, is_numbered, row_names
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.base import Fitted, UtilityModel, warn_unless_converged
 from penchant.models.defaults import arbitrated_kernel, with_relevance, with_ties_understood
@@ -70,7 +70,7 @@ from penchant.models.parameters import (
 from penchant.models.sources import SourceShare, SourcesReport, shares
 from penchant.models.store import rebuilt
 from penchant.models.tables import Estimates, Ranking, check_named
-from penchant.numerics.device import HOST, device_called
+from penchant.numerics.dispatch import HOST, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray

@@ -25,15 +25,7 @@ from penchant.models.parameters import (
 from penchant.models.store import save
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.online.checks import (
-    check_docs,
-    check_grades,
-    check_order,
-    check_queries,
-    check_rows,
-    check_scores,
-)
-from penchant.online.feedback import LabelUser
+from penchant.online.feedback import LabelUser, Round, group, rounds_of
 from penchant.online.perceptron import (
     FeatureMap,
     learn_differences,
@@ -44,8 +36,21 @@ from penchant.online.perceptron import (
     present_sorted,
     swap_neighbours,
 )
-from penchant.online.rounds import Round, group, rounds_of
-from penchant.online.rule import LOSSES, UPDATES, Real, State, UpdateRule, discounts, new_state
+from penchant.online.rule import (
+    LOSSES,
+    UPDATES,
+    Real,
+    State,
+    UpdateRule,
+    check_docs,
+    check_grades,
+    check_order,
+    check_queries,
+    check_rows,
+    check_scores,
+    discounts,
+    new_state,
+)
 
 LABEL_DEPTH = 25
 """How far down the list a labelled query is read (paper 002, Section 4)."""

@@ -27,7 +27,7 @@ from penchant.kernels import (
     Relation,
 )
 from penchant.kernels.inputs import Features, as_dense, squared_norms
-from penchant.numerics.entries import host
+from penchant.numerics.linalg import host
 from penchant.numerics.types import FloatArray, IntArray
 
 SAMPLED_ITEMS = 128

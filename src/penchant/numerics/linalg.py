@@ -1,23 +1,148 @@
-"""Dense linear algebra used by every model: factors, triangular solves, products, reported jitter.
+"""Dense linear algebra used by every model: factors, triangular solves, products, entries.
 
-A part of the seam between devices (see `numerics.seam`): matrices may live elsewhere, vectors are
-always NumPy's. All matrices are real and symmetric positive (semi)definite unless said otherwise.
+Matrices may live on another device (see `numerics.dispatch`), vectors are always NumPy's. All
+matrices are real and symmetric positive (semi)definite unless said otherwise.
 
 Heavy products go through SciPy's BLAS, never through NumPy's `@`: the two wheels bring a thread
 pool each, and a pool that still spins after its last call slows the other's next one (measured:
 a product and a factor of size 1,000 on two cores take 25 ms in one library, 50–100 ms in two).
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import blas, lapack
 
 from penchant.errors import NumericalError
-from penchant.numerics.entries import diagonal, host
-from penchant.numerics.seam import seam, twin
+from penchant.numerics.dispatch import dispatched, torch_backend
 from penchant.numerics.types import FloatArray, IntArray
+
+# Entries, sums and copies
+
+
+@dispatched()
+def host(A: FloatArray) -> FloatArray:
+    """A as NumPy's; one that is so already passes through."""
+    return A
+
+
+@dispatched()
+def relative_flops(A: FloatArray, flops: float) -> float:
+    """What so many flops on A's device cost, in flops of the host."""
+    return flops
+
+
+@dispatched(1)
+def multiply_sparse(S: sparse.csr_array, A: FloatArray) -> FloatArray:
+    """S @ A for a sparse S of the host."""
+    product: FloatArray = S @ A
+    return product
+
+
+@dispatched()
+def diagonal(A: FloatArray) -> FloatArray:
+    """(n,) the diagonal, to be read."""
+    return np.diagonal(A)
+
+
+@dispatched()
+def add_to_diagonal(A: FloatArray, value: float) -> None:
+    """A += value · I."""
+    A[np.diag_indices_from(A)] += value
+
+
+@dispatched()
+def fill_diagonal(A: FloatArray, value: float) -> None:
+    """Set the diagonal."""
+    np.fill_diagonal(A, value)
+
+
+@dispatched()
+def add_outer(A: FloatArray, a: FloatArray, b: FloatArray) -> None:
+    """A += a bᵀ."""
+    A += np.outer(a, b)
+
+
+@dispatched()
+def subtract(A: FloatArray, S: Any) -> None:
+    """A −= S, for a sparse or dense S of the host."""
+    A -= S if isinstance(S, np.ndarray) else S.toarray()
+
+
+@dispatched()
+def row_products(A: FloatArray, B: FloatArray) -> FloatArray:
+    """(n,) Σ_j A_ij B_ij."""
+    products: FloatArray = np.einsum("ij,ij->i", A, B)
+    return products
+
+
+@dispatched()
+def row_squares(A: FloatArray) -> FloatArray:
+    """(n,) Σ_j A_ij²."""
+    squares: FloatArray = np.einsum("ij,ij->i", A, A)
+    return squares
+
+
+@dispatched()
+def column_squares(A: FloatArray) -> FloatArray:
+    """(n,) Σ_i A_ij²."""
+    squares: FloatArray = np.einsum("ij,ij->j", A, A)
+    return squares
+
+
+@dispatched()
+def row_sums(A: FloatArray) -> FloatArray:
+    """(n,) Σ_j A_ij."""
+    sums: FloatArray = A.sum(axis=1)
+    return sums
+
+
+@dispatched()
+def column_sums(A: FloatArray) -> FloatArray:
+    """(n,) Σ_i A_ij."""
+    sums: FloatArray = A.sum(axis=0)
+    return sums
+
+
+@dispatched()
+def inner(A: FloatArray, B: FloatArray) -> float:
+    """Σ_ij A_ij B_ij."""
+    return float(np.vdot(A, B))
+
+
+@dispatched()
+def leading_columns(A: FloatArray, k: int) -> FloatArray:
+    """A[:, :k] in C order."""
+    return np.ascontiguousarray(A[:, :k])
+
+
+@dispatched()
+def stack_rows(A: FloatArray, B: FloatArray) -> FloatArray:
+    """A above B, in C order."""
+    return np.concatenate([A, B])
+
+
+@dispatched()
+def take_columns(A: FloatArray, columns: IntArray) -> FloatArray:
+    """A[:, columns] in Fortran order."""
+    return np.asfortranarray(A[:, columns])
+
+
+@dispatched()
+def identity_like(A: FloatArray, n: int) -> FloatArray:
+    """The (n, n) identity where A lives."""
+    return np.eye(n)
+
+
+@dispatched()
+def zeros_like(A: FloatArray) -> FloatArray:
+    """Zeros in the shape of A, where it lives."""
+    return np.zeros(A.shape)
+
+
+# Factors, solves and products
 
 FACTOR_TOLERANCE = 1e-10
 """Default bound on the residual diagonal of a pivoted factor, relative to the largest variance."""
@@ -76,10 +201,10 @@ def pivoted_cholesky(
     """
     if not isinstance(K, np.ndarray):
         if max_rank is None or len(K) > BOUNDED_ON_HOST:
-            return PivotedCholesky(*twin().pivoted_cholesky(K, tolerance, max_rank))
+            return PivotedCholesky(*torch_backend().pivoted_cholesky(K, tolerance, max_rank))
         # which pivots a bounded factor takes is part of the result: the host's choice
         chosen = pivoted_cholesky(host(K), tolerance, max_rank)
-        return chosen._replace(rows=twin("entries").up(chosen.rows, K.device))
+        return chosen._replace(rows=torch_backend().up(chosen.rows, K.device))
     variance = np.diagonal(K).copy()
     largest = float(variance.max())
     if not np.isfinite(largest) or largest <= 0.0:
@@ -101,7 +226,7 @@ def pivoted_cholesky(
     return PivotedCholesky(rows, order, float(left.max(initial=0.0)))
 
 
-@seam()
+@dispatched()
 def rank_at(rows: FloatArray, tolerance: float) -> int:
     """How many leading columns of a pivoted factor reach a coarser relative tolerance.
 
@@ -122,7 +247,7 @@ def cholesky(A: FloatArray, max_jitter: float = 1e-6, overwrite: bool = False) -
     0.0
     """
     if not isinstance(A, np.ndarray):
-        return Cholesky(*twin().cholesky(A, max_jitter, overwrite))
+        return Cholesky(*torch_backend().cholesky(A, max_jitter, overwrite))
     lower, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=int(overwrite))
     if info == 0:
         return Cholesky(lower, 0.0)
@@ -142,7 +267,7 @@ def cholesky(A: FloatArray, max_jitter: float = 1e-6, overwrite: bool = False) -
     )
 
 
-@seam()
+@dispatched()
 def solve_lower(
     lower: FloatArray, b: FloatArray, transposed: bool = False, overwrite: bool = False
 ) -> FloatArray:
@@ -168,7 +293,7 @@ def inverse_of_lower(lower: FloatArray) -> FloatArray:
     return triangle
 
 
-@seam()
+@dispatched()
 def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
     """A @ B for matrices, or a matrix and a vector, in SciPy's BLAS; no copies for either order."""
     if not A.size or not B.size:  # BLAS refuses what is empty
@@ -182,7 +307,7 @@ def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
     return product
 
 
-@seam(1)
+@dispatched(1)
 def multiply_symmetric(S: sparse.csr_array | FloatArray, rows: FloatArray) -> FloatArray:
     """S @ rows in C order, for a symmetric S and C-ordered rows (n, r)."""
     product: FloatArray = (
@@ -191,7 +316,7 @@ def multiply_symmetric(S: sparse.csr_array | FloatArray, rows: FloatArray) -> Fl
     return product
 
 
-@seam()
+@dispatched()
 def lower_gram(half: FloatArray) -> FloatArray:
     """The lower triangle of halfᵀ half, for half (r, n); above the diagonal is zero."""
     if half.flags.f_contiguous:
@@ -201,7 +326,7 @@ def lower_gram(half: FloatArray) -> FloatArray:
     return product
 
 
-@seam()
+@dispatched()
 def gram(half: FloatArray) -> FloatArray:
     """halfᵀ half in full, for half (r, n)."""
     product = lower_gram(half)
@@ -209,7 +334,7 @@ def gram(half: FloatArray) -> FloatArray:
     return product
 
 
-@seam()
+@dispatched()
 def trapezoid_product(rows: FloatArray, other: FloatArray) -> FloatArray:
     """rowsᵀ other, known to be symmetric, for C-ordered (n, r) with rows[:r] lower triangular.
 
@@ -234,3 +359,55 @@ def log_det_lower(lower: FloatArray) -> float:
 def solve_square(A: FloatArray, b: FloatArray) -> FloatArray:
     """A⁻¹ b for a general square matrix."""
     return np.asarray(np.linalg.solve(A, b), dtype=np.float64)
+
+
+# Differences between points along edges
+
+GRAM_SHARE = 100
+"""Form Σ when n² ≤ this × m: a gathered product costs 3 ns a number, a syrk 0.01–0.02 ns a flop."""
+
+
+class Ends:
+    """The two points of every edge: an object, so that a device can keep what it made of them."""
+
+    def __init__(self, winner: IntArray, loser: IntArray) -> None:
+        self.winner, self.loser = winner, loser
+
+
+@dispatched()
+def multiply_laplacian(
+    rows: FloatArray,
+    ends: Ends,
+    weight: FloatArray,
+    laplacian: Callable[[FloatArray], sparse.csr_array | FloatArray],
+) -> FloatArray:
+    """L @ rows in C order, L = Aᵀ diag(weight) A of edges between n points, for rows (n, r).
+
+    laplacian: makes L on the host, where a device does not itself.
+    """
+    return multiply_symmetric(laplacian(weight), rows)
+
+
+@dispatched()
+def edge_variances(half: FloatArray, ends: Ends) -> FloatArray:
+    """(m,) variances |half_w − half_l|² of differences under Σ = halfᵀ half, half (r, n)."""
+    winner, loser = ends.winner, ends.loser
+    m, n = len(winner), half.shape[1]
+    if n * n <= GRAM_SHARE * m:
+        return difference_variances(lower_gram(half), winner, loser)
+    rows = np.ascontiguousarray(half.T)
+    var: FloatArray = np.empty(m)
+    block = max(1, 2**18 // max(rows.shape[1], 1))
+    for start in range(0, m, block):
+        part = slice(start, start + block)
+        difference = rows[winner[part]] - rows[loser[part]]
+        var[part] = np.einsum("ij,ij->i", difference, difference)
+    return var
+
+
+def difference_variances(cov: FloatArray, winner: IntArray, loser: IntArray) -> FloatArray:
+    """(m,) variances of differences, from the lower triangle of a covariance (n, n)."""
+    d = np.diagonal(cov)
+    high, low = np.maximum(winner, loser), np.minimum(winner, loser)
+    var: FloatArray = d[high] + d[low] - 2.0 * cov[high, low]
+    return var

@@ -1,17 +1,25 @@
 """Online learning from improved presentations: perceptron, simulated users, regret."""
 
-from penchant.online.feedback import AlphaUser, ClickUser, ExpectedAlphaUser, LabelUser, User
+from penchant.online.feedback import (
+    AlphaUser,
+    ClickUser,
+    ExpectedAlphaUser,
+    LabelUser,
+    Round,
+    User,
+    read_rounds,
+    rounds_of,
+)
 from penchant.online.perceptron import FeatureMap
 from penchant.online.regret import (
     Learner,
     Regret,
     exponentiated_bound,
+    learn_stream,
     perceptron_bound,
     running_mean,
     simulate,
 )
-from penchant.online.rounds import Round, read_rounds, rounds_of
-from penchant.online.stream import learn_stream
 
 __all__ = [
     "AlphaUser",

@@ -1,7 +1,14 @@
 """Kernel ranking (paper 001): graphs of comparisons, kernel features, and three rankers."""
 
-from penchant.ranking.features import FeatureMap, kernel_features
-from penchant.ranking.graph import Groups, OrderedPairs, Pairs, PreferenceGraph
+from penchant.ranking.graph import (
+    FeatureMap,
+    Groups,
+    OrderedPairs,
+    Pairs,
+    PreferenceGraph,
+    disagreement,
+    kernel_features,
+)
 from penchant.ranking.kpc_rank import (
     Selection,
     component_path,
@@ -10,7 +17,6 @@ from penchant.ranking.kpc_rank import (
 )
 from penchant.ranking.rank_rls import RidgePath, leave_group_out, leave_out_error, ridge_path
 from penchant.ranking.rank_svm import RankSVMFit, fit_rank_svm, training_pairs
-from penchant.ranking.validation import disagreement
 
 __all__ = [
     "FeatureMap",

@@ -1,20 +1,69 @@
-"""Who is compared with whom: the graph whose Laplacian every least-squares ranker shares.
+"""What a ranker learns from: kernel features, and the graph of preferences between rows."""
 
-Least squares on differences (001 Eq. 5) is (s − f)ᵀL(s − f), with L the Laplacian of the graph
-of comparisons. Graded scores within groups give L = ⊕ (n_q I − 11ᵀ), which is a centring per
-group; explicit pairs give L = Aᵀ diag(count) A. Neither is ever formed as a dense matrix: both
-graphs offer a root R with RᵀR = L, and the target R s.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from penchant.numerics.linalg import pivoted_cholesky, solve_lower
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+# Kernels as features: Φ with K = ΦΦᵀ, exact through all rows or Nyström through landmarks.
+#
+# Every ranker is linear in Φ, so one map serves them all, and its rank r is what they cost.
+
+KernelFunction = Callable[[Any, Any], FloatArray]
+"""k(A, B): covariances (len(A), len(B)) of two sets of rows."""
+
+RANK_TOLERANCE = 1e-12
+"""Landmarks whose variance is explained up to this share by the others are redundant."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """φ(x) = C⁻¹ k(landmarks, x), with CCᵀ the kernel matrix of the landmarks.
+
+    landmarks : (r, d) rows, dense or sparse. lower : (r, r), the factor C.
+    """
+
+    landmarks: Any
+    lower: FloatArray
+
+    def dual(self, weights: FloatArray) -> FloatArray:
+        """Coefficients a (r,) of the same function as k(x, landmarks) @ a."""
+        return solve_lower(self.lower, weights, transposed=True)
+
+
+def kernel_features(
+    kernel: KernelFunction, X: Any, candidates: Any
+) -> tuple[FeatureMap, FloatArray]:
+    """Features Φ (n, r) of the rows X, and the map that made them.
+
+    With `candidates` the rows X themselves, ΦΦᵀ equals the kernel matrix up to rounding;
+    with a subset of them it is the Nyström approximation, linear in n.
+
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [1.0]])
+    >>> _, features = kernel_features(lambda A, B: A @ B.T + 1.0, X, X)
+    >>> (features @ features.T).round(6)
+    array([[1., 1., 1.], [1., 2., 2.], [1., 2., 2.]])
+    """
+    factor = pivoted_cholesky(kernel(candidates, candidates), RANK_TOLERANCE)
+    feature_map = FeatureMap(candidates[factor.pivots], factor.lower)
+    if X is candidates:
+        return feature_map, factor.in_given_order()
+    return feature_map, solve_lower(factor.lower, kernel(feature_map.landmarks, X)).T
+
+
+# Who is compared with whom: the graph whose Laplacian every least-squares ranker shares.
+#
+# Least squares on differences (001 Eq. 5) is (s − f)ᵀL(s − f), with L the Laplacian of the graph
+# of comparisons. Graded scores within groups give L = ⊕ (n_q I − 11ᵀ), which is a centring per
+# group; explicit pairs give L = Aᵀ diag(count) A. Neither is ever formed as a dense matrix: both
+# graphs offer a root R with RᵀR = L, and the target R s.
 
 VALIDATION_REACH = 32
 """Offsets for held-out pairs: a row meets up to 64 others, past which accuracy hardly gains."""
@@ -232,3 +281,33 @@ PreferenceGraph = Groups | Pairs
 
 def _joined(parts: list[IntArray]) -> IntArray:
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
+
+
+# Disagreement error of many rankings at once: the criterion behind every "cv".
+
+_CHUNK = 4_000_000
+"""Predictions looked up at once, which bounds the memory at some 64 MB."""
+
+
+def disagreement(predictions: FloatArray, pairs: OrderedPairs) -> FloatArray:
+    """Weighted count (k,) of pairs that each column of predictions (n, k) puts in wrong order.
+
+    A tie counts a half, as in 001 Eq. 4. Divide by the sum of the weights for the error rate.
+
+    >>> pairs = OrderedPairs(np.array([0, 0]), np.array([1, 2]), np.ones(2))
+    >>> disagreement(np.array([[1.0, 0.0], [0.0, 0.0], [2.0, 1.0]]), pairs)
+    array([1. , 1.5])
+    """
+    total = np.zeros(predictions.shape[1])
+    step = max(1, _CHUNK // max(1, predictions.shape[1]))
+    for start in range(0, len(pairs.better), step):
+        part = slice(start, start + step)
+        lead = predictions[pairs.better[part]] - predictions[pairs.worse[part]]
+        total += wrong_order(lead, pairs.weight[part])
+    return total
+
+
+def wrong_order(lead: FloatArray, weight: FloatArray) -> FloatArray:
+    """Weighted count (k,) of negative leads (m, k); a lead of zero counts a half."""
+    wrong: FloatArray = 0.5 * (weight @ (lead < 0) + weight @ (lead <= 0))
+    return wrong

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.linalg import eigh, lapack
 
 from penchant.numerics.types import FloatArray
-from penchant.ranking.graph import PreferenceGraph
-from penchant.ranking.validation import disagreement
+from penchant.ranking.graph import PreferenceGraph, disagreement
 
 Selection = Literal["nested", "truncate"]
 

@@ -12,8 +12,14 @@ import numpy as np
 from scipy.linalg import eigh
 
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.ranking.graph import VALIDATION_REACH, Groups, Pairs, PreferenceGraph
-from penchant.ranking.validation import disagreement, wrong_order
+from penchant.ranking.graph import (
+    VALIDATION_REACH,
+    Groups,
+    Pairs,
+    PreferenceGraph,
+    disagreement,
+    wrong_order,
+)
 
 _FOLD_ROWS = 100
 """Rows left out together when there is one group only; ten parts or more are made of it."""

@@ -10,19 +10,19 @@ import click
 from penchant.errors import DataError
 
 COMMANDS = {
-    "new": ("management", "Make a study from a list of items."),
-    "serve": ("management", "Serve a study, and print its links."),
-    "work": ("management", "Run the model process alone; `serve` does it by itself."),
-    "invite": ("management", "Print personal links."),
-    "status": ("management", "Tell how a study stands."),
-    "export": ("management", "Write the votes as CSV, Parquet or JSON lines."),
-    "import": ("management", "Take in votes that were collected elsewhere."),
-    "backup": ("management", "Copy a running study into one file."),
-    "restore": ("management", "Make a study's folder from a backup."),
-    "simulate": ("trials", "Let robots with known tastes answer a copy of a study, over HTTP."),
-    "demo": ("trials", "Make a study, serve it, let robots answer, and open its dashboard."),
+    "new": "Make a study from a list of items.",
+    "serve": "Serve a study, and print its links.",
+    "work": "Run the model process alone; `serve` does it by itself.",
+    "invite": "Print personal links.",
+    "status": "Tell how a study stands.",
+    "export": "Write the votes as CSV, Parquet or JSON lines.",
+    "import": "Take in votes that were collected elsewhere.",
+    "backup": "Copy a running study into one file.",
+    "restore": "Make a study's folder from a backup.",
+    "simulate": "Let robots with known tastes answer a copy of a study, over HTTP.",
+    "demo": "Make a study, serve it, let robots answer, and open its dashboard.",
 }
-"""By name: the module, and what the command does."""
+"""What each command does."""
 
 
 class StudyCommands(click.Group):
@@ -34,9 +34,8 @@ class StudyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _ = COMMANDS[cmd_name]
         try:
-            found = import_module(f"penchant.study.{module}")
+            found = import_module("penchant.study.management")
         except ModuleNotFoundError as error:
             raise DataError(
                 f"penchant study needs {error.name}, which is not installed: "
@@ -47,7 +46,7 @@ class StudyCommands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, does) for name, (_, does) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 command = StudyCommands(

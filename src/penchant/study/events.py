@@ -4,11 +4,12 @@ The store numbers events and keeps them; whoever replays them all gets the same 
 a person removes their events, so that a replay afterwards never heard of them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from penchant.study.questions import TEACHES, Order
+from penchant.study.questions import REPEAT_AFTER, TEACHES, Order, pair_key
 
 ANSWER, SKIP, WITHDRAW = "answer", "skip", "withdraw"
 UNNAMED = "(not named)"
@@ -131,6 +132,18 @@ class Record:
     def taught(self) -> list[Answer]:
         """The answers that the model learns from, in order."""
         return [answer for answer in self.answers.values() if answer.kind in TEACHES]
+
+    def repeatable(self, person: str) -> list[tuple[str, ...]]:
+        """What a person answered at least REPEAT_AFTER answers ago, and not twice."""
+        mine = [answer for answer in self.answers.values() if answer.participant == person]
+        times = Counter(pair_key(answer.items) for answer in mine)
+        return [
+            answer.items
+            for answer in mine[:-REPEAT_AFTER]
+            if answer.kind in TEACHES
+            and times[pair_key(answer.items)] == 1
+            and all(self.items.get(item, False) for item in answer.items)
+        ]
 
     def active(self) -> list[str]:
         """The items that may be asked about."""

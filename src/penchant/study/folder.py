@@ -1,16 +1,27 @@
-"""The folder of a study on disk: its database, its secret, its media."""
+"""A study as files: its folder, votes in and out, backups."""
 
 import json
+import logging
 import os
 import secrets
-from collections.abc import Mapping
+import shutil
+import sqlite3
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import penchant as pc
 from penchant.errors import DataError
-from penchant.study.store import Database
+from penchant.study.events import UNNAMED
+from penchant.study.store import Database, studies
+from penchant.study.store.studies import NewItem
 
 SETTINGS = "study.json"
+log = logging.getLogger("penchant.study")
 
 
 class Folder:
@@ -66,3 +77,203 @@ def write_private(path: Path, content: str) -> None:
     """Write a file that its owner alone can read."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(content)
+
+
+MANY_DEATHS, RECENTLY = 3, 60.0
+"""A process that ended so often within so many seconds keeps ending."""
+DEATHS = "deaths.json"
+
+
+def write_deaths(folder: Path, deaths: dict[str, list[float]]) -> None:
+    """Keep when the processes beside this one ended, for whoever asks the web about health."""
+    try:
+        part = folder / f"{DEATHS}.part"
+        part.write_text(json.dumps({"supervisor": os.getpid(), "deaths": deaths}))
+        part.replace(folder / DEATHS)
+    except OSError as error:
+        log.warning("%s cannot be written: %s", DEATHS, error.strerror)
+
+
+def keeps_ending(folder: Path) -> list[str]:
+    """What a web process can say of processes beside it that end again and again."""
+    try:
+        known = json.loads((folder / DEATHS).read_text())
+        if known["supervisor"] != os.getppid():
+            return []  # of a server that is no more
+        recently = time.monotonic() - RECENTLY
+        return [
+            f"the process {name} keeps ending"
+            for name, deaths in known["deaths"].items()
+            if len(deaths) == MANY_DEATHS and deaths[0] > recently
+        ]
+    except (OSError, ValueError, KeyError):
+        return []
+
+
+FORMS = (".csv", ".jsonl", ".parquet")
+
+
+def write_votes(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Write rows as CSV, JSON lines or Parquet, by the ending of the path."""
+    import duckdb
+
+    if path.suffix not in FORMS:
+        raise DataError(f"{path.name} must end in one of {', '.join(FORMS)}")
+    columns = _columns(rows)
+    with tempfile.TemporaryDirectory(prefix="penchant-") as folder, duckdb.connect() as con:
+        names = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+        con.execute(f"CREATE TABLE votes ({names})")
+        lines = Path(folder) / "votes.jsonl"
+        lines.write_text("\n".join(json.dumps(row) for row in rows))
+        if rows:
+            con.execute(
+                "INSERT INTO votes BY NAME SELECT * FROM read_json(?, columns = ?, "
+                "format = 'newline_delimited')",
+                [str(lines), columns],
+            )
+        options = {
+            ".csv": "FORMAT csv, HEADER",
+            ".jsonl": "FORMAT json",
+            ".parquet": "FORMAT parquet",
+        }[path.suffix]
+        con.execute(f"COPY (FROM votes) TO '{str(path).replace(chr(39), chr(39) * 2)}' ({options})")
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """The columns of pairs, or of ballots where the rows are such, with DuckDB's types."""
+    pairs = {"winner": "VARCHAR", "loser": "VARCHAR", "tie": "BOOLEAN"}
+    ballots = {"ballot": "BIGINT", "item": "VARCHAR", "position": "INTEGER", "tied": "BOOLEAN"}
+    about = {"user": "VARCHAR", "count": "INTEGER", "kind": "VARCHAR", "form": "VARCHAR"}
+    shown = {"ms": "INTEGER", "at": "DOUBLE"}
+    if rows and "ballot" in rows[0]:
+        return ballots | about | {"shown": "INTEGER"} | shown
+    return pairs | about | {"question": "BIGINT", "shown_first": "VARCHAR"} | shown
+
+
+def read_votes(content: bytes, ending: str = ".csv") -> tuple[list[dict[str, Any]], bool]:
+    """Answers of a file, and whether it is what a study exported.
+
+    They are rows with items, their order, form, count, user and who was shown first. Rankings and
+    choices of more than two items stay whole.
+    """
+    with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
+        path = Path(folder) / f"votes{ending}"
+        path.write_bytes(content)
+        data = pc.read_comparisons(str(path))
+        columns = _columns_in(path) if ending in FORMS else set[str]()
+    is_export = any(set(_columns(rows)) <= columns for rows in ([], [{"ballot": 1}]))
+    return [*_pairs_of(data), *_rankings_of(data)], is_export
+
+
+def _columns_in(path: Path) -> set[str]:
+    import duckdb
+
+    with duckdb.connect() as con:
+        try:
+            return {name for name, *_ in con.execute(f"DESCRIBE FROM '{path}'").fetchall()}
+        except duckdb.Error:
+            return set()  # no file of ours is that odd
+
+
+# annotated by name: whoever reads a type of penchant loads SciPy, and a web process needs none
+def _pairs_of(data: "pc.Comparisons") -> Iterator[dict[str, Any]]:
+    pairs = data.single_pairs()
+    users = [None] * len(pairs) if pairs.user is None else [pairs.users[u] for u in pairs.user]
+    first = [0] * len(pairs) if pairs.first is None else pairs.first
+    columns = zip(pairs.winner, pairs.loser, pairs.tie, pairs.count, first, users, strict=True)
+    for winner, loser, tie, count, side, user in columns:
+        names = [str(pairs.items[winner]), str(pairs.items[loser])]
+        yield {
+            "items": names[::-1] if side < 0 else names,
+            "order": [[0, 1]] if tie else [[1], [0]] if side < 0 else [[0], [1]],
+            "form": "pair",
+            "count": int(count),
+            "user": _user(user),
+            "is_ordered": bool(side),
+        }
+
+
+def _user(name: Any) -> str | None:
+    return None if name is None or name == UNNAMED else str(name)
+
+
+def _rankings_of(data: "pc.Comparisons") -> Iterator[dict[str, Any]]:
+    for tied in (False, True):
+        for groups, user, count in data.named_rankings(tied):
+            items = [str(name) for group in groups for name in group]
+            places = iter(range(len(items)))
+            is_best = not tied and len(groups) == 2 and len(groups[0]) == 1
+            yield {
+                "items": items,
+                "order": [[next(places) for _ in group] for group in groups],
+                "form": "best" if is_best else "rank",
+                "count": int(count),
+                "user": _user(user),
+                "is_ordered": False,
+            }
+
+
+def backup_to(folder: Folder, database: Database, path: Path) -> None:
+    """Write database, media and secret into one file, as of one moment, while the study runs."""
+    if not database.is_sqlite:
+        raise DataError(
+            "this study is on PostgreSQL: back it up with pg_dump, and its folder as files"
+        )
+    scratch = path.with_name(path.name + ".part")
+    with tempfile.TemporaryDirectory(prefix="penchant-") as place:
+        copy = Path(place) / "study.db"
+        with (
+            closing(sqlite3.connect(str(database.url.database))) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+        with zipfile.ZipFile(scratch, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(copy, "study.db")
+            archive.writestr("study.json", json.dumps({"study": folder.study}))
+            archive.writestr("secret", folder.secret)
+            for file in sorted(folder.media.iterdir()):
+                if not file.name.endswith(".part"):
+                    archive.write(file, f"media/{file.name}")
+    scratch.chmod(0o600)
+    scratch.replace(path)
+
+
+def restore_from(path: Path, target: Path) -> Folder:
+    """Make the folder of a study from a backup."""
+    if (target / SETTINGS).exists():
+        raise DataError(f"{target} holds a study already: restore into an empty folder")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            settings = json.loads(archive.read("study.json"))
+            (target / "media").mkdir(parents=True, exist_ok=True)
+            (target / "study.db").write_bytes(archive.read("study.db"))
+            for name in archive.namelist():
+                if name.startswith("media/"):
+                    # the last part alone: a name with .. in it stays inside
+                    (target / "media" / Path(name).name).write_bytes(archive.read(name))
+            write_private(target / "secret", archive.read("secret").decode())
+            found = {"study": str(settings["study"]), "database": "sqlite:///study.db"}
+            write_private(target / SETTINGS, json.dumps(found, indent=2))
+    except (zipfile.BadZipFile, KeyError, OSError, ValueError) as error:
+        raise DataError(f"{path} is no backup of a study that can be read: {error}") from error
+    return Folder(target)
+
+
+def copy_without_answers(folder: Folder, target: Path) -> Folder:
+    """A study like this one, on SQLite, to try things on: its settings and items alone."""
+    source = folder.open()
+    try:
+        config = source.read(lambda c: studies.get(c, folder.study)).config
+        rows = source.read(lambda c: studies.items_of(c, folder.study))
+    finally:
+        source.close()
+    copy = Folder.create(target, folder.study, None)
+    for file in folder.media.iterdir():
+        shutil.copy2(file, copy.media / file.name)
+    items = [NewItem(row.name, row.media, row.body, row.features) for row in rows if row.active]
+    database = copy.open()
+    try:
+        database.write(lambda c: studies.create(c, copy.study, config, items, time.time()))
+    finally:
+        database.close()
+    return copy

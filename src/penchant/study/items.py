@@ -3,11 +3,13 @@
 import csv
 import io
 import math
+import re
 from pathlib import Path
 
 from penchant.errors import DataError
-from penchant.study import media
+from penchant.study.refusals import Refusal
 from penchant.study.store.studies import NewItem
+from penchant.study.store.tables import new_id
 
 NAMES = ("name", "item", "id", "title")
 SHOWN = ("text", "markdown", "html", "image", "audio", "video")
@@ -113,19 +115,19 @@ def _shown(
         return "text", ""
     medium, cell = given[0].lower(), row[given[0]]
     if medium not in FILES:
-        if len(cell) > media.LARGEST_TEXT:
+        if len(cell) > LARGEST_TEXT:
             raise DataError(
                 f"{path.name} line {line} has {len(cell)} characters of {medium}: at most "
-                f"{media.LARGEST_TEXT} can be shown"
+                f"{LARGEST_TEXT} can be shown"
             )
         return medium, cell
     file = path.parent / cell.strip()
     what = f"{path.name} line {line}: {medium} {cell.strip()}"
     if not file.is_file():
         raise DataError(f"{what} is not there: the path is read from the folder of {path.name}")
-    if file.stat().st_size > media.LARGEST_FILE:
-        raise DataError(f"{what} is larger than {media.LARGEST_FILE / 1e6:.0f} MB: make it smaller")
-    return medium, media.store(folder, file.read_bytes(), file.suffix, medium, what)
+    if file.stat().st_size > LARGEST_FILE:
+        raise DataError(f"{what} is larger than {LARGEST_FILE / 1e6:.0f} MB: make it smaller")
+    return medium, store_media(folder, file.read_bytes(), file.suffix, medium, what)
 
 
 def _number(cell: str) -> float | None:
@@ -134,3 +136,52 @@ def _number(cell: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
+
+
+LARGEST_FILE = 20_000_000
+LARGEST_TEXT = 20_000
+
+SIGNATURES: dict[str, tuple[str, str, re.Pattern[bytes]]] = {
+    ".png": ("image", "image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
+    ".jpg": ("image", "image/jpeg", re.compile(rb"\xff\xd8\xff")),
+    ".gif": ("image", "image/gif", re.compile(rb"GIF8[79]a")),
+    ".webp": ("image", "image/webp", re.compile(rb"RIFF....WEBP", re.DOTALL)),
+    ".mp3": ("audio", "audio/mpeg", re.compile(rb"ID3|\xff[\xe2-\xff]")),
+    ".wav": ("audio", "audio/wav", re.compile(rb"RIFF....WAVE", re.DOTALL)),
+    ".ogg": ("audio", "audio/ogg", re.compile(rb"OggS")),
+    ".m4a": ("audio", "audio/mp4", re.compile(rb"....ftyp(M4A|mp42|isom)", re.DOTALL)),
+    ".mp4": ("video", "video/mp4", re.compile(rb"....ftyp", re.DOTALL)),
+    ".webm": ("video", "video/webm", re.compile(rb"\x1aE\xdf\xa3")),
+}
+"""What may be shown: the ending, the medium, the type that it is served as, how a file begins."""
+
+ENDINGS = {"image": ".png", "audio": ".mp3", "video": ".mp4"}
+MEDIA_NAME = re.compile(r"[A-Za-z0-9_-]{16}\.[a-z0-9]{3,4}")
+
+
+def store_media(folder: Path, content: bytes, ending: str, medium: str, what: str) -> str:
+    """Keep a file and return its new name; what: how messages call it."""
+    ending = {".jpeg": ".jpg"}.get(ending.lower(), ending.lower())
+    known = [e for e, (kind, _, _) in SIGNATURES.items() if kind == medium]
+    if ending not in known:
+        raise Refusal("bad", f"{what} ends in {ending!r}: as {medium} it must end in {known}")
+    if len(content) > LARGEST_FILE:
+        raise Refusal(
+            "too_large",
+            f"{what} has {len(content) / 1e6:.0f} MB: a file may have {LARGEST_FILE / 1e6:.0f}",
+        )
+    if not SIGNATURES[ending][2].match(content):
+        raise Refusal("bad", f"{what} does not begin as a {ending} file does: is it broken?")
+    name = new_id() + ending
+    scratch = folder / f"{name}.part"
+    scratch.write_bytes(content)
+    scratch.replace(folder / name)
+    return name
+
+
+def find_media(folder: Path, name: str) -> tuple[Path, str]:
+    """The file of that random name and its type; anything else does not exist."""
+    path = folder / name
+    if not MEDIA_NAME.fullmatch(name) or path.suffix not in SIGNATURES or not path.is_file():
+        raise Refusal("unknown", "there is no such file")
+    return path, SIGNATURES[path.suffix][1]

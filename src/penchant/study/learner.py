@@ -11,17 +11,29 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 import penchant as pc
-from penchant.ask import Joint, Part, TopSettled, Verdict, answers_left
+from penchant.ask import (
+    Belief,
+    Joint,
+    Part,
+    Pool,
+    TopSettled,
+    Verdict,
+    all_pairs,
+    answers_left,
+    choose,
+    grow,
+)
 from penchant.errors import DataError
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood, get
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 from penchant.study.config import Config
 from penchant.study.events import Answer, Event, Record, replay, split_at
 
@@ -37,6 +49,10 @@ CONTENDERS = 20
 """Looking ahead considers so many items: those below them do not decide who is on top."""
 
 HORIZON = 300
+"""Most answers that an imagined future goes on for."""
+
+MOST_ITEMS = 500
+"""More items than this make too many pairs: a random part of them is considered at a time."""
 
 
 def learning_point(n_taught: int) -> int:
@@ -183,6 +199,64 @@ class StudyLearner:
             path = Path(folder) / "model"
             self.model.save(path)
             return path.read_bytes()
+
+
+def best_questions(
+    belief: Belief,
+    items: Sequence[str],
+    config: Config,
+    k: int,
+    pending: Sequence[Sequence[str]] = (),
+    seed: int = 0,
+) -> list[tuple[str, ...]]:
+    """Up to k sets of items, the best first; each counts as answered for those after it.
+
+    belief: over `items`. pending: questions that count as answered too; their pairs are left out
+    while there are others.
+    """
+    rng = np.random.default_rng(seed)
+    # in random order, so that of pairs that are equally good any may come first
+    part = rng.permutation(len(items))[:MOST_ITEMS]
+    belief, items = Joint.of(Part(belief, part)), [items[i] for i in part]
+    place = {item: position for position, item in enumerate(items)}
+    held = [
+        (place[a], place[b])
+        for question in pending
+        for a, b in combinations(question, 2)
+        if a in place and b in place
+    ]
+    open_pairs: IntArray = np.array(held, dtype=np.intp).reshape(-1, 2)
+    pool = Pool(all_pairs(len(items)), np.zeros(len(items)))
+    pool.avoid(open_pairs)
+    too_even = np.empty((0, 2), dtype=np.intp)
+    if config.apart > 0.0:
+        apart = np.abs(_p_first(belief, *pool.pairs.T) - 0.5)
+        even = np.flatnonzero(pool.open & (apart < config.apart))
+        too_even = pool.pairs[even[np.argsort(-apart[even], kind="stable")]]
+        pool.open[even] = False
+    n = min(k, int(np.count_nonzero(pool.open)))
+    pairs = too_even[: k - n]
+    if n:
+        chosen = choose(belief, pool, n, config.criterion, 0.0, rng, pending=open_pairs)
+        pairs = np.concatenate([chosen, pairs])
+    sets = pairs.tolist() if config.size == 2 else grow(belief, pairs, config.size, rng)
+    return [tuple(items[i] for i in one) for one in sets]
+
+
+def p_first(belief: Belief, items: Sequence[str], question: Sequence[str]) -> float | None:
+    """P(the first of two items is preferred), a tie counted half; None for larger questions."""
+    if len(question) != 2 or not set(question) <= set(items):
+        return None
+    first, second = (np.array([items.index(item)]) for item in question)
+    return float(_p_first(belief, first, second)[0])
+
+
+def _p_first(belief: Belief, first: IntArray, second: IntArray) -> FloatArray:
+    """(k,) P(the first is preferred), a tie counted half."""
+    mean, var = belief.difference(first, second)
+    likelihood = belief.likelihood
+    p = likelihood.prob(mean, var)
+    return p + 0.5 * likelihood.prob_tie(mean, var) if likelihood.n_answers == 3 else p
 
 
 def learned_from_file(content: bytes, at: int) -> LearnedParameters | None:

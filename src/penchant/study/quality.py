@@ -1,6 +1,7 @@
 """How good answers and predictions are: raters, and calibration on the random questions. Pure."""
 
-from collections import defaultdict
+import warnings
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,8 +11,10 @@ from typing import Any
 
 from scipy.special import betaincinv
 
+import penchant as pc
 from penchant.study.config import Config
 from penchant.study.events import Answer
+from penchant.study.learner import comparisons
 from penchant.study.questions import CHECK, RANDOM, REPEAT, pair_key, passed
 
 TOO_FAST_MS = 400
@@ -151,3 +154,40 @@ def log1m(p: float) -> float:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+FEWEST_PEOPLE = 12
+FEWEST_ANSWERS = 5
+"""So many people with so many answers each are needed before the question makes sense."""
+SHOWN = 3
+
+
+def groups(answers: Sequence[Answer], items: Sequence[str]) -> dict[str, Any] | None:
+    """One sentence that says whether there are groups, and what each likes; None: too early.
+
+    Nobody is named: a group is its size and its items, by id.
+    """
+    given = Counter(answer.participant for answer in answers if answer.participant is not None)
+    if sum(n >= FEWEST_ANSWERS for n in given.values()) < FEWEST_PEOPLE:
+        return None
+    data = comparisons(answers, items)
+    likelihood = "ties" if data.tie.any() else "probit"
+    with warnings.catch_warnings():
+        # every study begins with items that no comparison connects yet
+        warnings.simplefilter("ignore", pc.DataWarning)
+        model = pc.CommunityGP(likelihood=likelihood, random_state=0).fit(None, data)
+        support = model.support_
+    real = model.communities_ if support.verdict == "supported" else []
+    return {
+        "verdict": support.verdict,
+        "sentence": support.sentence,
+        "groups": [
+            {
+                "people": round(group.size),
+                "best": [row.item for row in group.ranking[:SHOWN]],
+                "own": list(group.representative[:SHOWN]),
+            }
+            for group in real
+        ],
+        "divisive": [view.item for view in model.divisive(SHOWN)] if real else [],
+    }

@@ -17,6 +17,9 @@ TEACHES = frozenset({NORMAL, RANDOM, REPEAT})
 REPEAT_AFTER = 8
 """A repeat lies at least so many answers after the question that it repeats."""
 
+TRIES = 60
+"""Random draws of items until one is new to a person."""
+
 PREPARED, OPEN, ANSWERED, SKIPPED, DROPPED = "prepared", "open", "answered", "skipped", "dropped"
 
 Order = tuple[tuple[int, ...], ...]
@@ -59,6 +62,50 @@ def kind_of(config: Config, participant: str, number: int) -> str:
             return kind
         chance -= share
     return NORMAL
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A question to be handed out; participant None: to anybody who was not asked it.
+
+    p_before: that the first item is preferred; which is shown first is drawn later.
+    """
+
+    participant: str | None
+    items: tuple[str, ...]
+    form: str
+    kind: str
+    p_before: float | None = None
+
+
+def take_new(
+    candidates: list[tuple[str, ...]], asked: set[str], held: set[str]
+) -> tuple[str, ...] | None:
+    """Remove and return the first candidate that a person was not asked and nobody holds open.
+
+    >>> waiting = [("a", "b"), ("a", "c"), ("b", "c")]
+    >>> take_new(waiting, asked={"a|b"}, held=set()), waiting
+    (('a', 'c'), [('a', 'b'), ('b', 'c')])
+    """
+    for place, items in enumerate(candidates):
+        if pair_key(items) not in asked | held:
+            return candidates.pop(place)
+    return None
+
+
+def random_items(
+    items: Sequence[str], size: int, asked: set[str], held: set[str], rng: random.Random
+) -> tuple[str, ...] | None:
+    """A random set that a person was not asked; None where TRIES draws found none.
+
+    One that somebody else holds open is taken only if the first half of the draws found no other.
+    """
+    for attempt in range(TRIES):
+        found = tuple(rng.sample(items, size))
+        is_free = pair_key(found) not in held or attempt > TRIES // 2
+        if is_free and pair_key(found) not in asked:
+            return found
+    return None
 
 
 def shown_order(items: Sequence[str], question: str) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
 """Why a request cannot be met: a code for programs, a sentence for people."""
 
+import json
+from functools import cache
+from importlib import resources
 from typing import Any
 
 from penchant.errors import DataError
-from penchant.study.catalogue import strings
 
 STATUS = {
     "unknown": 404,
@@ -53,3 +55,15 @@ class ParticipantRefusal(Refusal):
     def in_language(self, language: str) -> str:
         """The sentence."""
         return strings(language)[f"refused_{self.name}"].format(**self.values)
+
+
+@cache
+def strings(language: str) -> dict[str, str]:
+    """Every string of a language.
+
+    >>> strings("de")["skip"]
+    'Überspringen'
+    """
+    file = resources.files("penchant.study") / "web" / "strings" / f"{language}.json"
+    texts: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    return texts

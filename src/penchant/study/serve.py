@@ -1,6 +1,5 @@
 """Serving a folder: web processes and the model process, started again when they die."""
 
-import json
 import logging
 import os
 import signal
@@ -11,8 +10,12 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from penchant.errors import DataError
+from penchant.study.folder import MANY_DEATHS, Folder, write_deaths
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
@@ -21,9 +24,6 @@ LONGEST_PAUSE = 2.0
 than five."""
 STEADY_SECONDS = 5.0
 LOOK_SECONDS = 0.2
-MANY_DEATHS, RECENTLY = 3, 60.0
-"""A process that ended so often within so many seconds keeps ending."""
-DEATHS = "deaths.json"
 log = logging.getLogger("penchant.study")
 
 
@@ -74,7 +74,7 @@ class Child:
             self.started = now
         if now - self.started < min(LONGEST_PAUSE, 0.1 * (2**self.failures - 1)):
             return
-        command = [sys.executable, "-m", "penchant.study.process", *self.arguments]
+        command = [sys.executable, "-m", "penchant.study.serve", *self.arguments]
         self.process = subprocess.Popen(command, pass_fds=descriptors)
         self.started = now
 
@@ -105,20 +105,10 @@ class Supervisor:
                 for child in self.children:
                     child.keep_alive((self.sock.fileno(),))
                 if [child.deaths for child in self.children] != before:
-                    self._tell_deaths()
+                    write_deaths(self.folder, {c.name: c.deaths for c in self.children})
                 self.stopping.wait(LOOK_SECONDS)
         finally:
             self._end()
-
-    def _tell_deaths(self) -> None:
-        """Let the web processes know, for whoever asks them about health."""
-        known = {"supervisor": os.getpid(), "deaths": {c.name: c.deaths for c in self.children}}
-        try:
-            part = self.folder / f"{DEATHS}.part"
-            part.write_text(json.dumps(known))
-            part.replace(self.folder / DEATHS)
-        except OSError as error:
-            log.warning("%s cannot be written: %s", DEATHS, error.strerror)
 
     def _end(self) -> None:
         running = [child.process for child in self.children if child.process is not None]
@@ -134,22 +124,6 @@ class Supervisor:
     def stop(self) -> None:
         """End everything."""
         self.stopping.set()
-
-
-def keeps_ending(folder: Path) -> list[str]:
-    """What a web process can say of processes beside it that end again and again."""
-    try:
-        known = json.loads((folder / DEATHS).read_text())
-        if known["supervisor"] != os.getppid():
-            return []  # of a server that is no more
-        recently = time.monotonic() - RECENTLY
-        return [
-            f"the process {name} keeps ending"
-            for name, deaths in known["deaths"].items()
-            if len(deaths) == MANY_DEATHS and deaths[0] > recently
-        ]
-    except (OSError, ValueError, KeyError):
-        return []
 
 
 def stop_on_signals(supervisor: Supervisor) -> None:
@@ -170,3 +144,83 @@ def wait_until_up(address: str, seconds: float = 30.0) -> None:
         except httpx.TransportError:
             time.sleep(0.05)
     raise DataError(f"no server answers at {address} after {seconds:.0f} s")
+
+
+if TYPE_CHECKING:
+    import uvicorn
+
+SWITCH_SECONDS = 0.0005
+"""A request waits for every thread that is at work as long as Python lets each run: ten times as
+long unless told otherwise."""
+NICE = 5
+"""People wait for web processes, nobody for the model: it gives way where cores are short."""
+
+
+@click.group()
+def main() -> None:
+    """The processes of a study."""
+
+
+@main.command()
+@click.argument("folder")
+@click.option("--fd", required=True, type=int)
+@click.option("--parent", required=True, type=int)
+@click.option("--proxies", default="")
+def web(folder: str, fd: int, parent: int, proxies: str) -> None:
+    """Serve on a socket that was handed over."""
+    import uvicorn
+
+    from penchant.study.web.app import create_app
+
+    die_with(parent)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    config = server_config(create_app(Folder(folder), migrate=False), proxies)
+    uvicorn.Server(config).run(sockets=[socket.socket(fileno=fd)])
+
+
+def server_config(app: Any, proxies: str) -> "uvicorn.Config":
+    """How an application is served; proxies: whose word on where requests come from is taken."""
+    import uvicorn
+
+    return uvicorn.Config(
+        app,
+        access_log=False,  # addresses carry tokens and panels' ids
+        log_level="warning",
+        server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies,
+        timeout_graceful_shutdown=2,
+    )
+
+
+@main.command()
+@click.argument("folder")
+@click.option("--parent", type=int)
+def work(folder: str, parent: int | None) -> None:
+    """Keep the model up."""
+    from penchant.study.worker import work as run
+
+    if parent is not None:
+        die_with(parent)
+    if hasattr(os, "nice"):
+        os.nice(NICE)
+    database = Folder(folder).open(durable=False, migrate=parent is None)
+    try:
+        run(database)
+    finally:
+        database.close()
+
+
+def die_with(parent: int) -> None:
+    """End this process when its supervisor is gone, so that nothing holds the port."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="watch parent", daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

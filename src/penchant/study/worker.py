@@ -9,13 +9,13 @@ from threading import Event as Flag
 from threading import Thread
 from typing import Any
 
+from penchant.ask import Joint
 from penchant.study import quality
-from penchant.study.asking import Chooser, Choosers, top_up
+from penchant.study import questions as rules
 from penchant.study.config import Config
 from penchant.study.events import ADD_ITEM, ANSWER, ERASE, Event
-from penchant.study.groups import groups
-from penchant.study.learner import StudyLearner, learned_from_file
-from penchant.study.questions import NORMAL
+from penchant.study.learner import StudyLearner, best_questions, learned_from_file, p_first
+from penchant.study.questions import CHECK, NORMAL, RANDOM, REPEAT, Prepared, pair_key
 from penchant.study.store import Database, learning, studies
 from penchant.study.store.learning import Queue, Snapshot
 from penchant.study.store.studies import CLOSED, RUNNING, Study
@@ -131,8 +131,7 @@ class Worker:
         stock = stock_for(len(self.learner.record.active()))
         if not asked and queue.stock >= stock:
             return 0
-        choosers = self._choosers(queue, list(asked))
-        made = top_up(choosers, self.learner.record, queue, asked, stock)
+        made = top_up(self.learner, queue, asked, stock)
         if not made:
             return 0
         self.database.write(lambda conn: learning.drop_unwanted(conn, self.study, now, version))
@@ -145,18 +144,6 @@ class Worker:
                 )
             )
         return len(made)
-
-    def _choosers(self, queue: Queue, people: list[str]) -> Choosers:
-        learner, seq = self.learner, self.learner.record.seq
-        config, items = learner.config, learner.record.active()
-        everybody = Chooser(learner.belief(), items, config, queue.pending, seq)
-        personal = {}
-        if config.model == "personal" and learner.model is not None:
-            personal = {
-                person: Chooser(learner.belief(person), items, config, queue.pending, seq)
-                for person in people
-            }
-        return Choosers(config, everybody, personal)
 
     def _imagine(self) -> bool:
         """One more imagined future, if there is anything new to imagine."""
@@ -180,7 +167,7 @@ class Worker:
         at = learner.learned.at
         if self.groups[0] == at or not (is_idle or begun >= self.groups_due):
             return False
-        self.groups = (at, groups(learner.record.taught(), list(learner.record.items)))
+        self.groups = (at, quality.groups(learner.record.taught(), list(learner.record.items)))
         self.groups_due = begun + (time.monotonic() - begun) / GROUPS_SHARE
         self.snapshot_seq = -1
         return True
@@ -226,6 +213,62 @@ class Worker:
             "communities": self.groups[1],
             "learned_at": learner.learned.at,
         }
+
+
+def top_up(
+    learner: StudyLearner, queue: Queue, asked: dict[str, set[str]], stock: int
+) -> list[Prepared]:
+    """Questions that bring everybody's queue to its length: first for those who have none.
+
+    asked: the keys of what each person was asked; what is prepared here is added.
+    """
+    config, record = learner.config, learner.record
+    items, short = record.active(), max(0, stock - queue.stock)
+    wanted = sorted(
+        (have, person, queue.asked.get(person, 0) + have - queue.prepared[person])
+        for person in asked
+        for have in range(queue.prepared[person], config.ahead)
+    )
+    is_personal = config.model == "personal" and learner.model is not None
+    beliefs: dict[str | None, Joint] = {None: learner.belief()}
+    # of so many, enough are new to everybody
+    most_asked = max(map(len, asked.values()), default=0)
+    n_shared = short + most_asked + (0 if is_personal else len(wanted))
+    shared = best_questions(beliefs[None], items, config, n_shared, queue.pending, record.seq)
+    best = dict.fromkeys(asked, shared)
+    for person in asked if is_personal else ():
+        beliefs[person] = learner.belief(person)
+        n = config.ahead + len(asked[person])
+        best[person] = best_questions(beliefs[person], items, config, n, queue.pending, record.seq)
+    held = {pair_key(question) for question in queue.pending}
+    made: list[Prepared] = []
+
+    def prepare(person: str | None, kind: str, found: tuple[str, ...] | None) -> None:
+        if found is not None:
+            p = p_first(beliefs.get(person, beliefs[None]), items, found)
+            made.append(Prepared(person, found, config.format, kind, p))
+            held.add(pair_key(found))
+
+    for _, person, number in wanted:
+        kind, known = rules.kind_of(config, person, number), asked[person]
+        rng = rules.draw(kind, person, number)
+        if kind == CHECK:
+            check = rules.check_items(rng.randrange(len(config.checks)), config)
+            made.append(Prepared(person, check, "best", CHECK))
+        elif kind == REPEAT and (earlier := record.repeatable(person)):
+            prepare(person, REPEAT, rng.choice(earlier))
+        else:
+            found = None if kind == RANDOM else rules.take_new(best[person], known, held)
+            found = found or rules.random_items(items, config.size, known, held, rng)
+            prepare(person, RANDOM if kind == RANDOM else NORMAL, found)
+        if made and made[-1].participant == person:
+            known.add(pair_key(made[-1].items))
+    for number in range(short):
+        found = rules.take_new(shared, set(), held) or rules.random_items(
+            items, config.size, set(), held, rules.draw("stock", record.seq, number)
+        )
+        prepare(None, NORMAL, found)
+    return made
 
 
 def stock_for(n_items: int) -> int:

@@ -11,7 +11,7 @@ import penchant
 from penchant.data import Comparisons, as_comparisons, whole_file
 from penchant.errors import DataError
 from penchant.metrics import calibration
-from penchant.plots.calibration import plot_calibration
+from penchant.plots import plot_calibration
 from penchant.workflow import html, sections
 from penchant.workflow.choosing import choose_model
 from penchant.workflow.evaluation import BASELINE, BradleyTerry, HeldOut, hold_out

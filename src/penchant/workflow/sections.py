@@ -9,10 +9,13 @@ import numpy as np
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.models import RankedItem, Ranking
-from penchant.plots.communities import plot_membership_map
-from penchant.plots.evidence import plot_evidence
-from penchant.plots.paths import plot_paths
-from penchant.plots.win_matrix import plot_win_matrix, win_matrix
+from penchant.plots import (
+    plot_evidence,
+    plot_membership_map,
+    plot_paths,
+    plot_win_matrix,
+    win_matrix,
+)
 from penchant.workflow import health, html
 from penchant.workflow.rows import groups, questions
 from penchant.workflow.scorer import Scorer

@@ -5,8 +5,8 @@ import pytest
 
 from penchant.errors import NumericalError
 from penchant.gp import Settings, infer
-from penchant.gp.users.arrangement import arrange
-from penchant.gp.users.arrow import ArrowPrior, eliminate
+from penchant.gp.users.arrowhead import ArrowPrior, eliminate
+from penchant.gp.users.blocks import arrange
 from penchant.likelihoods import Logit, Outcomes, Probit
 
 N_USERS, N_ITEMS, SHARING = 7, 6, 0.4

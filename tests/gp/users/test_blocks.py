@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.gp.users.arrangement import arrange
+from penchant.gp.users.blocks import arrange
 
 
 def random_votes(seed, n_users=9, n_items=7, m=40):

@@ -19,7 +19,7 @@ from penchant.gp import (
 )
 from penchant.gp.users import problem as multi_user
 from penchant.kernels import RBF, Constant, Independent, Inputs, Linear
-from penchant.kernels.free import FreeCovariance
+from penchant.kernels.covariance import FreeCovariance
 from penchant.likelihoods import Lapse, Probit, Ties
 
 N_USERS, N_ITEMS, SHARING = 7, 6, 0.35

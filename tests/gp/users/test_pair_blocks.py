@@ -5,19 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penchant.gp.users.arrangement import Arrangement, arrange
-from penchant.gp.users.arrow import ArrowPrior, ArrowState
-from penchant.gp.users.blocks import Block
-from penchant.gp.users.gradient import item_slopes, user_slopes
-from penchant.gp.users.pair_blocks import PairBlock
+from penchant.gp.users.arrowhead import ArrowPrior, ArrowState
+from penchant.gp.users.blocks import Arrangement, Block, PairBlock, arrange
+from penchant.gp.users.problem import item_slopes, user_slopes
 
 N_ITEMS, N_USERS = 9, 12
 
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
-    monkeypatch.setattr("penchant.gp.users.arrangement.MANY", 1)
-    monkeypatch.setattr("penchant.numerics.stacks.FEW", 1)
+    monkeypatch.setattr("penchant.gp.users.blocks.MANY", 1)
+    monkeypatch.setattr("penchant.numerics.batched.FEW", 1)
 
 
 def votes(rng):

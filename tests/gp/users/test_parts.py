@@ -5,8 +5,8 @@ import pytest
 
 from penchant.data import Comparisons
 from penchant.gp import Settings, UserHyper, UserProblem, Votes, gradient, solve, tied_items
-from penchant.gp.users.arrangement import Arrangement, arrange
-from penchant.gp.users.arrow import ArrowPrior
+from penchant.gp.users.arrowhead import ArrowPrior
+from penchant.gp.users.blocks import Arrangement, arrange
 from penchant.kernels import RBF, Constant, Independent, Inputs
 from penchant.likelihoods import Probit
 

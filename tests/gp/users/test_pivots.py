@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.gp.users.pivots import factor_users
+from penchant.gp.users.nystrom import factor_users
 from penchant.kernels import RBF, Constant, Inputs
 
 

@@ -17,7 +17,7 @@ from penchant.gp import (
     solve,
     with_newcomers,
 )
-from penchant.gp.users import absorb as absorbing
+from penchant.gp.users import update as absorbing
 from penchant.kernels import RBF, Constant, Independent, Inputs
 from penchant.likelihoods import Lapse, Probit, Ties
 

@@ -11,33 +11,30 @@ from typing import Any
 
 import numpy as np
 
-from penchant.data import Differences
 from penchant.errors import NumericalError
-from penchant.gp.items.edges import Design, EdgePoints, Edges
 from penchant.gp.posterior import Basis
+from penchant.gp.rows import Edges, Operator, SparseRows
 from penchant.kernels import Independent, Inputs, Kernel
-from penchant.numerics.device import HOST, check_room
-from penchant.numerics.entries import (
-    add_to_diagonal,
-    diagonal,
-    identity_like,
-    leading_columns,
-    relative_flops,
-    row_squares,
-    stack_rows,
-    zeros_like,
-)
+from penchant.numerics.dispatch import HOST, check_room
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
+    add_to_diagonal,
     cholesky,
+    diagonal,
+    identity_like,
     inverse_of_lower,
+    leading_columns,
     log_det_lower,
     multiply,
     pivoted_cholesky,
     rank_at,
+    relative_flops,
+    row_squares,
     solve_lower,
+    stack_rows,
     trapezoid_product,
+    zeros_like,
 )
 from penchant.numerics.types import FloatArray
 
@@ -59,7 +56,7 @@ class ItemPrior:
 
     chosen: PivotedCholesky
     basis: Basis
-    design: Design
+    design: Operator
     is_bounded: bool = False
     variance: float | None = None
 
@@ -71,7 +68,7 @@ class ItemPrior:
     @property
     def space(self) -> str:
         """Where the linear algebra happens: among "items" or "comparisons"."""
-        return "items" if isinstance(self.design, Differences) else "comparisons"
+        return "items" if self.basis.second is None else "comparisons"
 
     @property
     def rank(self) -> int:
@@ -237,17 +234,17 @@ def factor_prior(
     p, m = len(edges.items), len(edges)
     if max_rank is not None and max_rank < min(p, m):
         return _bounded_prior(kernel, compared, edges, max_rank, tolerance)
-    check_room(universe.device, min(p, m))
+    check_room(universe.device, min(p, m) if edges.sides is None else p)
     if m >= p and isinstance(kernel, Independent) and universe.device is HOST:
         return _independent_prior(kernel.variance, edges)
     K = kernel(compared)
-    if m < p:
+    if m < p and edges.sides is None:
         K = K[edges.winner] - K[edges.loser]
         K = K[:, edges.winner] - K[:, edges.loser]
         chosen = pivoted_cholesky(K, tolerance)
         winners, losers = edges.items[edges.winner], edges.items[edges.loser]
         basis = Basis(winners[chosen.pivots], losers[chosen.pivots], chosen.lower)
-        return ItemPrior(chosen, basis, EdgePoints(chosen.order))
+        return ItemPrior(chosen, basis, SparseRows.permutation(chosen.order))
     return _item_prior(edges, pivoted_cholesky(K, tolerance, overwrite=True))
 
 
@@ -260,8 +257,7 @@ def _independent_prior(variance: float, edges: Edges) -> ItemPrior:
 
 
 def _item_prior(edges: Edges, chosen: PivotedCholesky, is_bounded: bool = False) -> ItemPrior:
-    position = np.argsort(chosen.order)
-    design = Differences(position[edges.winner], position[edges.loser], len(position))
+    design = edges.operator(np.argsort(chosen.order))
     basis = Basis(edges.items[chosen.pivots], None, chosen.lower)
     return ItemPrior(chosen, basis, design, is_bounded)
 

@@ -4,35 +4,38 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
-from penchant.data import Differences
+from penchant.data import Comparisons
+from penchant.errors import NumericalError
 from penchant.gp.effects import EffectsState, WithEffects
-from penchant.gp.items.edges import Edges
-from penchant.gp.items.effects import marginals
-from penchant.gp.items.people import People
+from penchant.gp.items.cluster_robust import People
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
-from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
-from penchant.gp.loop import Settings
-from penchant.gp.model import Schedule, Solution
-from penchant.gp.posterior import Normal, Posterior
-from penchant.kernels import Inputs, Kernel
+from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE, Guess
+from penchant.gp.loop import Schedule, Settings, Solution
+from penchant.gp.posterior import EffectPosterior, Normal, Posterior
+from penchant.gp.rows import Edges
+from penchant.gp.rules import RULES, propose
+from penchant.gp.sites import Sites
+from penchant.gp.update import Learned, Weights, joined
+from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.entries import (
-    add_outer,
-    add_to_diagonal,
-    diagonal,
-    identity_like,
-    inner,
-    multiply_sparse,
-    subtract,
-)
+from penchant.numerics.dispatch import HOST
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
+    add_outer,
+    add_to_diagonal,
     cholesky,
+    diagonal,
     gram,
+    host,
+    identity_like,
+    inner,
     log_det_lower,
     multiply,
+    multiply_sparse,
     solve_lower,
+    subtract,
 )
 from penchant.numerics.optimize import minimize_in_box, weak_prior
 from penchant.numerics.random import pair_keys
@@ -133,6 +136,8 @@ class ItemProblem:
 
     def expect(self, posterior: Posterior, rows: IntArray) -> tuple[IntArray, Normal]:
         """All of these comparisons are between known items."""
+        if self.edges.sides is not None:
+            return rows, posterior.combined(self.edges.items, self.edges.sides[rows])
         winner, loser = self.edges.ends
         shown, effects = self.edges.shown, posterior.effects
         z = None
@@ -208,9 +213,8 @@ class ItemProblem:
         edges = self.edges.pairs
         if prior.space == "items":
             return self.universe.take(edges.items[prior.chosen.order]), G
-        D = Differences(
-            edges.winner[prior.chosen.order], edges.loser[prior.chosen.order], len(edges.items)
-        ).matrix()
+        every = edges.operator(np.arange(len(edges.items))).matrix()
+        D = every[prior.chosen.order]
         return self.universe.take(edges.items), multiply_sparse(D.T, multiply_sparse(D.T, G).T)
 
     def _bounded_pullback(
@@ -288,3 +292,194 @@ def _state_of_utilities(solution: ItemSolution) -> LowRankState:
     state = solution.inference.state
     inner: LowRankState = state.inner if isinstance(state, EffectsState) else state
     return inner
+
+
+# Utilities of items beside the effects of how comparisons were made, as one Gaussian.
+
+
+def marginals(
+    prior: WithEffects[LowRankState], state: EffectsState[LowRankState]
+) -> tuple[FloatArray, FloatArray, EffectPosterior]:
+    """Mean and precision factor of the weights with effects integrated out, and the effects."""
+    utilities, design = state.inner, prior.inner.design
+    rows = (prior.sum(state.weight * row) for row in state.shown.scaled)
+    pulls = [utilities.solve(design.adjoint(row)) for row in rows]
+    return state.beside(utilities.coefficients, utilities.lower, np.stack(pulls, axis=1))
+
+
+def as_weights(posterior: Posterior) -> Weights:
+    """Effects, where there are any, and weights of the utilities as one Gaussian."""
+    half, effects = vars(posterior).get("half"), posterior.effects
+    half = half if posterior.widening is None else None
+    if effects is None:
+        return Weights(posterior.coefficients, posterior.lower, half)
+    q, r = len(effects.names), len(posterior.lower)
+    lower = np.zeros((q + r, q + r))
+    lower[:q, :q], lower[q:, :q], lower[q:, q:] = effects.lower, effects.coupling, posterior.lower
+    if half is not None:  # effects say nothing of an item's utility once the weights are known
+        half = np.concatenate([np.zeros((q, half.shape[1])), half])
+    return Weights(np.append(effects.scaled_mean, posterior.coefficients), lower, half)
+
+
+def from_weights(posterior: Posterior, weights: Weights) -> Posterior:
+    """The posterior with other weights; what was worked out and still holds is handed over."""
+    q = 0 if posterior.effects is None else len(posterior.effects.names)
+    changed = replace(posterior, coefficients=weights.mean[q:], lower=weights.lower[q:, q:])
+    if posterior.effects is not None:
+        effects = replace(
+            posterior.effects,
+            scaled_mean=weights.mean[:q],
+            lower=weights.lower[:q, :q],
+            coupling=weights.lower[q:, :q],
+        )
+        changed = replace(changed, effects=effects)
+    if "features" in vars(posterior):
+        vars(changed)["features"] = posterior.features
+    if weights.half is not None:
+        vars(changed)["half"] = weights.half[q:]
+    return changed
+
+
+# Where a climb begins when comparisons of independent items are very many.
+#
+# With hundreds of answers an item, the mode of a logistic model says nearly all: a few Newton
+# steps on the table of wins cost no more than a sweep over the comparisons, and give the scale of
+# utilities and sites that two sweeps settle. The fixed point and the summit are the same as from
+# anywhere else.
+
+
+MANY = 100_000
+"""Distinct comparisons from which on it pays: measured on one core, a fit of 200,000 comparisons of
+500 items takes 0.27 s with the guess and 0.66 s without."""
+DENSE = 10
+"""Times as many entries as comparisons may the table of wins have."""
+NEWTON_STEPS, LONGEST, SHORT = 10, 2.0, 0.2
+"""At most in the mode's search; how far a utility may go in one; and the last one, after which
+what is left is less than what a logistic model errs by."""
+
+
+def first_guess(problem: ItemProblem, start: ItemHyper) -> Guess | None:
+    """Parameters and sites to begin with, or None where no guess is worth its time."""
+    edges, scale = problem.edges, start.likelihood.choice_scale
+    is_plain = edges.shown is None and edges.outcomes.cliques is None and problem.max_rank is None
+    is_large = len(edges) >= MANY and len(edges.items) ** 2 <= DENSE * len(edges)
+    is_known = isinstance(start.kernel, Independent) and problem.universe.device is HOST
+    if not (is_plain and is_large and is_known) or scale is None:
+        return None
+    try:
+        f, var = _mode(_wins(edges), scale)
+    except NumericalError:
+        return None
+    marginals = f[edges.winner] - f[edges.loser], var[edges.winner] + var[edges.loser]
+    rule, nothing = RULES[problem.settings.rule], Sites.zeros(len(edges))
+    wanted = propose(rule, marginals, nothing, start.likelihood, edges.outcomes)
+    sites = Sites(wanted.tau, wanted.nu)
+    if len(start.theta) > 1:  # near in one parameter alone, a climb's first step leads away
+        return Guess(start.theta, sites)
+    theta = np.clip(np.log([np.mean(f * f) + np.mean(var)]), *start.bounds.T)
+    # −∂²/∂(log σ²)² of −½ Σ f²/σ² − ½ n log σ² at its summit, where answers settle every f
+    return Guess(theta, sites, curvature=0.5 * len(f))
+
+
+def _wins(edges: Edges) -> FloatArray:
+    """(n, n) how often the one of the row won against the other; a tie is half a win for each."""
+    n, count, tie = len(edges.items), edges.count, edges.outcomes.tie
+    pair = edges.winner * n + edges.loser
+    wins: FloatArray = np.bincount(pair, count, n * n).astype(np.float64, copy=False)
+    wins = wins.reshape(n, n)
+    if tie is not None:
+        tied = 0.5 * np.bincount(pair[tie], count[tie], n * n).reshape(n, n)
+        wins += tied.T - tied
+    return wins
+
+
+def _mode(wins: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Utilities of unit prior variance where P(i wins) = expit(κ (fᵢ − fⱼ)), and their variances.
+
+    In single precision but for the solves: it is a guess.
+    """
+    n, won = len(wins), wins.sum(axis=1)
+    met = (wins + wins.T).astype(np.float32)
+    shares = 1.0 / np.maximum(met, 1.0, dtype=np.float32)
+    f = np.zeros(n)
+    for _ in range(NEWTON_STEPS):
+        g = np.float32(scale) * f.astype(np.float32)
+        expected = expit(g[:, None] - g) * met
+        weight = expected * expected.T  # m p · m (1 − p), m the meetings
+        weight *= np.float32(scale**2) * shares
+        H = np.asarray(-weight, dtype=np.float64)
+        H[np.diag_indices(n)] = 1.0 - H.sum(axis=1)
+        slope = scale * (won - expected.sum(axis=1)) - f
+        lower = cholesky(H.T, overwrite=True).lower
+        step = solve_lower(lower, solve_lower(lower, slope), transposed=True)
+        f += np.clip(step, -LONGEST, LONGEST)
+        if np.abs(step).max() < SHORT:
+            break
+    diagonal = 1.0 + weight.sum(axis=1, dtype=np.float64)
+    return f, 1.0 / diagonal
+
+
+# Answers added one by one: each is a rank-one change of the posterior precision, O(r²).
+
+
+UNEXPLAINED = 1e-8
+"""Share of a difference's prior variance that a basis may miss and still carry its answer."""
+
+
+def absorb(
+    learned: Learned[ItemProblem], more: Comparisons, data: Comparisons
+) -> Learned[ItemProblem] | None:
+    """Add answers one by one, each by the moments of its own update; the other sites stay.
+
+    data: the known comparisons with `more`. None where it cannot be: an item outside the basis
+    (unless the basis is bounded on purpose), an effect of which nothing is known yet, or an answer
+    that lowers the precision, as a lapse may.
+    """
+    posterior, problem = learned.posterior, learned.problem
+    known = problem.edges.shown
+    edges = Edges.of(more, known)
+    if edges.shown is not None and (known is None or edges.shown.names != known.names):
+        return None
+    is_bounded = problem.max_rank is not None and len(posterior.coefficients) >= problem.max_rank
+    directions = _directions(posterior, edges, is_bounded)
+    if directions is None:
+        return None
+    likelihood, propose = posterior.likelihood, RULES[problem.settings.rule].propose
+    weights = as_weights(posterior)
+    added, log_evidence = Sites.zeros(len(edges)), learned.log_evidence
+    for e in np.repeat(np.arange(len(edges)), edges.count.astype(np.intp)):
+        z, mean, var = weights.along(directions[e])
+        outcome = edges.outcomes.part(np.array([e]))
+        proposal = propose(mean, var, Sites.zeros(1), likelihood, outcome)
+        tau, nu = float(proposal.tau[0]), float(proposal.nu[0])
+        if tau <= 0.0:
+            return None
+        weights = weights.with_site(z, tau, nu - tau * float(mean[0]))
+        log_evidence += float(likelihood.tilted(mean, var, outcome).log_z[0])
+        added.tau[e] += tau
+        added.nu[e] += nu
+    union = Edges.of(data, known)
+    return replace(
+        learned,
+        data=data,
+        problem=replace(problem, edges=union),
+        posterior=from_weights(posterior, weights),
+        sites=joined(learned, added, edges, union),
+        log_evidence=log_evidence,
+        report=replace(learned.report, n_sweeps=0),
+        n_unsettled=learned.n_unsettled + more.n_comparisons,
+    )
+
+
+def _directions(posterior: Posterior, edges: Edges, is_bounded: bool) -> FloatArray | None:
+    """(m, q + r) z and φ_winner − φ_loser, or None where the basis does not carry one of them."""
+    items = posterior.universe.take(edges.items)
+    features = posterior.basis.features(posterior.kernel, posterior.universe, items)
+    directions = host(features[edges.winner] - features[edges.loser])
+    variances = posterior.kernel.diag(items)
+    between = posterior.kernel.paired(items.take(edges.winner), items.take(edges.loser))
+    prior = variances[edges.winner] + variances[edges.loser] - 2.0 * between
+    missing = prior - np.einsum("ij,ij->i", directions, directions)
+    if not is_bounded and np.any(missing > UNEXPLAINED * prior):
+        return None
+    return directions if edges.shown is None else np.hstack([edges.shown.scaled.T, directions])

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penchant.gp.learn import Guess, Watch, maximize
+from penchant.gp.loop import solve
+from penchant.gp.rows import Votes
 from penchant.gp.rules import cavity
-from penchant.gp.solve import solve
 from penchant.gp.users.problem import UserHyper, UserProblem, UserSolution
-from penchant.gp.users.votes import Votes
 from penchant.kernels import FreeCovariance
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 

@@ -8,23 +8,159 @@ from scipy.special import expit, logit
 
 from penchant.data import components
 from penchant.errors import DataError
-from penchant.gp.effects import EffectsState, Shown, WithEffects
+from penchant.gp.effects import EffectsState, WithEffects
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
-from penchant.gp.loop import Settings
-from penchant.gp.model import Schedule, Solution
+from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
-from penchant.gp.users.arrangement import Arrangement, tied_items
-from penchant.gp.users.arrow import ArrowPrior, ArrowState
-from penchant.gp.users.gradient import item_slopes, outer_vectors, user_slopes
-from penchant.gp.users.pivots import UserFactor, factor_users
-from penchant.gp.users.posterior import UserPosteriors
-from penchant.gp.users.votes import Votes, VoteSites
+from penchant.gp.rows import Covariates, Votes, VoteSites
+from penchant.gp.users.arrowhead import ArrowPrior, ArrowState, outer_products
+from penchant.gp.users.blocks import Arrangement, tied_items
+from penchant.gp.users.nystrom import UserFactor, factor_users
+from penchant.gp.users.posterior import Kept, UserPosteriors
 from penchant.kernels import FreeCovariance, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.device import HOST, Device
-from penchant.numerics.linalg import FACTOR_TOLERANCE, PivotedCholesky, pivoted_cholesky, rank_at
+from penchant.numerics.batched import inner_stack, join_blocks, multiply_stack, trace_blocks
+from penchant.numerics.dispatch import HOST, Device
+from penchant.numerics.linalg import (
+    FACTOR_TOLERANCE,
+    PivotedCholesky,
+    gram,
+    host,
+    multiply,
+    pivoted_cholesky,
+    rank_at,
+    row_squares,
+    solve_lower,
+)
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
+
+Signed = list[tuple[float, tuple[FloatArray, ...]]]
+"""Vectors x per block with signs: the outer products Σ sign · x xᵀ stand in for ααᵀ."""
+
+
+class Slopes(NamedTuple):
+    """∂ log Z by the shared item covariance ρ K_x and by K_x in the personal part, (n, n) each, and
+    by the variance of each user's own deviation, (U,).
+    """
+
+    shared: FloatArray
+    personal: FloatArray
+    own: FloatArray
+
+
+def outer_vectors(
+    state: ArrowState | EffectsState[ArrowState], drift: FloatArray | None = None
+) -> Signed:
+    """α alone; with a drift of the mode (Laplace), ααᵀ + uαᵀ + αuᵀ as two signed squares.
+
+    drift: (m,) how much log|B| changes with each edge's mean; u = (I − L Σ) Aᵀ drift.
+    """
+    if isinstance(state, EffectsState):
+        return _outer_vectors_beside_effects(state, drift)
+    alpha = state.response.residual
+    if drift is None:
+        return [(1.0, alpha)]
+    u = state.respond_to(state.adjoint(drift)).residual
+    both = tuple(a + b for a, b in zip(alpha, u, strict=True))
+    return [(1.0, both), (-1.0, u)]
+
+
+def _outer_vectors_beside_effects(
+    state: EffectsState[ArrowState], drift: FloatArray | None
+) -> Signed:
+    """The same where Σ is that with effects, and what their uncertainty takes from R."""
+    adjoint = state.inner.adjoint
+    follow: Signed = [(1.0, adjoint(state.weight * row)) for row in state.spread]
+    pull = state.shift - state.weight * state.mean
+    if drift is None:
+        return [(1.0, adjoint(pull)), *follow]
+    u = drift - state.weight * state.respond(drift)
+    return [(1.0, adjoint(pull + u)), (-1.0, adjoint(u)), *follow]
+
+
+def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
+    """Derivatives by the two item covariances."""
+    prior = state.prior
+    n = len(prior.item_factor)
+    shared, personal = np.zeros((n, n)), np.zeros((n, n))
+    by_user, halves = np.zeros(len(prior.user_factor)), _half_information(state)
+    for number, block, part in state.each():
+        R, phi = part.R, prior.phi(block)
+        if halves is not None:
+            halves += prior.shared.half_contracted(block, outer_products(phi), R)
+            shared -= host(block.weighted_sum(row_squares(phi)[:, None], R))[0]
+        # R of one user's own utilities, the shared part's uncertainty included
+        own = multiply_stack(multiply_stack(R, state.shared_at(block)), R) - R
+        for sign, vectors in outer:
+            x = vectors[number]
+            own += sign * x[:, :, None] * x[:, None, :]
+        weight = np.broadcast_to(prior.personal(block), len(own))
+        personal += host(block.weighted_sum(weight[:, None], own))[0]
+        K = block.weighted_pick(np.ones((len(own), 1)), prior.covariance_there[None])
+        np.add.at(by_user, block.users, inner_stack(own, K))
+    shared += _known_of_W(state, halves)
+    for sign, vectors in outer:
+        shared += sign * gram(state.collect(vectors))
+    return Slopes(0.5 * shared, 0.5 * personal, 0.5 * by_user)
+
+
+def _half_information(state: ArrowState) -> FloatArray | None:
+    """Zeros for (r_u², r, n) Σ φφᵀ ⊗ GᵀR, where the information itself is contracted further."""
+    prior = state.prior.shared
+    n, r = prior.factor.shape
+    return np.zeros((prior.rank**2, r, n)) if prior.is_contracted else None
+
+
+def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
+    """(n, n): −Σ over pairs of users of K_feat(u, v) R(u, v), less −Σ_u |φ_u|² R_u with halves."""
+    shared, prior = state.shared, state.prior.shared
+    rank, n = prior.rank, len(prior.factor)
+    total = np.zeros((n, n))
+    for part, lower in zip(prior.parts, shared.lowers, strict=True):
+        size = len(part.items)
+        cells = np.ix_(part.items, part.items)
+        if halves is None:
+            information = prior.inside(shared.information, part)
+            projected = multiply_stack(part.there.T, information)  # (r_u, r_u, r, n)
+            total[cells] -= host(trace_blocks(information))
+        else:
+            projected = halves.reshape(rank, rank, -1, n)
+        half = solve_lower(lower, join_blocks(projected))
+        total[cells] += host(gram(half.reshape(-1, size)))
+    return total
+
+
+def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
+    """(U, r_u) derivative by the users' factor Φ_u."""
+    prior = state.prior
+    rank, system = prior.user_factor.shape[1], state.prior.shared
+    slopes = np.zeros_like(prior.user_factor)
+    covariance = state.shared.covariance
+    covariance = covariance.reshape(rank, rank, *covariance.shape[1:])
+    K_shared = gram(system.factor.T)
+    totals = [
+        (sign, vectors, multiply(state.collect(vectors), K_shared)) for sign, vectors in outer
+    ]
+    for number, block, part in state.each():
+        phi, R = prior.phi(block), part.R
+        mine = np.zeros((len(phi), rank))
+        for column in range(rank):
+            # Σ_l φ_ul ⟨R_u, Cov(shared utilities l, column)⟩
+            cov = system.pick(block, phi, covariance[:, column])
+            mine[:, column] = -inner_stack(R, cov)
+        for sign, vectors, total in totals:
+            mine += sign * block.meet(vectors[number], total)
+        np.add.at(slopes, block.users, mine)
+    return slopes
+
+
+# How the evidence of many users changes with the prior: derivatives, pulled back.
+#
+# With K = K_feat ⊗ (ρ K_x) + I ⊗ ((1−ρ) K_x), the gradient is ½ tr((ααᵀ − R) ∂K) over all users
+# and items, R = (K + L⁻¹)⁻¹. Summed over users it becomes one n × n matrix for the shared part,
+# one for the personal part, and a (U, r_u) matrix for the users' factor.
+
 
 SHARED_SIZE = 3072
 LEARNING_SIZE = 1024
@@ -349,7 +485,7 @@ class UserProblem:
         return _free(hyper.kernel).wishart_prior()[0]
 
 
-def over(prior: Any, arranged: Arrangement, shown: Shown | None) -> Any:
+def over(prior: Any, arranged: Arrangement, shown: Covariates | None) -> Any:
     """The same prior, for other comparisons, made as `shown` says."""
     if isinstance(prior, WithEffects) and shown is not None:
         return replace(prior, inner=prior.inner.over(arranged), shown=shown)
@@ -384,3 +520,54 @@ def _free(kernel: Kernel) -> FreeCovariance:
             "covariance only; use optimize='evidence', or kernel='free'"
         )
     return kernel
+
+
+# Sparse-EP: keep the users and items that taught most, predict from them alone (paper 003 § 3).
+#
+# A comparison's worth is the entropy that inference took from its difference, ½ log(Σ_old/Σ_new)
+# (Eq. 22, put right) added up over the sweeps. The sum telescopes: it is ½ log of the prior
+# variance over the final one. Unlike the paper's, which looks at each utility's own variance, it is
+# blind to a user's arbitrary zero point.
+
+
+def select(problem: UserProblem, solution: UserSolution, n_users: int, n_items: int) -> Kept:
+    """The ℓ_u users and ℓ_x items whose comparisons removed most entropy (Eq. 23)."""
+    state, votes = solution.inference.state, problem.edges
+    nothing = np.zeros(len(votes))
+    before = solution.prior.refresh(nothing, nothing).var
+    removed = 0.5 * np.log(before / state.var)
+    user_entropy: FloatArray = np.zeros(len(problem.users))
+    item_entropy: FloatArray = np.zeros(len(problem.items))
+    np.add.at(user_entropy, votes.user, removed)
+    np.add.at(item_entropy, votes.winner, removed)
+    np.add.at(item_entropy, votes.loser, removed)
+    users = np.argsort(-user_entropy, kind="stable")[:n_users]
+    items = np.argsort(-item_entropy, kind="stable")[:n_items]
+    rows = _rows(votes, users, items)
+    if not len(rows):
+        raise DataError(
+            f"sparse=({n_users}, {n_items}) keeps no comparison: the {len(users)} users kept never "
+            f"compared two of the {len(items)} items kept; keep more users or more items"
+        )
+    return Kept(users, items, user_entropy, item_entropy, len(rows))
+
+
+def restrict(
+    problem: UserProblem, solution: UserSolution, kept: Kept
+) -> tuple[UserProblem, UserSolution]:
+    """The posterior given the kept users' sites on the kept items, and nothing else."""
+    votes, inference = problem.edges, solution.inference
+    rows = _rows(votes, kept.users, kept.items)
+    few = votes.part(rows)
+    sites = replace(inference.sites, tau=inference.sites.tau[rows], nu=inference.sites.nu[rows])
+    few_problem = replace(problem, edges=few, arrangements={})
+    tied = tied_items(of_utilities(solution)[0].arrow.item_covariance)
+    prior = over(solution.prior, few_problem.arranged(tied), few.shown)
+    state = prior.refresh(few.count * sites.tau, few.count * sites.nu)
+    restricted = replace(inference, state=state, sites=sites)
+    return few_problem, solution._replace(prior=prior, inference=restricted)
+
+
+def _rows(votes: Votes, users: IntArray, items: IntArray) -> IntArray:
+    kept = np.isin(votes.user, users) & np.isin(votes.winner, items) & np.isin(votes.loser, items)
+    return np.flatnonzero(kept)

@@ -19,10 +19,11 @@ from scipy import sparse
 
 from penchant.data import whole_file
 from penchant.errors import DataError
-from penchant.gp import Learned
+from penchant.kernels import Kernel
 from penchant.kernels.base import NotGiven
+from penchant.likelihoods import Likelihood
 from penchant.models.parameters import check_parameters
-from penchant.models.store.checks import Dimensions, check_fields, refuse
+from penchant.models.store.checks import Checked, check_fields, refuse
 from penchant.models.store.schema import (
     FORMAT,
     STATES,
@@ -177,7 +178,7 @@ class _Reader:
         self.archive = archive
         self.numbered: dict[int, Any] = {}
         self.objects: dict[int, Any] = {}
-        self.sizes: dict[int, Dimensions] = {}
+        self.checked: dict[int, Checked] = {}
         """Of every object made so far, by identity: `objects` keeps them alive."""
         self._number(tree)
 
@@ -228,13 +229,15 @@ class _Reader:
             name = tree["$kind"]
             kind = kind_called(name)
             values = {key: self.value(part) for key, part in tree["fields"].items()}
-            sizes = check_fields(name, kind.declared, kind.rules, values, self._sizes)
+            checked = check_fields(name, kind.declared, kind.rules, values, self._known)
             self.objects[number] = made = kind.made(values)
-            self.sizes[id(made)] = sizes
+            self.checked[id(made)] = checked
         return self.objects[number]
 
-    def _sizes(self, value: Any) -> Dimensions:
-        return self.sizes.get(id(value), {})
+    def _known(self, value: Any) -> Checked:
+        if isinstance(value, Kernel | Likelihood):
+            return Checked("kernel" if isinstance(value, Kernel) else "likelihood", {})
+        return self.checked.get(id(value), Checked(type(value).__name__, {}))
 
     def _estimator(self, tree: dict[str, Any]) -> Any:
         cls = estimator_classes()[tree["$estimator"]]
@@ -244,25 +247,24 @@ class _Reader:
                 raise DataError(f"unexpected attribute {key!r} in the file")
         state = {key: self.value(part) for key, part in tree["state"].items()}
         check_parameters(model)
-        _check_state(cls.__name__, state)
+        self._check_state(cls.__name__, state)
         for key, value in state.items():
             setattr(model, key, value)
         if "state_" in state:
             model._rebuild()
         return model
 
-
-def _check_state(name: str, state: Mapping[str, Any]) -> None:
-    """What an estimator learned: finite arrays, and in a model of utilities one of its kind."""
-    for key, value in state.items():
-        is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
-        if is_array and key != "cv_error_" and not np.isfinite(value).all():
-            refuse(name, key, "must be finite")
-    if "state_" in state:
-        learned: Any = getattr(state["state_"], "learned", None)
-        known = learned.hyper if isinstance(learned, Learned) else learned
-        if type(known).__name__ not in STATES.get(name, ()):
-            refuse(name, "state_", "belongs to another model")
+    def _check_state(self, name: str, state: Mapping[str, Any]) -> None:
+        """What an estimator learned: finite arrays, and in a model of utilities one of its kind."""
+        for key, value in state.items():
+            is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+            if is_array and key != "cv_error_" and not np.isfinite(value).all():
+                refuse(name, key, "must be finite")
+        if "state_" in state:
+            learned: Any = getattr(state["state_"], "learned", None)
+            kinds = {self._known(learned).kind, self._known(getattr(learned, "hyper", None)).kind}
+            if kinds.isdisjoint(STATES.get(name, ())):
+                refuse(name, "state_", "belongs to another model")
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:

@@ -22,6 +22,13 @@ Dimensions = dict[str, tuple[float, float]]
 """The least and the largest size that each dimension may still have, by name."""
 
 
+class Checked(NamedTuple):
+    """What is known of a value that was checked: its kind, and the sizes of its dimensions."""
+
+    kind: str
+    sizes: Dimensions
+
+
 class Array(NamedTuple):
     """An array: its NumPy kinds, the names of its dimensions ("" for any), and its range.
 
@@ -50,12 +57,13 @@ class Scalar(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A value of another kind; same: dimensions of it and of this value that must agree.
+    """A value of another kind, or of one of several ("this or that").
 
+    same: dimensions of it and of this value that must agree.
     many: a tuple of such values, and the dimension that its length is ("" for any length).
     """
 
-    classes: str
+    kinds: str
     same: Mapping[str, str] = {}
     optional: bool = False
     many: str | None = None
@@ -105,13 +113,13 @@ def check_fields(
     declared: Mapping[str, Declaration],
     rules: tuple[Rule, ...],
     values: Mapping[str, Any],
-    sizes_of: Callable[[Any], Dimensions],
-) -> Dimensions:
-    """Check every field of one value against its declaration; return the sizes found.
+    known: Callable[[Any], Checked],
+) -> Checked:
+    """Check every field of one value against its declaration; return what is known of it then.
 
-    sizes_of: the same of a value that was checked before.
+    known: the same of a value that was checked before.
     """
-    check = _Check(kind, sizes_of)
+    check = _Check(kind, known)
     for name, declaration in declared.items():
         if name not in values:
             refuse(kind, name, "is missing")
@@ -123,7 +131,7 @@ def check_fields(
     for rule in rules:
         if not rule.holds(fields):
             refuse(kind, rule.field, rule.words)
-    return check.sizes
+    return Checked(kind, check.sizes)
 
 
 class _Fields:
@@ -136,8 +144,8 @@ class _Fields:
 class _Check:
     """The sizes found so far in one value."""
 
-    def __init__(self, kind: str, sizes_of: Callable[[Any], Dimensions]) -> None:
-        self.kind, self.sizes_of = kind, sizes_of
+    def __init__(self, kind: str, known: Callable[[Any], Checked]) -> None:
+        self.kind, self.known = kind, known
         self.sizes: Dimensions = {}
 
     def field(self, name: str, value: Any, declared: Declaration) -> None:
@@ -218,12 +226,10 @@ class _Check:
             self.need(name, isinstance(value, tuple | Mapping), "must hold several values")
             parts = tuple(value.values()) if isinstance(value, Mapping) else value
             self.size(name, declared.many, len(parts), len(parts))
-        classes = declared.classes.split(" or ")
         for part in parts:
-            is_one = any(cls.__name__ in classes for cls in type(part).__mro__)
-            words = f"holds a {type(part).__name__} and must hold a {declared.classes}"
-            self.need(name, is_one, words)
-            sizes = self.sizes_of(part)
+            kind, sizes = self.known(part)
+            is_one = kind in declared.kinds.split(" or ")
+            self.need(name, is_one, f"holds a {kind} and must hold a {declared.kinds}")
             for theirs, mine in declared.same.items():
                 if theirs in sizes:
                     self.size(name, mine, *sizes[theirs])

@@ -45,7 +45,7 @@ from penchant.models.store.checks import (
     Scalar,
     refuse,
 )
-from penchant.numerics.device import hosted
+from penchant.numerics.dispatch import hosted
 
 FORMAT = "penchant model"
 VERSION = 3
@@ -62,11 +62,11 @@ ESTIMATORS = {
 """Every estimator and the module that defines it; a module is imported when first needed."""
 
 STATES = {
-    "PreferenceGP": ("ItemHyper", "PathHyper"),
-    "MultiUserGP": ("UserHyper",),
-    "CommunityGP": ("Found",),
+    "PreferenceGP": ("item hyperparameters", "path hyperparameters"),
+    "MultiUserGP": ("user hyperparameters",),
+    "CommunityGP": ("communities",),
 }
-"""The classes of the hyperparameters, or of all that a model of utilities learns."""
+"""The kinds of the hyperparameters, or of all that a model of utilities learns."""
 
 REBUILD_FLOPS = 1e10
 """Of one refresh: about a second on one core. A posterior that takes more is stored."""
@@ -274,7 +274,7 @@ KINDS: dict[str, Kind] = {
             "covariates": Array("f", ("m", "covariates"), optional=True),
             "both_bad": _column("b"),
             "source": Scalar(str),
-            "rankings": Part("Rankings", {"items": "items", "users": "users"}, optional=True),
+            "rankings": Part("rankings", {"items": "items", "users": "users"}, optional=True),
         },
         (
             _NOT_ITSELF,
@@ -311,7 +311,7 @@ KINDS: dict[str, Kind] = {
         "penchant.kernels:Inputs",
         {
             "X": Features(("n", "d"), optional=True),
-            "relations": Part("Relation", {"items": "universe"}, many=""),
+            "relations": Part("relation", {"items": "universe"}, many=""),
             "index": Array("iu", ("n",), below="universe", optional=True),
         },
     ),
@@ -327,7 +327,7 @@ KINDS: dict[str, Kind] = {
         "penchant.models.features:FeatureColumns",
         {
             "n_columns": Scalar(int, low=0, dimension="d"),
-            "scaling": Part("Scaling", {"d": "d"}, optional=True),
+            "scaling": Part("scaling", {"d": "d"}, optional=True),
             "names": Names("names"),
         },
         (Rule("names", lambda v: len(v.names) in (0, v.n_columns), "must be all or none"),),
@@ -336,25 +336,25 @@ KINDS: dict[str, Kind] = {
         "penchant.models.features:Scaling",
         {"center": Array("f", ("d",)), "scale": Array("f", ("d",), low=TINY)},
     ),
-    "hyperparameters of items": Kind(
-        "penchant.gp:ItemHyper", {"kernel": Part("Kernel"), "likelihood": Part("Likelihood")}
+    "item hyperparameters": Kind(
+        "penchant.gp:ItemHyper", {"kernel": Part("kernel"), "likelihood": Part("likelihood")}
     ),
-    "hyperparameters of users": Kind(
+    "user hyperparameters": Kind(
         "penchant.gp:UserHyper",
         {
-            "kernel": Part("Kernel"),
-            "user_kernel": Part("Kernel"),
+            "kernel": Part("kernel"),
+            "user_kernel": Part("kernel"),
             "sharing": Scalar(float, low=TINY, high=1.0 - 1e-16),
-            "likelihood": Part("Likelihood"),
+            "likelihood": Part("likelihood"),
         },
     ),
-    "hyperparameters of paths": Kind(
+    "path hyperparameters": Kind(
         "penchant.gp:PathHyper",
         {
-            "kernel": Part("Kernel"),
+            "kernel": Part("kernel"),
             "variance": Scalar(float, low=TINY),
             "timescale": Scalar(float, low=TINY),
-            "likelihood": Part("Likelihood"),
+            "likelihood": Part("likelihood"),
         },
     ),
     "sites": Kind("penchant.gp:Sites", {"tau": Array("f", ("m",)), "nu": Array("f", ("m",))}),
@@ -395,15 +395,15 @@ KINDS: dict[str, Kind] = {
     "posterior": Kind(
         "penchant.gp:Posterior",
         {
-            "kernel": Part("Kernel"),
-            "likelihood": Part("Likelihood"),
-            "universe": Part("Inputs", {"n": "items", "d": "d"}),
-            "target": Part("Inputs", {"d": "d"}),
-            "basis": Part("Basis", {"r": "r", "items": "items"}),
+            "kernel": Part("kernel"),
+            "likelihood": Part("likelihood"),
+            "universe": Part("inputs", {"n": "items", "d": "d"}),
+            "target": Part("inputs", {"d": "d"}),
+            "basis": Part("basis", {"r": "r", "items": "items"}),
             "coefficients": Array("f", ("r",)),
             "lower": Array("f", ("r", "r"), lower=True),
             "widening": Array("f", ("r", ""), optional=True),
-            "effects": Part("EffectPosterior", {"r": "r"}, optional=True),
+            "effects": Part("effects", {"r": "r"}, optional=True),
         },
         (
             Rule(
@@ -429,21 +429,21 @@ KINDS: dict[str, Kind] = {
     "posterior of users": Kind(
         "penchant.gp:UserPosteriors",
         {
-            "kernel": Part("Kernel"),
-            "user_kernel": Part("Kernel"),
-            "likelihood": Part("Likelihood"),
+            "kernel": Part("kernel"),
+            "user_kernel": Part("kernel"),
+            "likelihood": Part("likelihood"),
             "sharing": Scalar(float, low=TINY, high=1.0 - 1e-16),
-            "items": Part("Inputs", {"n": "items", "d": "d"}),
-            "users": Part("Inputs", {"n": "users"}),
-            "target": Part("Inputs", {"d": "d"}),
-            "item_basis": Part("Basis", {"r": "r", "items": "items"}),
-            "user_basis": Part("Basis", {"r": "r_users", "items": "users"}),
+            "items": Part("inputs", {"n": "items", "d": "d"}),
+            "users": Part("inputs", {"n": "users"}),
+            "target": Part("inputs", {"d": "d"}),
+            "item_basis": Part("basis", {"r": "r", "items": "items"}),
+            "user_basis": Part("basis", {"r": "r_users", "items": "users"}),
             "shared_mean": Array("f", ("r_users", "r")),
             "shared_lower": Array("f", ("shared", "shared"), lower=True),
-            "sites": Part("VoteSites", {"users": "users", "items": "items"}),
+            "sites": Part("sites of users", {"users": "users", "items": "items"}),
             "n_fitted": Scalar(int, low=0),
-            "kept": Part("Kept", {"users": "users", "items": "items"}, optional=True),
-            "effects": Part("EffectPosterior", {"r": "shared"}, optional=True),
+            "kept": Part("kept", {"users": "users", "items": "items"}, optional=True),
+            "effects": Part("effects", {"r": "shared"}, optional=True),
         },
         (
             Rule(
@@ -479,21 +479,21 @@ KINDS: dict[str, Kind] = {
     "learned": Kind(
         "penchant.gp:Learned",
         {
-            "data": Part("Comparisons", {"items": "items", "users": "users"}),
-            "hyper": Part("ItemHyper or UserHyper or PathHyper"),
-            "items": Part("Inputs", {"n": "items", "d": "d"}),
-            "users": Part("Inputs", {"n": "users"}, optional=True),
-            "calendar": Part("Calendar", optional=True),
+            "data": Part("comparisons", {"items": "items", "users": "users"}),
+            "hyper": Part("item hyperparameters or user hyperparameters or path hyperparameters"),
+            "items": Part("inputs", {"n": "items", "d": "d"}),
+            "users": Part("inputs", {"n": "users"}, optional=True),
+            "calendar": Part("calendar", optional=True),
             "effect_names": Names("effects"),
             "effect_sd": Array("f", ("effects",), low=TINY, optional=True),
-            "sites": Part("Sites", optional=True),
+            "sites": Part("sites", optional=True),
             "posterior": Part(
-                "Posterior or UserPosteriors",
+                "posterior or posterior of users",
                 {"items": "items", "users": "users", "d": "d"},
                 optional=True,
             ),
             "log_evidence": Scalar(float),
-            "report": Part("Report"),
+            "report": Part("report"),
             "n_unsettled": Scalar(int, low=0),
             "rule": Scalar(str),
             "max_rank": Scalar(int, low=1, optional=True),
@@ -503,7 +503,7 @@ KINDS: dict[str, Kind] = {
             Rule("rule", lambda v: v.rule in RULES, f"must be one of {', '.join(RULES)}"),
             Rule(
                 "users",
-                lambda v: (v.users is None) == (type(v.hyper).__name__ != "UserHyper"),
+                lambda v: (v.users is not None) == hasattr(v.hyper, "user_kernel"),
                 "must be there in a model of users, and in no other",
             ),
             Rule(
@@ -513,7 +513,7 @@ KINDS: dict[str, Kind] = {
             ),
             Rule(
                 "calendar",
-                lambda v: (v.calendar is None) == (type(v.hyper).__name__ != "PathHyper"),
+                lambda v: (v.calendar is not None) == hasattr(v.hyper, "timescale"),
                 "must be there where utilities drift, and nowhere else",
             ),
             Rule(
@@ -528,19 +528,19 @@ KINDS: dict[str, Kind] = {
     "communities": Kind(
         "penchant.communities:Found",
         {
-            "data": Part("Comparisons", {"items": "items", "users": "users"}),
-            "sampled": Part("Comparisons", {"items": "items"}),
-            "kernel": Part("Kernel"),
-            "likelihood": Part("Likelihood"),
+            "data": Part("comparisons", {"items": "items", "users": "users"}),
+            "sampled": Part("comparisons", {"items": "items"}),
+            "kernel": Part("kernel"),
+            "likelihood": Part("likelihood"),
             "start": Array("f", ("",)),
-            "posteriors": Part("Posterior", {"items": "items"}, many="communities"),
+            "posteriors": Part("posterior", {"items": "items"}, many="communities"),
             "membership": Array("f", ("users", "communities"), low=0.0),
-            "chains": Part("Chain", {"items": "items"}, many=""),
-            "draws": Part("Draws", {"communities": "communities"}, optional=True),
-            "report": Part("Diagnostics or SearchReport"),
+            "chains": Part("chain", {"items": "items"}, many=""),
+            "draws": Part("draws", {"communities": "communities"}, optional=True),
+            "report": Part("diagnostics or search"),
             "max_rank": Scalar(int, low=1, optional=True),
             "user_features": Array("f", ("users", ""), optional=True),
-            "personal": Part("Learned", optional=True),
+            "personal": Part("learned", optional=True),
             "communal_share": Scalar(float, low=0, high=1),
             "n_elsewhere": Scalar(int, low=0),
             "all_sizes": Array("f", ("communities",), low=0.0, optional=True),
@@ -563,7 +563,7 @@ KINDS: dict[str, Kind] = {
             ),
             Rule(
                 "report",
-                lambda v: (type(v.report).__name__ == "SearchReport") == (v.draws is None),
+                lambda v: (v.draws is None) == hasattr(v.report, "steps"),
                 "must be of the search, or of the chains that were run",
             ),
         ),
@@ -582,10 +582,10 @@ KINDS: dict[str, Kind] = {
     "chain": Kind(
         "penchant.communities:Chain",
         {
-            "state": Part("ChainState", {"items": "items"}),
+            "state": Part("chain state", {"items": "items"}),
             "log_joint": Array("f", ("sweeps",)),
             "n_communities": Array("iu", ("sweeps",), low=0),
-            "draws": Part("Draw", {"items": "items"}, many=""),
+            "draws": Part("draw", {"items": "items"}, many=""),
         },
     ),
     "chain state": Kind(
@@ -617,8 +617,8 @@ KINDS: dict[str, Kind] = {
         "penchant.communities:Draws",
         {
             "n_communities": Scalar(int, low=1, dimension="communities"),
-            "kept": Part("Draw", {"reported": "communities"}, many="kept"),
-            "likelihood": Part("Likelihood"),
+            "kept": Part("draw", {"reported": "communities"}, many="kept"),
+            "likelihood": Part("likelihood"),
         },
         (Rule("kept", lambda v: len(v.kept) > 0, "must hold at least one"),),
     ),
@@ -651,9 +651,9 @@ KINDS: dict[str, Kind] = {
     "fitted": Kind(
         "penchant.models.base:Fitted",
         {
-            "learned": Part("Learned or Found"),
-            "columns": Part("FeatureColumns"),
-            "user_columns": Part("FeatureColumns"),
+            "learned": Part("learned or communities"),
+            "columns": Part("feature columns"),
+            "user_columns": Part("feature columns"),
             "n_learned": Scalar(int, low=0),
             "told": Part("tuple", many=""),
         },

@@ -10,10 +10,10 @@ from sqlalchemy import Connection
 from penchant.study import questions as rules
 from penchant.study.config import Config
 from penchant.study.events import ERASE
-from penchant.study.questions import OPEN, PREPARED
+from penchant.study.questions import OPEN, PREPARED, Prepared
 from penchant.study.store import tables as t
-from penchant.study.store.people import PRESENT_SECONDS, of_present
-from penchant.study.tokens import new_id
+from penchant.study.store.participants import PRESENT_SECONDS, of_present
+from penchant.study.store.tables import new_id
 
 KEPT_SNAPSHOTS = 2
 FRESH = 0.8
@@ -32,20 +32,6 @@ class Queue:
     asked: dict[str, int] = field(default_factory=dict)
     pending: list[tuple[str, ...]] = field(default_factory=list)
     stock: int = 0
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A question to be handed out; participant None: to anybody who was not asked it.
-
-    p_before: that the first item is preferred; which is shown first is drawn later.
-    """
-
-    participant: str | None
-    items: tuple[str, ...]
-    form: str
-    kind: str
-    p_before: float | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from penchant.study.events import ANSWER, IMPORT, SKIP, Answer, replay
-from penchant.study.store import learning, people, studies
+from penchant.study.store import learning, participants, studies
 from penchant.study.store import tables as t
 
 RATE_SECONDS = 60.0
@@ -27,7 +27,7 @@ def overview(conn: Connection, study: str, now: float) -> dict[str, Any]:
     it = studies.get(conn, study)
     items = {row.id: row for row in studies.items_of(conn, study)}
     known = learning.last_summary(conn, study) or {}
-    folk = people.participants_of(conn, study, now)
+    folk = participants.participants_of(conn, study, now)
     ranking = [
         {**row, "name": items[row["item"]].name, "active": items[row["item"]].active}
         for row in known.get("ranking", [])

@@ -15,9 +15,8 @@ from penchant.study.config import Config
 from penchant.study.events import ADD_ITEM, IMPORT, RETIRE, STATE, Event
 from penchant.study.questions import PREPARED
 from penchant.study.refusals import ParticipantRefusal, Refusal
-from penchant.study.store import statements
 from penchant.study.store import tables as t
-from penchant.study.tokens import hash_token, new_id, new_token
+from penchant.study.store.tables import hash_token, new_id, new_token
 
 RUNNING, PAUSED, CLOSED = "running", "paused", "closed"
 STATES = (RUNNING, PAUSED, CLOSED)
@@ -58,7 +57,7 @@ def create(
 
 def get(conn: Connection, study: str) -> Study:
     """The study, or a refusal."""
-    row = conn.execute(statements.STUDY, {"in_study": study}).first()
+    row = conn.execute(t.STUDY, {"in_study": study}).first()
     if row is None:
         raise ParticipantRefusal("unknown", "study")
     return Study(row.id, _parsed(row.config), row.state, row.seq)
@@ -109,9 +108,9 @@ def append(
     **columns: Any,
 ) -> int:
     """Write an event under the next number of the study and return that."""
-    seq = int(conn.execute(statements.NEXT_NUMBER, {"in_study": study}).scalar_one())
+    seq = int(conn.execute(t.NEXT_NUMBER, {"in_study": study}).scalar_one())
     row = {"study": study, "seq": seq, "kind": kind, "payload": payload, "at": at, "live": True}
-    conn.execute(statements.INSERT_EVENT, row | columns)
+    conn.execute(t.INSERT_EVENT, row | columns)
     return seq
 
 

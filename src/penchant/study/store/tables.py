@@ -1,6 +1,13 @@
 """The tables. What they were at each version is in `migrations/versions`."""
 
+import hashlib
+import hmac
+import secrets
+
 import sqlalchemy as sa
+
+from penchant.study.events import ANSWER, SKIP
+from penchant.study.questions import OPEN, PREPARED
 
 metadata = sa.MetaData()
 
@@ -109,3 +116,92 @@ snapshot = sa.Table(
     sa.Column("summary", sa.JSON, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
 )
+
+
+def new_id() -> str:
+    """A name that cannot be guessed and tells nothing: 96 random bits."""
+    return secrets.token_urlsafe(12)
+
+
+def new_token() -> str:
+    """A secret for a link: 192 random bits."""
+    return secrets.token_urlsafe(24)
+
+
+def hash_token(token: str) -> str:
+    """What the database keeps of a token: it is random, so that a plain hash hides it.
+
+    >>> len(hash_token("secret"))
+    64
+    """
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def hash_external_id(external_id: str, study: str, key: str) -> str:
+    """What the database keeps of a panel's id: those can be guessed, so that a key is needed."""
+    return hmac.new(key.encode(), f"{study}\n{external_id}".encode(), hashlib.sha256).hexdigest()
+
+
+_s, _p, _q, _e = study.c, participant.c, question.c, event.c
+_study: sa.BindParameter[str] = sa.bindparam("in_study")
+_who: sa.BindParameter[str] = sa.bindparam("who")
+_which: sa.BindParameter[str] = sa.bindparam("which")
+
+STUDY = sa.select(_s.id, sa.cast(_s.config, sa.Text).label("config"), _s.state, _s.seq).where(
+    _s.id == _study
+)
+
+NEXT_NUMBER = study.update().where(_s.id == _study).values(seq=_s.seq + 1).returning(_s.seq)
+
+_answers = sa.select(sa.func.count()).where(_e.participant == _p.id, _e.live, _e.kind == ANSWER)
+_last = (
+    sa.select(_e.question)
+    .where(_e.participant == _p.id, _e.live, _e.kind.in_((ANSWER, SKIP)))
+    .order_by(_e.seq.desc())
+    .limit(1)
+)
+PARTICIPANT = sa.select(
+    _p.id,
+    _p.invite,
+    _p.joined,
+    _answers.scalar_subquery().label("answers"),
+    _last.scalar_subquery().label("last_answered"),
+).where(_p.id == _who, _p.study == _study)
+
+SEEN = participant.update().where(_p.id == _who).values(last_seen=sa.bindparam("at"))
+
+_lent = {
+    "participant": _who,
+    "state": OPEN,
+    # numbered, because a clock may jump back and two may be opened at once
+    "opened": sa.select(sa.func.count(question.alias("mine").c.opened) + 1)
+    .where(sa.literal_column("mine.participant") == _who)
+    .scalar_subquery(),
+    "leased_until": sa.bindparam("until"),
+}
+
+RENEW = (
+    question.update()
+    .where(_q.participant == _who, _q.state == OPEN)
+    .values(leased_until=sa.bindparam("until"))
+    .returning(question)
+)
+
+_free = sa.select(_q.id).where(_q.study == _study, _q.state == PREPARED)
+_asked = question.alias("asked")
+_new_to_me = ~sa.exists().where(_asked.c.participant == _who, _asked.c.pair == _q.pair)
+
+
+def _take(choice: sa.Select[str]) -> sa.UpdateBase:
+    first = choice.order_by(_q.created, _q.id).limit(1).scalar_subquery()
+    return question.update().where(_q.id == first).values(**_lent).returning(question)
+
+
+TAKE_MINE = _take(_free.where(_q.participant == _who))
+TAKE_ANY = _take(_free.where(_q.participant.is_(None), _new_to_me))
+INSERT_OPEN = question.insert().values(**_lent).returning(question)
+
+QUESTION = sa.select(question).where(_q.id == _which, _q.study == _study, _q.participant == _who)
+STANDING = sa.select(_e.seq).where(_e.question == _which, _e.live)
+SET_QUESTION = question.update().where(_q.id == _which).values(state=sa.bindparam("to_state"))
+INSERT_EVENT = event.insert()

@@ -17,15 +17,14 @@ from starlette.exceptions import HTTPException
 
 import penchant
 from penchant.errors import DataError
-from penchant.study import media
 from penchant.study.config import FOLLOW_BROWSER
 from penchant.study.folder import Folder
+from penchant.study.items import find_media
 from penchant.study.refusals import STATUS, ParticipantRefusal, Refusal
 from penchant.study.store import studies
-from penchant.study.web import api, owner, participant
-from penchant.study.web.pages import page
+from penchant.study.web import owner, participant
 from penchant.study.web.safety import SANDBOX_POLICY, Safety
-from penchant.study.web.site import Site, language, site_of
+from penchant.study.web.site import Site, language, page, site_of
 
 RETRY_AFTER = {429: "5", 503: "1"}
 log = logging.getLogger("penchant.study")
@@ -52,7 +51,7 @@ def create_app(
     app.state.site = Site(folder, database, now)
     app.state.open_streams = 0
     app.add_middleware(Safety)
-    for router in (participant.router, owner.router, api.router, api.health):
+    for router in (participant.router, owner.pages, owner.router, owner.health):
         app.include_router(router)
     app.get("/", include_in_schema=False)(_home)
     app.get("/media/page/{item}", include_in_schema=False)(_html_item)
@@ -73,7 +72,7 @@ async def _home(request: Request) -> Response:
 
 
 async def _media(name: str, request: Request) -> Response:
-    path, kind = media.find(site_of(request).folder.media, name)
+    path, kind = find_media(site_of(request).folder.media, name)
     headers = {"Cache-Control": "private, max-age=86400, immutable"}
     headers["Content-Security-Policy"] = SANDBOX_POLICY
     return FileResponse(path, media_type=kind, headers=headers)

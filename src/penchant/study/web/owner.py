@@ -1,27 +1,264 @@
-"""The owner's page: signing in by a link, and the dashboard."""
+"""The owner's side: a JSON interface (bearer token or cookie), signing in, the dashboard."""
 
 import asyncio
 import json
+import tempfile
 from collections.abc import AsyncIterator
-from typing import Any
+from pathlib import Path as FilePath
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from fastapi import APIRouter, Depends, File, Form, Query, Request, UploadFile
+from fastapi.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from pydantic import BaseModel, Field, FiniteFloat, Json
 from sqlalchemy import Connection
+from starlette.background import BackgroundTask
 
+from penchant.study.folder import backup_to, read_votes, write_votes
+from penchant.study.items import LARGEST_FILE, LARGEST_TEXT, store_media
 from penchant.study.refusals import Refusal
-from penchant.study.store import reports, studies
-from penchant.study.web.pages import page
+from penchant.study.store import participants, reports, studies
+from penchant.study.store.studies import NewItem
 from penchant.study.web.participant import StudyName
-from penchant.study.web.site import Site, language, site_of
+from penchant.study.web.site import Site, language, page, site_of
 
-router = APIRouter(tags=["owner"])
+
+async def owner_site(study: StudyName, request: Request) -> Site:
+    """The site, for its owner."""
+    site = site_of(request)
+    await site.require_owner(request, study)
+    return site
+
+
+Owned = Annotated[Site, Depends(owner_site)]
+router = APIRouter(prefix="/api/studies/{study}", tags=["owner"])
+Id = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class Changes(BaseModel):
+    """What to change of a study: its state, or settings by name."""
+
+    state: str | None = None
+    config: dict[str, Any] = Field(default_factory=dict, max_length=40)
+
+
+class ItemIn(BaseModel):
+    """An item that is shown as text, Markdown or HTML."""
+
+    name: str = Field(min_length=1, max_length=500)
+    media: str = Field("text", pattern="^(text|markdown|html)$")
+    body: str = Field("", max_length=LARGEST_TEXT)
+    features: dict[str, FiniteFloat] = Field(default_factory=dict, max_length=1000)
+
+
+class InviteIn(BaseModel):
+    """Invitations to make."""
+
+    n: int = Field(1, ge=1, le=1000)
+    role: str = Field("participant", pattern="^(participant|owner)$")
+    label: str = Field("", max_length=200)
+    uses: int | None = Field(1, ge=1, le=1_000_000)
+    days: float | None = Field(None, gt=0, le=3650)
+
+
+@router.get("")
+async def get_study(study: StudyName, site: Owned) -> JSONResponse:
+    """The study as it stands: settings, counts, ranking, raters, calibration."""
+    it = await site.read(lambda c: studies.get(c, study))
+    return JSONResponse({"config": it.config.to_json(), **await overview(site, study)})
+
+
+@router.patch("")
+async def change_study(study: StudyName, changes: Changes, site: Owned) -> JSONResponse:
+    """Pause, run or close it; change settings."""
+    now = site.now()
+
+    def job(conn: Any) -> None:
+        if changes.config:
+            studies.change_config(conn, study, changes.config)
+        if changes.state is not None:
+            studies.set_state(conn, study, changes.state, now)
+
+    await site.write(job)
+    return await get_study(study, site)
+
+
+@router.get("/items")
+async def list_items(study: StudyName, site: Owned) -> list[dict[str, Any]]:
+    """All items, retired ones too."""
+    rows = await site.read(lambda c: studies.items_of(c, study))
+    hidden = ("study", "position")
+    return [{k: v for k, v in row._mapping.items() if k not in hidden} for row in rows]
+
+
+@router.post("/items", status_code=201)
+async def add_items(
+    study: StudyName, items: Annotated[list[ItemIn], Field(max_length=10_000)], site: Owned
+) -> dict[str, list[str]]:
+    """Add items while the study runs."""
+    new = [NewItem(item.name, item.media, item.body, item.features) for item in items]
+    now = site.now()
+    return {"ids": await site.write(lambda c: studies.add_items(c, study, new, now))}
+
+
+@router.post("/items/upload", status_code=201)
+async def upload_item(
+    study: StudyName,
+    site: Owned,
+    name: Annotated[str, Form(min_length=1, max_length=500)],
+    medium: Annotated[str, Form(pattern="^(image|audio|video)$")],
+    file: Annotated[UploadFile, File()],
+    features: Annotated[Json[dict[str, FiniteFloat]] | None, Form()] = None,
+) -> dict[str, list[str]]:
+    """Add one item that is a file, its features as JSON; its name and type are not believed."""
+    content = await file.read(LARGEST_FILE + 1)
+    ending = FilePath(file.filename or "").suffix
+    stored = await asyncio.to_thread(
+        store_media, site.folder.media, content, ending, medium, "the file"
+    )
+    now = site.now()
+    new = [NewItem(name, medium, stored, features or {})]
+    try:
+        return {"ids": await site.write(lambda c: studies.add_items(c, study, new, now))}
+    except Refusal:
+        (site.folder.media / stored).unlink(missing_ok=True)
+        raise
+
+
+@router.delete("/items/{item}")
+async def retire_item(study: StudyName, item: Id, site: Owned) -> dict[str, str]:
+    """Ask about an item no more."""
+    now = site.now()
+    await site.write(lambda c: studies.retire(c, study, item, now))
+    return {"retired": item}
+
+
+@router.get("/invites")
+async def list_invites(study: StudyName, site: Owned) -> list[dict[str, Any]]:
+    """Invitations, without their tokens, which nobody has."""
+    return await site.read(lambda c: studies.invites_of(c, study))
+
+
+@router.post("/invites", status_code=201)
+async def make_invites(study: StudyName, wanted: InviteIn, site: Owned) -> dict[str, list[str]]:
+    """Make invitations; their paths are told once."""
+    now = site.now()
+
+    def job(conn: Any) -> list[str]:
+        given = (wanted.role, wanted.label, wanted.uses, wanted.days)
+        return [studies.create_invite(conn, study, now, *given) for _ in range(wanted.n)]
+
+    tokens = await site.write(job)
+    return {"paths": [invite_path(study, wanted.role, token) for token in tokens]}
+
+
+def invite_path(study: str, role: str, token: str) -> str:
+    """The path of a link that carries a token."""
+    return f"/o/{study}?key={token}" if role == "owner" else f"/s/{study}?invite={token}"
+
+
+@router.delete("/invites/{invite}")
+async def revoke(study: StudyName, invite: Id, site: Owned) -> dict[str, str]:
+    """Let an invitation serve no more."""
+    await site.write(lambda c: studies.revoke_invite(c, study, invite))
+    return {"revoked": invite}
+
+
+@router.get("/participants")
+async def list_participants(study: StudyName, site: Owned) -> list[dict[str, Any]]:
+    """Who takes part, by random ids."""
+    now = site.now()
+    return await site.read(lambda c: participants.participants_of(c, study, now))
+
+
+@router.delete("/participants/{person}")
+async def erase(study: StudyName, person: Id, site: Owned) -> dict[str, int]:
+    """Remove a person and all that came from them."""
+    now = site.now()
+    n = await site.write(lambda c: participants.erase(c, study, person, now))
+    await asyncio.to_thread(site.database.scrub)
+    return {"erased_events": n}
+
+
+@router.get("/plan")
+async def plan(study: StudyName, site: Owned) -> JSONResponse:
+    """How many more answers, people and how much money until enough is known."""
+    state = await overview(site, study)
+    return JSONResponse({name: state[name] for name in ("stop", "left", "plan")})
+
+
+@router.get("/export")
+async def export(
+    study: StudyName,
+    site: Owned,
+    form: Annotated[str, Query(alias="format", pattern="^(csv|jsonl|parquet)$")] = "csv",
+) -> FileResponse:
+    """Every pair that stands, as `penchant rank` reads it."""
+    rows = await site.read(lambda c: list(reports.export_rows(c, study)))
+    path = FilePath(tempfile.mkdtemp(prefix="penchant-")) / f"{study}.{form}"
+    await asyncio.to_thread(write_votes, rows, path)
+    return _passing(path)
+
+
+@router.post("/import", status_code=201)
+async def import_votes(
+    study: StudyName, site: Owned, file: Annotated[UploadFile, File()]
+) -> dict[str, int]:
+    """Take in votes from a CSV file: winner, loser, and if there are, tie, user, count.
+
+    Of what a study exported, votes that are here already are not taken in again.
+    """
+    content = await file.read(LARGEST_FILE + 1)
+    rows, is_export = await asyncio.to_thread(read_votes, content)
+    now = site.now()
+    return {
+        "rows": await site.write(
+            lambda c: studies.import_answers(c, study, rows, now, is_export=is_export)
+        )
+    }
+
+
+@router.get("/backup")
+async def backup(study: StudyName, site: Owned) -> FileResponse:
+    """A copy of the database and media as one file, made while the study runs."""
+    path = FilePath(tempfile.mkdtemp(prefix="penchant-")) / f"{study}-backup.zip"
+    await asyncio.to_thread(backup_to, site.folder, site.database, path)
+    return _passing(path)
+
+
+def _passing(path: FilePath) -> FileResponse:
+    """A file that is gone once it was sent."""
+
+    def clean() -> None:
+        path.unlink(missing_ok=True)
+        path.parent.rmdir()
+
+    return FileResponse(path, filename=path.name, background=BackgroundTask(clean))
+
+
+health = APIRouter(tags=["health"])
+
+
+@health.get("/healthz")
+async def healthz(request: Request) -> Response:
+    """Whether answers can be written, the folder is there and no process keeps ending."""
+    problems = await site_of(request).problems()
+    return JSONResponse({"ok": not problems, "problems": problems}, 503 if problems else 200)
+
+
+pages = APIRouter(tags=["owner"])
 
 LIVE_SECONDS = 0.7
 MOST_STREAMS = 50
 
 
-@router.get("/o/{study}", response_class=HTMLResponse)
+@pages.get("/o/{study}", response_class=HTMLResponse)
 async def dashboard(study: StudyName, request: Request) -> Response:
     """The dashboard, or with a link's key the button that opens it: looking changes nothing."""
     site = site_of(request)
@@ -35,7 +272,7 @@ async def dashboard(study: StudyName, request: Request) -> Response:
     return page("dashboard", "en", study=study, config=it.config, features=features)
 
 
-@router.post("/o/{study}/login")
+@pages.post("/o/{study}/login")
 async def login(study: StudyName, request: Request) -> Response:
     """Exchange the key of a link for a cookie."""
     site = site_of(request)
@@ -48,11 +285,9 @@ async def login(study: StudyName, request: Request) -> Response:
     return response
 
 
-@router.get("/api/studies/{study}/live", response_class=StreamingResponse)
-async def live(study: StudyName, request: Request) -> StreamingResponse:
+@router.get("/live", response_class=StreamingResponse)
+async def live(study: StudyName, request: Request, site: Owned) -> StreamingResponse:
     """Server-sent events: the state of the study whenever it changed."""
-    site = site_of(request)
-    await site.require_owner(request, study)
     streams = request.app.state
     if streams.open_streams >= MOST_STREAMS:
         raise Refusal("busy", "too many pages watch this study: close some")

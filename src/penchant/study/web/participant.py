@@ -10,16 +10,14 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from penchant.study.catalogue import strings
 from penchant.study.config import LANGUAGES, LARGEST_SET, Config
 from penchant.study.questions import CHECK, is_finished
-from penchant.study.refusals import ParticipantRefusal, Refusal
-from penchant.study.store import people, studies, turns
+from penchant.study.refusals import ParticipantRefusal, Refusal, strings
+from penchant.study.store import participants, studies
+from penchant.study.store.participants import Turn
 from penchant.study.store.studies import RUNNING, Study
-from penchant.study.store.turns import Turn
-from penchant.study.tokens import hash_external_id
-from penchant.study.web.pages import as_html, page
-from penchant.study.web.site import Site, address, language, site_of
+from penchant.study.store.tables import hash_external_id
+from penchant.study.web.site import Site, address, as_html, language, page, site_of
 
 router = APIRouter(prefix="/s/{study}", tags=["participants"])
 
@@ -83,7 +81,7 @@ async def join(study: StudyName, request: Request) -> Response:
     known = (site.cookie(request, "participant", study) or {}).get("id")
     now = site.now()
     join_as = partial(
-        people.join, token=token, external_id_hash=hashed, consent=consent, known=known
+        participants.join, token=token, external_id_hash=hashed, consent=consent, known=known
     )
     async with site.guessing(request):
         person = await site.write(lambda c: join_as(c, study, now))
@@ -129,7 +127,7 @@ async def answer(study: StudyName, reply: Reply, request: Request) -> JSONRespon
     """Record an answer or a skip; sent again it is answered as before, and counts once."""
     site, person = _who(request, study)
     given = (study, person, reply.question, reply.order, reply.ms, site.now())
-    receipt = await site.write(lambda c: turns.answer(c, *given))
+    receipt = await site.write(lambda c: participants.answer(c, *given))
     return JSONResponse({"seq": receipt.seq, "repeated": receipt.repeated})
 
 
@@ -141,7 +139,7 @@ async def vote(study: StudyName, request: Request) -> Response:
     question = str(form.get("question") or "")[:64]
     order = _order_of({key: str(value) for key, value in form.items()})
     given = (study, person, question, order, None, site.now())
-    await site.write(lambda c: turns.answer(c, *given))
+    await site.write(lambda c: participants.answer(c, *given))
     return RedirectResponse(f"/s/{study}/vote", 303)
 
 
@@ -150,7 +148,7 @@ async def undo(study: StudyName, which: Which, request: Request) -> JSONResponse
     """Take back one of the last answers."""
     site, person = _who(request, study)
     now = site.now()
-    await site.write(lambda c: turns.undo(c, study, person, which.question, now))
+    await site.write(lambda c: participants.undo(c, study, person, which.question, now))
     return JSONResponse({"undone": which.question})
 
 
@@ -160,7 +158,7 @@ async def undo_form(study: StudyName, request: Request) -> Response:
     site, person = _who(request, study)
     form = await request.form()
     question, now = str(form.get("question") or "")[:64], site.now()
-    await site.write(lambda c: turns.undo(c, study, person, question, now))
+    await site.write(lambda c: participants.undo(c, study, person, question, now))
     return RedirectResponse(f"/s/{study}/vote", 303)
 
 
@@ -219,7 +217,7 @@ def _forget(response: T, study: str) -> T:
 
 async def _erase(site: Site, study: str, person: str) -> int:
     now = site.now()
-    n = await site.write(lambda c: people.erase(c, study, person, now))
+    n = await site.write(lambda c: participants.erase(c, study, person, now))
     await asyncio.to_thread(site.database.scrub)
     return n
 
@@ -236,7 +234,7 @@ async def _turn(site: Site, request: Request, study: str, n: int) -> tuple[Study
     site.answers.check(person)
 
     def job(conn: Connection) -> tuple[Study, Turn]:
-        return studies.get(conn, study), turns.turn(conn, study, person, n, now)
+        return studies.get(conn, study), participants.turn(conn, study, person, n, now)
 
     return await site.write(job)
 

@@ -1,0 +1,376 @@
+"""Defaults against every fixed choice of a prior: how much is lost where nobody tunes?
+
+Features alone, links alone, both as they once began, item effects alone; the best of them differs
+from set to set, and is not known before.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments import FloatArray
+from experiments.data import (
+    choices_like_cars,
+    graded_documents,
+    linked_papers,
+    rankings_like_sushi,
+)
+from experiments.defaults_tasks import (
+    DEFAULTS,
+    HEAD,
+    MOVIELENS_FILMS,
+    Contest,
+    ContestScores,
+    Draw,
+    FilmRatings,
+    better_first,
+    by_chance,
+    cora_rounds,
+    crowd_rounds,
+    ohsumed_rounds,
+    people_of_cars,
+    people_of_movielens,
+    people_of_sushi,
+    people_rounds,
+    regression_rounds,
+    score,
+    simulated_people,
+    simulated_rounds,
+)
+from experiments.page import Claim, Page
+from penchant.data import Comparisons
+from penchant.datasets import (
+    MovieLens,
+    load_cars,
+    load_cora,
+    load_movielens,
+    load_ohsumed,
+    load_regression,
+    load_sushi_a,
+)
+from penchant.metrics import calibration
+from penchant.models import MultiUserGP
+from penchant.plots import plot_calibration
+
+# Why pairs made of ratings make a model of people look timid: few steps, and ties left out.
+#
+# A person who rates b below a, in five steps, has hardly room left to rate c below b: of two films
+# that are rated differently the answers foretell each other better than any continuous utilities
+# could, however little noise there is. The same ratings not rounded show it, and so do ties kept.
+
+RATINGS = "Ratings turned into pairs"
+_ABOUT_FILMS = """Films are rated in five steps, and pairs of the same rating are left out of the
+set above.
+Who has put b below a has then hardly room left to put c below b: such pairs foretell each other
+better than continuous utilities can, even without any noise, and a model of these is too timid.
+Below are simulated ratings of the same films by the same people, as they are and rounded to as many
+of each step, and ties kept, with `likelihood="ties"`. Scores are of pairs of different ratings."""
+_HEAD = ("ratings", "ties", "pairs", "error", "log-likelihood", "ECE", "over")
+DIRECTIONS = 3
+"""Of simulated tastes."""
+
+
+def explain_films(page: Page) -> None:
+    """Whether tastes or the steps of a scale make pairs of ratings more certain than stated."""
+    with page.part(RATINGS):
+        page.say(_ABOUT_FILMS.replace("\n", " "))
+        films = page.load(load_movielens)
+        page.table(_HEAD, [trial.row() for trial in film_trials(films)])
+
+
+class FilmTrial(NamedTuple):
+    """Ratings, what they are called, and whether pairs of the same rating stay as ties."""
+
+    name: str
+    rated: FilmRatings
+    keeps_ties: bool
+
+    def row(self) -> list[str]:
+        """Of a table: how `MultiUserGP()` foresees a third of the pairs of different ratings."""
+        train, test = self._split(np.random.default_rng([2, 0]))
+        likelihood = "ties" if self.keeps_ties else "probit"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = MultiUserGP(likelihood=likelihood, progress=False).fit(None, train)
+        asked = ~test.tie
+        pairs = np.column_stack([test.winner, test.loser])[asked]
+        p = model.predict_proba(pairs, np.asarray(test.user)[asked])
+        right = float(np.mean(p > 0.5))
+        return [
+            self.name,
+            "kept" if self.keeps_ties else "left out",
+            f"{train.n_comparisons + test.n_comparisons:,}",
+            f"{1.0 - right:.3f}",
+            f"{np.log(p).mean():.3f}",
+            f"{calibration(p).error:.3f} ({by_chance(p):.3f})",
+            f"{np.maximum(p, 1.0 - p).mean() - right:+.3f}",
+        ]
+
+    def _split(self, rng: np.random.Generator) -> tuple[Comparisons, Comparisons]:
+        user, film, rating, _ = self.rated
+        best, worst = self.rated.pairs(rng)
+        tie = rating[best] == rating[worst]
+        if not self.keeps_ties:
+            best, worst, tie = best[~tie], worst[~tie], None
+        data = Comparisons.from_pairs(
+            film[best],
+            film[worst],
+            user=user[best],
+            tie=tie,
+            items=range(MOVIELENS_FILMS),
+            users=range(int(user.max()) + 1),
+        )
+        return data.split(1 / 3, random_state=rng)
+
+
+def film_trials(films: MovieLens) -> Iterator[FilmTrial]:
+    """The real ratings and simulated ones of the same films by the same people."""
+    rated = FilmRatings.of(films)
+    whole = rated._replace(rating=_simulated_ratings(rated, np.random.default_rng(5)))
+    shares = np.cumsum(np.unique_counts(rated.rating).counts) / len(rated.rating)
+    steps = np.quantile(whole.rating, shares[:-1])
+    rounded = rated._replace(rating=np.digitize(whole.rating, steps).astype(np.float64))
+    yield FilmTrial("simulated, not rounded", whole, False)
+    for name, each in (("simulated, in five steps", rounded), ("MovieLens", rated)):
+        yield FilmTrial(name, each, False)
+        yield FilmTrial(name, each, True)
+
+
+def _simulated_ratings(rated: FilmRatings, rng: np.random.Generator) -> FloatArray:
+    """A common taste, directions in which people differ, tastes of their own, and strictness."""
+    n_users, n = int(rated.user.max()) + 1, MOVIELENS_FILMS
+    common = 0.5 * rng.standard_normal(n)
+    directions = 0.35 * rng.standard_normal((DIRECTIONS, n))
+    tastes = common + rng.standard_normal((n_users, DIRECTIONS)) @ directions
+    tastes += 0.8 * rng.standard_normal((n_users, n)) + 0.5 * rng.standard_normal((n_users, 1))
+    utilities: FloatArray = tastes[rated.user, rated.film]
+    return utilities
+
+
+WORST_REGRET, WORST_RATIO = 0.01, 1.1
+"""What a default may lose in log-likelihood, and its error against the better single source."""
+WORST_CALIBRATION, WORST_CONFIDENCE = 0.02, 0.01
+"""Of models of many people: the mean distance of frequencies from what was stated, in ten bins, and
+confidence less accuracy either way."""
+PEOPLE = "each person"
+"""In the names of sets in which everybody has a taste of their own."""
+_ABOUT = (
+    "`PreferenceGP()` and, where everybody has a taste of their own (*each person*), "
+    "`MultiUserGP()`, as they are, against priors that a person could have fixed beforehand. "
+    "*Regret* is the log-likelihood of the best choice less that of the defaults; the *ratio* is "
+    "the defaults' error over that of the better single source. *Old start*: unit variances, in "
+    "which a graph kernel outweighs features 25 times. *ECE*: how far observed frequencies are "
+    "from what was stated, and in brackets how far they are expected to be by chance alone, were "
+    "every statement right; *over* is confidence less accuracy. Cora: one round a topic, of seven "
+    "with its own links and of three with rewired ones."
+)
+Rounds = Callable[[Page], Iterator[Contest]]
+
+
+def run(quick: bool = False, out: str | PathLike[str] | None = None) -> str:
+    """The page of all sets; `quick` takes fewer rounds."""
+    page = Page("Defaults where nobody tunes", _ABOUT, quick, out)
+    found: dict[str, ContestScores] = {}
+    for name, rounds in TASKS.items():
+        with page.part(name):
+            found[name] = score(rounds(page))
+            page.table(HEAD, found[name].rows())
+    if not quick:
+        explain_films(page)
+    _conclude(page, found)
+    return page.text()
+
+
+def _conclude(page: Page, found: Mapping[str, ContestScores]) -> None:
+    """All sets in one table, the claims, and calibration before and after."""
+    people = {name: s for name, s in found.items() if PEOPLE in name}
+    with page.part("All sets"):
+        rows = [
+            [
+                name,
+                f"{s.errors[DEFAULTS].mean():.3f}",
+                f"{s.ratio:.2f}",
+                f"{s.log_likelihoods[DEFAULTS].mean():.3f}",
+                max(s.log_likelihoods, key=lambda choice: s.log_likelihoods[choice].mean()),
+                f"{s.regret:+.3f}",
+            ]
+            for name, s in found.items()
+        ]
+        page.table(["set", "error", "ratio", "log-likelihood", "best choice", "regret"], rows)
+        pooled = {name: s for name, s in found.items() if name not in people}
+        for group, sets in (("everybody", pooled), ("people", people)):
+            if sets:
+                caption = f"Calibration of what once was the default, and of today's ({group})."
+                page.figure(_drawn(sets), f"defaults_calibration_{group}", caption)
+    _claim_regret(page, found)
+    _claim_calibration(page, people)
+
+
+def _drawn(sets: Mapping[str, ContestScores]) -> Any:
+    """Stated against observed frequencies, before and after."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    stated = {
+        "before": np.concatenate([s.before for s in sets.values()]),
+        "after": np.concatenate([s.probs[DEFAULTS] for s in sets.values()]),
+    }
+    for ax, (when, p) in zip(figure.subplots(1, 2), stated.items(), strict=True):
+        found = calibration(p)
+        plot_calibration(found, ax).set_title(f"{when}: ECE {found.error:.3f}", fontsize=9)
+    return figure
+
+
+def _claim_regret(page: Page, found: Mapping[str, ContestScores]) -> None:
+    ratio = max((s.ratio, name) for name, s in found.items())
+    regret = max((s.regret, name) for name, s in found.items())
+    beyond = sum(s.regret > WORST_REGRET for s in found.values())
+    above = sum(s.ratio > WORST_RATIO for s in found.values())
+    page.claim(
+        Claim(
+            f"error never above {WORST_RATIO} × the better single source",
+            f"at most {ratio[0]:.2f} × ({ratio[1]}); above on {above} of {len(found)} sets",
+            ratio[0] <= WORST_RATIO,
+            "means over rounds",
+        )
+    )
+    page.claim(
+        Claim(
+            f"log-likelihood within {WORST_REGRET} of the best choice",
+            f"worst {regret[0]:+.3f} ({regret[1]}); beyond on {beyond} of {len(found)} sets",
+            regret[0] <= WORST_REGRET,
+            "the best choice is known only afterwards",
+        )
+    )
+
+
+def _claim_calibration(page: Page, people: Mapping[str, ContestScores]) -> None:
+    """Of many people: each set's distance from what was stated, less what chance alone makes."""
+    if not people:
+        return
+    p = {name: s.probs[DEFAULTS] for name, s in people.items()}
+    errors = {name: (calibration(each).error, by_chance(each)) for name, each in p.items()}
+    worst = max(errors, key=lambda name: errors[name][0])
+    over = {name: s.overconfidence(DEFAULTS) for name, s in people.items()}
+    boldest = max(over, key=lambda name: abs(over[name]))
+    page.claim(
+        Claim(
+            f"many people: ECE at most {WORST_CALIBRATION}",
+            f"worst {errors[worst][0]:.3f}, by chance {errors[worst][1]:.3f} ({worst})",
+            all(error <= max(WORST_CALIBRATION, chance) for error, chance in errors.values()),
+            f"or what chance alone makes of right statements, where that is more; films: {RATINGS}",
+        )
+    )
+    page.claim(
+        Claim(
+            f"many people: confidence within {WORST_CONFIDENCE} of accuracy",
+            f"worst {over[boldest]:+.3f} ({boldest})",
+            abs(over[boldest]) <= WORST_CONFIDENCE,
+            f"all rounds of a set taken together; films: {RATINGS}",
+        )
+    )
+
+
+def _cora(links: str, n_pairs: int) -> Rounds:
+    def rounds(page: Page) -> Iterator[Contest]:
+        cora = page.load(load_cora, linked_papers)
+        n_topics = 2 if page.quick else 7 if links == "true" else 3
+        return cora_rounds(cora, links, n_pairs, 1, n_topics)
+
+    return rounds
+
+
+def _ohsumed(n_pairs: int) -> Rounds:
+    def rounds(page: Page) -> Iterator[Contest]:
+        documents = page.load(load_ohsumed, graded_documents).whole()
+        n_queries, n_repeats = (2, 1) if page.quick else (10, 1)
+        return ohsumed_rounds(documents, n_pairs, n_queries, n_repeats)
+
+    return rounds
+
+
+def _regression(name: str, n_pairs: int) -> Rounds:
+    def rounds(page: Page) -> Iterator[Contest]:
+        table = page.load(lambda: load_regression(name))
+        return regression_rounds(table, n_pairs, 2 if page.quick else 10)
+
+    return rounds
+
+
+def _sushi(page: Page) -> Iterator[Contest]:
+    sushi = page.load(load_sushi_a, rankings_like_sushi)
+    some = sushi.rankings[:500]
+    data = Comparisons.from_rankings(some.tolist(), users=range(len(some)))
+    order = np.asarray(data.items, dtype=np.intp)
+    return crowd_rounds(data, sushi.item_features[order], 100, 2 if page.quick else 10)
+
+
+def _cars(page: Page) -> Iterator[Contest]:
+    cars = page.load(load_cars, choices_like_cars)
+    return crowd_rounds(cars.comparisons, cars.item_features, 100, 2 if page.quick else 10)
+
+
+def _movielens(page: Page) -> Iterator[Contest]:
+    """Two films that a person rated differently; everybody taken together."""
+    films = page.load(load_movielens)
+    rng = np.random.default_rng(0)
+    pairs = [
+        films.item[rows][better_first(films.rating[rows], 20, rng)]
+        for rows in (np.flatnonzero(films.user == user) for user in range(300))
+        if np.ptp(films.rating[rows]) > 0
+    ]
+    data = Comparisons.from_pairs(*np.concatenate(pairs).T, items=range(len(films.titles)))
+    return crowd_rounds(data, films.genres, 1_000, 1 if page.quick else 3)
+
+
+def _simulated(kind: str, n_pairs: int) -> Rounds:
+    return lambda page: simulated_rounds(kind, n_pairs, 2 if page.quick else 10)
+
+
+def _people(draw: Callable[[Page], Draw], n_repeats: int) -> Rounds:
+    return lambda page: people_rounds(draw(page), 1 if page.quick else n_repeats)
+
+
+def _people_simulated(kind: str) -> Callable[[Page], Draw]:
+    return lambda page: simulated_people(kind)
+
+
+TASKS: dict[str, Rounds] = {
+    **{
+        f"Cora, {links} links, {n} pairs": _cora(links, n)
+        for links in ("true", "other topics", "random")
+        for n in (10, 50)
+    },
+    "OHSUMED, nearest neighbours, 30 pairs": _ohsumed(30),
+    "OHSUMED, nearest neighbours, 100 pairs": _ohsumed(100),
+    **{
+        f"{name}, {n} pairs": _regression(name, n)
+        for name in ("pyrim", "triazines", "machine.cpu", "housing")
+        for n in (30, 300)
+    },
+    "sushi, everybody, 100 pairs": _sushi,
+    "cars 1, everybody, 100 pairs": _cars,
+    "MovieLens, everybody, 1,000 pairs": _movielens,
+    **{
+        f"simulated, {kind}, {n} pairs": _simulated(kind, n)
+        for kind in ("both tell", "links mislead", "only links tell")
+        for n in (20, 200)
+    },
+    f"sushi, {PEOPLE}": _people(
+        lambda page: people_of_sushi(page.load(load_sushi_a, rankings_like_sushi)), 3
+    ),
+    f"cars 1, {PEOPLE}": _people(
+        lambda page: people_of_cars(page.load(load_cars, choices_like_cars)), 8
+    ),
+    f"MovieLens, 50 films, {PEOPLE}": _people(
+        lambda page: people_of_movielens(page.load(load_movielens)), 1
+    ),
+    **{
+        f"simulated, tastes {kind}, {PEOPLE}": _people(_people_simulated(kind), 2)
+        for kind in ("apart", "directions", "alike")
+    },
+}
+"""Every set by name: what is given the page and yields rounds. Other models join by a line."""

@@ -1,0 +1,217 @@
+"""Many independent items: what a community knows of them at a price that grows with its answers.
+
+With K = σ²I and L the weighted graph of answers all depends on B = I + σ²L: sparse, diagonally
+dominant, and dense as soon as it is factored. Means need no factor: conjugate gradients give them
+as exactly as anybody wants. The determinant is Bethe's: with s the weights of pairs times σ² and
+messages
+
+    a_i→j = 1 / (t_i + s_ij² a_j→i),   t_i = B_ii − Σ_k s_ik² a_k→i,
+
+log |B| ≈ Σ log t_i − Σ_pairs log(1 − s² a_i→j a_j→i). On a tree that is exact; where everybody
+compares everything with everything it misses a nat in thousands. Messages are where it is
+stationary, so that its slopes are those of the messages held: variances 1 / t_i, and covariances
+C = s a_i→j a_j→i / (1 − s² a_i→j a_j→i) of compared items. Diagonal dominance has them converge.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg, eigsh
+
+from penchant.data import Differences
+from penchant.gp import Edges
+from penchant.numerics.types import FloatArray, IntArray
+
+MANY_ITEMS = 500
+"""From which on items that are independent a priori are not worth a dense factor."""
+SOLVE_TOLERANCE = 1e-7
+"""Of conjugate gradients, relative."""
+MESSAGE_TOLERANCE = 1e-5
+"""Relative change of the variances at which messages have converged: the determinant is then
+right to the square of it."""
+MESSAGE_ROUNDS = 200
+DIRECTION_TOLERANCE = 1e-3
+"""Relative, of the eigenvalues by which people differ."""
+
+
+class ItemPairs(NamedTuple):
+    """The compared pairs, each once: (k,) ends, (m,) the pair of each edge.
+
+    mirrored: an (n, n) pattern whose data are positions among the pairs.
+    """
+
+    low: IntArray
+    high: IntArray
+    of_edge: IntArray
+    mirrored: sparse.csr_array
+
+    @classmethod
+    def of(cls, design: Differences) -> "ItemPairs":
+        """The pairs among the edges of a graph."""
+        n = design.n_points
+        low = np.minimum(design.winner, design.loser)
+        high = np.maximum(design.winner, design.loser)
+        pairs, of_edge = np.unique(low * n + high, return_inverse=True)
+        low, high, at = pairs // n, pairs % n, np.arange(len(pairs))
+        ends = np.concatenate([low, high]), np.concatenate([high, low])
+        mirrored = sparse.coo_array((np.tile(at, 2), ends), shape=(n, n)).tocsr()
+        return cls(low, high, of_edge.ravel(), mirrored)
+
+    def at_items(self, of_low: FloatArray, of_high: FloatArray, n: int) -> FloatArray:
+        """(n,) sums over the pairs of each item."""
+        low, high = np.bincount(self.low, of_low, n), np.bincount(self.high, of_high, n)
+        return np.asarray(low + high, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class BethePrior:
+    """The prior σ²I of the items, Φ = σI, and the operator that turns items into differences."""
+
+    design: Differences
+    variance: float
+
+    is_bounded = False
+
+    @classmethod
+    def of(cls, variance: float, edges: Edges) -> "BethePrior":
+        """Over the compared items."""
+        return cls(Differences(edges.winner, edges.loser, len(edges.items)), variance)
+
+    @property
+    def rank(self) -> int:
+        """n."""
+        return self.design.n_points
+
+    @cached_property
+    def pairs(self) -> ItemPairs:
+        """The compared pairs, each once."""
+        return ItemPairs.of(self.design)
+
+    def points(self, z: FloatArray) -> FloatArray:
+        """Φ z."""
+        points: FloatArray = np.sqrt(self.variance) * z
+        return points
+
+    def refresh(self, weight: FloatArray, shift: FloatArray) -> "BetheState":
+        """Condition on sites: some tens of products with a sparse matrix."""
+        weight_of_pairs = np.bincount(self.pairs.of_edge, weight, len(self.pairs.low))
+        strength = np.asarray(self.variance * weight_of_pairs, dtype=np.float64)
+        degree = self.pairs.at_items(strength, strength, self.rank)
+        pattern = self.pairs.mirrored
+        W = sparse.csr_array(
+            (strength[pattern.data], pattern.indices, pattern.indptr), shape=pattern.shape
+        )
+        system = _System(1.0 + degree, W)
+        coefficients = system.solve(np.sqrt(self.variance) * self.design.adjoint(shift))
+        mean = self.design.forward(self.points(coefficients))
+        return BetheState(self, system, strength, mean, coefficients)
+
+
+class _System(NamedTuple):
+    """B = diag(diagonal) − W."""
+
+    diagonal: FloatArray
+    W: sparse.csr_array
+
+    def solve(self, b: FloatArray) -> FloatArray:
+        """B⁻¹ b."""
+        shape = self.W.shape
+        B = LinearOperator(shape, lambda x: self.diagonal * x - self.W @ x, dtype=np.float64)
+        scale = LinearOperator(shape, lambda x: x / self.diagonal, dtype=np.float64)
+        solved: FloatArray = cg(B, b, rtol=SOLVE_TOLERANCE, M=scale)[0]
+        return solved
+
+
+class Messages(NamedTuple):
+    """Where messages converged: variances of B⁻¹ (n,), its covariances of pairs (k,), log |B|."""
+
+    variance: FloatArray
+    covariance: FloatArray
+    log_det: float
+
+
+@dataclass(frozen=True, eq=False)
+class BetheState:
+    """Posterior of the weights z: mean `coefficients`, precision B; strength: (k,) s of the pairs.
+
+    mean: (m,) of the edges' differences.
+    """
+
+    prior: BethePrior
+    system: _System
+    strength: FloatArray
+    mean: FloatArray
+    coefficients: FloatArray
+
+    @cached_property
+    def messages(self) -> Messages:
+        """By Bethe's approximation."""
+        pairs, s, diagonal = self.prior.pairs, self.strength, self.system.diagonal
+        square, total = s * s, diagonal
+        into_low, into_high = np.zeros((2, len(s)))
+        for _ in range(MESSAGE_ROUNDS):
+            forth, back = 1.0 / (total[pairs.low] + into_low), 1.0 / (total[pairs.high] + into_high)
+            into_low, into_high, before = square * back, square * forth, total
+            total = diagonal - pairs.at_items(into_low, into_high, len(diagonal))
+            if float(np.abs(before / total - 1.0).max()) < MESSAGE_TOLERANCE:
+                break
+        both = forth * back
+        rest = 1.0 - square * both
+        log_det = float(np.log(total).sum() - np.log(rest).sum())
+        return Messages(1.0 / total, s * both / rest, log_det)
+
+    @property
+    def log_det(self) -> float:
+        """log |I + K L|."""
+        return self.messages.log_det
+
+    @cached_property
+    def var(self) -> FloatArray:
+        """(m,) variances of the edges' differences."""
+        known, pairs = self.messages, self.prior.pairs
+        apart = known.variance[pairs.low] + known.variance[pairs.high] - 2.0 * known.covariance
+        var: FloatArray = self.prior.variance * apart[pairs.of_edge]
+        return var
+
+    @cached_property
+    def n_settled(self) -> float:
+        """The slope of log |B| in log σ²: how many utilities the answers have settled."""
+        known = self.messages
+        mutual = 2.0 * float(self.strength @ known.covariance)
+        return float(known.variance @ (self.system.diagonal - 1.0)) - mutual
+
+    @property
+    def n_roughly_settled(self) -> float:
+        """The same."""
+        return self.n_settled
+
+    def solve(self, points: FloatArray) -> FloatArray:
+        """B⁻¹ Φᵀ x."""
+        return self.system.solve(self.prior.points(points))
+
+    def pulled(self, z: FloatArray) -> FloatArray:
+        """L Φ z."""
+        product = (self.system.diagonal - 1.0) * z - self.system.W @ z
+        pulled: FloatArray = product / np.sqrt(self.prior.variance)
+        return pulled
+
+    def main_directions(self, rows: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+        """Largest eigenvalues (k,) of rows Φ B⁻¹ Φᵀ rowsᵀ, ascending, and directions (r, k) of z.
+
+        rows: (people, items) pulls; the directions have length one in the metric of B.
+        """
+        n_people = len(rows)
+        covariance = LinearOperator(
+            (n_people, n_people),
+            lambda x: rows @ self.prior.points(self.solve(x.ravel() @ rows)),
+            dtype=np.float64,
+        )
+        k, begin = min(k, n_people - 1), np.linalg.norm(rows, axis=1)
+        values, vectors = eigsh(covariance, k, v0=begin, tol=DIRECTION_TOLERANCE)
+        order = np.argsort(values)
+        values, vectors = np.maximum(values[order], 0.0), vectors[:, order]
+        moves = np.column_stack([self.solve(vector @ rows) for vector in vectors.T])
+        return values, moves / np.sqrt(np.maximum(values, np.finfo(float).tiny))

@@ -1,0 +1,596 @@
+"""One community's posterior given weighted answers, and the state of all communities together.
+
+All members of a community share f = Φ z with z ~ N(0, I), so its data are weights w, one a
+distinct answer: a pair, or a choice out of a set, whose edges are the pairs of the set. With
+g = D f, and h and k the first and the negative second derivative of the log-likelihood ℓ at the
+mode, Laplace's approximation is
+
+    log Z = w·ℓ(g) − ½ |z|² − ½ log |H|,   H = I + Φᵀ A Φ,   A = Dᵀ diag(w k) D,   V = Φ H⁻¹ Φᵀ.
+
+Its slopes in the weights and in the hyperparameters are exact: both follow the mode as it moves.
+The search uses it, because users choose their community by the slopes in the weights. Chains, and
+the posteriors that are reported, use expectation propagation (`fit_community`).
+
+With responsibilities r (U, K), sizes N_c = Σ_u r_uc and answers w_c = Pᵀ r_c the objective is
+
+    Σ_c log Z(w_c) + K log λ + Σ_c ln Γ(N_c) − Σ r log r + ln Γ(λ) − ln Γ(λ + U),
+
+plus the weak prior of the hyperparameters: the evidence of a Dirichlet-process mixture, with
+memberships averaged and utilities integrated out. log Z and ln Γ are convex, so choosing
+communities by their slopes never lowers it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, cast
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import entr, gammaln, psi
+
+from penchant.communities.bethe import MANY_ITEMS, BethePrior, BetheState
+from penchant.communities.data import Answers, LikelihoodTerms, SingleArray
+from penchant.data import Differences
+from penchant.gp import (
+    Edges,
+    ItemHyper,
+    ItemPrior,
+    ItemProblem,
+    ItemSolution,
+    Limits,
+    LowRankState,
+    Posterior,
+    Settings,
+    Sites,
+    climb,
+    factor_prior,
+    solve,
+)
+from penchant.kernels import Independent, Inputs
+from penchant.numerics.linalg import FACTOR_TOLERANCE, gram, multiply, solve_lower
+from penchant.numerics.optimize import Move
+from penchant.numerics.types import FloatArray
+
+MAX_STEPS = 30
+TOLERANCE = 0.3
+"""Of a fit: squared length of the last Newton step in posterior standard deviations. log Z then
+errs by hundredths of a nat, a tenth where it was worst: no more than any move must gain."""
+SHORTEST_STEP = 1.0 / 64.0
+DIFFERENCE = 1e-4
+"""Step of the central differences in a likelihood's own parameters."""
+CHAIN_FACTOR_TOLERANCE = 1e-7
+"""Of the prior's factor in a chain: what it drops is far below what a draw varies by."""
+CHAIN_SETTINGS = Settings(tolerance=1e-3)
+"""Of expectation propagation within a chain: far finer than what a draw varies by."""
+SMALLEST = 0.5
+"""A community of fewer users than this is dropped."""
+UNCHANGED = 1e-3
+"""Votes: a community whose answers moved by less in all is not fitted again."""
+LEARNING = Limits(max_steps=8, least_gain=0.05)
+"""Of learning: in nats, far below what hyperparameters are uncertain by."""
+LOG_CONCENTRATIONS = (-10.0, 10.0)
+"""Between which a concentration is learned."""
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureData:
+    """Whose answers about which items, and the model: all that stays the same in a fit.
+
+    hyper: kernel and likelihood, with the parameters that learning starts from. concentration: λ
+    of the Dirichlet process, or where it starts if `concentration_prior` (shape and rate of a
+    Gamma) is given. max_rank bounds the rank of the prior's factor. settings, factor_tolerance:
+    of expectation propagation.
+    """
+
+    answers: Answers
+    items: Inputs
+    hyper: ItemHyper
+    concentration: float = 1.0
+    max_rank: int | None = None
+    concentration_prior: tuple[float, float] | None = None
+    settings: Settings = CHAIN_SETTINGS
+    factor_tolerance: float = CHAIN_FACTOR_TOLERANCE
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The distinct answers between the items that occur in them."""
+        answers = self.answers
+        count = np.ones(len(answers.winner))
+        return Edges.between(answers.winner, answers.loser, count, answers.outcomes)
+
+    def model(self, theta: FloatArray) -> "ComponentModel":
+        """Every community's model at these hyperparameters: K is factored here, once."""
+        hyper, edges = self.hyper.at(theta), self.edges
+        most = min(len(edges), self.max_rank or len(edges))  # else there is less to factor
+        if isinstance(hyper.kernel, Independent) and MANY_ITEMS <= len(edges.items) <= most:
+            return ComponentModel(self, hyper, BethePrior.of(hyper.kernel.variance, edges))
+        return ComponentModel(self, hyper, self.factored(hyper))
+
+    def factored(self, hyper: ItemHyper) -> ItemPrior:
+        """The prior over the items that occur, as a factor."""
+        return factor_prior(hyper.kernel, self.items, self.edges, self.max_rank)
+
+    def of_voters(self) -> "MixtureData":
+        """Without the users who answered nothing."""
+        voters = self.answers.voters
+        if len(voters) == self.answers.n_users:
+            return self
+        return replace(self, answers=self.answers.take(voters))
+
+    def precise(self) -> "MixtureData":
+        """The same, with the tolerances of what is reported instead of those of a chain."""
+        return replace(self, settings=Settings(), factor_tolerance=FACTOR_TOLERANCE)
+
+    def table(self, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
+        """(m, K) log probabilities of the answers, given utilities (K, n) and parameters (K, p)."""
+        n_kernel, likelihood = len(self.hyper.kernel.theta), self.hyper.likelihood
+        each = [likelihood.with_theta(theta[n_kernel:]) for theta in thetas]
+        return self.answers.table(utilities, each)
+
+
+class ComponentPosterior(NamedTuple):
+    """A community's utilities: the Gaussian at the mode, and the likelihood there.
+
+    weights: (m,) of the answers; terms: their log-likelihoods and derivatives at the mode.
+    """
+
+    prior: ItemPrior | BethePrior
+    weights: FloatArray
+    state: LowRankState | BetheState
+    terms: LikelihoodTerms
+    log_z: float
+
+    @property
+    def price(self) -> float:
+        """Nats that utilities of its own cost: w·ℓ − log Z."""
+        return float(self.weights @ self.terms.value) - self.log_z
+
+    @property
+    def sites(self) -> tuple[FloatArray, FloatArray]:
+        """(m,) tau and nu of single pairs at the mode, where expectation propagation may start."""
+        tau, g = self.terms.precision, self.state.mean[: self.terms.n_pairs]
+        return tau, self.terms.pairs.d1 + tau * g
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentModel:
+    """The prior of every community and the likelihood of its answers."""
+
+    crowd: MixtureData
+    hyper: ItemHyper
+    prior: ItemPrior | BethePrior
+
+    def fit(
+        self, weights: FloatArray, start: ComponentPosterior | None = None
+    ) -> ComponentPosterior:
+        """The mode by Newton's method, from that of another component (of another prior even)."""
+        z, value = None, -np.inf
+        if start is None:
+            z, g = np.zeros(self.prior.rank), np.zeros(len(self.crowd.edges))
+            terms = self._terms(g)
+        else:
+            g, terms = start.state.mean, start.terms
+            if start.prior is self.prior:
+                z = start.state.coefficients
+        if z is not None:
+            value = _log_joint(weights, terms, z)
+        for _ in range(MAX_STEPS):
+            wk = terms.curvature(weights)
+            newton = self.prior.refresh(wk, terms.force(weights) + wk * g)
+            move = newton.mean - g
+            size = float(wk @ (move * move))
+            state, terms, value = self._damped(weights, newton, (z, g, value))
+            is_full = state is newton
+            z, g = state.coefficients, state.mean
+            if is_full and size < TOLERANCE:
+                break
+        log_z = value - 0.5 * state.log_det
+        return ComponentPosterior(self.prior, weights, state, terms, log_z)
+
+    def refit(self, weights: FloatArray, start: ComponentPosterior | None) -> ComponentPosterior:
+        """The posterior given these weights; `start` itself where it has the same ones."""
+        if start is not None and start.prior is self.prior:
+            changed = float(np.abs(weights - start.weights).sum())
+            if changed < UNCHANGED:
+                return start
+        return self.fit(weights, start)
+
+    def _damped(
+        self,
+        weights: FloatArray,
+        newton: LowRankState | BetheState,
+        start: tuple[FloatArray | None, FloatArray, float],
+    ) -> tuple[LowRankState | BetheState, LikelihoodTerms, float]:
+        """The Newton step, halved while the log joint falls."""
+        z, g, value = start
+        state, share = newton, 1.0
+        while True:
+            terms = self._terms(state.mean)
+            reached = _log_joint(weights, terms, state.coefficients)
+            slack = 1e-9 * abs(value) if np.isfinite(value) else 0.0
+            if z is None or reached >= value - slack or share <= SHORTEST_STEP:
+                return state, terms, reached
+            share *= 0.5
+            state = replace(
+                newton,
+                mean=g + share * (newton.mean - g),
+                coefficients=z + share * (newton.coefficients - z),
+            )
+
+    def _terms(self, g: FloatArray) -> LikelihoodTerms:
+        return LikelihoodTerms.at(g, self.hyper.likelihood, self.crowd.answers.outcomes)
+
+    def slope(self, component: ComponentPosterior) -> FloatArray:
+        """(m,) ∂ log Z / ∂w = ℓ − ½ V_g k + h D V q: the expected log-likelihood of an answer."""
+        return component.terms.slope(component.state.var, self._mode_move(component))
+
+    def _log_det_pull(self, component: ComponentPosterior) -> FloatArray:
+        """q = ½ Dᵀ(w d3 V_g): the slope of −½ log |H| in the utilities."""
+        along = component.terms.curvature_slope(component.weights, component.state.var)
+        return self.prior.design.adjoint(along)
+
+    def _mode_move(self, component: ComponentPosterior) -> FloatArray:
+        """(E,) D V q: the move of the differences' mode that −½ log |H| asks for."""
+        z = component.state.solve(self._log_det_pull(component))
+        return self.prior.design.forward(self.prior.points(z))
+
+    def gradient(self, components: tuple[ComponentPosterior, ...]) -> FloatArray:
+        """∂ Σ log Z / ∂theta, in the kernel's and then the likelihood's parameters."""
+        return np.append(self._kernel_gradient(components), self._likelihood_gradient(components))
+
+    def _kernel_gradient(self, components: tuple[ComponentPosterior, ...]) -> FloatArray:
+        """G = ½ (aaᵀ − R) + sym(u aᵀ), summed over communities and pulled back once."""
+        kernel, prior, items = self.hyper.kernel, self.prior, self.crowd.items
+        if isinstance(prior, BethePrior) or prior.variance is not None:
+            # K = σ²I: the trace of KG is all that counts
+            return np.array([sum(self._trace_of_pullback(each) for each in components)])
+        edges, order = self.crowd.edges, prior.chosen.order
+        if prior.is_bounded:
+            through = solve_lower(prior.basis.lower, prior.factor.T, transposed=True)
+            M = self._sum_of_pullbacks(components, through)
+            pivots, inner = items.take(prior.basis.first), multiply(through, M)
+            across = kernel.pullback(items.take(edges.items[order]), M, pivots)
+            return 2.0 * across - kernel.pullback(pivots, 0.5 * (inner + inner.T))
+        G = self._sum_of_pullbacks(components, None)
+        if isinstance(prior.design, Differences):
+            return kernel.pullback(items.take(edges.items[order]), G)
+        D = Differences(edges.winner[order], edges.loser[order], len(edges.items)).matrix()
+        return kernel.pullback(items.take(edges.items), D.T @ (D.T @ G).T)
+
+    def _sum_of_pullbacks(
+        self, components: tuple[ComponentPosterior, ...], through: FloatArray | None
+    ) -> FloatArray:
+        total = self._pullback(components[0], through)
+        for component in components[1:]:
+            total += self._pullback(component, through)
+        return total
+
+    def _force(self, component: ComponentPosterior) -> tuple[FloatArray, FloatArray]:
+        """a = Dᵀ(w h), and u = (I − A V) q."""
+        a = self.prior.design.adjoint(component.terms.force(component.weights))
+        q, state = self._log_det_pull(component), component.state
+        return a, q - state.pulled(state.solve(q))
+
+    def _pullback(self, component: ComponentPosterior, through: FloatArray | None) -> FloatArray:
+        """A community's G (n, n), or G T (n, r) with T = Φ lower⁻¹ where the rank is bounded."""
+        state, design = cast(LowRankState, component.state), self.prior.design
+        a, u = self._force(component)
+        half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = A V A
+        if through is not None:
+            M = multiply(half.T, multiply(half, through.T))
+            lower = state.prior.basis.lower
+            M -= solve_lower(lower, state.laplacian_factor.T, transposed=True).T
+            for left, right in ((a, a), (a, u), (u, a)):
+                M += np.outer(left, multiply(through, right))
+            return 0.5 * M
+        A = design.laplacian(component.terms.curvature(component.weights))
+        G = gram(half) - (A if isinstance(A, np.ndarray) else A.toarray())
+        G += np.outer(a + u, a) + np.outer(a, u)
+        return 0.5 * G
+
+    def _trace_of_pullback(self, component: ComponentPosterior) -> float:
+        """tr K G of a community whose items are independent."""
+        variance, (a, u) = self.prior.variance or 0.0, self._force(component)
+        return 0.5 * (variance * float(a @ a + 2.0 * (a @ u)) - component.state.n_settled)
+
+    def _likelihood_gradient(self, components: tuple[ComponentPosterior, ...]) -> FloatArray:
+        """Σ w (∂ℓ − ½ V_g ∂k + (D V q) ∂h) by central differences of the likelihood alone.
+
+        Choices depend on none of its parameters.
+        """
+        likelihood, n = self.hyper.likelihood, self.crowd.answers.n_pairs
+        outcomes = self.crowd.answers.outcomes._replace(cliques=None)
+        slopes = np.zeros(len(likelihood.theta))
+        for i in range(len(slopes)):
+            shift = DIFFERENCE * np.eye(len(slopes))[i]
+            above, below = (
+                likelihood.with_theta(likelihood.theta + sign * shift) for sign in (1.0, -1.0)
+            )
+            for component in components:
+                g, var = component.state.mean[:n], component.state.var[:n]
+                high, low = above.log_prob(g, outcomes), below.log_prob(g, outcomes)
+                change = high.value - low.value
+                change -= 0.5 * var * (np.maximum(-high.d2, 0.0) - np.maximum(-low.d2, 0.0))
+                change += self._mode_move(component)[:n] * (high.d1 - low.d1)
+                slopes[i] += float(component.weights[:n] @ change) / (2.0 * DIFFERENCE)
+        return slopes
+
+    def posterior(self, component: ComponentPosterior) -> Posterior:
+        """The community's utilities over all items."""
+        prior, state, terms = self.prior, component.state, component.terms
+        if isinstance(prior, BethePrior) or isinstance(state, BetheState):
+            prior, wk = self.crowd.factored(self.hyper), terms.curvature(component.weights)
+            state = prior.refresh(wk, terms.force(component.weights) + wk * state.mean)
+        return Posterior(
+            kernel=self.hyper.kernel,
+            likelihood=self.hyper.likelihood,
+            universe=self.crowd.items,
+            target=self.crowd.items,
+            basis=prior.basis,
+            coefficients=state.coefficients,
+            lower=state.lower,
+        )
+
+
+def _log_joint(weights: FloatArray, terms: LikelihoodTerms, z: FloatArray) -> float:
+    """w·ℓ − ½ |z|²."""
+    return float(weights @ terms.value) - 0.5 * float(z @ z)
+
+
+class ComponentFit(NamedTuple):
+    """A community's utilities by expectation propagation; tau, nu: (m,) sites of the answers."""
+
+    problem: ItemProblem
+    solution: ItemSolution
+    tau: FloatArray
+    nu: FloatArray
+
+    @property
+    def log_evidence(self) -> float:
+        """log Z_c: the probability of the community's answers, its utilities integrated out."""
+        return self.solution.log_evidence
+
+    @property
+    def posterior(self) -> Posterior:
+        """Over all items of the universe."""
+        return self.problem.posterior(self.solution)
+
+
+def fit_community(
+    mixture: MixtureData,
+    pair_counts: FloatArray,
+    theta: FloatArray,
+    start: tuple[FloatArray, FloatArray] | None = None,
+) -> ComponentFit:
+    """Infer the utilities behind answer counts (m,), from the sites (tau, nu) of `start`.
+
+    The counts are all that a community's votes say, so inference costs the distinct answers
+    (paper 004, section 3.2). Sites are those of single pairs; choices start from nothing.
+    """
+    answers = mixture.answers
+    given = np.flatnonzero(pair_counts[: answers.n_pairs])
+    edges = answers.edges(pair_counts)
+    problem = ItemProblem(
+        mixture.items, edges, mixture.settings, mixture.max_rank, mixture.factor_tolerance
+    )
+    sites = None
+    if start is not None and edges.outcomes.cliques is None:
+        sites = Sites(start[0][given], start[1][given])
+    solution = solve(problem, mixture.hyper.at(theta), sites)
+    tau, nu = np.zeros((2, answers.n_answers))
+    known, n = solution.inference.sites, len(given)
+    tau[given], nu[given] = known.tau[:n], known.nu[:n]
+    return ComponentFit(problem, solution, tau, nu)
+
+
+@dataclass(frozen=True, eq=False)
+class VariationalState:
+    """Who belongs where, and what each community prefers; responsibilities: (U, K)."""
+
+    model: ComponentModel
+    responsibilities: FloatArray
+    components: tuple[ComponentPosterior, ...]
+
+    @property
+    def crowd(self) -> MixtureData:
+        """Whose answers."""
+        return self.model.crowd
+
+    @property
+    def n_communities(self) -> int:
+        """K."""
+        return len(self.components)
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """(K,) expected numbers of members."""
+        return np.asarray(self.responsibilities.sum(axis=0))
+
+    @cached_property
+    def objective(self) -> float:
+        """Log evidence, up to what mean-field memberships and Laplace leave out."""
+        return mixture_objective(
+            self.model,
+            self.components,
+            len(self.responsibilities),
+            membership_value(self.sizes, float(entr(self.responsibilities).sum())),
+        )
+
+    @cached_property
+    def tables(self) -> FloatArray:
+        """(m, K) expected log-likelihood of each answer in each community."""
+        return np.column_stack([self.model.slope(each) for each in self.components])
+
+    @property
+    def log_weights(self) -> FloatArray:
+        """(U, K) ψ(N_c) + P slope, by which users choose; a new array each time."""
+        log_weights = expected_log_likelihoods(self.crowd.answers, self.tables)
+        log_weights += psi(np.maximum(self.sizes, SMALLEST))
+        return log_weights
+
+    def within(self, columns: Sequence[int]) -> "VariationalState":
+        """Some of the communities, as if they were all."""
+        kept = tuple(self.components[c] for c in columns)
+        return VariationalState(self.model, self.responsibilities[:, columns], kept)
+
+    def with_in_place_of(
+        self,
+        dropped: list[int],
+        responsibilities: FloatArray,
+        components: tuple[ComponentPosterior, ...],
+    ) -> "VariationalState":
+        """Other communities, (U, j) and their posteriors, in place of some: they come last."""
+        others = self.within([c for c in range(self.n_communities) if c not in dropped])
+        return VariationalState(
+            self.model,
+            np.column_stack([others.responsibilities, responsibilities]),
+            (*others.components, *components),
+        )
+
+
+def mixture_objective(
+    model: ComponentModel,
+    components: Sequence[ComponentPosterior],
+    n_users: int,
+    memberships: float,
+) -> float:
+    """The objective of the search; memberships: see `membership_value`."""
+    parameters, _ = model.hyper.log_prior(model.crowd.hyper)
+    concentration = concentration_value(model.crowd, len(components), n_users)
+    return float(sum(each.log_z for each in components) + concentration + memberships + parameters)
+
+
+def membership_value(sizes: FloatArray, entropy: float) -> float:
+    """Σ ln Γ(N_c) − Σ r log r; a community of less than one user counts as one."""
+    return float(gammaln(np.maximum(sizes, 1.0)).sum() + entropy)
+
+
+def concentration_value(
+    crowd: MixtureData, n_communities: int, n_users: int, concentration: float | None = None
+) -> float:
+    """K log λ + ln Γ(λ) − ln Γ(λ + U), and the log density of log λ where it has a prior."""
+    if concentration is None:
+        concentration = crowd.concentration
+    value = n_communities * np.log(concentration) + gammaln(concentration)
+    value -= gammaln(concentration + n_users)
+    if crowd.concentration_prior is not None:
+        shape, rate = crowd.concentration_prior
+        value += shape * np.log(rate * concentration) - rate * concentration - gammaln(shape)
+    return float(value)
+
+
+def soft_counts(answers: Answers, responsibilities: FloatArray) -> FloatArray:
+    """(K, m): Pᵀ r, how often each answer was given in each community."""
+    counts = np.zeros((answers.n_answers, responsibilities.shape[1]))
+    single = responsibilities.astype(np.float32, order="C")  # as the counts: else they are copied
+    for part, shard in answers.shards():
+        counts += shard.T @ single[part]
+    return np.ascontiguousarray(counts.T)
+
+
+def everybody_together(crowd: MixtureData, theta: FloatArray) -> VariationalState:
+    """One community of all users."""
+    return allocate(crowd.model(theta), np.ones((crowd.answers.n_users, 1)))
+
+
+def allocate(
+    model: ComponentModel,
+    responsibilities: FloatArray,
+    starts: Sequence[ComponentPosterior | None] | None = None,
+) -> VariationalState:
+    """Fit every community to its answers; one that starts from the same answers is kept."""
+    weights = soft_counts(model.crowd.answers, responsibilities)
+    given = starts or [None] * len(weights)
+    components = tuple(model.refit(w, start) for w, start in zip(weights, given, strict=True))
+    return VariationalState(model, responsibilities, components)
+
+
+def expected_log_likelihoods(answers: Answers, tables: FloatArray) -> FloatArray:
+    """(U, K): P @ tables, in the digits of the counts.
+
+    Communities are on the leading axis in memory, where reductions over the few of them are fast.
+    """
+    values, single = np.empty((tables.shape[1], answers.n_users)), tables.astype(np.float32)
+    for part, shard in answers.shards():
+        values[:, part] = (shard @ single).T
+    return values.T
+
+
+def shares(log_weights: FloatArray) -> FloatArray:
+    """Rows exp(x) that sum to one; works in place."""
+    log_weights -= log_weights.max(axis=1, keepdims=True)
+    np.exp(log_weights, out=log_weights)
+    log_weights /= log_weights.sum(axis=1, keepdims=True)
+    return log_weights
+
+
+def sweep(allocation: VariationalState, keep_all: bool = False) -> VariationalState:
+    """Let every user choose among the communities, then fit them: r ∝ exp(ψ(N_c) + P slope)."""
+    responsibilities = shares(allocation.log_weights)
+    kept = np.flatnonzero(responsibilities.sum(axis=0) >= (0.0 if keep_all else SMALLEST))
+    if len(kept) < allocation.n_communities:
+        responsibilities = responsibilities[:, kept]
+        responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+    starts = [allocation.components[c] for c in kept]
+    return allocate(allocation.model, responsibilities, starts)
+
+
+def settle(
+    allocation: VariationalState, max_sweeps: int, tolerance: float, keep_all: bool = False
+) -> VariationalState:
+    """Sweep until the objective gains less than the tolerance; never to a lower one."""
+    for _ in range(max_sweeps if allocation.n_communities > 1 else 0):
+        swept = sweep(allocation, keep_all)
+        gain = swept.objective - allocation.objective
+        if gain > 0.0 or swept.n_communities < allocation.n_communities:
+            allocation = swept
+        if gain < tolerance and swept.n_communities == allocation.n_communities:
+            break
+    return allocation
+
+
+def learn_concentration(allocation: VariationalState) -> VariationalState:
+    """λ where it is likeliest, given the number of communities and its Gamma prior."""
+    crowd = allocation.crowd
+    if crowd.concentration_prior is None:
+        return allocation
+    of = (crowd, allocation.n_communities, len(allocation.responsibilities))
+    found = minimize_scalar(
+        lambda log: -concentration_value(*of, float(np.exp(log))),
+        bounds=LOG_CONCENTRATIONS,
+        method="bounded",
+    )
+    known = replace(crowd, concentration=float(np.exp(found.x)))
+    return replace(allocation, model=replace(allocation.model, crowd=known))
+
+
+def learn(
+    allocation: VariationalState, limits: Limits = LEARNING
+) -> tuple[VariationalState, tuple[Move, ...]]:
+    """A few steps up Σ log Z + weak prior over the hyperparameters, memberships held.
+
+    Also the moves, by which the next time goes on where this one ended.
+    """
+    crowd, last = allocation.crowd, allocation
+    theta = allocation.model.hyper.theta
+    if not len(theta):
+        return allocation, ()
+
+    def evaluate(candidate: FloatArray) -> tuple[float, FloatArray, VariationalState]:
+        nonlocal last
+        model = last.model
+        if not np.array_equal(candidate, model.hyper.theta):
+            model = crowd.model(candidate)
+        components = tuple(model.refit(each.weights, each) for each in last.components)
+        slope = model.gradient(components)
+        penalty, drag = model.hyper.log_prior(crowd.hyper)
+        last = replace(last, model=model, components=components)
+        return sum(each.log_z for each in components) + penalty, slope + drag, last
+
+    if allocation.model.prior.variance is not None and len(theta) == 1:
+        # −log Z bends by ½ in log σ² for every utility that is settled, of any community
+        settled = sum(each.state.n_settled for each in allocation.components)
+        limits = limits._replace(curvature=0.5 * float(settled))
+    summit = climb(evaluate, theta, crowd.hyper.bounds, limits)
+    return (allocation if summit.kept is None else summit.kept), summit.moves

@@ -1,0 +1,505 @@
+"""Who gave which answers: users × distinct answers, and what an answer says at given utilities.
+
+All users of a community share one utility function, so all that a user says is how often they
+gave each *distinct answer*: winner, loser, tie or not; or what was taken out of which set. Users ×
+answers is a sparse matrix P of counts. With a table of log P_c(answer), the log-likelihoods of all
+users under all communities are P @ table, and the answers of each community are sums of rows of P.
+
+Draws among users or answers follow from keys of what was answered: neither names nor the order of
+anything decide them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from penchant.data import ChoiceStages, Comparisons, Differences, Rankings, Table
+from penchant.errors import DataError
+from penchant.gp import Edges, edges_of_stages, feasible, told
+from penchant.likelihoods import ChoiceGroup, Likelihood, LogProb, Outcomes
+from penchant.likelihoods.choices import on_pairs
+from penchant.numerics.random import ContentKeys, KeyArray, mixed, pair_keys
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+KEY_ROUNDS = 2
+"""Of keys of answers by those of users and the reverse: after two, users differ who answered
+differently, or along with others, but for symmetries of small data."""
+SHARD_SIZE = 65_536
+"""Users handled at once: large enough to amortise calls, small enough to stay near the cache."""
+FEW_KEYS = 8
+"""Times the answers: up to so many possible keys, distinct ones are found in a table of all keys
+instead of by sorting. That takes 4 ms instead of 260 for a million votes."""
+
+SingleArray = NDArray[np.float32]
+LabelArray = NDArray[np.int32]
+
+
+def content_keys(data: Comparisons) -> ContentKeys:
+    """Keys of users, items and rows of single pairs, and of how they were made."""
+    covariates = () if data.covariates is None else data.covariates.T
+    values = (data.margin, data.first, *covariates)
+    return pair_keys(data.winner, data.loser, data.user, data.count, data.tie, values)
+
+
+def drawn_counts(data: Comparisons, share: float) -> IntArray:
+    """(m,) how many of each row's answers are among a share of all, drawn by content."""
+    row = np.repeat(np.arange(len(data)), data.count)
+    copy = np.arange(len(row)) - np.repeat(np.cumsum(data.count) - data.count, data.count)
+    keys = mixed(content_keys(data).answer[row], copy)
+    drawn = np.argsort(keys, kind="stable")[: max(1, round(share * len(row)))]
+    return np.bincount(row[drawn], minlength=len(data))
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Users × distinct answers.
+
+    counts: (U, m) sparse, in four-byte values and indices; winner, loser: (E,) items of the
+    edges; outcomes: ties and margins of the answers. A single pair is one edge; after the pairs
+    stand choices, whose edges are those of `outcomes.cliques`, its groups in the order of answers.
+
+    >>> data = Comparisons.from_pairs([0, 0, 1], [1, 1, 0], user=["ann", "bob", "bob"])
+    >>> Answers.of(data).counts.toarray()
+    array([[1., 0.], [1., 1.]], dtype=float32)
+    """
+
+    counts: sparse.csr_array
+    winner: IntArray
+    loser: IntArray
+    outcomes: Outcomes
+
+    @classmethod
+    def of(cls, data: Comparisons) -> "Answers":
+        """Index the distinct answers of all users.
+
+        Choices are taken whole, but as their pairs beside effects of how things were shown, which
+        belong to pairs.
+        """
+        if told(data):
+            data = data.as_pairs()
+        data = data.bare()
+        if data.user is None:
+            raise DataError(
+                "these comparisons do not say who made them: communities are groups of users; "
+                "give a user for each comparison, or use PreferenceGP for everybody together"
+            )
+        pairs = cls._of_pairs(data.single_pairs(), data)
+        if data.rankings is None or data.rankings.user is None:
+            return pairs
+        return pairs._and_choices(data.rankings, data.n_items)
+
+    @classmethod
+    def _of_pairs(cls, data: Comparisons, whole: Comparisons) -> "Answers":
+        user = np.zeros(0, dtype=np.intp) if data.user is None else data.user
+        key = data.winner * data.n_items + data.loser
+        key += data.tie * data.n_items**2
+        if data.margin is not None:
+            margins, code = np.unique(data.margin, return_inverse=True)
+            key = key * len(margins) + code
+        first, answer = _distinct(key)
+        # rows are sorted by user, so the compressed rows need no further sorting
+        starts = np.searchsorted(user, np.arange(whole.n_users + 1))
+        counts = sparse.csr_array(
+            (data.count.astype(np.float32), answer, starts.astype(np.int32)),
+            shape=(whole.n_users, len(first)),
+        )
+        outcomes = Outcomes(data.tie if data.tie.any() else None, data.margin).part(first)
+        return cls(counts, data.winner[first], data.loser[first], outcomes)
+
+    def _and_choices(self, rankings: Rankings, n_items: int) -> "Answers":
+        """These, and after them the distinct choices that all rankings consist of."""
+        distinct, blocks = [], [self.counts]
+        for stage in (part for whole in rankings.stages() for part in feasible(whole)):
+            said = np.column_stack([stage.item, stage.chosen])
+            _, first, same = np.unique(said, axis=0, return_index=True, return_inverse=True)
+            entries = stage.count.astype(np.float32), (stage.user, same.ravel())
+            counts = sparse.csr_array(entries, shape=(self.n_users, len(first)))
+            total = np.asarray(counts.sum(axis=0))
+            distinct.append(ChoiceStages(stage.item[first], stage.chosen[first], total, None))
+            blocks.append(counts)
+        _, winner, loser, cliques = edges_of_stages(distinct, n_items)
+        return Answers(
+            _compressed(sparse.hstack(blocks, format="csr")),
+            np.append(self.winner, winner),
+            np.append(self.loser, loser),
+            self.outcomes._replace(cliques=cliques),
+        )
+
+    @property
+    def n_users(self) -> int:
+        """U."""
+        return int(self.counts.shape[0])
+
+    @property
+    def n_answers(self) -> int:
+        """m, the number of distinct answers."""
+        return int(self.counts.shape[1])
+
+    @property
+    def n_pairs(self) -> int:
+        """How many of the answers are single pairs; the others are choices."""
+        cliques = self.outcomes.cliques
+        return len(self.winner) - (0 if cliques is None else cliques.n_edges)
+
+    @cached_property
+    def user_keys(self) -> KeyArray:
+        """(U,) keys of users by what they answered, which look like random numbers.
+
+        An answer gets a key by the keys of the users who gave it, a user by those of their
+        answers, in turn. Sums wrap around, so they do not depend on the order of addition.
+        """
+        counts = self.counts
+        bits = counts.data.view(np.uint32) | np.uint32(1)  # by the bits of a count, whole or not
+        times = sparse.csr_array((bits, counts.indices, counts.indptr), shape=counts.shape)
+        users = np.ones(self.n_users, dtype=np.uint64)
+        for _ in range(KEY_ROUNDS):
+            users = mixed(times @ mixed(times.T @ users))
+        return users
+
+    @property
+    def voters(self) -> IntArray:
+        """Positions of the users who answered anything."""
+        return np.flatnonzero(np.diff(self.counts.indptr))
+
+    def edges(self, weights: FloatArray) -> Edges:
+        """The answers that count for something, each so often (m,)."""
+        n, cliques = self.n_pairs, self.outcomes.cliques
+        pairs = np.flatnonzero(weights[:n])
+        winner, loser, count = self.winner[pairs], self.loser[pairs], weights[pairs]
+        outcomes = self.outcomes.part(pairs)
+        if cliques is not None and weights[n:].any():
+            winner, loser = np.append(winner, self.winner[n:]), np.append(loser, self.loser[n:])
+            # counts of choices are inside their sites
+            count = np.append(count, np.ones(cliques.n_edges))
+            outcomes = outcomes._replace(cliques=cliques.counted(weights[n:]))
+        return Edges.between(winner, loser, count, outcomes)
+
+    def differences(self, n_items: int) -> Differences:
+        """The operator that turns n utilities into the answers' differences."""
+        return Differences(self.winner, self.loser, n_items)
+
+    @property
+    def keys(self) -> tuple[IntArray, ...]:
+        """What tells answers apart, beside their outcomes."""
+        return self.winner, self.loser
+
+    @property
+    def count(self) -> FloatArray:
+        """(m,) how often each answer was given."""
+        return np.asarray(self.counts.sum(axis=0), dtype=np.float64)
+
+    def __len__(self) -> int:
+        return self.n_answers
+
+    def take(self, users: IntArray) -> "Answers":
+        """The answers of some of the users."""
+        return replace(self, counts=self.counts[users])
+
+    def compact(self) -> "Answers":
+        """Without the answers that none of the users gave, so that tables are as small."""
+        given, n, cliques = np.unique(self.counts.indices), self.n_pairs, self.outcomes.cliques
+        pairs = given[given < n]
+        edges, outcomes = pairs, self.outcomes.part(pairs)
+        if cliques is not None:
+            edges = np.append(pairs, np.arange(n, len(self.winner)))
+            outcomes = outcomes._replace(cliques=cliques.chosen(given[given >= n] - n))
+        return Answers(self.counts[:, given], self.winner[edges], self.loser[edges], outcomes)
+
+    def table(self, utilities: FloatArray, likelihoods: list[Likelihood]) -> SingleArray:
+        """(m, K): log probability of each answer under each row of `utilities` (K, n)."""
+        table = np.empty((self.n_answers, len(utilities)), dtype=np.float32)
+        for column, (f, likelihood) in enumerate(zip(utilities, likelihoods, strict=True)):
+            g = f[self.winner] - f[self.loser]
+            table[:, column] = likelihood.log_prob(g, self.outcomes).value
+        return table
+
+    def shards(self, size: int = SHARD_SIZE) -> Iterator[tuple[slice, sparse.csr_array]]:
+        """Consecutive users and their rows of counts; nothing is copied."""
+        for start in range(0, self.n_users, size):
+            part = slice(start, min(start + size, self.n_users))
+            yield part, _rows(self.counts, part)
+
+
+def some_of(answers: Answers, most: int) -> IntArray:
+    """Positions of so many users at most, drawn by what they answered, in an order of that.
+
+    >>> data = Comparisons.from_pairs([0, 0, 1], [1, 1, 0], user=["ann", "bob", "bob"])
+    >>> renamed = Comparisons.from_pairs([1, 0, 0], [0, 1, 1], user=["a", "a", "b"])
+    >>> [some_of(Answers.of(each), 1).tolist() for each in (data, renamed)]
+    [[1], [0]]
+    """
+    return np.argsort(answers.user_keys, kind="stable")[:most]
+
+
+def _distinct(key: IntArray) -> tuple[IntArray, LabelArray]:
+    """A row of each distinct key, ascending, and which of them each row has.
+
+    >>> _distinct(np.array([7, 3, 7]))[1].tolist()
+    [1, 0, 1]
+    """
+    n_keys = int(key.max(initial=-1)) + 1
+    if n_keys > FEW_KEYS * len(key):  # a table of all keys would be mostly empty
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+        return first, which.astype(np.int32)
+    row = np.full(n_keys, -1, dtype=np.intp)
+    row[key] = np.arange(len(key))
+    given = np.flatnonzero(row >= 0)
+    place = np.zeros(n_keys, dtype=np.int32)
+    place[given] = np.arange(len(given))
+    return row[given], place[key]
+
+
+def _compressed(counts: sparse.csr_array) -> sparse.csr_array:
+    """In four-byte values and indices, every cell once."""
+    counts.sum_duplicates()
+    return sparse.csr_array(
+        (
+            counts.data.astype(np.float32),
+            counts.indices.astype(np.int32),
+            counts.indptr.astype(np.int32),
+        ),
+        shape=counts.shape,
+    )
+
+
+def _rows(counts: sparse.csr_array, part: slice) -> sparse.csr_array:
+    """Some rows as a view: scipy's own slicing copies, and so does its constructor."""
+    ends = counts.indptr[part.start : part.stop + 1]
+    inside = slice(ends[0], ends[-1])
+    rows = sparse.csr_array((part.stop - part.start, counts.shape[1]), dtype=counts.dtype)
+    rows.data, rows.indices, rows.indptr = (
+        counts.data[inside],
+        counts.indices[inside],
+        ends - ends[0],
+    )
+    return rows
+
+
+def log_likelihoods(shard: sparse.csr_array, table: SingleArray) -> SingleArray:
+    """(K, k): log-likelihood of each user's answers under each community.
+
+    Communities are on the leading axis, where reductions over the few of them are fast.
+    """
+    return np.ascontiguousarray((shard @ table).T)
+
+
+def assign(
+    shard: sparse.csr_array, table: SingleArray, log_weight: SingleArray, uniform: SingleArray
+) -> LabelArray:
+    """Draw every user's community, independently given tables (m, K) and log weights (K,).
+
+    `uniform` holds one number in (0, 1] a user: the caller draws them, so that the result does
+    not depend on how users are cut into shards, nor on where a shard is worked on.
+
+    >>> P = sparse.csr_array(np.array([[9, 0], [0, 9]], dtype=np.float32))
+    >>> table = np.log(np.array([[0.9, 0.1], [0.1, 0.9]], dtype=np.float32))
+    >>> assign(P, table, np.zeros(2, np.float32), np.full(2, 0.5, np.float32))
+    array([0, 1], dtype=int32)
+    """
+    weight = responsibilities(shard, table, log_weight)
+    for previous, following in pairwise(weight):  # a running sum; numpy's own is slower here
+        following += previous
+    # the first community whose share reaches the threshold: never one of probability zero
+    threshold = uniform * weight[-1]
+    assignment = np.zeros(len(uniform), dtype=np.int32)
+    for cumulative in weight[:-1]:
+        assignment += cumulative < threshold
+    return assignment
+
+
+def responsibilities(
+    shard: sparse.csr_array, table: SingleArray, log_weight: SingleArray
+) -> SingleArray:
+    """(K, k): probability of each community for each user, up to a factor a user."""
+    weight = log_likelihoods(shard, table)
+    weight += log_weight[:, None]
+    weight -= weight.max(axis=0)
+    return np.exp(weight, out=weight)
+
+
+def count_pairs(shard: sparse.csr_array, assignment: LabelArray, n_groups: int) -> FloatArray:
+    """(n_groups, m): how often each answer was given within each group of users.
+
+    >>> P = sparse.csr_array(np.array([[1, 2], [0, 3]], dtype=np.float32))
+    >>> count_pairs(P, np.array([1, 1], dtype=np.int32), 2)
+    array([[0., 0.], [1., 5.]])
+    """
+    m = shard.shape[1]
+    cell = np.repeat(assignment.astype(np.intp) * m, np.diff(shard.indptr))
+    cell += shard.indices
+    once = bool((shard.data == 1.0).all())  # mostly so, and then counting takes half the time
+    counts = np.bincount(cell, None if once else shard.data, n_groups * m)
+    return np.asarray(counts, dtype=np.float64).reshape(n_groups, m)
+
+
+def separate_pairs(data: Comparisons) -> Comparisons:
+    """The single pairs, and one pair of every choice, drawn by what was answered.
+
+    The pairs that a ranking holds follow from each other: as separate answers they agree with
+    themselves, which looks like personal taste. But of "T out of S", draw one item of T and one of
+    the others. Under a softmax i was drawn as taken and j as left with probability e^(x_i − x_j)
+    times that of the reverse, so this is a pair's answer, exactly; and the choices of a ranking
+    are independent given utilities. What the other items tell is left out.
+
+    >>> data = Comparisons.from_rankings([["tea", "milk", "water"]], users=["ann"])
+    >>> len(data.as_pairs()), len(separate_pairs(data))
+    (3, 2)
+    """
+    if data.rankings is None or data.rankings.user is None:
+        return data.as_pairs()
+    content = content_keys(data.as_pairs())
+    drawn = [_drawn(stage, content) for stage in data.rankings.stages()]
+    winner, loser, user = np.hstack(drawn)
+    one, no_tie = np.ones_like(winner), np.zeros(len(winner), dtype=bool)
+    table = Table(winner, loser, one, user, no_tie, None).merge()
+    return data.bare().single_pairs().extend(Comparisons.from_table(table, data.items, data.users))
+
+
+def _drawn(stage: ChoiceStages, content: ContentKeys) -> tuple[IntArray, IntArray, IntArray]:
+    """Winner, loser and user of a pair for every time that a choice was made."""
+    rows = np.repeat(np.arange(len(stage.count)), stage.count)
+    item, chosen = stage.item[rows], stage.chosen[rows]
+    copy = np.arange(len(rows)) - np.repeat(np.cumsum(stage.count) - stage.count, stage.count)
+    at = np.arange(len(rows))
+    user = np.zeros(len(rows), dtype=np.intp) if stage.user is None else stage.user[rows]
+    of_item = content.item[item]
+    of_choice = mixed(content.user[user], of_item.sum(axis=1), copy)
+    keys = mixed(of_item.ravel() + np.repeat(of_choice, item.shape[1])).reshape(item.shape)
+    return item[at, _one_of(chosen, keys)], item[at, _one_of(~chosen, keys)], user
+
+
+def _one_of(marked: BoolArray, keys: KeyArray) -> IntArray:
+    """(G,) a marked column of each row, all alike likely."""
+    return np.asarray(np.where(marked, keys, 0).argmax(axis=1), dtype=np.intp)
+
+
+class ChoiceTerms(NamedTuple):
+    """Choices of one size at the scaled utilities x (G, k) of their sets.
+
+    value: (G,) log-probabilities; pull, tau: (G, k(k−1)/2) first and negative second derivative
+    along each pair.
+    """
+
+    group: ChoiceGroup
+    scale: float
+    x: FloatArray
+    value: FloatArray
+    pull: FloatArray
+    tau: FloatArray
+
+    @classmethod
+    def of(cls, group: ChoiceGroup, g: FloatArray, scale: float) -> "ChoiceTerms":
+        """At the differences g of all edges of choices."""
+        x = scale * group.utilities(g)
+        value, slope, tau = group.curvature(x)
+        return cls(group, scale, x, value, on_pairs(scale * slope), scale**2 * tau)
+
+    def curvature_slope(self, var: FloatArray) -> FloatArray:
+        """(G, k(k−1)/2) −½ Σ var ∂τ along each pair, from variances of all edges of choices."""
+        return on_pairs(self.scale**3 * self.group.drift(self.x, var[self.group.edge]))
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodTerms:
+    """Log-likelihoods of all answers, and their derivatives along the edges, at given differences.
+
+    A single pair has one edge. A choice out of a set has all pairs of the set, and pulls at them
+    jointly (see `likelihoods.choices`); answers that share a pair share its edge. So answers are m
+    numbers and edges E, and a community's force at an edge is a sum over weighted answers.
+
+    pairs: of the single pairs, whose edges come first; n_edges: E.
+    """
+
+    pairs: LogProb
+    choices: tuple[ChoiceTerms, ...]
+    n_edges: int
+
+    @classmethod
+    def at(cls, g: FloatArray, likelihood: Likelihood, outcomes: Outcomes) -> "LikelihoodTerms":
+        """At differences g (E,)."""
+        cliques = outcomes.cliques
+        if cliques is None:
+            return cls(likelihood.log_prob(g, outcomes), (), len(g))
+        n, scale = len(g) - cliques.n_edges, likelihood.choice_scale or 1.0
+        choices = tuple(ChoiceTerms.of(group, g[n:], scale) for group in cliques.groups)
+        return cls(likelihood.log_prob(g[:n], outcomes._replace(cliques=None)), choices, len(g))
+
+    @property
+    def n_pairs(self) -> int:
+        """How many of the answers are single pairs."""
+        return len(self.pairs.value)
+
+    @cached_property
+    def value(self) -> FloatArray:
+        """(m,) log-likelihoods of the answers."""
+        return np.concatenate([self.pairs.value, *(choices.value for choices in self.choices)])
+
+    @cached_property
+    def precision(self) -> FloatArray:
+        """(n,) k of single pairs, cut off at zero where a likelihood is not log-concave."""
+        return np.maximum(-self.pairs.d2, 0.0)
+
+    def force(self, weights: FloatArray) -> FloatArray:
+        """(E,) Σ w ∂ℓ/∂g."""
+        return self._summed(weights, self.pairs.d1, [c.pull for c in self.choices])
+
+    def curvature(self, weights: FloatArray) -> FloatArray:
+        """(E,) −Σ w ∂²ℓ/∂g², of choices as the Laplacian of their clique."""
+        return self._summed(weights, self.precision, [c.tau for c in self.choices])
+
+    def curvature_slope(self, weights: FloatArray, var: FloatArray) -> FloatArray:
+        """(E,) −½ Σ w var ∂k: how the curvature answers a move of the differences."""
+        n, pairs = self.n_pairs, self.pairs
+        third = np.where(pairs.d2 < 0.0, pairs.d3, 0.0)  # k is cut off at zero, and flat there
+        return self._summed(
+            weights, 0.5 * third * var[:n], [c.curvature_slope(var[n:]) for c in self.choices]
+        )
+
+    def slope(self, var: FloatArray, move: FloatArray) -> FloatArray:
+        """(m,) ℓ − ½ var·k + h·move of every answer, with its own k and h along its edges."""
+        n = self.n_pairs
+        parts = [self.pairs.value - 0.5 * var[:n] * self.precision + self.pairs.d1 * move[:n]]
+        for choices in self.choices:
+            edge = n + choices.group.edge
+            bent = np.einsum("ge,ge->g", choices.tau, var[edge])
+            parts.append(
+                choices.value - 0.5 * bent + np.einsum("ge,ge->g", choices.pull, move[edge])
+            )
+        return np.concatenate(parts)
+
+    @cached_property
+    def pulls(self) -> sparse.csr_array:
+        """(m, E) how each answer pulls at each edge."""
+        n = self.n_pairs
+        pull, edge, size = [self.pairs.d1], [np.arange(n)], [np.ones(n, dtype=np.intp)]
+        for choices in self.choices:
+            pull.append(choices.pull.ravel())
+            edge.append(n + choices.group.edge.ravel().astype(np.intp))
+            size.append(np.full(len(choices.value), choices.pull.shape[1]))
+        starts = np.append(0, np.cumsum(np.concatenate(size)))
+        return sparse.csr_array(
+            (np.concatenate(pull), np.concatenate(edge), starts),
+            shape=(len(starts) - 1, self.n_edges),
+        )
+
+    def _summed(
+        self, weights: FloatArray, pairs: FloatArray, choices: list[FloatArray]
+    ) -> FloatArray:
+        """Weighted answers added up on their edges."""
+        n = self.n_pairs
+        if not choices:
+            weighted: FloatArray = weights * pairs
+            return weighted
+        total = np.zeros(self.n_edges)
+        total[:n] = weights[:n] * pairs
+        mine = np.split(weights[n:], np.cumsum([len(along) for along in choices])[:-1])
+        for terms, along, w in zip(self.choices, choices, mine, strict=True):
+            at = terms.group.edge.ravel()
+            total[n:] += np.bincount(at, (w[:, None] * along).ravel(), self.n_edges - n)
+        return total

@@ -1,0 +1,339 @@
+"""Communities by a deterministic search: grow from one, merge, learn, delete, settle.
+
+A Dirichlet-process mixture of preference models, as a point estimate with soft memberships: no
+chain, no seed, and a second where chains need a minute. It is greedy; chains started from its
+solution give the posterior.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import psi
+
+from penchant.communities.component import (
+    LEARNING,
+    MixtureData,
+    VariationalState,
+    allocate,
+    everybody_together,
+    expected_log_likelihoods,
+    learn,
+    learn_concentration,
+    settle,
+    shares,
+)
+from penchant.communities.data import Answers, some_of
+from penchant.communities.split_merge import SplitSearch, delete, force_merge, force_split, merge
+from penchant.errors import DataError
+from penchant.gp import ItemHyper, Limits, Posterior
+from penchant.numerics.optimize import Move
+from penchant.numerics.types import FloatArray, IntArray
+
+ROUNDS = 12
+ROUND_SWEEPS = 6
+ROUND_TOLERANCE = 1.0
+"""Nats that a sweep, or a step of learning, must gain for another one while communities grow."""
+ROUND_LEARNING = Limits(max_steps=4, least_gain=ROUND_TOLERANCE)
+SETTLE_SWEEPS = 60
+SETTLE_TOLERANCE = 0.05
+PRUNE_TOLERANCE = 0.2
+"""The same before moves are tried: two halves of one community would slide for ever."""
+WORTHWHILE, UNLEARNED = 1.0, 3.0
+"""Nats that a whole pass of growing and pruning must gain for another one, or, so many times that,
+its learning."""
+DELETIONS = 3
+"""Of the smallest communities whose deletion is tried each time."""
+MANY_USERS = 20_000
+"""Of more than so many, communities are found among so many and then settled with everybody; from
+half as many on all tolerances grow with the number of users."""
+
+
+class Step(NamedTuple):
+    """What was done, and the number of communities and the objective after it."""
+
+    name: str
+    n_communities: int
+    objective: float
+
+
+@dataclass(frozen=True)
+class SearchReport:
+    """How the search went: its steps, and the log evidence where it ended.
+
+    converged: the last pass of moves gained nothing worthwhile.
+    """
+
+    converged: bool
+    steps: tuple[str, ...]
+    n_communities: tuple[int, ...]
+    log_evidence: tuple[float, ...]
+
+    @classmethod
+    def of(cls, trace: Sequence[Step]) -> "SearchReport":
+        """From the steps of a search that ended."""
+        steps, numbers, values = zip(*trace, strict=True)
+        return cls(True, steps, numbers, values)
+
+    @property
+    def completed(self) -> bool:
+        """A search that reports has ended."""
+        return True
+
+    def advice(self) -> str | None:
+        """Nothing to tell: a search ends where no move gains."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """Communities, largest first: who belongs to them and what they prefer.
+
+    membership: (U, K), rows sum to one; trace: the steps of the search.
+    """
+
+    allocation: VariationalState
+    membership: FloatArray
+    trace: tuple[Step, ...]
+
+    @property
+    def n_communities(self) -> int:
+        """K."""
+        return self.allocation.n_communities
+
+    @property
+    def hyper(self) -> ItemHyper:
+        """Kernel and likelihood with the learned parameters."""
+        return self.allocation.model.hyper
+
+    @property
+    def objective(self) -> float:
+        """Log evidence, approximately: of this grouping, hyperparameters included."""
+        return self.allocation.objective
+
+    @property
+    def report(self) -> SearchReport:
+        """How the search went."""
+        return SearchReport.of(self.trace)
+
+    @property
+    def labels(self) -> IntArray:
+        """(U,) the likeliest community of each user."""
+        return np.asarray(self.membership.argmax(axis=1), dtype=np.intp)
+
+    @cached_property
+    def posteriors(self) -> tuple[Posterior, ...]:
+        """Each community's utilities over all items."""
+        return tuple(map(self.allocation.model.posterior, self.allocation.components))
+
+
+def place(posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) -> FloatArray:
+    """(users, K) memberships of people by their answers, among communities that there are.
+
+    Somebody without answers belongs anywhere, in proportion to the communities' sizes.
+    """
+    tables = [log_predictive(posterior, answers) for posterior in posteriors]
+    return shares(expected_log_likelihoods(answers, np.column_stack(tables)) + np.log(sizes))
+
+
+def log_predictive(posterior: Posterior, answers: Answers) -> FloatArray:
+    """(m,) log predictive probability of each answer, the utilities integrated out.
+
+    A choice follows from the odds of its pairs, as when models score it.
+    """
+    difference = posterior.difference(answers.winner, answers.loser)
+    n, cliques = answers.n_pairs, answers.outcomes.cliques
+    pairs, likelihood = answers.outcomes._replace(cliques=None), posterior.likelihood
+    values = [likelihood.tilted(difference.mean[:n], difference.var[:n], pairs).log_z]
+    if cliques is not None:
+        mean, var = difference.mean[n:], difference.var[n:]
+        smallest = np.finfo(float).tiny
+        win, loss = (np.maximum(likelihood.prob(m, var), smallest) for m in (mean, -mean))
+        log_odds = np.log(win) - np.log(loss)
+        values += [group.log_foreseen(log_odds) for group in cliques.groups]
+    return np.concatenate(values)
+
+
+def find_communities(
+    crowd: MixtureData,
+    *,
+    n_communities: int | None = None,
+    learn_parameters: bool = True,
+    start: FloatArray | None = None,
+) -> SearchResult:
+    """Find the communities of a crowd: their number too, unless n_communities is given.
+
+    start: (U, K) memberships to begin with; by default everybody is together.
+
+    >>> from penchant.data import Comparisons
+    >>> from penchant.kernels import Independent, Inputs
+    >>> from penchant.likelihoods import Probit
+    >>> tea = ["tea", "milk", "juice", "water"]
+    >>> data = Comparisons.from_rankings([tea] * 7 + [tea[::-1]] * 5, users=range(12))
+    >>> items = Inputs(index=np.arange(4))
+    >>> crowd = MixtureData(Answers.of(data), items, ItemHyper(Independent(), Probit()))
+    >>> find_communities(crowd).labels
+    array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
+    """
+    crowd.hyper.likelihood.check(crowd.answers.outcomes)
+    active = crowd.answers.voters
+    if n_communities is not None and not 1 <= n_communities <= len(active):
+        raise DataError(
+            f"n_communities is {n_communities!r}: it must lie between 1 and the number of users "
+            f"who answered anything, {len(active)}; leave it out to have it found"
+        )
+    search = _Search(crowd.of_voters(), n_communities, learn_parameters)
+    allocation = search.run(None if start is None else start[active])
+    order = np.argsort(-allocation.sizes, kind="stable")
+    allocation = allocation.within([int(c) for c in order])
+    membership = for_everybody(allocation.responsibilities, crowd.answers)
+    return SearchResult(allocation, membership, tuple(search.trace))
+
+
+def for_everybody(membership: FloatArray, answers: Answers) -> FloatArray:
+    """(U, K) from that of the voters: whoever answered nothing belongs anywhere, by size."""
+    voters = answers.voters
+    if len(voters) == answers.n_users:
+        return membership
+    sizes = membership.sum(axis=0)
+    everybody = np.tile(sizes / sizes.sum(), (answers.n_users, 1))
+    everybody[voters] = membership
+    return everybody
+
+
+class _Search:
+    """The schedule of moves; it never takes one that lowers the objective, unless K is fixed."""
+
+    def __init__(self, crowd: MixtureData, target: int | None, learn_parameters: bool) -> None:
+        self.crowd, self.target, self.learns = crowd, target, learn_parameters
+        self.splits = SplitSearch()
+        self.bends: tuple[Move, ...] = ()
+        self.scale = max(1.0, crowd.answers.n_users / (MANY_USERS / 2))
+        self.trace: list[Step] = []
+
+    def run(self, start: FloatArray | None) -> VariationalState:
+        """Where no move gains anything worthwhile any more."""
+        if start is None and self.crowd.answers.n_users > MANY_USERS:
+            return self._with_everybody(self._among_some())
+        theta = self.crowd.hyper.theta
+        if start is None:
+            allocation = everybody_together(self.crowd, theta)
+        else:
+            allocation = allocate(self.crowd.model(theta), start)
+        allocation = self._learn(self._noted("start", allocation), ROUND_LEARNING)
+        is_learned = False
+        while True:
+            before = allocation
+            allocation = self._reach_target(self._grow(allocation))
+            if allocation is not before:
+                allocation = self._settle(allocation, tolerance=PRUNE_TOLERANCE)
+            allocation = self._prune(allocation)
+            if is_learned and allocation is before:
+                return allocation
+            grown, least = allocation, WORTHWHILE * self.scale
+            allocation = self._settle(self._learn(allocation))
+            if is_learned and grown.objective < before.objective + least:
+                return allocation
+            is_learned = allocation.objective < grown.objective + UNLEARNED * least
+
+    def _among_some(self) -> VariationalState:
+        """The communities of some of the users."""
+        answers = self.crowd.answers
+        some = some_of(answers, MANY_USERS)
+        search = _Search(replace(self.crowd, answers=answers.take(some)), self.target, self.learns)
+        few = search.run(None)
+        self.trace, self.bends = search.trace, search.bends
+        self.trace[0] = self.trace[0]._replace(name=f"start among {len(some):,} users")
+        return few
+
+    def _with_everybody(self, few: VariationalState) -> VariationalState:
+        """The same communities with all users, their number only ever falling."""
+        model = replace(few.model, crowd=replace(few.crowd, answers=self.crowd.answers))
+        weights = expected_log_likelihoods(self.crowd.answers, few.tables) + psi(few.sizes)
+        allocation = self._noted("everybody", allocate(model, shares(weights), few.components))
+        allocation = self._prune(self._settle(allocation, tolerance=PRUNE_TOLERANCE))
+        return self._settle(self._learn(allocation))
+
+    def _grow(self, allocation: VariationalState) -> VariationalState:
+        """Rounds of splits, learning after each, while the number of communities grows."""
+        for _ in range(ROUNDS):
+            before = allocation.n_communities
+            allocation = self._split(allocation)
+            if allocation.n_communities > before:
+                allocation = self._merge(self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE))
+            if allocation.n_communities <= before:
+                break
+            allocation = self._learn(allocation, ROUND_LEARNING)
+        return allocation
+
+    def _prune(self, allocation: VariationalState) -> VariationalState:
+        """Merges and deletions while any raises the objective."""
+        while True:
+            before = allocation.n_communities
+            allocation = self._delete(self._merge(allocation))
+            if allocation.n_communities == before:
+                return allocation
+            allocation = self._settle(allocation)
+
+    def _split(self, allocation: VariationalState) -> VariationalState:
+        largest_first = sorted(allocation.components, key=lambda one: -float(one.weights.sum()))
+        for component in largest_first:
+            if allocation.n_communities == self.target:
+                break
+            places = [c for c, other in enumerate(allocation.components) if other is component]
+            if not places:  # the last split moved people everywhere
+                break
+            if (divided := self.splits.split(allocation, places[0])) is not None:
+                allocation = self._noted("split", divided)
+        return allocation
+
+    def _merge(self, allocation: VariationalState) -> VariationalState:
+        while allocation.n_communities != (self.target or 1):
+            if (merged := merge(allocation)) is None:
+                break
+            allocation = self._noted("merge", merged)
+        return allocation
+
+    def _delete(self, allocation: VariationalState) -> VariationalState:
+        while allocation.n_communities != (self.target or 1):
+            smallest = np.argsort(allocation.sizes, kind="stable")[:DELETIONS]
+            tries = (delete(allocation, int(c)) for c in smallest)
+            if (fewer := next((left for left in tries if left is not None), None)) is None:
+                break
+            allocation = self._noted("delete", fewer)
+        return allocation
+
+    def _reach_target(self, allocation: VariationalState) -> VariationalState:
+        """Where the number is given: force what the objective did not want."""
+        while self.target is not None and allocation.n_communities != self.target:
+            if allocation.n_communities > self.target:
+                allocation = self._noted("merge", force_merge(allocation))
+            else:
+                allocation = self._noted("split", force_split(allocation))
+            allocation = self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE)
+        return allocation
+
+    def _settle(
+        self,
+        allocation: VariationalState,
+        max_sweeps: int = SETTLE_SWEEPS,
+        tolerance: float = SETTLE_TOLERANCE,
+    ) -> VariationalState:
+        keep_all = self.target is not None
+        settled = settle(allocation, max_sweeps, tolerance * self.scale, keep_all)
+        return self._noted("sweep", settled)
+
+    def _learn(self, allocation: VariationalState, limits: Limits = LEARNING) -> VariationalState:
+        allocation = learn_concentration(allocation)
+        if not self.learns:
+            return allocation
+        least_gain = limits.least_gain * self.scale
+        limits = limits._replace(curvature=self.bends, least_gain=least_gain)
+        allocation, self.bends = learn(allocation, limits)
+        return self._noted("learn", allocation)
+
+    def _noted(self, name: str, allocation: VariationalState) -> VariationalState:
+        self.trace.append(Step(name, allocation.n_communities, allocation.objective))
+        return allocation

@@ -1,0 +1,684 @@
+"""Moves between numbers of communities: of the search, uphill, and of chains, by acceptance.
+
+*Search*: split, merge and delete, each only if the objective rises. A split is screened by the
+scores of the members, s_u = Φᵀ Dᵀ (P_u h): how each would move the common utilities. In the metric
+of the posterior, where H = C Cᵀ, scores of people of one taste are noise and their covariance ends
+at (1 + √(r_eff / N))²; a community of two components sticks out.
+
+*Chains*: Gibbs steps move one user at a time, and a community that should be two stays one for a
+long time. Here a whole community is split, or two are merged, and the change is accepted with the
+utilities integrated out (Jain and Neal, 2004). `split_merge` proposes by a *launch*: it picks two
+users, and from all users concerned, blind to how they are now divided, it finds a division in two;
+then every user takes a side independently with known probability. `reunite` proposes to merge two
+communities of like answers, or to divide one by coin: where two communities share a taste, users
+pass between them one by one for thousands of sweeps, and no launch finds their division again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.special import entr, expit, gammaln, log_softmax, logsumexp, psi
+
+from penchant.communities.bethe import BetheState
+from penchant.communities.component import (
+    ComponentFit,
+    ComponentPosterior,
+    MixtureData,
+    VariationalState,
+    allocate,
+    expected_log_likelihoods,
+    fit_community,
+    settle,
+    shares,
+    soft_counts,
+    sweep,
+)
+from penchant.communities.data import Answers, LabelArray, count_pairs, log_likelihoods
+from penchant.data import Differences
+from penchant.errors import DataError
+from penchant.gp import Design, LowRankState
+from penchant.numerics.linalg import gram, multiply, solve_lower
+from penchant.numerics.types import FloatArray, IntArray
+
+MEMBER = 1e-2
+"""Responsibility from which on a user takes part in the split of a community."""
+SAMPLE = 10_000
+"""Most members whose scores the spectrum is taken from."""
+SCREEN, FLUCTUATION = 0.9, 10.0
+"""A community is not split if its spectrum ends below this share of the noise edge, nor if it ends
+further below the edge than so many times N^(−2/3), which is how it varies by chance."""
+DIRECTIONS, FORCED_DIRECTIONS = 3, 2
+"""Along which splits are tried: by themselves, or where a number of communities is asked for."""
+CUTS = (0.0, 1.3, -1.3)
+"""Where members are cut along a direction, in standard deviations of their scores."""
+STEEPNESS = 3.0
+SPLIT_SWEEPS = 8
+SPLIT_TOLERANCE, SPLIT_SHARE = 0.5, 0.05
+"""Nats, or share of all that a split gains, that a sweep between two halves must gain for another
+one: sweeps among all communities follow."""
+FORESIGHT = 3
+"""Sweeps like the last one that two halves are trusted to make: they gain less each time."""
+LEAST_GAIN = 0.1
+"""Nats: smaller gains are within the tolerance of fits."""
+ALIKE = 0.3
+"""Cosine of two communities' differences, or overlap of their members, for a merge to be tried."""
+DELETE_SWEEPS = 2
+HOPELESS = 2.0
+"""A deletion is not tried if members would lose more than so many times what can be gained."""
+NEAR = 0.75
+"""Share of a second taste's price that a split may fall short by, and be tried with everybody."""
+SAME = 0.05
+"""Share of its answers that must have changed for a community to be tried again."""
+SAME_THETA = 0.3
+"""Or how far a (log) hyperparameter must have moved."""
+LAUNCH_SCANS = 5
+"""Rounds of fitting both sides and reassigning users, before sides are drawn."""
+DIRECTION_USERS = 5_000
+"""Users from whom the direction of a launch is learned."""
+EDGE_SHARE = 0.1
+"""A launch starts with at least this share of the users on each side."""
+SHARPNESS = 10.0
+"""How strongly alike communities are preferred: e^10 between the same answers and unrelated."""
+
+
+class Spectrum(NamedTuple):
+    """Main directions of disagreement in a community.
+
+    strength: (q,) eigenvalues relative to the noise edge, largest first; scores: (k, q) of the
+    members along the directions, standardised; weights: (r, q) the directions, as moves of z;
+    screen: strength from which on a direction may be worth a split.
+    """
+
+    strength: FloatArray
+    scores: FloatArray
+    weights: FloatArray
+    screen: float
+
+
+def disagreement(
+    allocation: VariationalState, c: int, members: IntArray, n_directions: int = 2
+) -> Spectrum:
+    """Spectrum of the members' scores about the common utilities of community c."""
+    component, prior = allocation.components[c], allocation.model.prior
+    answers = allocation.crowd.answers
+    weight = allocation.responsibilities[members, c]
+    sample = np.arange(len(members))
+    if len(members) > SAMPLE:
+        sample = np.argsort(answers.user_keys[members], kind="stable")[:SAMPLE]
+    D = _differences(prior.design)
+    scores = _pulls(answers.take(members[sample]), component) @ D
+    rows, share = scores.toarray(), weight[sample]
+    n_sample = float(share.sum())
+    rows -= share @ rows / n_sample
+    rows *= np.sqrt(share * (float(weight.sum()) / n_sample))[:, None]
+    values, weights = _main_directions(rows, component.state, n_directions)
+    edge = (1.0 + np.sqrt(max(component.state.n_roughly_settled, 0.0) / n_sample)) ** 2
+    weights = np.asfortranarray(weights[:, ::-1])
+    along = _pulls(answers.take(members), component) @ (D @ prior.points(weights))
+    along -= np.average(along, axis=0, weights=weight)
+    spread = np.sqrt(np.average(along**2, axis=0, weights=weight))
+    # an eigenvector has no sign: the few who differ by much are on the positive side
+    sides = np.where(np.average(along**3, axis=0, weights=weight) < 0.0, -1.0, 1.0)
+    along, weights = along * sides, weights * sides
+    screen = max(SCREEN, 1.0 - FLUCTUATION * n_sample ** (-2.0 / 3.0))
+    return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12), weights, screen)
+
+
+def _main_directions(
+    rows: FloatArray, state: LowRankState | BetheState, k: int
+) -> tuple[FloatArray, FloatArray]:
+    """Largest k eigenvalues of the pulls' covariance in the metric of the posterior, ascending,
+    and their directions (r, k): by way of people where those are fewer than weights."""
+    if isinstance(state, BetheState):
+        return state.main_directions(rows, k)
+    half = solve_lower(state.lower, state.prior.factor.T).T  # Φ C⁻ᵀ
+    rows = multiply(rows, half)
+    is_wide = len(rows) < rows.shape[1]
+    square = gram(rows.T) if is_wide else gram(rows)
+    n = len(square)
+    values, vectors = eigh(square, subset_by_index=[max(n - k, 0), n - 1])
+    if is_wide:
+        vectors = multiply(rows.T, vectors)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=0), 1e-12)
+    return values, solve_lower(state.lower, np.asfortranarray(vectors), transposed=True)
+
+
+def _differences(design: Design) -> sparse.csr_array:
+    """D as a sparse matrix, in either space."""
+    if isinstance(design, Differences):
+        return design.matrix()
+    m = design.n_points
+    return sparse.csr_array((np.ones(m), design.position, np.arange(m + 1)), shape=(m, m))
+
+
+def _pulls(answers: Answers, component: ComponentPosterior) -> sparse.csr_array:
+    """P diag(h): how each answer of each user pulls at its difference, or differences."""
+    counts, terms = answers.counts, component.terms
+    if terms.choices:
+        return counts @ terms.pulls
+    return sparse.csr_array(
+        (counts.data * terms.pairs.d1[counts.indices], counts.indices, counts.indptr),
+        shape=counts.shape,
+    )
+
+
+class SplitSearch:
+    """Tries to split communities, and remembers which ones resisted."""
+
+    def __init__(self) -> None:
+        self._refused: list[RefusedSplit] = []
+
+    def split(self, allocation: VariationalState, c: int) -> VariationalState | None:
+        """Community c as two, the first way that raises the objective; None if none does."""
+        weights, theta = allocation.components[c].weights, allocation.model.hyper.theta
+        if any(refusal.covers(weights, theta) for refusal in self._refused):
+            return None
+        whole, ways = allocation.components[c], []
+        # where λ > 1 favours another community, a split may pay without any disagreement
+        screened = allocation.crowd.concentration <= 1.0
+        for halves in _ways(allocation, c, screened):
+            if halves.gain > LEAST_GAIN:
+                return allocation.with_in_place_of([c], halves.responsibilities, halves.components)
+            ways.append(halves)
+        if ways:
+            nearest = max(ways, key=lambda halves: halves.gain / halves.price(whole))
+            if (opened := _open_to_all(allocation, c, nearest)) is not None:
+                return opened
+        self._refused.append(RefusedSplit(weights, theta))
+        return None
+
+
+def force_split(allocation: VariationalState) -> VariationalState:
+    """One community more, the way that costs the objective least."""
+    ways = [
+        (halves.gain, c, halves)
+        for c in range(allocation.n_communities)
+        for halves in _ways(allocation, c, screened=False)
+    ]
+    if not ways:
+        raise DataError(
+            f"no community of {allocation.n_communities} can be divided further: "
+            "ask for fewer with n_communities"
+        )
+    _, c, halves = max(ways, key=lambda way: way[0])
+    return allocation.with_in_place_of([c], halves.responsibilities, halves.components)
+
+
+class RefusedSplit(NamedTuple):
+    """A community that could not be split: its answers, and the hyperparameters then."""
+
+    weights: FloatArray
+    theta: FloatArray
+
+    def covers(self, weights: FloatArray, theta: FloatArray) -> bool:
+        """Whether these are nearly the same answers and hyperparameters."""
+        moved = float(np.abs(theta - self.theta).max(initial=0.0))
+        changed = float(np.abs(weights - self.weights).sum())
+        return moved < SAME_THETA and changed < SAME * float(weights.sum())
+
+
+def _ways(allocation: VariationalState, c: int, screened: bool = True) -> Iterator["Halves"]:
+    """Ways to divide community c, from several starts."""
+    members = np.flatnonzero(allocation.responsibilities[:, c] > MEMBER)
+    if len(members) > 1:
+        n_directions = DIRECTIONS if screened else FORCED_DIRECTIONS
+        for start in _starts(disagreement(allocation, c, members, n_directions), screened):
+            if (halves := _two_way(allocation, c, members, start)) is not None:
+                yield halves
+
+
+def _starts(spectrum: Spectrum, screened: bool) -> Iterator[FloatArray]:
+    """(k,) shares of the first half, from soft cuts along the main directions."""
+    for strength, scores in zip(spectrum.strength, spectrum.scores.T, strict=True):
+        if screened and strength < spectrum.screen:
+            return
+        for cut in CUTS if strength > 1.0 else CUTS[:1]:
+            yield expit(STEEPNESS * (scores - cut))
+
+
+class Halves(NamedTuple):
+    """A community as two, (U, 2) and a posterior each, and what the objective gains."""
+
+    responsibilities: FloatArray
+    components: tuple[ComponentPosterior, ComponentPosterior]
+    gain: float
+
+    def price(self, whole: ComponentPosterior) -> float:
+        """Nats that two components cost more than one, beside what they explain."""
+        one, other = self.components
+        return max(one.price + other.price - whole.price, LEAST_GAIN)
+
+
+def _two_way(
+    allocation: VariationalState, c: int, members: IntArray, start: FloatArray
+) -> Halves | None:
+    """Sweep the members between two halves; users hardly in c stay with the first."""
+    model, whole = allocation.model, allocation.components[c]
+    answers = allocation.crowd.answers.take(members)
+    total = allocation.responsibilities[:, c]
+    inside = total[members]
+    outside = np.zeros((2, answers.n_answers))
+    outside[0] = np.maximum(whole.weights - soft_counts(answers, inside[:, None])[0], 0.0)
+    n_outside = np.array([float(total.sum() - inside.sum()), 0.0])
+    before = whole.log_z + float(gammaln(max(total.sum(), 1.0)) + entr(total).sum())
+    rest_entropy = float(entr(np.delete(total, members)).sum())
+    halves = inside[:, None] * np.column_stack([start, 1.0 - start])
+    components: tuple[ComponentPosterior, ComponentPosterior] = (whole, whole)
+    previous = -np.inf
+    for sweeps_left in reversed(range(SPLIT_SWEEPS)):
+        sizes = halves.sum(axis=0) + n_outside
+        if sizes.min() < 1.0:
+            return None
+        weights = soft_counts(answers, halves) + outside
+        one, other = map(model.refit, weights, components)
+        components = (one, other)
+        value = one.log_z + other.log_z + float(gammaln(sizes).sum())
+        value += float(entr(halves).sum()) + rest_entropy + np.log(allocation.crowd.concentration)
+        gain = value - before
+        result = Halves(halves, components, gain)
+        step, previous = gain - previous, gain
+        enough = max(SPLIT_TOLERANCE, SPLIT_SHARE * gain)
+        if step < enough or gain + min(sweeps_left, FORESIGHT) * step < 0.0:
+            break
+        tables = np.column_stack([model.slope(one), model.slope(other)])
+        halves = inside[:, None] * shares(expected_log_likelihoods(answers, tables) + psi(sizes))
+    responsibilities = np.column_stack([total, np.zeros_like(total)])
+    responsibilities[members] = result.responsibilities
+    return result._replace(responsibilities=responsibilities)
+
+
+def _open_to_all(allocation: VariationalState, c: int, halves: Halves) -> VariationalState | None:
+    """Halves that do not pay by themselves, once members of other communities may join them."""
+    if halves.gain <= -NEAR * halves.price(allocation.components[c]):
+        return None
+    swept, step = (
+        allocation.with_in_place_of([c], halves.responsibilities, halves.components),
+        np.inf,
+    )
+    for sweeps_left in reversed(range(SPLIT_SWEEPS)):
+        if swept.objective + min(sweeps_left, FORESIGHT) * step < allocation.objective:
+            return None
+        before, swept = swept.objective, sweep(swept)
+        step = swept.objective - before
+        if step < SPLIT_TOLERANCE:
+            break
+    pays = swept.objective > allocation.objective + LEAST_GAIN
+    return swept if pays and swept.n_communities > allocation.n_communities else None
+
+
+def merge(allocation: VariationalState) -> VariationalState | None:
+    """Two communities as one, the likest pair first; None if no merge raises the objective."""
+    for a, b in _alike(allocation, ALIKE)[: 2 * allocation.n_communities]:
+        joined = _joined(allocation, a, b)
+        if joined.objective > allocation.objective + LEAST_GAIN:
+            return joined
+    return None
+
+
+def force_merge(allocation: VariationalState) -> VariationalState:
+    """One community fewer, the way that costs the objective least."""
+    joined = [_joined(allocation, a, b) for a, b in _alike(allocation, -1.0)]
+    return max(joined, key=lambda candidate: candidate.objective)
+
+
+def _alike(allocation: VariationalState, least: float) -> list[tuple[int, int]]:
+    """Pairs of communities with like components or the same members, the likest first."""
+    differences = np.stack([component.state.mean for component in allocation.components])
+    differences /= np.maximum(np.linalg.norm(differences, axis=1, keepdims=True), 1e-12)
+    r = allocation.responsibilities / np.linalg.norm(allocation.responsibilities, axis=0)
+    likeness = np.maximum(differences @ differences.T, r.T @ r)
+    pairs = [p for p in combinations(range(allocation.n_communities), 2) if likeness[p] > least]
+    return sorted(pairs, key=lambda pair: -likeness[pair])
+
+
+def _joined(allocation: VariationalState, a: int, b: int) -> VariationalState:
+    components, sizes = allocation.components, allocation.sizes
+    start = components[a if sizes[a] >= sizes[b] else b]
+    joined = allocation.model.fit(components[a].weights + components[b].weights, start)
+    both = allocation.responsibilities[:, [a]] + allocation.responsibilities[:, [b]]
+    return allocation.with_in_place_of([a, b], both, (joined,))
+
+
+def delete(allocation: VariationalState, c: int) -> VariationalState | None:
+    """Spread the members of c over the other communities; None unless the objective rises."""
+    others = [other for other in range(allocation.n_communities) if other != c]
+    log_weights = allocation.log_weights
+    component, size = allocation.components[c], max(float(allocation.sizes[c]), 1.0)
+    # to gain by giving it up: what its own taste costs, and what ψ(N) overstates of ln Γ(N)
+    cost = float(component.weights @ allocation.tables[:, c]) - component.log_z
+    overstated = float(size * psi(size) - gammaln(size))
+    loss = logsumexp(log_weights, axis=1).sum() - logsumexp(log_weights[:, others], axis=1).sum()
+    if loss > HOPELESS * cost + overstated:
+        return None
+    starts = [allocation.components[other] for other in others]
+    spread = allocate(allocation.model, shares(log_weights[:, others]), starts)
+    spread = settle(spread, DELETE_SWEEPS, LEAST_GAIN)
+    return spread if spread.objective > allocation.objective + LEAST_GAIN else None
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Users in K communities of a chain.
+
+    assignment: (U,); pair_counts: (K, m) answers of each community; tau, nu: (K, m) sites to
+    start from; thetas: (K, p) hyperparameters.
+    """
+
+    assignment: LabelArray
+    pair_counts: FloatArray
+    tau: FloatArray
+    nu: FloatArray
+    thetas: FloatArray
+
+    @property
+    def sizes(self) -> IntArray:
+        """(K,) users of each community."""
+        return np.bincount(self.assignment, minlength=len(self.pair_counts))
+
+    def sites(self, c: int) -> tuple[FloatArray, FloatArray]:
+        """Of community c."""
+        return self.tau[c], self.nu[c]
+
+    def put(
+        self,
+        assignment: LabelArray,
+        labels: IntArray,
+        pair_counts: FloatArray,
+        fits: list[ComponentFit],
+        theta: FloatArray,
+    ) -> "Partition":
+        """Reassign users, and replace (or append) the communities `labels` by new ones."""
+        tau, nu = np.stack([fit.tau for fit in fits]), np.stack([fit.nu for fit in fits])
+        n_more = max(0, int(labels.max()) + 1 - len(self.pair_counts))
+
+        def put(values: FloatArray, rows: FloatArray) -> FloatArray:
+            grown = np.concatenate([values, np.zeros((n_more, values.shape[1]))])
+            grown[labels] = rows
+            return grown
+
+        return Partition(
+            assignment,
+            put(self.pair_counts, pair_counts),
+            put(self.tau, tau),
+            put(self.nu, nu),
+            put(self.thetas, theta),
+        )
+
+    def occupied(self) -> "Partition":
+        """Without the communities that nobody belongs to."""
+        kept = np.flatnonzero(self.sizes)
+        position = np.full(len(self.pair_counts), -1, dtype=np.int32)
+        position[kept] = np.arange(len(kept), dtype=np.int32)
+        rows = (self.pair_counts[kept], self.tau[kept], self.nu[kept], self.thetas[kept])
+        return Partition(position[self.assignment], *rows)
+
+
+class Target(NamedTuple):
+    """What the moves leave invariant: evidence under `theta`, and λ."""
+
+    mixture: MixtureData
+    theta: FloatArray
+    concentration: float
+
+    def fit(self, pair_counts: FloatArray, start: tuple[FloatArray, FloatArray]) -> ComponentFit:
+        """Utilities of a group of users, its sites (tau, nu) starting from `start`."""
+        return fit_community(self.mixture, pair_counts, self.theta, start)
+
+    def log_gain(self, whole: ComponentFit, parts: list[ComponentFit], sizes: IntArray) -> float:
+        """Log joint probability of two communities of these sizes, less that of one."""
+        evidence = parts[0].log_evidence + parts[1].log_evidence - whole.log_evidence
+        prior = np.log(self.concentration) + gammaln(sizes).sum() - gammaln(sizes.sum())
+        return float(evidence + prior)
+
+
+class Move(NamedTuple):
+    """What a move led to: the partition after it, whether it was a split, whether it was made."""
+
+    partition: Partition
+    is_split: bool
+    is_made: bool
+
+
+def log_prior_of_sizes(sizes: IntArray, concentration: float) -> float:
+    """Log probability of a partition with these sizes under the Dirichlet process."""
+    constant = gammaln(concentration) - gammaln(concentration + sizes.sum())
+    return float(len(sizes) * np.log(concentration) + gammaln(sizes).sum() + constant)
+
+
+def split_merge(
+    target: Target, partition: Partition, users: IntArray, rng: np.random.Generator
+) -> Move:
+    """Try to part the two `users` if they are in one community, else to unite theirs."""
+    pair = partition.assignment[users].astype(np.intp)
+    if pair[0] == pair[1]:
+        c = int(pair[0])
+        members = np.flatnonzero(partition.assignment == c)
+        whole = target.fit(partition.pair_counts[c], partition.sites(c))
+        launch = Launch.of(target, members, users, whole, rng)
+        side = launch.draw(rng)
+        divided, log_gain = _divide(target, partition, members, side, whole, launch.sites)
+        return _decide(partition, divided, True, log_gain - launch.log_prob(side), rng)
+    parts, total = _parts(target, partition, pair)
+    whole = target.fit(total, partition.sites(int(pair[0])))
+    log_gain = target.log_gain(whole, parts, partition.sizes[pair])
+    log_uniform = np.log(rng.random())
+    if log_uniform >= -log_gain:  # a proposal's probability is at most one: no need to launch
+        return Move(partition, False, False)
+    members = np.flatnonzero(np.isin(partition.assignment, pair))
+    side = (partition.assignment[members] == pair[1]).astype(np.int32)
+    launch = Launch.of(target, members, users, whole, rng)
+    if log_uniform >= launch.log_prob(side) - log_gain:
+        return Move(partition, False, False)
+    return Move(_unite(target, partition, pair, total, whole), False, True)
+
+
+def reunite(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
+    """Try to unite two communities that are alike or, as often, to divide one by coin."""
+    propose = divide_by_coin if rng.random() < 0.5 else unite_alike
+    return propose(target, partition, rng)
+
+
+def unite_alike(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
+    """Try to unite two communities, likely ones whose members answered alike."""
+    n_communities = len(partition.pair_counts)
+    if n_communities == 1:
+        return Move(partition, False, False)
+    log_chosen = _log_likeness(target, partition)
+    number = rng.choice(len(log_chosen), p=np.exp(log_chosen))
+    pair = np.stack(np.triu_indices(n_communities, 1))[:, number]
+    sizes = partition.sizes[pair]
+    parts, total = _parts(target, partition, pair)
+    whole = target.fit(total, (parts[0].tau, parts[0].nu))
+    log_back = _log_division(sizes) - np.log(n_communities - 1)
+    log_ratio = log_back - log_chosen[number] - target.log_gain(whole, parts, sizes)
+    united = _unite(target, partition, pair, total, whole)
+    return _decide(partition, united, False, log_ratio, rng)
+
+
+def divide_by_coin(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
+    """Try to divide a community by a coin of unknown bias for every member."""
+    n_communities = len(partition.pair_counts)
+    c = int(rng.integers(n_communities))
+    members = np.flatnonzero(partition.assignment == c)
+    side = (rng.random(len(members)) < rng.random()).astype(np.int32)
+    sizes = np.bincount(side, minlength=2)
+    if not sizes.all():
+        return Move(partition, True, False)
+    whole = target.fit(partition.pair_counts[c], partition.sites(c))
+    starts = ((whole.tau, whole.nu),) * 2
+    divided, log_gain = _divide(target, partition, members, side, whole, starts)
+    number = _place_of_pair(c, n_communities, n_communities + 1)
+    log_back = _log_likeness(target, divided)[number]
+    log_forth = _log_division(sizes) - np.log(n_communities)
+    return _decide(partition, divided, True, log_gain + log_back - log_forth, rng)
+
+
+def _parts(
+    target: Target, partition: Partition, pair: IntArray
+) -> tuple[list[ComponentFit], FloatArray]:
+    """Fits of two communities, and (m,) their answers together."""
+    parts = [target.fit(partition.pair_counts[c], partition.sites(c)) for c in pair]
+    return parts, partition.pair_counts[pair].sum(axis=0)
+
+
+def _unite(
+    target: Target, partition: Partition, pair: IntArray, total: FloatArray, whole: ComponentFit
+) -> Partition:
+    """The pair of communities as one, in the place of the first."""
+    assignment = partition.assignment.copy()
+    assignment[assignment == pair[1]] = pair[0]
+    united = partition.put(assignment, pair[:1], total[None], [whole], target.theta)
+    return united.occupied()
+
+
+def _divide(
+    target: Target,
+    partition: Partition,
+    members: IntArray,
+    side: LabelArray,
+    whole: ComponentFit,
+    starts: tuple[tuple[FloatArray, FloatArray], ...],
+) -> tuple[Partition, float]:
+    """The community of the members as two, the second as the last one; and its log gain."""
+    counts = count_pairs(target.mixture.answers.counts[members], side, 2)
+    parts = [target.fit(*given) for given in zip(counts, starts, strict=True)]
+    labels = np.array([partition.assignment[members[0]], len(partition.pair_counts)])
+    assignment = partition.assignment.copy()
+    assignment[members] = labels[side]
+    divided = partition.put(assignment, labels, counts, parts, target.theta)
+    return divided, target.log_gain(whole, parts, np.bincount(side))
+
+
+def _decide(
+    before: Partition, after: Partition, is_split: bool, log_ratio: float, rng: np.random.Generator
+) -> Move:
+    """Metropolis and Hastings' rule."""
+    is_made = bool(np.log(rng.random()) < log_ratio)
+    return Move(after if is_made else before, is_split, is_made)
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """A way to divide some users in two, found without looking at any present division.
+
+    log_side: (2, k) log probability of each side for each user;
+    anchors: (2,) the users who are on side 0 and side 1 for certain; sites: of each side.
+    """
+
+    log_side: FloatArray
+    anchors: IntArray
+    sites: tuple[tuple[FloatArray, FloatArray], ...]
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        members: IntArray,
+        users: IntArray,
+        whole: ComponentFit,
+        rng: np.random.Generator,
+    ) -> "Launch":
+        """Divide `members` along a direction of disagreement, then refit and reassign in turn.
+
+        users: (2,) the anchors; whole: the fit of all members together.
+        """
+        mixture = target.mixture
+        rows = mixture.answers.counts[members]
+        anchors = np.searchsorted(members, users)
+        thetas = np.stack([target.theta] * 2)
+        side = _first_division(mixture, rows, whole, anchors, rng)
+        sites: tuple[tuple[FloatArray, FloatArray], ...] = ((whole.tau, whole.nu),) * 2
+        for _ in range(LAUNCH_SCANS):
+            side[anchors] = [0, 1]
+            counts = count_pairs(rows, side, 2)
+            fits = [target.fit(*given) for given in zip(counts, sites, strict=True)]
+            sites = tuple((fit.tau, fit.nu) for fit in fits)
+            table = mixture.table(np.stack([fit.posterior.mean for fit in fits]), thetas)
+            score = log_likelihoods(rows, table).astype(np.float64)
+            score += np.log(np.bincount(side))[:, None]
+            side = (score[1] > score[0]).astype(np.int32)
+        return cls(log_softmax(score, axis=0), anchors, sites)
+
+    def draw(self, rng: np.random.Generator) -> LabelArray:
+        """(k,) a side for each user, independently."""
+        log_uniform = np.log(rng.random(self.log_side.shape[1]))
+        side: LabelArray = (log_uniform >= self.log_side[0]).astype(np.int32)
+        side[self.anchors] = [0, 1]
+        return side
+
+    def log_prob(self, side: LabelArray) -> float:
+        """Log probability that `draw` gives these sides."""
+        chosen = np.where(side == 0, self.log_side[0], self.log_side[1])
+        chosen[self.anchors] = 0.0
+        return float(chosen.sum())
+
+
+def _first_division(
+    mixture: MixtureData,
+    rows: sparse.csr_array,
+    whole: ComponentFit,
+    anchors: IntArray,
+    rng: np.random.Generator,
+) -> LabelArray:
+    """(k,) sides by a cut along a random direction in which the users disagree.
+
+    A user's score is the slope of their log-likelihood in the community's utilities: where the
+    community is mixed, scores spread along what its parts disagree about. Two rounds of power
+    iteration pull a random direction towards the widest spread.
+    """
+    answers, posterior = mixture.answers, whole.posterior
+    f = posterior.mean
+    slope = posterior.likelihood.log_prob(f[answers.winner] - f[answers.loser], answers.outcomes).d1
+    pull = answers.differences(len(f)).matrix(slope)
+    some = rng.choice(rows.shape[0], min(rows.shape[0], DIRECTION_USERS), replace=False)
+    scores = (rows[some] @ pull) @ posterior.features
+    scores -= scores.mean(axis=0)
+    direction = rng.standard_normal(scores.shape[1])
+    for _ in range(2):
+        direction = scores.T @ (scores @ direction)
+        direction /= np.linalg.norm(direction) or 1.0  # zero when all users agree
+    along = rows @ (pull @ (posterior.features @ direction))
+    if along[anchors[0]] < along[anchors[1]]:
+        along = -along
+    cut = np.quantile(along, rng.uniform(EDGE_SHARE, 1.0 - EDGE_SHARE))
+    below: LabelArray = (along < cut).astype(np.int32)
+    return below
+
+
+def _log_likeness(target: Target, partition: Partition) -> FloatArray:
+    """(K (K − 1) / 2,) log probability of picking each pair of communities, above the diagonal.
+
+    Alike are communities whose members' wins less losses, item by item, point the same way.
+    """
+    answers, n_items = target.mixture.answers, len(target.mixture.items)
+    net_wins = partition.pair_counts @ answers.differences(n_items).matrix()
+    length = np.linalg.norm(net_wins, axis=1, keepdims=True)
+    direction = net_wins / np.where(length > 0.0, length, 1.0)
+    likeness = (direction @ direction.T)[np.triu_indices(len(direction), 1)]
+    log_chosen: FloatArray = log_softmax(SHARPNESS * likeness)
+    return log_chosen
+
+
+def _place_of_pair(first: int, second: int, n: int) -> int:
+    """Where the pair stands among those above the diagonal.
+
+    >>> [_place_of_pair(i, j, 3) for i, j in [(0, 1), (0, 2), (1, 2)]]
+    [0, 1, 2]
+    """
+    return first * n - first * (first + 1) // 2 + second - first - 1
+
+
+def _log_division(sizes: IntArray) -> float:
+    """Log probability of a division, whichever side is called the first.
+
+    One coin of uniform bias for all users: ∫ p^a (1 − p)^b dp = a! b! / (a + b + 1)!.
+
+    >>> round(float(np.exp(_log_division(np.array([1, 1])))), 3)  # apart: 1/3, else together
+    0.333
+    """
+    return float(np.log(2.0) + gammaln(sizes + 1.0).sum() - gammaln(sizes.sum() + 2.0))

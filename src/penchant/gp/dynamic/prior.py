@@ -1,0 +1,359 @@
+"""Paths of all items as one Gaussian, block-tridiagonal in time: exact, and linear in periods.
+
+g = x_t[w] − x_t[l] + c[w] − c[l] + zᵀβ.  Every x[i] is an Ornstein–Uhlenbeck path, c ~ N(0, K) and
+β ~ N(0, diag(sd²)) stand beside all periods (the *border*). Between neighbouring periods paths are
+coupled by a number o_t times the identity, so that with L_t the Laplacian of a period's comparisons
+
+    D_t = L_t + d_t I − o²_{t−1} D⁻¹_{t−1}     forwards,
+    Σ_t = D⁻¹_t + o²_t D⁻¹_t Σ_{t+1} D⁻¹_t     backwards:
+
+one n × n inverse a period. The border is eliminated by its Schur complement.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import lapack
+
+from penchant.data import Comparisons
+from penchant.errors import DataError, NumericalError
+from penchant.gp.rows import PRIOR_SD, Covariates, Rows, z_of
+from penchant.likelihoods import Outcomes
+from penchant.numerics.linalg import cholesky, gram, log_det_lower, solve_lower
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+MOST_PERIODS = 300
+"""Into which the time of all comparisons is divided, if nobody says otherwise."""
+FURTHEST = 1e12
+"""Periods from the first; paths have long relaxed by then."""
+
+
+@dataclass(frozen=True)
+class TimeGrid:
+    """Periods of equal length from a first day on, numbered from 0; days since 1970."""
+
+    origin: float
+    length: float
+
+    @classmethod
+    def of(cls, time: FloatArray, length: float | None) -> "TimeGrid":
+        """Of the length given, else as many periods as there are times, up to a few hundred."""
+        days = np.unique(time)
+        if length is None:
+            gap = float(np.diff(days).min(initial=np.inf))
+            span = float(days[-1] - days[0])
+            length = max(span / MOST_PERIODS, gap) if span else 1.0
+        return cls(float(days[0]), float(length))
+
+    def period(self, time: FloatArray) -> IntArray:
+        """The number of each time's period."""
+        number = np.floor((time - self.origin) / self.length + 1e-9)
+        return np.clip(number, -FURTHEST, FURTHEST).astype(np.intp)
+
+
+class TimedRows(Rows):
+    """Rows of items in periods; covariates: (m, q) weights of further points."""
+
+    period: IntArray
+
+    def __init__(
+        self,
+        winner: IntArray,
+        loser: IntArray,
+        period: IntArray,
+        covariates: FloatArray,
+        count: FloatArray,
+        tie: BoolArray | None,
+        margin: FloatArray | None,
+    ) -> None:
+        q = covariates.shape[1]
+        shown = Covariates(("",) * q, covariates.T, _effect_sd(covariates, count)) if q else None
+        outcomes = Outcomes(tie, margin)
+        super().__init__(winner, loser, count, outcomes, period=period, shown=shown)
+
+    @classmethod
+    def of(cls, data: Comparisons, grid: TimeGrid) -> "TimedRows":
+        """All comparisons; the side shown first is the first covariate, where it is told."""
+        time = check_time(data)
+        names = effect_names(data)
+        covariates = z_of(data, names).T if names else np.zeros((len(data), 0))
+        tie = data.tie if data.tie.any() else None
+        period, count = grid.period(time), data.count.astype(float)
+        return cls(data.winner, data.loser, period, covariates, count, tie, data.margin)
+
+    @property
+    def covariates(self) -> FloatArray:
+        """(m, q) weights of further points."""
+        return np.zeros((len(self), 0)) if self.shown is None else self.shown.z.T
+
+    @property
+    def tie(self) -> BoolArray | None:
+        """(m,) which rows are ties."""
+        return self.outcomes.tie
+
+    @property
+    def margin(self) -> FloatArray | None:
+        """(m,) score of the winner less that of the loser."""
+        return self.outcomes.margin
+
+
+def _effect_sd(z: FloatArray, count: FloatArray) -> FloatArray:
+    """(q,) prior standard deviations of the effects of z (m, q): by the root mean square of what a
+    covariate is where it is not zero, so that its unit does not matter."""
+    n_told = np.sum(count[:, None] * (z != 0.0), axis=0)
+    square = np.sum(count[:, None] * z**2, axis=0) / np.maximum(n_told, 1.0)
+    return PRIOR_SD / np.sqrt(np.where(n_told > 0.0, square, 1.0))
+
+
+def effect_names(data: Comparisons) -> tuple[str, ...]:
+    """What is told of how comparisons were made: the side shown first, and covariates."""
+    shown = Covariates.of(data)
+    return () if shown is None else shown.names
+
+
+def check_time(data: Comparisons) -> FloatArray:
+    """The times of comparisons, which drift and half-lives need."""
+    if data.time is None:
+        raise DataError(
+            "these comparisons do not say when they were made: give time=… for each (dates or "
+            "days), or leave drift and half_life out"
+        )
+    return data.time
+
+
+# Comparisons with the period in which they were made.
+
+
+@dataclass(frozen=True)
+class PathPrior:
+    """K of the constants, (T,) days of the periods, and the paths' variance and timescale.
+
+    place: (m,) each meeting's row among `days`.
+    """
+
+    constants: FloatArray
+    days: FloatArray
+    variance: float
+    timescale: float
+    rows: TimedRows
+    place: IntArray
+    residual: float = 0.0
+    space: str = "items × periods"
+
+    @property
+    def rank(self) -> int:
+        """Items times periods."""
+        return len(self.constants) * len(self.days)
+
+    @property
+    def flops(self) -> float:
+        """Of a sweep's dense algebra."""
+        return 8.0 * len(self.days) * float(len(self.constants)) ** 3
+
+    def coarse(self, tolerance: float) -> "PathPrior":
+        """There is no coarser one."""
+        return self
+
+    @cached_property
+    def keep(self) -> FloatArray:
+        """(T − 1,) ρ = exp(−Δ/ℓ), what a path keeps of itself from period to period."""
+        return np.exp(-np.diff(self.days) / self.timescale)
+
+    @cached_property
+    def renewed(self) -> FloatArray:
+        """(T − 1,) variance of what is new, σ² (1 − ρ²)."""
+        return -self.variance * np.expm1(-2.0 * np.diff(self.days) / self.timescale)
+
+    @cached_property
+    def chain(self) -> tuple[FloatArray, FloatArray]:
+        """Diagonal (T,) and neighbours (T − 1,) of a path's precision."""
+        own = np.append(1.0 / self.variance, 1.0 / self.renewed)
+        own[:-1] += self.keep**2 / self.renewed
+        return own, -self.keep / self.renewed
+
+    @cached_property
+    def border(self) -> tuple[FloatArray, float]:
+        """Prior precision of constants and coefficients, and its log determinant."""
+        n, shown = len(self.constants), self.rows.shown
+        sd = np.ones(0) if shown is None else shown.sd
+        lower = cholesky(self.constants).lower
+        precision = np.diag(np.append(np.ones(n), sd**-2))
+        precision[:n, :n] = gram(solve_lower(lower, np.eye(n)))
+        return precision, -log_det_lower(lower) - 2.0 * float(np.log(sd).sum())
+
+    def refresh(self, weight: FloatArray, shift: FloatArray) -> "PathState":
+        """Condition on sites: O(T n³)."""
+        n, T, rows = len(self.constants), len(self.days), self.rows
+        z, q = rows.covariates, rows.covariates.shape[1]
+        right = np.empty((T, n, 1 + n + q))
+        right[:, :, 0] = self.collect(shift)
+        right[:, :, 1 : n + 1] = laplacians = self._laplacians(weight)
+        for k in range(q):
+            right[:, :, 1 + n + k] = self.collect(weight * z[:, k])
+        inverse, log_det = self._eliminate(laplacians)
+        solved = self.substitute(inverse, right)
+        V = solved[:, :, 1:]
+        precision, border_log_det = self.border
+        S = precision.copy()
+        S[:n, :n] += laplacians.sum(axis=0)
+        S[:n, n:] += right[:, :, n + 1 :].sum(axis=0)
+        S[n:, :n] = S[:n, n:].T
+        S[n:, n:] += z.T @ (weight[:, None] * z)
+        S -= np.einsum("tib,tic->bc", right[:, :, 1:], V, optimize=True)
+        lower, jitter = cholesky(0.5 * (S + S.T), max_jitter=0.0)
+        pulled = np.append(right[:, :, 0].sum(axis=0), z.T @ shift)
+        pulled -= np.einsum("tib,ti->b", V, right[:, :, 0], optimize=True)
+        beside = solve_lower(lower, solve_lower(lower, pulled), transposed=True)
+        paths = solved[:, :, 0] - V @ beside
+        prior_log_det = -n * (np.log(self.variance) + np.log(self.renewed).sum()) + border_log_det
+        log_det += log_det_lower(lower) - prior_log_det
+        return PathState(self, shift, paths, beside, V, inverse, lower, log_det, jitter)
+
+    def collect(self, values: FloatArray) -> FloatArray:
+        """(T, n) Aᵀ values."""
+        T, n = len(self.days), len(self.constants)
+        won = np.bincount(self.place * n + self.rows.winner, values, T * n)
+        lost = np.bincount(self.place * n + self.rows.loser, values, T * n)
+        return np.asarray(won - lost).reshape(T, n)
+
+    def _laplacians(self, weight: FloatArray) -> FloatArray:
+        """(T, n, n) L_t."""
+        T, n = len(self.days), len(self.constants)
+        winner, loser = self.rows.winner, self.rows.loser
+        L = np.zeros((T, n, n))
+        np.add.at(L, (self.place, winner, loser), -weight)
+        np.add.at(L, (self.place, loser, winner), -weight)
+        every = np.arange(n)
+        L[:, every, every] = -L.sum(axis=2)
+        return L
+
+    def _eliminate(self, laplacians: FloatArray) -> tuple[FloatArray, float]:
+        """(T, n, n) D⁻¹_t, and Σ log |D_t|."""
+        own, beside = self.chain
+        inverse = np.empty_like(laplacians)
+        total, every = 0.0, np.arange(len(self.constants))
+        for t, L in enumerate(laplacians):
+            D = L.copy()
+            D[every, every] += own[t]
+            if t:
+                D -= beside[t - 1] ** 2 * inverse[t - 1]
+            factor, info = lapack.dpotrf(D, lower=1)
+            if info:
+                raise NumericalError("the precision of the paths is not positive definite")
+            total += 2.0 * float(np.log(np.diagonal(factor)).sum())
+            found, _ = lapack.dpotri(factor, lower=1)
+            inverse[t] = np.tril(found) + np.tril(found, -1).T
+        return inverse, total
+
+    def substitute(self, inverse: FloatArray, right: FloatArray) -> FloatArray:
+        """Paths that solve for right-hand sides (T, n, k)."""
+        beside = self.chain[1]
+        solved = right.copy()
+        for t in range(1, len(right)):
+            solved[t] -= beside[t - 1] * (inverse[t - 1] @ solved[t - 1])
+        solved[-1] = inverse[-1] @ solved[-1]
+        for t in range(len(right) - 2, -1, -1):
+            solved[t] = inverse[t] @ (solved[t] - beside[t] * solved[t + 1])
+        return solved
+
+
+@dataclass(frozen=True)
+class PathState:
+    """Posterior of paths (T, n), and of constants and coefficients (n + q,) beside them.
+
+    V: (T, n, n + q) how paths answer to what stands beside them; inverse: (T, n, n) D⁻¹;
+    lower: factor of the border's precision once paths are integrated out.
+    """
+
+    prior: PathPrior
+    shift: FloatArray
+    paths: FloatArray
+    beside: FloatArray
+    V: FloatArray
+    inverse: FloatArray
+    lower: FloatArray
+    log_det: float
+    jitter: float
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """(m,) means of g."""
+        return self.differences(self.paths, self.beside)
+
+    @property
+    def quadratic(self) -> float:
+        """bᵀ Σ b."""
+        return float(self.shift @ self.mean)
+
+    def differences(self, paths: FloatArray, beside: FloatArray) -> FloatArray:
+        """(m,) g of the rows."""
+        prior = self.prior
+        rows, n = prior.rows, len(prior.constants)
+        utility = paths + beside[:n]
+        g = utility[prior.place, rows.winner] - utility[prior.place, rows.loser]
+        return np.asarray(g + rows.covariates @ beside[n:])
+
+    @cached_property
+    def blocks(self) -> FloatArray:
+        """(T, n, n) covariance of paths within a period, given what stands beside them."""
+        beside, inverse = self.prior.chain[1], self.inverse
+        blocks = inverse.copy()
+        for t in range(len(blocks) - 2, -1, -1):
+            blocks[t] += beside[t] ** 2 * (inverse[t] @ blocks[t + 1] @ inverse[t])
+        return blocks
+
+    @cached_property
+    def border_cov(self) -> FloatArray:
+        """(n + q, n + q) covariance of constants and coefficients."""
+        return gram(solve_lower(self.lower, np.eye(len(self.lower))))
+
+    @cached_property
+    def var(self) -> FloatArray:
+        """(m,) variances of g."""
+        prior, rows = self.prior, self.prior.rows
+        n, t, w, l = len(prior.constants), prior.place, rows.winner, rows.loser  # noqa: E741
+        own = self.blocks[t, w, w] + self.blocks[t, l, l] - 2.0 * self.blocks[t, w, l]
+        u = self.V[t, l] - self.V[t, w]
+        every = np.arange(len(w))
+        u[every, w] += 1.0
+        u[every, l] -= 1.0
+        u[:, n:] += rows.covariates
+        half = solve_lower(self.lower, u.T)
+        return np.asarray(np.maximum(own, 0.0) + np.einsum("ij,ij->j", half, half))
+
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """A Σ Aᵀ pull, (m,)."""
+        right = self.prior.collect(pull)[:, :, None]
+        alone = self.prior.substitute(self.inverse, right)[:, :, 0]
+        pulled = np.append(right[:, :, 0].sum(axis=0), self.prior.rows.covariates.T @ pull)
+        pulled -= np.einsum("tib,ti->b", self.V, right[:, :, 0], optimize=True)
+        beside = solve_lower(self.lower, solve_lower(self.lower, pulled), transposed=True)
+        return self.differences(alone - self.V @ beside, beside)
+
+    def at(self, t: int) -> tuple[FloatArray, FloatArray]:
+        """Mean (n,) and covariance (n, n) of the utilities in a period."""
+        n = len(self.prior.constants)
+        half = solve_lower(self.lower, self.answer(t).T)
+        return self.paths[t] + self.beside[:n], self.blocks[t] + gram(half)
+
+    def answer(self, t: int) -> FloatArray:
+        """(n, n + q) how utilities in a period answer to constants and coefficients."""
+        n = len(self.prior.constants)
+        through: FloatArray = -self.V[t]
+        through[:, :n] += np.eye(n)
+        return through
+
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """(T,) Σ_i E x_t² and (T − 1,) Σ_i E x_t x_{t+1}: what the paths' parameters answer to."""
+        beside = self.prior.chain[1]
+        half = solve_lower(self.lower, self.V.reshape(-1, self.V.shape[2]).T)
+        half = half.reshape(-1, *self.paths.shape)
+        square = np.einsum("tii->t", self.blocks) + np.einsum("bti,bti->t", half, half)
+        lagged = -beside * np.einsum("tij,tji->t", self.inverse[:-1], self.blocks[1:])
+        lagged += np.einsum("bti,bti->t", half[:, :-1], half[:, 1:])
+        paths = self.paths
+        return (
+            square + (paths**2).sum(axis=1),
+            lagged + (paths[:-1] * paths[1:]).sum(axis=1),
+        )

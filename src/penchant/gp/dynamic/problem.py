@@ -1,0 +1,311 @@
+"""What is known of drifting utilities: at the last comparison, and at any other time."""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from penchant.errors import DataError
+from penchant.gp.dynamic.prior import PathPrior, PathState, TimedRows, TimeGrid
+from penchant.gp.learn import SITE_TOLERANCE
+from penchant.gp.loop import Schedule, Settings, Solution
+from penchant.gp.posterior import Basis, Normal, Posterior
+from penchant.gp.sites import Sites
+from penchant.kernels import Independent, Inputs, Kernel
+from penchant.likelihoods import Likelihood
+from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
+from penchant.numerics.optimize import weak_prior
+from penchant.numerics.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class PathPosterior(Posterior):
+    """Utilities as of one period; `when` gives them as of any other.
+
+    constants: the kernel of what does not drift; variance, timescale: of what does. meetings,
+    sites: the comparisons, from which any period follows exactly. effect_mean, effect_var: (q,) of
+    the coefficients of their covariates. period: its number, None for that of the last comparison.
+    """
+
+    constants: Kernel = Independent()  # noqa: RUF009  # frozen
+    variance: float = 1.0
+    timescale: float = 1.0
+    calendar: TimeGrid = TimeGrid(0.0, 1.0)  # noqa: RUF009  # frozen
+    meetings: Any = None
+    sites: Any = None
+    effect_mean: Any = None
+    effect_var: Any = None
+    period: int | None = field(default=None, init=False)
+
+    @classmethod
+    def of(cls, problem: "PathProblem", solution: "PathSolution") -> "PathPosterior":
+        """As of the last period with a comparison."""
+        hyper, _, inference = solution
+        state, n = inference.state, len(problem.universe)
+        mean, cov = state.at(len(state.prior.days) - 1)
+        return cls(
+            **_as_weights(mean, cov),
+            likelihood=hyper.likelihood,
+            universe=problem.universe,
+            target=problem.universe,
+            constants=hyper.kernel,
+            variance=hyper.variance,
+            timescale=hyper.timescale,
+            calendar=problem.calendar,
+            meetings=problem.edges,
+            sites=inference.sites,
+            effect_mean=state.beside[n:].copy(),
+            effect_var=np.diagonal(state.border_cov)[n:].copy(),
+        )
+
+    @property
+    def shown_effects(self) -> Normal:
+        """(q,) coefficients of the covariates; the side shown first, where told, is the first."""
+        return Normal(self.effect_mean, self.effect_var)
+
+    def at(self, target: Inputs | None) -> "PathPosterior":
+        """Of some items, or of new ones: at any time their constant, and a path of which
+        nothing is known."""
+        if target is None or target.index is not None:
+            return self if target is None else replace(self, target=target)
+        period = self.meetings.period.max() if self.period is None else self.period
+        state, n = self._state(np.array([period])), len(self.universe)
+        t = int(np.searchsorted(np.union1d(self.meetings.period, period), period))
+        mean, cov = state.at(t)
+        cross = self.constants(target, self.universe)
+        through = multiply(cross, state.prior.border[0][:n, :n])
+        # of new items with the old ones' constants, and by these with their utilities then
+        constants = multiply(through, state.border_cov[:n, :n])
+        answers = multiply(through, multiply(state.border_cov[:n], state.answer(t).T))
+        own = self.constants(target) + self.variance * np.eye(len(cross))
+        new = own - multiply(through, cross.T) + multiply(constants, through.T)
+        weights = _as_weights(
+            np.append(mean, multiply(through, state.beside[:n])),
+            np.block([[cov, answers.T], [answers, new]]),
+        )
+        items = Inputs(index=np.arange(n + len(cross)))
+        return replace(
+            self, **weights, universe=items, target=items.take(np.arange(n, n + len(cross)))
+        )
+
+    def relative_to(self, others: Posterior) -> Normal:
+        """Of new items, which `at` puts after the old ones, less the average old item."""
+        n = len(others.universe)
+        if n < len(self.universe):
+            others = replace(self, target=self.universe.take(np.arange(n)))
+        return super().relative_to(others)
+
+    def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
+        """Marginals of f[first] − f[second] + zᵀβ, each (k,), z: (q, k)."""
+        return self._shown(super().difference(first, second), z)
+
+    def _shown(self, difference: Normal, z: FloatArray | None) -> Normal:
+        """With what zᵀβ adds."""
+        if z is None or not len(z):
+            return difference
+        mean, var = difference
+        return Normal(mean + self.effect_mean @ z, var + self.effect_var @ z**2)
+
+    def when(self, days: FloatArray) -> list["PathPosterior"]:
+        """As of each of these days: smoothed within the data, foreseen beyond them."""
+        periods = self.calendar.period(np.asarray(days, dtype=float))
+        state = self._state(periods)
+        known = np.union1d(self.meetings.period, periods)
+        found = []
+        for period in periods.tolist():
+            then = replace(self, **_as_weights(*state.at(int(np.searchsorted(known, period)))))
+            object.__setattr__(then, "period", period)
+            found.append(then)
+        return found
+
+    def each(self, days: FloatArray) -> "TimedPosterior":
+        """The same, asked about k differences at k days."""
+        known = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return TimedPosterior(**known, days=days, paths=self)
+
+    def _state(self, periods: Any) -> Any:
+        problem = PathProblem(self.universe, self.meetings, self.calendar, Settings())
+        hyper = PathHyper(self.constants, self.variance, self.timescale, self.likelihood)
+        sites: Sites = self.sites
+        count = self.meetings.count
+        return problem.prior(hyper, periods).refresh(count * sites.tau, count * sites.nu)
+
+
+@dataclass(frozen=True, eq=False)
+class TimedPosterior(PathPosterior):
+    """Utilities of which every difference is asked about at a day of its own, days: (k,)."""
+
+    days: Any = None
+    paths: Any = None
+
+    def at(self, target: Inputs | None) -> PathPosterior:
+        """The same; of new items, which are alike at all times, as they are at any."""
+        at: PathPosterior = self if target is None else self.paths.at(target)
+        return at
+
+    def check(self, n_pairs: int) -> None:
+        """There must be a day for each pair."""
+        if len(self.days) != n_pairs:
+            raise DataError(
+                f"at has {len(self.days)} times and there are {n_pairs} pairs: give one time for "
+                "all pairs, or one for each"
+            )
+
+    def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
+        """Marginals of f[first] − f[second] + zᵀβ, each (k,) as of its own day; z: (q, k)."""
+        self.check(len(first))
+        periods = self.calendar.period(self.days)
+        state, known = self._state(periods), np.union1d(self.meetings.period, periods)
+        mean, var = np.empty((2, len(first)))
+        for period in np.unique(periods):
+            rows = np.flatnonzero(periods == period)
+            f, cov = state.at(int(np.searchsorted(known, period)))
+            a, b = first[rows], second[rows]
+            mean[rows], var[rows] = f[a] - f[b], cov[a, a] + cov[b, b] - 2.0 * cov[a, b]
+        return self._shown(Normal(mean, np.maximum(var, 0.0)), z)
+
+
+def _as_weights(mean: FloatArray, cov: FloatArray) -> dict[str, Any]:
+    """N(mean, cov) over n items as weights w with f = s w, as `Posterior` has them."""
+    n = len(mean)
+    scale = float(np.mean(np.diagonal(cov)))
+    half = solve_lower(cholesky(cov / scale).lower, np.eye(n))
+    return {
+        "kernel": Independent(scale),
+        "basis": Basis(np.arange(n), None, np.sqrt(scale) * np.eye(n)),
+        "coefficients": mean / np.sqrt(scale),
+        "lower": cholesky(gram(half)).lower,
+    }
+
+
+# Drifting utilities as the engine wants them: hyperparameters, prior, gradient, posterior.
+
+
+LARGEST = 2e8
+"""Items² × periods that still fit."""
+OWN_SHARE = 1e-6
+"""Of the constants' variance, added so that their covariance can be inverted."""
+EM = Schedule(rounds=1, tolerance=1.0)
+
+
+class PathHyper(NamedTuple):
+    """A kernel over the constants, a path's variance and timescale in days, and a likelihood."""
+
+    kernel: Kernel
+    variance: float
+    timescale: float
+    likelihood: Likelihood
+
+    @property
+    def theta(self) -> FloatArray:
+        """Kernel, log variance, log timescale, likelihood."""
+        drift = np.log([self.variance, self.timescale])
+        return np.concatenate([self.kernel.theta, drift, self.likelihood.theta])
+
+    @property
+    def bounds(self) -> FloatArray:
+        """(p, 2) box of `theta`: timescales within a factor of 1,000 of where they start."""
+        here = np.log(self.timescale)
+        drift = [[np.log(1e-5), np.log(1e3)], [here - 7.0, here + 7.0]]
+        return np.concatenate([self.kernel.bounds, drift, self.likelihood.bounds])
+
+    def at(self, theta: FloatArray) -> "PathHyper":
+        """The same with other parameters."""
+        k = len(self.kernel.theta)
+        variance, timescale = np.exp(theta[k : k + 2])
+        likelihood = self.likelihood.with_theta(theta[k + 2 :])
+        return PathHyper(
+            self.kernel.with_theta(theta[:k]), float(variance), float(timescale), likelihood
+        )
+
+    def log_prior(self, start: "PathHyper") -> tuple[float, FloatArray]:
+        """Weak prior of all parameters around their start, and its slope."""
+        value, slope = self.kernel.log_prior(start.kernel)
+        k = len(self.kernel.theta)
+        rest, by_rest = weak_prior(self.theta[k:], start.theta[k:])
+        return value + rest, np.concatenate([slope, by_rest])
+
+
+PathSolution = Solution[PathHyper, PathState]
+
+
+@dataclass(frozen=True)
+class PathProblem:
+    """Comparisons in time between the items of a universe, users not told apart."""
+
+    universe: Inputs
+    edges: TimedRows
+    calendar: TimeGrid
+    settings: Settings
+    schedule: ClassVar[Schedule] = EM
+    max_rank: ClassVar[None] = None
+
+    @property
+    def is_quick(self) -> bool:
+        """Answers are always settled: there is no other way here."""
+        return True
+
+    def prior(self, hyper: PathHyper, extra: IntArray | None = None) -> PathPrior:
+        """The paths in all periods with comparisons, and in `extra` ones."""
+        periods = np.union1d(self.edges.period, np.zeros(0, int) if extra is None else extra)
+        if len(periods) * float(len(self.universe)) ** 2 > LARGEST:
+            raise DataError(
+                f"{len(self.universe):,} items in {len(periods):,} periods do not fit in memory: "
+                "give a longer period=, or fewer items"
+            )
+        constants = hyper.kernel(self.universe)
+        # a smooth kernel has no inverse: every item keeps a little of its own
+        constants[np.diag_indices_from(constants)] += OWN_SHARE * np.mean(np.diagonal(constants))
+        return PathPrior(
+            constants,
+            self.calendar.origin + self.calendar.length * periods,
+            hyper.variance,
+            hyper.timescale,
+            self.edges,
+            np.searchsorted(periods, self.edges.period),
+        )
+
+    def posterior(self, solution: PathSolution) -> PathPosterior:
+        """As of the last period with a comparison."""
+        return PathPosterior.of(self, solution)
+
+    def expect(self, posterior: PathPosterior, rows: IntArray) -> tuple[IntArray, Normal]:
+        """New comparisons as if they were made last: a start, no more."""
+        return rows, posterior.difference(self.edges.winner[rows], self.edges.loser[rows])
+
+    def while_learning(self) -> "PathProblem":
+        """Coarser tolerances."""
+        tolerance = max(SITE_TOLERANCE, self.settings.tolerance)
+        return replace(self, settings=replace(self.settings, tolerance=tolerance))
+
+    def pullback(self, solution: PathSolution, drift: FloatArray | None) -> FloatArray:
+        """∂ log Z = E[∂ log p(paths, constants)], which needs neighbouring periods alone.
+
+        With r = E(x' − ρx)², a step's part is −½ n log q − ½ r/q, q = σ² (1 − ρ²), ρ = e^{−Δ/ℓ}.
+        """
+        if drift is not None:
+            raise DataError("inference='laplace' does not learn drift: use inference='ep'")
+        hyper, prior, inference = solution
+        state = inference.state
+        n = len(self.universe)
+        precision = prior.border[0][:n, :n]
+        constants = state.beside[:n]
+        second = state.border_cov[:n, :n] + np.outer(constants, constants)
+        G = 0.5 * (multiply(multiply(precision, second), precision) - precision)
+        by_kernel = hyper.kernel.pullback(self.universe, G)
+        square, lagged = state.moments()
+        keep, new = prior.keep, prior.renewed
+        rest = square[1:] - 2.0 * keep * lagged + keep**2 * square[:-1]
+        by_variance = 0.5 * (square[0] / hyper.variance - n) + 0.5 * (rest / new - n).sum()
+        by_new = 0.5 * (rest / new - n) / new
+        by_keep = -2.0 * hyper.variance * keep * by_new + (lagged - keep * square[:-1]) / new
+        by_timescale = (by_keep * keep * np.diff(prior.days) / hyper.timescale).sum()
+        return np.concatenate([by_kernel, [by_variance, by_timescale]])
+
+    def m_step(self, solution: PathSolution, start: PathHyper) -> PathHyper:
+        """Drift is learned by the evidence's gradient alone."""
+        raise DataError("optimize='em' does not learn drift: use optimize='evidence'")
+
+    def m_penalty(self, hyper: PathHyper, start: PathHyper) -> float:
+        """Of EM, which there is none."""
+        return 0.0

@@ -1,0 +1,660 @@
+"""The one table of rows: every distinct comparison, its count and its outcome.
+
+A row is g = aᵀv over *points* v: the items' utilities, and after them what else is Gaussian and
+additive, as the effect of being shown first or of a covariate. Mostly a = e_winner − e_loser, and
+two index arrays say it (`winner`, `loser`); where a side is a weighted sum of points, `sides` has
+the rows of a as a sparse matrix. Everything downstream asks a table for its operator A, and is
+written once.
+
+Single pairs stand first, and after them the edges of choices (`outcomes.cliques`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import pairwise
+from math import comb
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from scipy import sparse
+
+from penchant.data import ChoiceStages, Comparisons, Differences, Rankings
+from penchant.errors import DataError
+from penchant.gp.posterior import EffectPosterior
+from penchant.gp.rules import BLOCK
+from penchant.gp.sites import Sites
+from penchant.likelihoods import Outcomes
+from penchant.likelihoods.choices import ChoiceGroup, Cliques
+from penchant.numerics.linalg import multiply, multiply_sparse, multiply_symmetric, row_squares
+from penchant.numerics.random import ContentKeys, pair_keys
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Distinct comparisons, m of them, in the order in which their sites stand.
+
+    winner, loser: (m,) points; of a row of `sides` the heaviest of each side. count: (m,) how often
+    each was seen. items: (p,) the points' positions in the universe, None where they are the same.
+    user: (m,) who compared; period: (m,) when, as a number of a `TimeGrid`. shown: further points,
+    and their weights in each row. sides: (m, p) rows a, where a side is more than one point.
+    """
+
+    winner: IntArray
+    loser: IntArray
+    count: FloatArray
+    outcomes: Outcomes
+    items: IntArray | None = None
+    user: IntArray | None = None
+    period: IntArray | None = None
+    shown: "Covariates | None" = None
+    sides: sparse.csr_array | None = None
+
+    @classmethod
+    def of_comparisons(
+        cls,
+        data: Comparisons,
+        like: "Covariates | None" = None,
+        by_rater: bool = False,
+        by_user: bool = False,
+        with_covariates: bool = True,
+    ) -> Self:
+        """Comparisons as rows over all items.
+
+        like: effects that are known already. by_rater: answers depend on who gives them. by_user:
+        users have utilities of their own; otherwise the answers of all are taken together.
+        """
+        made = with_covariates and (has_covariates(data) or like is not None)
+        data = data.bare(keep=("first", "covariates") if made else ())
+        if by_user and data.user is None:
+            raise DataError(
+                "these comparisons do not say who made them: give a user for each, or use "
+                "PreferenceGP for everybody together"
+            )
+        data = data if by_user or by_rater else data.pooled()
+        pairs = data.single_pairs()
+        who = data.user if pairs.user is None and by_user else pairs.user
+        tie, rater = pairs.tie if pairs.tie.any() else None, who if by_rater else None
+        rows = cls(
+            pairs.winner,
+            pairs.loser,
+            pairs.count.astype(float),
+            Outcomes(tie, pairs.margin, rater=rater),
+            user=who if by_user else None,
+            shown=Covariates.of(pairs, like) if made else None,
+        )
+        return rows if data.rankings is None else rows._with_choices(data.rankings, data.n_items)
+
+    def _with_choices(self, rankings: Rankings, n_items: int) -> Self:
+        """After the single pairs, the edges of all choices that rankings consist of."""
+        user, first, second, cliques = clique_edges(rankings, n_items)
+        shown = self.shown
+        return replace(
+            self,
+            winner=np.append(self.winner, first),
+            loser=np.append(self.loser, second),
+            # counts of choices are inside their sites, and nobody knows the sides of a choice
+            count=np.append(self.count, np.ones(cliques.n_edges)),
+            outcomes=self.outcomes._replace(cliques=cliques),
+            user=None if self.user is None else np.append(self.user, user),
+            shown=None if shown is None else shown.padded(cliques.n_edges),
+        )
+
+    @classmethod
+    def between_sides(cls, sides: sparse.csr_array, count: FloatArray, outcomes: Outcomes) -> Self:
+        """General rows, sides: (m, n) over the universe; a is one side less the other.
+
+        >>> team = sparse.csr_array([[0.5, 0.5, -1.0, 0.0]])  # two against one
+        >>> rows = Rows.between_sides(team, np.ones(1), Outcomes())
+        >>> rows.items.tolist(), rows.operator(np.arange(3)).forward(np.array([3.0, 1.0, 1.5]))
+        ([0, 1, 2], array([0.5]))
+        """
+        items = np.unique(sides.indices)
+        few = sparse.csr_array(sides[:, items])
+        winner, loser = (np.asarray(few.argmax(axis=1)), np.asarray(few.argmin(axis=1)))
+        ends = winner.ravel().astype(np.intp), loser.ravel().astype(np.intp)
+        return cls(*ends, count, outcomes, items, sides=few)
+
+    def __len__(self) -> int:
+        return len(self.winner)
+
+    def compact(self) -> Self:
+        """The same rows over the items that occur in them alone."""
+        winner, loser = self.ends
+        n = 1 + max(winner.max(initial=-1), loser.max(initial=-1))
+        occurs, position = np.zeros(n, dtype=bool), np.empty(n, dtype=np.intp)
+        occurs[winner] = occurs[loser] = True
+        items = np.flatnonzero(occurs)
+        position[items] = np.arange(len(items))
+        return replace(self, winner=position[winner], loser=position[loser], items=items)
+
+    def part(self, rows: IntArray) -> Self:
+        """Some of the rows, over the same points."""
+        return replace(
+            self,
+            winner=self.winner[rows],
+            loser=self.loser[rows],
+            count=self.count[rows],
+            outcomes=self.outcomes.part_of(rows, len(self)),
+            user=None if self.user is None else self.user[rows],
+            period=None if self.period is None else self.period[rows],
+            shown=None if self.shown is None else self.shown.part(rows),
+            sides=None if self.sides is None else self.sides[rows],
+        )
+
+    def take(self, rows: IntArray) -> Self:
+        """Some of the rows, over the items that occur in them."""
+        part = self.part(rows)
+        return part if self.sides is not None else part.compact()
+
+    def weighted(self, count: FloatArray) -> Self:
+        """The same rows with other counts (m,), which may be below one; of single pairs alone."""
+        power = np.minimum(count, 1.0) if (count < 1.0).any() else None
+        return replace(self, count=count, outcomes=self.outcomes._replace(power=power))
+
+    # What the model needs of them
+
+    @cached_property
+    def ends(self) -> tuple[IntArray, IntArray]:
+        """Winners and losers as positions in the universe."""
+        if self.items is None:
+            return self.winner, self.loser
+        return self.items[self.winner], self.items[self.loser]
+
+    def operator(self, position: IntArray) -> "Operator":
+        """A over points that stand in another order, point i at `position[i]`."""
+        if self.sides is None:
+            return Differences(position[self.winner], position[self.loser], len(position))
+        return SparseRows(sparse.csr_array(self.sides[:, np.argsort(position)]))
+
+    @cached_property
+    def runs(self) -> "Runs":
+        """Neighbours that compare the same two items."""
+        changes = (np.diff(self.winner) != 0) | (np.diff(self.loser) != 0)
+        starts = np.append(0, 1 + np.flatnonzero(changes))
+        return Runs(starts, np.diff(np.append(starts, len(self))))
+
+    @cached_property
+    def pairs(self) -> Self:
+        """What the prior of utilities has to know of: with effects, each run of a pair once."""
+        if self.shown is None:
+            return self
+        starts = self.runs.starts
+        return replace(
+            self,
+            winner=self.winner[starts],
+            loser=self.loser[starts],
+            count=self.runs.sum(self.count),
+            outcomes=Outcomes(),
+            shown=None,
+        )
+
+    def offset(self, effects: EffectPosterior | None) -> FloatArray:
+        """(m,) zᵀβ̂, by what is known of the effects."""
+        if self.shown is None or effects is None:
+            return np.zeros(len(self))
+        return multiply(self.shown.z.T, effects.mean)
+
+    # What tells them apart
+
+    @property
+    def keys(self) -> tuple[IntArray | FloatArray, ...]:
+        """(m,) columns that tell rows apart, beside their outcomes."""
+        named = (column for column in (self.user, *self.ends, self.period) if column is not None)
+        more = () if self.shown is None else self.shown.z
+        whole = () if self.sides is None else self.sides.toarray().T
+        return (*named, *more, *whole)
+
+    @cached_property
+    def content(self) -> ContentKeys:
+        """Keys of users and items that do not depend on names, see `pair_keys`."""
+        pairs = self.as_pairs()  # the orientation of a choice's edges depends on the items' order
+        tie = pairs.outcomes.tie
+        return pair_keys(pairs.winner, pairs.loser, pairs.user, pairs.count, tie)
+
+    def item_order(self, n_items: int) -> IntArray:
+        """(n_items,) the place of each item in a random order that names do not decide."""
+        key = np.zeros(n_items, dtype=np.uint64)
+        key[: len(self.content.item)] = self.content.item
+        return np.argsort(np.argsort(key, kind="stable"), kind="stable")
+
+    def as_pairs(self) -> Self:
+        """The same with choices broken into the pairs that they decide, each an answer of its own.
+
+        >>> data = Comparisons.from_rankings([["tea", "milk", "water"]], users=["ann"])
+        >>> votes = Votes.of(data).as_pairs()
+        >>> [(data.items[w], data.items[l]) for w, l in zip(votes.winner, votes.loser)]
+        [('tea', 'milk'), ('milk', 'water'), ('tea', 'water')]
+        """
+        cliques = self.outcomes.cliques
+        if cliques is None:
+            return self
+        n, decided = len(self) - cliques.n_edges, []
+        for group in cliques.groups:
+            i, j = np.triu_indices(group.chosen.shape[1], 1)
+            row, pair = np.nonzero(group.chosen[:, i] != group.chosen[:, j])
+            first_won = group.chosen[row, i[pair]] > 0
+            decided.append((group.edge[row, pair], first_won, group.count[row]))
+        edge, first_won, count = (np.concatenate(part) for part in zip(*decided, strict=True))
+        answer, same = np.unique(2 * edge.astype(np.intp) + first_won, return_inverse=True)
+        rows, won = np.append(np.arange(n), n + answer // 2), answer % 2 == 1
+        won = np.append(np.ones(n, dtype=bool), won)
+        first, second, tie = self.winner[rows], self.loser[rows], self.outcomes.tie
+        return replace(
+            self,
+            winner=np.where(won, first, second),
+            loser=np.where(won, second, first),
+            count=np.append(self.count[:n], np.bincount(same, count, len(answer))),
+            outcomes=Outcomes(
+                None if tie is None else np.append(tie, np.zeros(len(answer), dtype=bool))
+            ),
+            user=None if self.user is None else self.user[rows],
+            shown=None if self.shown is None else self.shown.part(rows),
+        )
+
+
+class Edges(Rows):
+    """Rows of all users' comparisons taken together, over the items that occur in them."""
+
+    items: IntArray
+
+    @classmethod
+    def of(
+        cls, data: Comparisons, like: "Covariates | None" = None, by_rater: bool = False
+    ) -> "Edges":
+        """like: effects that are known already; by_rater: each user's edges are their own."""
+        return cls.of_comparisons(data, like, by_rater).compact()
+
+    @classmethod
+    def between(
+        cls, winner: IntArray, loser: IntArray, count: FloatArray, outcomes: Outcomes
+    ) -> "Edges":
+        """Edges given by positions in the universe."""
+        return cls(winner, loser, count, outcomes).compact()
+
+
+class Votes(Rows):
+    """Rows of users with utilities of their own, over all items."""
+
+    user: IntArray
+
+    @classmethod
+    def of(cls, data: Comparisons) -> "Votes":
+        """All comparisons of all users, whatever they tell of how they were made."""
+        return cls.of_comparisons(data, by_user=True, with_covariates=False)
+
+    @classmethod
+    def as_shown(
+        cls, data: Comparisons, like: "Covariates | None" = None, by_rater: bool = False
+    ) -> "Votes":
+        """All comparisons of all users, and how they were made.
+
+        like: effects known already; by_rater: answers depend on who gives them.
+        """
+        return cls.of_comparisons(data, like, by_rater, by_user=True)
+
+
+@dataclass(frozen=True, eq=False)
+class VoteSites:
+    """Converged sites with their comparisons: all of the data that predictions need.
+
+    user, winner, loser: (m,) as in `Rows`; weight = count · τ, shift = count · ν, less weight ·
+    zᵀβ̂ where effects are known: sites on the difference of utilities alone.
+    """
+
+    user: IntArray
+    winner: IntArray
+    loser: IntArray
+    weight: FloatArray
+    shift: FloatArray
+
+    @classmethod
+    def of(cls, votes: Votes, sites: Sites, effects: EffectPosterior | None = None) -> "VoteSites":
+        """Votes and the sites that inference found for them."""
+        where = (votes.user, votes.winner, votes.loser)
+        weight, shift = votes.count * sites.tau, votes.count * sites.nu
+        return cls(*where, weight, shift - weight * votes.offset(effects))
+
+    def per_copy(self, votes: Votes, effects: EffectPosterior | None = None) -> Sites:
+        """The sites of one copy each of the same comparisons, on all that they depend on."""
+        shift = self.shift + self.weight * votes.offset(effects)
+        return Sites(self.weight / votes.count, shift / votes.count)
+
+    def take(self, rows: IntArray) -> "VoteSites":
+        """Some of them, or all in another order."""
+        return VoteSites(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+    def join(self, more: "VoteSites") -> "VoteSites":
+        """These and more."""
+        columns = ((getattr(self, f.name), getattr(more, f.name)) for f in fields(self))
+        return VoteSites(*map(np.concatenate, columns))
+
+
+# Matching
+
+
+class Keyed(Protocol):
+    """A table whose rows can be told apart."""
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """Ties, margins, and the edges of choices."""
+
+    @property
+    def keys(self) -> tuple[IntArray | FloatArray, ...]:
+        """(m,) columns that tell rows apart, beside their outcomes."""
+
+
+def columns(rows: Keyed) -> FloatArray:
+    """(k, m) numbers that tell rows apart, ties and margins included.
+
+    An edge of choices is told from a pair of the same items by a number of its own.
+    """
+    tie, margin, cliques, rater, _ = rows.outcomes
+    m = len(rows.keys[0])
+    n = m if cliques is None else m - cliques.n_edges
+    outcomes = np.zeros((4, m))
+    outcomes[0, :n] = 0.0 if tie is None else tie
+    outcomes[1, :n] = 0.0 if margin is None else margin
+    outcomes[2, n:] = 1.0
+    outcomes[3, :n] = 0.0 if rater is None else rater
+    return np.stack([*rows.keys, *outcomes])
+
+
+def match(known: Keyed, sought: Keyed) -> IntArray:
+    """(k,) where each row that is sought stands among the known ones, −1 where it does not."""
+    return place_among(columns(known), columns(sought))
+
+
+def place_among(known: FloatArray, sought: FloatArray) -> IntArray:
+    """Where each column that is sought stands among the known ones, −1 where it does not.
+
+    >>> place_among(np.array([[3, 1], [0, 2]]), np.array([[1, 3, 3], [2, 0, 2]])).tolist()
+    [1, 0, -1]
+    """
+    together = np.concatenate([known, sought], axis=1)
+    order = np.lexsort(together)
+    ranked = together[:, order]
+    code = np.empty(len(order), dtype=np.intp)
+    code[order] = np.cumsum(np.append(0, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)))
+    place = np.full(len(order), -1, dtype=np.intp)
+    n_known = known.shape[1]
+    place[code[:n_known]] = np.arange(n_known)
+    return place[code[n_known:]]
+
+
+def sites_at(sites: Sites, place: IntArray) -> Sites:
+    """Sites carried to other rows: those of `place`, zero where that is −1."""
+    known = place >= 0
+    return Sites(np.where(known, sites.tau[place], 0.0), np.where(known, sites.nu[place], 0.0))
+
+
+# Operators: A as a matrix over the points that a prior is factored over
+
+
+class SparseRows:
+    """A as a sparse matrix, (m, n_points): the general case of `data.Differences`.
+
+    A permutation is one, too: in comparison space every point is one comparison's difference.
+    """
+
+    def __init__(self, A: sparse.csr_array) -> None:
+        self.A, self.n_points = A, A.shape[1]
+
+    @classmethod
+    def permutation(cls, order: IntArray) -> "SparseRows":
+        """order: (m,) the row that each point stands for."""
+        m = len(order)
+        return cls(sparse.csr_array((np.ones(m), (order, np.arange(m))), shape=(m, m)))
+
+    @property
+    def position(self) -> IntArray:
+        """(m,) of a permutation, the point of each row."""
+        point: IntArray = self.A.indices.astype(np.intp)
+        return point
+
+    def forward(self, x: FloatArray) -> FloatArray:
+        """A x."""
+        return np.asarray(self.A @ x, dtype=np.float64)
+
+    def adjoint(self, y: FloatArray) -> FloatArray:
+        """Aᵀ y."""
+        return np.asarray(self.A.T @ y, dtype=np.float64)
+
+    def matrix(self) -> sparse.csr_array:
+        """A itself."""
+        return self.A
+
+    def laplacian(self, weight: FloatArray) -> sparse.csr_array:
+        """L = Aᵀ diag(weight) A."""
+        return sparse.csr_array(self.A.T @ (sparse.diags_array(weight) @ self.A))
+
+    def laplacian_times(self, weight: FloatArray, rows: FloatArray) -> FloatArray:
+        """L rows."""
+        return multiply_symmetric(self.laplacian(weight), rows)
+
+    def variances(self, half: FloatArray) -> FloatArray:
+        """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
+        return row_squares(multiply_sparse(self.A, half.T))
+
+    def variances_under(self, covariance: FloatArray) -> FloatArray:
+        """diag(A Σ Aᵀ) from the lower triangle of Σ."""
+        whole = np.tril(covariance) + np.tril(covariance, -1).T
+        return np.asarray(self.A.multiply(self.A @ whole).sum(axis=1), dtype=np.float64).ravel()
+
+
+Operator = Differences | SparseRows
+
+
+# Further points: effects of how a comparison was made
+
+ORDER = "shown first"
+PRIOR_SD = 1.0
+"""Of an effect on the scale of an answer's noise: of being shown first, and of a covariate's root
+mean square. One number cannot tell the spread that it was drawn from, so this is not learned; a
+shift of one turns equals into 84 : 16, and hardly anything known is larger."""
+
+
+@dataclass(frozen=True)
+class Covariates:
+    """How comparisons were made: z (q, m), odd in the pair; names and prior sd of its effects."""
+
+    names: tuple[str, ...]
+    z: FloatArray
+    sd: FloatArray
+
+    @classmethod
+    def of(cls, data: Comparisons, like: "Covariates | None" = None) -> "Covariates | None":
+        """What the data tell; None where that is nothing.
+
+        like: effects that are known already, which come first and keep their priors; a column
+        that these data do not have is zero.
+        """
+        columns = _columns(data)
+        names = () if like is None else like.names
+        names += tuple(name for name in columns if name not in names)
+        if not names:
+            return None
+        z = z_of(data, names)
+        sd = np.array(
+            [_prior_sd(name, row, data.count) for name, row in zip(names, z, strict=True)]
+        )
+        if like is not None:
+            sd[: len(like.names)] = like.sd
+        return cls(names, z, sd)
+
+    @classmethod
+    def known(cls, effects: EffectPosterior | None) -> "Covariates | None":
+        """Names and priors of known effects, of no comparison."""
+        if effects is None:
+            return None
+        return cls(effects.names, np.zeros((len(effects.names), 0)), effects.sd)
+
+    def part(self, rows: IntArray) -> "Covariates":
+        """Of some of the comparisons."""
+        return replace(self, z=self.z[:, rows])
+
+    def padded(self, n: int) -> "Covariates":
+        """The same, and then n comparisons of which nothing is told."""
+        return replace(self, z=np.pad(self.z, ((0, 0), (0, n))))
+
+    @cached_property
+    def scaled(self) -> FloatArray:
+        """(q, m) in units in which every effect has prior variance one."""
+        scaled: FloatArray = self.z * self.sd[:, None]
+        return scaled
+
+
+def z_of(data: Comparisons, names: tuple[str, ...]) -> FloatArray:
+    """(q, m) z of the effects that are called so; zero where the data do not tell."""
+    columns, nothing = _columns(data), np.zeros(len(data))
+    return np.stack([columns.get(name, nothing) for name in names])
+
+
+def has_covariates(data: Comparisons) -> bool:
+    """Whether comparisons say anything about how they were made."""
+    return data.covariates is not None or (data.first is not None and bool(data.first.any()))
+
+
+def _columns(data: Comparisons) -> dict[str, FloatArray]:
+    columns: dict[str, FloatArray] = {}
+    if data.first is not None and data.first.any():
+        columns[ORDER] = data.first.astype(float)
+    for k, name in enumerate(data.covariate_names if data.covariates is not None else ()):
+        if name == ORDER:
+            raise DataError(f"a covariate is called {name!r}, as the effect of order is: rename it")
+        columns[name] = data.covariates[:, k]  # type: ignore[index]
+    return columns
+
+
+def _prior_sd(name: str, z: FloatArray, count: IntArray) -> float:
+    square = 1.0 if name == ORDER else float(np.average(z * z, weights=count)) if len(z) else 0.0
+    return PRIOR_SD / np.sqrt(square) if square > 0.0 else PRIOR_SD
+
+
+def as_shown(model: Any, data: Comparisons, rows: BoolArray) -> dict[str, Any]:
+    """How and when some comparisons were made, as far as a model takes that into account: for its
+    `predict_proba`."""
+    known = {effect.name for effect in getattr(model, "effects_", ())}
+    shown: dict[str, Any] = {}
+    if ORDER in known and data.first is not None:
+        shown["first"] = data.first[rows]
+    if data.covariates is not None and known.intersection(data.covariate_names):
+        columns = zip(data.covariate_names, data.covariates[rows].T, strict=True)
+        shown["covariates"] = {name: column for name, column in columns if name in known}
+    if getattr(model, "drift", None) is not None and data.time is not None:
+        shown["at"] = data.time[rows]
+    return shown
+
+
+class Runs(NamedTuple):
+    """Comparisons in runs of the same pair: where each starts, how long it is."""
+
+    starts: IntArray
+    sizes: IntArray
+
+    def sum(self, y: FloatArray) -> FloatArray:
+        """(…, runs) of y (…, m)."""
+        return np.add.reduceat(y, self.starts, axis=-1)
+
+    def repeat(self, x: FloatArray) -> FloatArray:
+        """(…, m) of x (…, runs)."""
+        return np.repeat(x, self.sizes, axis=-1)
+
+    def blocks(self) -> list[tuple[slice, slice]]:
+        """Rows whose numbers stay in cache while they are worked on, in whole runs; and these."""
+        ends = self.starts + self.sizes
+        cuts = [0]
+        while cuts[-1] < len(ends):
+            full = int(np.searchsorted(ends, self.starts[cuts[-1]] + BLOCK, side="right"))
+            cuts.append(max(full, cuts[-1] + 1))
+        return [
+            (slice(int(self.starts[one]), int(ends[two - 1])), slice(one, two))
+            for one, two in pairwise(cuts)
+        ]
+
+
+# Choices: every choice that a ranking consists of is a clique, its pairs are edges
+
+MOST_WAYS = 1000
+"""Of taking so many out of a set: where there are more, each item taken (or left, if those are
+fewer) is a choice of its own against all of the other side."""
+
+MOST_PAIRS = 50_000_000
+"""In all choices, 55 bytes each: their number grows with the cube of a ranking's length."""
+
+CHOICE_BLOCK = 1 << 20
+"""Numbers in the largest temporary: choices are worked on so many together."""
+
+
+class CliqueEdges(NamedTuple):
+    """The distinct pairs of items in all sets, of each user; user 0 where nobody is told apart."""
+
+    user: IntArray
+    first: IntArray
+    second: IntArray
+    cliques: Cliques
+
+
+def clique_edges(rankings: Rankings, n_items: int) -> CliqueEdges:
+    """The edges of all choices, first < second, sorted, and where each choice has its own."""
+    stages = [part for stage in rankings.stages() for part in feasible(stage)]
+    return edges_of_stages(stages, n_items)
+
+
+def edges_of_stages(stages: list[ChoiceStages], n_items: int) -> CliqueEdges:
+    """The same of choices; groups stand in the order of the stages and of their rows."""
+    pairs = sum(len(stage.item) * comb(stage.item.shape[1], 2) for stage in stages)
+    longest = max(stage.item.shape[1] for stage in stages)
+    if pairs > MOST_PAIRS:
+        raise DataError(
+            f"rankings or grades of up to {longest} items hold {pairs:,} pairs within choices, and "
+            f"memory is planned for {MOST_PAIRS:,}: break them into pairs with data.as_pairs(), or "
+            "read some of the items only (where=)"
+        )
+    keys = [_keys(stage, n_items) for stage in stages]
+    distinct, place = np.unique(np.concatenate([key.ravel() for key in keys]), return_inverse=True)
+    ends = np.cumsum([key.size for key in keys])[:-1]
+    groups = tuple(
+        group
+        for stage, key, at in zip(stages, keys, np.split(place.ravel(), ends), strict=True)
+        for group in _groups(stage, at.reshape(key.shape))
+    )
+    who, pair = np.divmod(distinct, n_items * n_items)
+    first, second = np.divmod(pair, n_items)
+    return CliqueEdges(who, first, second, Cliques(len(distinct), groups))
+
+
+def _groups(stage: ChoiceStages, edge: IntArray) -> Iterator[ChoiceGroup]:
+    """The choices in blocks; edges in four bytes, since there are many of them."""
+    k, t = stage.item.shape[1], int(stage.chosen[0].sum())
+    block = max(1, CHOICE_BLOCK // max(edge.shape[1], comb(k, t), k * k))
+    small: IntArray = edge.astype(np.int32) if edge.max(initial=0) < 2**31 else edge
+    for start in range(0, len(edge), block):
+        rows = slice(start, start + block)
+        chosen, count = stage.chosen[rows].astype(float), stage.count[rows].astype(float)
+        yield ChoiceGroup(small[rows], chosen, count)
+
+
+def _keys(stage: ChoiceStages, n_items: int) -> IntArray:
+    """(G, k(k−1)/2) a number for each user and pair of items."""
+    i, j = np.triu_indices(stage.item.shape[1], 1)
+    pair = stage.item[:, i] * n_items + stage.item[:, j]
+    return pair if stage.user is None else stage.user[:, None] * n_items**2 + pair
+
+
+def feasible(stage: ChoiceStages) -> list[ChoiceStages]:
+    """The choices themselves, or where subsets are too many those of one item each."""
+    k, t = stage.item.shape[1], int(stage.chosen[0].sum())
+    if comb(k, t) <= MOST_WAYS:
+        return [stage]
+    alone = stage.chosen if 2 * t <= k else ~stage.chosen
+    row, column = np.nonzero(alone)
+    kept = ~alone[row]
+    kept[np.arange(len(row)), column] = True
+    size = int(kept[0].sum())
+    item = stage.item[row][kept].reshape(-1, size)
+    chosen = stage.chosen[row][kept].reshape(-1, size)
+    user = None if stage.user is None else stage.user[row]
+    return [ChoiceStages(item, chosen, stage.count[row], user)]

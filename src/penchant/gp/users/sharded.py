@@ -1,0 +1,236 @@
+"""Inference for users in parts: the posterior of W down, one small sum up, a sweep.
+
+What the loop does to all comparisons at once is done here part by part. A part keeps its sites;
+it is told the posterior of W that they led to, proposes sites, moves, and returns what its users
+then know of W. The driver adds that up, and holds nothing that grows with the users.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penchant.data import Comparisons
+from penchant.errors import NumericalError
+from penchant.gp.loop import Seen, Settings, dot, hold_invalid, scaled_moves, sweep_parts
+from penchant.gp.rows import Votes
+from penchant.gp.rules import RULES, propose
+from penchant.gp.sites import Report, Sites
+from penchant.gp.users.arrowhead import (
+    ArrowPrior,
+    ArrowState,
+    Eliminated,
+    SharedState,
+    eliminate,
+    gather,
+)
+from penchant.gp.users.blocks import Arrangement, Points
+from penchant.likelihoods import Likelihood
+from penchant.numerics.types import FloatArray, IntArray
+
+State = dict[str, NDArray[Any]]
+Watch = Callable[[int, float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class UserPart:
+    """The votes of some users, arranged; number: of the part."""
+
+    number: int
+    votes: Votes
+    n_users: int
+    blocks: tuple[Points, ...]
+
+    @classmethod
+    def of(cls, number: int, data: Comparisons, tied: IntArray) -> "UserPart":
+        """tied: (n,) labels of items that the prior ties together."""
+        votes = Votes.of(data)
+        if not len(votes):
+            return cls(number, votes, data.n_users, ())
+        blocks = Arrangement.of(votes.user, votes.winner, votes.loser, tied).blocks
+        return cls(number, votes, data.n_users, blocks)
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory."""
+        columns = [self.votes.user, self.votes.winner, self.votes.loser, self.votes.count]
+        for block in self.blocks:
+            columns += block.columns
+        return sum(column.nbytes for column in columns)
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """What a sweep tells every part.
+
+    prior: of no users, with the one φ that all have; shared, mean: the posterior of W at the sites
+    that parts have, a step `taken` of the way that they last wanted to go; step: how far to go now.
+    """
+
+    prior: ArrowPrior
+    likelihood: Likelihood
+    rule: str
+    shared: SharedState
+    mean: FloatArray
+    taken: float
+    step: float
+
+    def prior_of(self, part: UserPart) -> ArrowPrior:
+        """The prior of a part's users."""
+        phi = np.broadcast_to(self.prior.user_factor, (part.n_users, 1))
+        prior = replace(self.prior, user_factor=phi, blocks=part.blocks)
+        for worked_out in ("item_covariance", "shared"):  # of items alone, the same for all parts
+            vars(prior)[worked_out] = getattr(self.prior, worked_out)
+        return prior
+
+
+class Taught(NamedTuple):
+    """What users know of W: information, shift (r_u, n) and the log-determinant of their own
+    deviations; sound: whether their precisions are positive definite."""
+
+    information: FloatArray
+    collected: FloatArray
+    log_det: float
+    sound: bool = True
+
+
+def add_taught(one: Taught, two: Taught) -> Taught:
+    """Of the users of both."""
+    return Taught(
+        one.information + two.information,
+        one.collected + two.collected,
+        one.log_det + two.log_det,
+        one.sound and two.sound,
+    )
+
+
+def add_seen(one: Seen, two: Seen) -> Seen:
+    """Of the sites of both."""
+    sums = (a + b for a, b in zip(one[1:], two[1:], strict=True))
+    return Seen(max(one.change, two.change), *sums)  # type: ignore[arg-type]
+
+
+def sites_of(part: UserPart, state: State, taken: float) -> Sites:
+    """The sites of a part, a step on the way from those it had to those it wanted."""
+    if not state:
+        return Sites.zeros(len(part.votes))
+    return Sites(state["tau"], state["nu"]).towards(state["to_tau"], state["to_nu"], taken)
+
+
+def advance(part: UserPart, state: State, told: Broadcast) -> tuple[State, tuple[Seen, Taught]]:
+    """Propose sites by the posterior of W, go a step of the way, say what is known of W there."""
+    votes, sites = part.votes, sites_of(part, state, told.taken)
+    before = told.prior_of(part)
+    weight, shift = votes.count * sites.tau, votes.count * sites.nu
+    here = ArrowState(before, weight, shift, (), 0.0, told.shared)
+    mean, var = here.edges_given(told.mean)
+    proposal, skipped = hold_invalid(
+        propose(RULES[told.rule], (mean, var), sites, told.likelihood, votes.outcomes), sites
+    )
+    moves = scaled_moves(proposal, sites, votes.count, var)
+    turn = straight = 0.0
+    if state:
+        to_tau, to_nu = state["to_tau"] - state["tau"], state["to_nu"] - state["nu"]
+        scale = votes.count * var, votes.count * np.sqrt(var)
+        last = np.concatenate([scale[0] * to_tau, scale[1] * to_nu])
+        turn, straight = dot(moves, last), dot(last, last)
+    change = float(np.abs(moves).max(initial=0.0))
+    log_scale = dot(votes.count, proposal.log_scale)
+    seen = Seen(change, turn, straight, skipped, log_scale, dot(shift, mean))
+    state = {"tau": sites.tau, "nu": sites.nu, "to_tau": proposal.tau, "to_nu": proposal.nu}
+    return state, (seen, _known(part, state, told))
+
+
+def again(part: UserPart, state: State, told: Broadcast) -> tuple[State, Taught]:
+    """What is known of W after another step the same way."""
+    return state, _known(part, state, told)
+
+
+def _known(part: UserPart, state: State, told: Broadcast) -> Taught:
+    prior, sites = told.prior_of(part), sites_of(part, state, told.step)
+    weight, shift = part.votes.count * sites.tau, part.votes.count * sites.nu
+    information, log_det = prior.shared.nothing(), 0.0
+    collected = np.zeros((1, len(prior.item_factor)))
+    try:
+        for number, block in enumerate(part.blocks):
+            own: Eliminated = eliminate(block.laplacian(weight), prior.local_factor_of(number))
+            gather(prior, block, own, information)
+            log_det += own.log_det
+            collected += block.collect(prior.phi(block), own.forced(block.adjoint(shift)))
+    except NumericalError:
+        return Taught(information, collected, log_det, sound=False)
+    return Taught(information, collected, log_det)
+
+
+class Swept(NamedTuple):
+    """Where sweeps ended: the posterior of W; parts have their sites (at `taken` = 0)."""
+
+    shared: SharedState
+    mean: FloatArray
+    log_evidence: float
+    report: Report
+
+
+@dataclass
+class Sweeps:
+    """All parts, as the loop drives them; nothing here grows with the users.
+
+    prior: of no users; sweep, look: of an engine, with results added up. known: what users know of
+    W at the present sites, a step `taken` of the way that parts last wanted to go; ahead: the same
+    after the step that `told` announced.
+    """
+
+    prior: ArrowPrior
+    likelihood: Likelihood
+    settings: Settings
+    sweep: Callable[..., tuple[Seen, Taught]]
+    look: Callable[..., Taught]
+
+    def __post_init__(self) -> None:
+        nobody = self.prior.shared.nothing()
+        self.known = Taught(nobody, np.zeros((1, len(self.prior.item_factor))), 0.0)
+        self.shared = self.prior.shared.given(nobody)
+        self.mean, self.taken = np.zeros(0), 0.0
+        self.told: Any = None
+        self.ahead, self.seen = self.known, Seen(0.0, 0.0, 0.0, 0)
+
+    def run(self, watch: Watch | None = None) -> Swept:
+        """To the loop's fixed point, by the loop's own steps."""
+        log_concave = self.likelihood.log_concave
+        report = sweep_parts(self, self.settings, log_concave, watch)
+        return Swept(self.shared, self.mean, self.log_evidence, report)
+
+    @property
+    def log_evidence(self) -> float:
+        """With the log-determinants of the users' own deviations and of what they share."""
+        log_det = self.known.log_det + self.shared.log_det
+        return self.seen.log_scale - 0.5 * log_det + 0.5 * self.seen.quadratic
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to the diagonal of S."""
+        return self.shared.jitter
+
+    def propose(self, step: float) -> Seen:
+        """Tell all parts the posterior of W; they propose sites, and go the step ahead."""
+        self.mean = self.shared.respond(self.known.collected)
+        self.told = self._told(self.shared, self.mean, self.taken, step)
+        self.seen, self.ahead = self.sweep(advance, self.told)
+        return self.seen
+
+    def _told(self, shared: SharedState, mean: FloatArray, taken: float, step: float) -> Broadcast:
+        _ = shared.covariance  # worked out once, for all parts
+        likelihood, rule = self.likelihood, self.settings.rule
+        return Broadcast(self.prior, likelihood, rule, shared, mean, taken, step)
+
+    def move(self, step: float) -> None:
+        """What users know of W after the step: that which was announced, or another."""
+        known = self.ahead
+        if step != self.told.step:
+            known = self.look(again, replace(self.told, step=step))
+        if not known.sound:
+            raise NumericalError("a user's posterior precision is not positive definite")
+        self.shared = self.prior.shared.given(known.information)
+        self.known, self.taken = known, step

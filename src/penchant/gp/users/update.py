@@ -1,0 +1,299 @@
+"""Newcomers: a few comparisons by new users, without fitting everybody again.
+
+A new user's weights have the prior that the shared posterior gives them; their own comparisons
+condition it. What they say changes nobody else, which is what sets this apart from a refit.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from penchant.data import Comparisons
+from penchant.errors import DataError
+from penchant.gp.loop import Settings, infer
+from penchant.gp.rows import Covariates, Votes, VoteSites, match
+from penchant.gp.rules import RULES
+from penchant.gp.sites import Report, Sites
+from penchant.gp.update import Learned, Weights
+from penchant.gp.users.arrowhead import Eliminated, eliminate
+from penchant.gp.users.blocks import Block, arrange
+from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.problem import UserProblem
+from penchant.kernels import Inputs
+from penchant.numerics.batched import apply_stack, square_root_stack
+from penchant.numerics.linalg import gram, host, multiply, solve_square
+from penchant.numerics.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class NewcomerPrior:
+    """Independent users, each with a Gaussian prior over the items that they compared.
+
+    Per block: factors (k, p, p) of the prior covariances, means (k, p). offset: (m,) what is known
+    to be added to each difference.
+    """
+
+    blocks: tuple[Block, ...]
+    factors: tuple[FloatArray, ...]
+    means: tuple[FloatArray, ...]
+    offset: FloatArray
+
+    def refresh(self, weight: FloatArray, shift: FloatArray) -> "NewcomerState":
+        """Condition on sites: what the loop asks of a prior."""
+        eliminated = tuple(
+            eliminate(block.laplacian(weight), F)
+            for block, F in zip(self.blocks, self.factors, strict=True)
+        )
+        own = shift - weight * self.offset
+        shifts = tuple(block.adjoint(own) for block in self.blocks)
+        return NewcomerState(self, eliminated, shifts)
+
+
+@dataclass(frozen=True)
+class NewcomerState:
+    """Posterior of the newcomers given sites; mean and var are (m,) over their comparisons."""
+
+    prior: NewcomerPrior
+    eliminated: tuple[Eliminated, ...]
+    shifts: tuple[FloatArray, ...]
+    jitter: float = 0.0
+
+    @property
+    def mean(self) -> FloatArray:
+        """(m,) posterior means of the edges' differences."""
+        return self._edges[0]
+
+    @property
+    def var(self) -> FloatArray:
+        """(m,) posterior variances of the edges' differences."""
+        return self._edges[1]
+
+    @property
+    def log_det(self) -> float:
+        """log |I + K L|."""
+        return sum(part.log_det for part in self.eliminated)
+
+    @property
+    def quadratic(self) -> float:
+        """μᵀΣ⁻¹μ − gᵀK⁻¹g for prior means g: bᵀΣb where they are zero."""
+        return sum(
+            float(np.vdot(b, apply_stack(part.C, b)) + np.vdot(2.0 * b, apply_stack(part.J, g)))
+            - float(np.vdot(g, apply_stack(part.R, g)))
+            for part, b, g in zip(self.eliminated, self.shifts, self.prior.means, strict=True)
+        )
+
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """A Σ Aᵀ pull, (m,)."""
+        answer = np.empty(len(pull))
+        for block, part in zip(self.prior.blocks, self.eliminated, strict=True):
+            answer[block.edges] = block.forward(apply_stack(part.C, block.adjoint(pull)))
+        return answer
+
+    @cached_property
+    def _edges(self) -> tuple[FloatArray, FloatArray]:
+        blocks = self.prior.blocks
+        mean, var = np.empty((2, sum(len(block.edges) for block in blocks)))
+        for block, part, b, g in zip(
+            blocks, self.eliminated, self.shifts, self.prior.means, strict=True
+        ):
+            utility = apply_stack(part.J, g) + apply_stack(part.C, b)
+            mean[block.edges], var[block.edges] = block.differences(utility, part.C)
+        return mean + self.prior.offset, var
+
+
+def check_newcomers(known: Comparisons, data: Comparisons) -> None:
+    """Folding in is for users whom nothing is known of yet, and for items that are known."""
+    if again := set(data.users) & set(known.users):
+        raise DataError(
+            f"{len(again)} of the users to fold in were fitted already, such as "
+            f"{min(again, key=str)!r}: fold in new users only, and tell the others' answers"
+        )
+    known.item_index(data.items)
+
+
+def votes_of_newcomers(
+    known: Comparisons, extended: Comparisons, like: Covariates | None = None
+) -> Votes:
+    """What those users compared who came after the known ones; like: effects that are known."""
+    votes = _votes(extended, like)
+    return votes.part(np.flatnonzero(votes.user >= known.n_users))
+
+
+def fold_in(
+    posteriors: UserPosteriors, newcomers: Inputs, votes: Votes, settings: Settings
+) -> tuple[UserPosteriors, Report]:
+    """The posteriors with the newcomers after the known users.
+
+    newcomers: their features, if users have any. votes: what they compared, `user` counting from
+    the first known user.
+    """
+    extended = posteriors.with_users(newcomers)
+    blocks = arrange(votes.user, votes.winner, votes.loser, len(extended.items))
+    factors, means = [], []
+    for block in blocks:
+        phi = extended.user_features(block.users)
+        personal = extended.personal(block.users, phi)
+        factors.append(
+            host(square_root_stack(extended.covariances.prior_of(block.items, personal, phi)))
+        )
+        means.append(extended.covariances.shared_mean_at(phi, block.items))
+    effects = extended.effects
+    prior = NewcomerPrior(blocks, tuple(factors), tuple(means), votes.offset(effects))
+    inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
+    sites = extended.sites.join(VoteSites.of(votes, inference.sites, effects))
+    return extended.changed(sites=sites), inference.report
+
+
+def with_newcomers(
+    learned: Learned[UserProblem], data: Comparisons, newcomers: Inputs
+) -> Learned[UserProblem]:
+    """What is known after new users' answers, who change nobody else; data: all answers."""
+    settings, like = learned.problem.settings, learned.problem.edges.shown
+    late = votes_of_newcomers(learned.data, data, like)
+    posterior, report = fold_in(learned.posterior, newcomers, late, settings)
+    problem = learned.problem.over(posterior.users, _votes(data, like))
+    sites = None
+    if learned.sites is not None:
+        order = _pairs_first(learned.problem.edges, late)
+        posterior = posterior.changed(sites=posterior.sites.take(order))
+        sites = posterior.sites.per_copy(problem.edges, posterior.effects)
+    return replace(
+        learned, data=data, problem=problem, posterior=posterior, sites=sites, report=report
+    )
+
+
+def _votes(data: Comparisons, like: Covariates | None) -> Votes:
+    """As the known effects see them; where there are none, newcomers' cannot be learned."""
+    if like is None:
+        return Votes.of(data)
+    votes = Votes.as_shown(data, like)
+    if votes.shown is not None and votes.shown.names != like.names:
+        votes = Votes.as_shown(data.bare(keep=("covariates",)), like)
+    return votes
+
+
+def _pairs_first(known: Votes, late: Votes) -> IntArray:
+    """The rows of both in the order of `Votes`: all single pairs, then all edges of choices."""
+    pairs, choices = [], []
+    start = 0
+    for votes in (known, late):
+        cliques, end = votes.outcomes.cliques, start + len(votes)
+        cut = end - (0 if cliques is None else cliques.n_edges)
+        pairs.append(np.arange(start, cut))
+        choices.append(np.arange(cut, end))
+        start = end
+    return np.concatenate([*pairs, *choices])
+
+
+# Answers of many users added one by one: each is a rank-one change of what users share, and of
+# the user's own part.
+
+
+def absorb(
+    learned: Learned[UserProblem], data: Comparisons, problem: UserProblem
+) -> Learned[UserProblem] | None:
+    """Add answers one by one, each by the moments of its own update; newcomers are folded in.
+
+    data, problem: the known comparisons with the new ones. Whoever was fitted teaches everybody a
+    little, whoever was folded in nobody else. None where it cannot be: sites that Sparse-EP
+    dropped, effects of how comparisons were made, or an answer that lowers the precision, as a
+    lapse may.
+    """
+    if problem.edges.shown is not None:
+        return None
+    posteriors, votes, settings = learned.posterior, problem.edges, problem.settings
+    n_known = len(posteriors)
+    n_old = int(np.searchsorted(votes.user, n_known))  # rows are sorted by user
+    old = votes.part(np.arange(n_old))
+    before = learned.problem.edges
+    row = match(old, before)
+    weight, shift, copies = np.zeros((3, n_old))
+    weight[row], shift[row] = posteriors.sites.weight, posteriors.sites.shift
+    copies[row] = before.count
+    sites = VoteSites(old.user, old.winner, old.loser, weight, shift)
+    posteriors = posteriors.changed(sites=sites)
+    for each in np.repeat(np.arange(n_old), (old.count - copies).astype(np.intp)):
+        answered = _answered(posteriors, old.part(np.array([each])), int(each), settings.rule)
+        if answered is None:
+            return None
+        posteriors = answered
+    if n_old < len(votes):
+        newcomers = problem.users.take(np.arange(n_known, len(problem.users)))
+        late = votes.part(np.arange(n_old, len(votes)))
+        posteriors, _ = fold_in(posteriors, newcomers, late, settings)
+    return replace(
+        learned,
+        data=data,
+        problem=problem,
+        posterior=posteriors,
+        sites=posteriors.sites.per_copy(votes),
+        n_unsettled=learned.n_unsettled + data.n_comparisons - learned.data.n_comparisons,
+    )
+
+
+def _answered(
+    posteriors: UserPosteriors, vote: Votes, row: int, rule: str
+) -> UserPosteriors | None:
+    """After one more copy of one answer, whose site is in `row`.
+
+    With d the winner's features less the loser's, C the covariance of the user's weights when
+    W is known, and e = C d/(1 − ρ): the difference is √ρ eᵀWᵀφ + dᵀC(own shifts) + noise of
+    variance dᵀC d. So the new site is one on W too, weakened by that noise.
+    """
+    user = vote.user
+    (phi,) = posteriors.user_features(user)
+    e, own_mean, own_var = _own(posteriors, vote)
+    shared = Weights(posteriors.shared_mean.ravel(), posteriors.shared_lower)
+    z, mean, var = shared.along(np.sqrt(posteriors.sharing) * np.outer(phi, e).ravel())
+    is_fitted = user[0] < posteriors.n_fitted
+    if is_fitted:
+        marginal = mean + own_mean, var + own_var
+    else:
+        marginal = posteriors.differences(user, vote.winner, vote.loser)
+    proposal = RULES[rule].propose(*marginal, Sites.zeros(1), posteriors.likelihood, vote.outcomes)
+    tau, nu = float(proposal.tau[0]), float(proposal.nu[0])
+    if tau <= 0.0:
+        return None
+    weight, shift = posteriors.sites.weight.copy(), posteriors.sites.shift.copy()
+    weight[row] += tau
+    shift[row] += nu
+    sites = replace(posteriors.sites, weight=weight, shift=shift)
+    if not is_fitted:
+        return _changed(posteriors, sites=sites)
+    weaken = 1.0 + tau * own_var
+    shared = shared.with_site(z, tau / weaken, (nu - tau * (own_mean + float(mean[0]))) / weaken)
+    return _changed(
+        posteriors,
+        sites=sites,
+        shared_mean=shared.mean.reshape(posteriors.shared_mean.shape),
+        shared_lower=shared.lower,
+    )
+
+
+def _changed(posteriors: UserPosteriors, **changes: Any) -> UserPosteriors:
+    """The posteriors with other numbers; what was worked out from the kernels is handed over."""
+    changed = posteriors.changed(**changes)
+    worked_out = ("known_factor", "_features", "_prior", "_cross", "_target_var")
+    kept = (*worked_out, "_prior_there", "_cross_there")
+    vars(changed).update(
+        {name: vars(posteriors)[name] for name in kept if name in vars(posteriors)}
+    )
+    return changed
+
+
+def _own(posteriors: UserPosteriors, vote: Votes) -> tuple[FloatArray, float, float]:
+    """e (r,), dᵀC(own shifts) and dᵀC d, by the k answers that the user gave: O(k r + k³)."""
+    sites, user = posteriors.sites, vote.user
+    (personal,) = posteriors.personal(user, posteriors.user_features(user))
+    mine = np.flatnonzero(sites.user == user[0])
+    factor = posteriors.covariances.known_factor
+    D = factor[sites.winner[mine]] - factor[sites.loser[mine]]
+    (d,) = factor[vote.winner] - factor[vote.loser]
+    weight = personal * sites.weight[mine]
+    # Woodbury in a form that stands weights of zero: C = ρ̄ (I − ρ̄ Dᵀ(I + ρ̄ W D Dᵀ)⁻¹ W D)
+    inner = np.eye(len(mine)) + weight[:, None] * gram(D.T)
+    e = d - multiply(D.T, solve_square(inner, weight * multiply(D, d)))
+    along = float(np.vdot(multiply(D, e), sites.shift[mine]))
+    return e, personal * along, personal * float(np.vdot(d, e))

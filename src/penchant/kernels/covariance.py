@@ -1,0 +1,315 @@
+"""Covariances without features, learned entry by entry: of full rank, and of low rank."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from penchant.errors import DataError
+from penchant.kernels.base import Kernel
+from penchant.kernels.inputs import Inputs
+from penchant.numerics.linalg import cholesky, gram, host, solve_lower
+from penchant.numerics.optimize import weak_prior
+from penchant.numerics.types import FloatArray, IntArray
+
+# A covariance between items that is itself learned, entry by entry: for items without features.
+#
+# With many users the data say directly which tastes go together. The n (n+1)/2 entries are
+# held back by a weak prior on their logarithm, so that few users do not overfit them.
+
+PSEUDO_USERS_PER_ITEM = 0.5
+"""Weight of the prior: so many imagined users of unstructured taste for each item."""
+LOG_DIAGONAL_BOUNDS = (-12.0, 12.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FreeCovariance(Kernel):
+    """Any covariance between the n items of the universe: P factor factorᵀ P.
+
+    factor: (n, n) lower triangular with a positive diagonal. P subtracts the mean over items:
+    comparisons see differences only, so utilities are told from the average item. `theta` holds
+    the lower entries of frame⁻¹ factor row by row, the diagonal as logarithms; see `around`. New
+    items have no place.
+
+    >>> kernel = FreeCovariance.of(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> kernel(Inputs(index=np.array([1, 0]))).round(6)
+    array([[ 0.5, -0.5], [-0.5,  0.5]])
+    """
+
+    factor: FloatArray
+    frame: FloatArray | None = field(default=None, init=False)
+
+    @classmethod
+    def of(cls, covariance: FloatArray) -> Self:
+        """From a positive definite (n, n) matrix."""
+        return cls(cholesky(covariance).lower)
+
+    def around(self, other: "FreeCovariance") -> Self:
+        """The same covariance, with `theta` told in the frame of another one's factor.
+
+        What many draws say about a covariance near the other bends the evidence alike in all
+        directions of that frame, so that a climb from there takes few steps.
+
+        >>> kernel = FreeCovariance.of(4.0 * np.eye(2))
+        >>> kernel.around(kernel).theta.tolist()
+        [0.0, 0.0, 0.0]
+        """
+        return self._framed(self.factor, other.factor)
+
+    def _framed(self, factor: FloatArray, frame: FloatArray | None) -> Self:
+        kernel = type(self)(factor)
+        object.__setattr__(kernel, "frame", frame)
+        return kernel
+
+    def __repr__(self) -> str:
+        return f"FreeCovariance(n_items={len(self.factor)})"
+
+    @cached_property
+    def _inside(self) -> FloatArray:
+        """frame⁻¹ factor."""
+        return self.factor if self.frame is None else solve_lower(self.frame, self.factor)
+
+    @property
+    def theta(self) -> FloatArray:
+        rows, columns = self._entries
+        values = self._inside[rows, columns]
+        diagonal = rows == columns
+        values[diagonal] = np.log(values[diagonal])
+        return values
+
+    @property
+    def bounds(self) -> FloatArray:
+        rows, columns = self._entries
+        box = np.tile([-np.inf, np.inf], (len(rows), 1))
+        box[rows == columns] = LOG_DIAGONAL_BOUNDS
+        return box
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"factor[{i},{j}]" for i, j in zip(*self._entries, strict=True))
+
+    def with_theta(self, theta: FloatArray) -> Self:
+        rows, columns = self._entries
+        inside = np.zeros_like(self.factor)
+        inside[rows, columns] = theta
+        diagonal = np.diag_indices_from(inside)
+        inside[diagonal] = np.exp(inside[diagonal])
+        return self._framed(inside if self.frame is None else self.frame @ inside, self.frame)
+
+    @cached_property
+    def _entries(self) -> tuple[IntArray, IntArray]:
+        rows, columns = np.tril_indices(len(self.factor))
+        return rows, columns
+
+    @cached_property
+    def _centred(self) -> FloatArray:
+        centred: FloatArray = self.factor - self.factor.mean(axis=0)
+        return centred
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        left = self._centred[self._place(A)]
+        right = left if B is None else self._centred[self._place(B)]
+        K: FloatArray = left @ right.T
+        return A.device.matrix(K)
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        left = self._centred[self._place(A)]
+        variances: FloatArray = np.einsum("ij,ij->i", left, left)
+        return variances
+
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        rows, columns = self._place(A), self._place(A if B is None else B)
+        slope, G = np.zeros_like(self.factor), host(G)
+        np.add.at(slope, rows, G @ self._centred[columns])
+        np.add.at(slope, columns, G.T @ self._centred[rows])
+        return self._by_entries(slope - slope.mean(axis=0))
+
+    def _by_entries(self, slope: FloatArray) -> FloatArray:
+        """From a derivative by the factor to one by theta."""
+        slope = slope if self.frame is None else self.frame.T @ slope
+        diagonal = np.diag_indices_from(slope)
+        slope[diagonal] *= self._inside[diagonal]
+        return slope[self._entries]
+
+    def _place(self, A: Inputs) -> IntArray:
+        if A.index is None or A.index.max(initial=0) >= len(self.factor):
+            raise DataError(
+                f"a learned covariance knows its {len(self.factor)} items only, and was asked "
+                "about others: give the items features X and use a kernel on them, such as RBF"
+            )
+        return A.index
+
+    @property
+    def pseudo_users(self) -> float:
+        """How many imagined users the prior on this covariance is worth."""
+        return PSEUDO_USERS_PER_ITEM * len(self.factor)
+
+    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
+        """The prior of the entries around the start's typical variance, and a weak one that holds
+        the scale near it, and the slope of both by theta.
+
+        A few answers that agree would drive the scale up without end, a few that contradict each
+        other down to nothing; a prior whose scale followed the entries would believe in any.
+        """
+        entries, pull = self.entries_prior(start.typical_variance)
+        log_scale, by_theta = self.log_scale()
+        first_scale = start.log_scale()[0]
+        scale, by_scale = weak_prior(np.array([log_scale]), np.array([first_scale]))
+        return entries + scale, pull + by_scale * by_theta
+
+    def entries_prior(self, s: float) -> tuple[float, FloatArray]:
+        """Log density of K = factor factorᵀ up to a constant, and its derivative by theta.
+
+        −ν/4 Σ log²(λ/s) over the eigenvalues λ of K: near s I that is an inverse-Wishart prior of
+        ν imagined users, and it holds back what is large as it does what is small.
+        """
+        left, roots, _ = np.linalg.svd(self.factor)
+        away = 2.0 * np.log(roots) - np.log(s)
+        # d/dK = −ν/2 · log(λ/s)/λ along each eigenvector, and d/dfactor is twice that times it
+        slope = -self.pseudo_users * (left * (away / roots**2)) @ left.T @ self.factor
+        return -0.25 * self.pseudo_users * float(away @ away), self._by_entries(slope)
+
+    def wishart_prior(self) -> tuple[float, FloatArray]:
+        """The inverse-Wishart prior that EM's closed form weighs, and its derivative by theta.
+
+        Around s I with the likeliest s, which makes it blind to scale: ν/2 · (n log s − log|K|).
+        """
+        n, s = len(self.factor), self.typical_variance
+        half = solve_lower(self.factor, np.eye(n))
+        log_det = 2.0 * float(np.log(np.diagonal(self.factor)).sum())
+        # d/dK = ν/2 · (s K⁻² − K⁻¹), and d/dfactor is twice that times the factor
+        slope = self.pseudo_users * (s * gram(half) @ half.T - half.T)
+        value = 0.5 * self.pseudo_users * (n * np.log(s) - log_det)
+        return value, self._by_entries(slope)
+
+    def log_scale(self) -> tuple[float, FloatArray]:
+        """Logarithm of the typical variance, and its derivative by theta."""
+        half = solve_lower(self.factor, np.eye(len(self.factor)))
+        # d log s / dK = K⁻² / tr K⁻¹
+        slope = 2.0 / float(np.vdot(half, half)) * gram(half) @ half.T
+        return float(np.log(self.typical_variance)), self._by_entries(slope)
+
+    @property
+    def typical_variance(self) -> float:
+        """n / tr K⁻¹, the s for which K is likeliest around s I."""
+        half = solve_lower(self.factor, np.eye(len(self.factor)))
+        return len(half) / float(np.vdot(half, half))
+
+    def updated(self, G: FloatArray, n_draws: int) -> "FreeCovariance":
+        """EM's next covariance, K + 2/N K G K for N draws from it, weighed against the prior.
+
+        G: (n, n) derivative of the log evidence by K, which holds the draws' second moments:
+        their average is K + 2/N K G K.
+        """
+        K = self.factor @ self.factor.T
+        moments = n_draws * K + 2.0 * K @ G @ K
+        moments[np.diag_indices_from(moments)] += self.pseudo_users * self.typical_variance
+        return FreeCovariance.of(moments / (n_draws + self.pseudo_users))
+
+    def fitted_scale(self, new: "FreeCovariance", G: FloatArray, n_draws: int) -> float:
+        """The scale of `new` that suits N draws best whose moments this covariance's G holds."""
+        K = self.factor @ self.factor.T
+        average = K + 2.0 / n_draws * K @ G @ K
+        half = solve_lower(new.factor, np.eye(len(K)))
+        return float(np.vdot(gram(half), average)) / len(K)
+
+    def scaled(self, scale: float) -> "FreeCovariance":
+        """The same covariance times a number."""
+        return FreeCovariance(np.sqrt(scale) * self.factor)
+
+
+# A covariance between items that is itself learned, through few directions of taste.
+#
+# Where items are many, their covariance has too many entries to learn one by one: here tastes
+# differ along k directions, and by what each item has of its own.
+
+VARIANCE_BOUNDS = (1e-5, 1e5)
+DIRECTION_SHARE = 0.15
+"""A priori, what the variance of an item along one direction is, of the item's own at the start."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LowRankCovariance(Kernel):
+    """directions directionsᵀ + variance · I over the n items of the universe.
+
+    directions: (n, k); variance: of what each item has of its own. `theta` holds the directions
+    row by row, then the variance's logarithm. New items have no place.
+
+    >>> kernel = LowRankCovariance(np.array([[1.0], [2.0]]), 0.5)
+    >>> kernel(Inputs(index=np.array([0, 1])))
+    array([[1.5, 2. ], [2. , 4.5]])
+    """
+
+    directions: FloatArray
+    variance: float
+
+    @classmethod
+    def begin(cls, place: IntArray, rank: int, variance: float) -> Self:
+        """Where learning starts: small random directions.
+
+        place: (n,) of each item in an order that does not depend on names, see `pair_keys`.
+        """
+        draws = np.random.default_rng(0).standard_normal((len(place), rank))
+        return cls(np.sqrt(0.1 * variance / rank) * draws[place], variance)
+
+    def __repr__(self) -> str:
+        n, k = self.directions.shape
+        return f"LowRankCovariance(n_items={n}, rank={k}, variance={self.variance:.4g})"
+
+    @property
+    def theta(self) -> FloatArray:
+        return np.append(self.directions.ravel(), np.log(self.variance))
+
+    @property
+    def bounds(self) -> FloatArray:
+        box = np.tile([-np.inf, np.inf], (self.directions.size + 1, 1))
+        box[-1] = np.log(VARIANCE_BOUNDS)
+        box[-1] = min(box[-1, 0], np.log(self.variance)), max(box[-1, 1], np.log(self.variance))
+        return box
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        n, k = self.directions.shape
+        entries = tuple(f"directions[{i},{j}]" for i in range(n) for j in range(k))
+        return (*entries, "variance")
+
+    def with_theta(self, theta: FloatArray) -> Self:
+        directions = np.reshape(theta[:-1], self.directions.shape)
+        return type(self)(directions, float(np.exp(theta[-1])))
+
+    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
+        """Normal directions, on the scale of the start's variance, and a weak prior of that."""
+        precision = 1.0 / (DIRECTION_SHARE * start.variance)
+        value = -0.5 * precision * float(np.sum(self.directions**2))
+        own, by_own = weak_prior(np.log([self.variance]), np.log([start.variance]))
+        return value + own, np.append(-precision * self.directions.ravel(), by_own)
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        rows = self._place(A)
+        columns = rows if B is None else self._place(B)
+        K: FloatArray = self.directions[rows] @ self.directions[columns].T
+        K += self.variance * (rows[:, None] == columns)
+        return K
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        mine = self.directions[self._place(A)]
+        variances: FloatArray = np.einsum("ij,ij->i", mine, mine) + self.variance
+        return variances
+
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        rows = self._place(A)
+        columns = rows if B is None else self._place(B)
+        slope = np.zeros_like(self.directions)
+        np.add.at(slope, rows, G @ self.directions[columns])
+        np.add.at(slope, columns, G.T @ self.directions[rows])
+        own = self.variance * float(np.sum(G * (rows[:, None] == columns)))
+        return np.append(slope.ravel(), own)
+
+    def _place(self, A: Inputs) -> IntArray:
+        if A.index is None or A.index.max(initial=0) >= len(self.directions):
+            raise DataError(
+                f"a learned covariance knows its {len(self.directions)} items only, and was asked "
+                "about others: give the items features X and use a kernel on them, such as RBF"
+            )
+        return A.index

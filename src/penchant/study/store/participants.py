@@ -1,0 +1,330 @@
+"""Jobs about people: who takes part, and forgetting them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from penchant.study import questions as rules
+from penchant.study.events import ANSWER, ERASE, SKIP, WITHDRAW
+from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, HowFar
+from penchant.study.refusals import ParticipantRefusal, Refusal
+from penchant.study.store import studies
+from penchant.study.store import tables as t
+from penchant.study.store.studies import RUNNING
+from penchant.study.store.tables import new_id
+
+PRESENT_SECONDS = 180.0
+"""Who was seen within this time is here, and has questions prepared."""
+
+
+def join(
+    conn: Connection,
+    study: str,
+    now: float,
+    *,
+    token: str | None = None,
+    external_id_hash: str | None = None,
+    consent: bool = False,
+    known: str | None = None,
+) -> str:
+    """Let somebody in and return their id.
+
+    A panel's participant who comes again is the same, if their browser knows who they are: known
+    is what its cookie says. A panel's id is no secret, so that it alone gives nothing of theirs
+    away; where they have not answered anything yet, they begin anew.
+    """
+    it = studies.get(conn, study)
+    if it.config.consent and not consent:
+        raise ParticipantRefusal("bad", "consent")
+    p = t.participant.c
+    if external_id_hash is not None:
+        before = conn.execute(
+            sa.select(p.id).where(p.study == study, p.external_id_hash == external_id_hash)
+        ).scalar()
+        if before is not None and before == known:
+            return str(before)
+        if before is not None:
+            theirs = sa.select(t.event.c.seq).where(t.event.c.participant == before)
+            if conn.execute(theirs).first() is not None:
+                raise ParticipantRefusal("conflict", "other_browser")
+            _remove(conn, before)
+    if it.state != RUNNING:
+        raise not_running(it.state)
+    invite = None
+    if token is not None:
+        invite = studies.find_invite(conn, study, token, "participant", now)
+        if invite.uses_left is not None:
+            conn.execute(
+                t.invite.update()
+                .where(t.invite.c.id == invite.id)
+                .values(uses_left=t.invite.c.uses_left - 1)
+            )
+    elif not it.config.open_link:
+        raise ParticipantRefusal("token", "invitation")
+    person = new_id()
+    kind = "panel" if external_id_hash else "invited" if invite else "anonymous"
+    conn.execute(
+        t.participant.insert().values(
+            id=person,
+            study=study,
+            kind=kind,
+            external_id_hash=external_id_hash,
+            invite=invite.id if invite else None,
+            consent=now if consent else None,
+            joined=now,
+            last_seen=now,
+        )
+    )
+    return person
+
+
+def erase(conn: Connection, study: str, person: str, now: float) -> int:
+    """Remove a person and everything that came from them; how many events that were.
+
+    Snapshots that were made before they answered stay. Of the others the summary stays, without
+    their row, until the model has learned anew; the model files, which hold answers, do not.
+    """
+    here = participant(conn, study, person)
+    e = t.event.c
+    theirs = sa.select(sa.func.min(e.seq)).where(e.participant == person, e.kind == ANSWER)
+    first_answer = conn.execute(theirs).scalar()
+    gone = _remove(conn, person)
+    if here.invite is not None:
+        i = t.invite.c
+        used_up = (i.id == here.invite, i.uses_left == 0)
+        others = sa.exists().where(t.participant.c.invite == here.invite)
+        conn.execute(t.invite.delete().where(*used_up, ~others))
+    if first_answer is not None:
+        s = t.snapshot.c
+        later = (s.study == study, s.seq >= first_answer)
+        for row in conn.execute(sa.select(s.seq, s.summary).where(*later)).all():
+            kept = {"model": b"", "learned_at": 0, "summary": of_present(conn, study, row.summary)}
+            conn.execute(
+                t.snapshot.update().where(s.study == study, s.seq == row.seq).values(**kept)
+            )
+    studies.append(conn, study, ERASE, {"events": gone}, now)
+    return gone
+
+
+def of_present(conn: Connection, study: str, summary: dict[str, Any]) -> dict[str, Any]:
+    """A summary without rows of people who are gone."""
+    p = t.participant.c
+    present = set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
+    rows = summary.get("raters", [])
+    return {**summary, "raters": [row for row in rows if row["participant"] in present]}
+
+
+def _remove(conn: Connection, person: str) -> int:
+    conn.execute(t.question.delete().where(t.question.c.participant == person))
+    conn.execute(t.participant.delete().where(t.participant.c.id == person))
+    return conn.execute(t.event.delete().where(t.event.c.participant == person)).rowcount
+
+
+def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, Any]]:
+    """What the owner sees of the people: their random ids, never a panel's."""
+    p, e = t.participant.c, t.event.c
+    answers = (
+        sa.select(e.participant, sa.func.count().label("n"))
+        .where(e.study == study, e.live, e.kind == ANSWER)
+        .group_by(e.participant)
+        .subquery()
+    )
+    rows = conn.execute(
+        sa.select(p.id, p.kind, p.joined, p.last_seen, sa.func.coalesce(answers.c.n, 0).label("n"))
+        .outerjoin_from(t.participant, answers, answers.c.participant == p.id)
+        .where(p.study == study)
+        .order_by(p.joined)
+    )
+    return [
+        {
+            "id": row.id,
+            "kind": row.kind,
+            "joined": row.joined,
+            "answers": row.n,
+            "here": row.last_seen > now - PRESENT_SECONDS,
+        }
+        for row in rows
+    ]
+
+
+def participant(conn: Connection, study: str, person: str) -> Any:
+    """The row of somebody who takes part, or a refusal."""
+    row = conn.execute(t.PARTICIPANT, {"who": person, "in_study": study}).first()
+    if row is None:
+        raise ParticipantRefusal("forbidden", "stranger")
+    return row
+
+
+def not_running(state: str) -> Refusal:
+    """Why nothing new happens in a study."""
+    if state == studies.PAUSED:
+        return ParticipantRefusal("paused", "paused")
+    return ParticipantRefusal("closed", "closed")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a participant is to see: open questions, how far they are, what they may take back."""
+
+    questions: list[Any]
+    part: HowFar
+    finished: bool
+    undo: str | None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """That an answer stands, under which number, and whether it stood before."""
+
+    seq: int
+    repeated: bool
+
+
+def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
+    """Hand out up to n questions: those that are open already, prepared ones, or random ones."""
+    it = studies.get(conn, study)
+    here = participant(conn, study, person)
+    part = HowFar(here.answers, max(0.0, now - here.joined))
+    undo = here.last_answered if it.config.undo else None
+    finished = rules.is_finished(it.config, part)
+    if it.state != RUNNING or finished:
+        return Turn([], part, finished, undo)
+    if it.config.answers_per_person is not None:
+        n = min(n, it.config.answers_per_person - part.answers)
+    lent = {"who": person, "in_study": study, "until": now + it.config.lease_seconds}
+    conn.execute(t.SEEN, {"who": person, "at": now})
+    still_open = conn.execute(t.RENEW, lent).all()
+    found = sorted(still_open, key=lambda row: row.opened)[:n]
+    while len(found) < n:
+        row = conn.execute(t.TAKE_MINE, lent).first()
+        row = row or conn.execute(t.TAKE_ANY, lent).first()
+        row = row or _balanced_random(conn, it, person, now, lent)
+        if row is None:
+            break
+        found.append(row)
+    return Turn(found, part, not found, undo)
+
+
+def _balanced_random(
+    conn: Connection, it: studies.Study, person: str, now: float, lent: dict[str, Any]
+) -> Any:
+    """Nothing is prepared: the items asked about least, at random, without a model version."""
+    i, q = t.item.c, t.question.c
+    rows = conn.execute(sa.select(i.id, i.asked).where(i.study == it.id, i.active)).all()
+    asked = set(conn.execute(sa.select(q.pair).where(q.participant == person)).scalars())
+    question = new_id()
+    rng = rules.draw("fallback", question)
+    least_asked = sorted(rows, key=lambda row: (row.asked, rng.random()))
+    items = _first_new([row.id for row in least_asked], it.config.size, asked)
+    if items is None:
+        return None
+    conn.execute(t.item.update().where(i.id.in_(items)).values(asked=i.asked + 1))
+    new = {
+        "id": question,
+        "study": it.id,
+        "shown": rules.shown_order(items, question),
+        "pair": rules.pair_key(items),
+        "form": it.config.format,
+        "kind": RANDOM,
+        "created": now,
+    }
+    return conn.execute(t.INSERT_OPEN, new | lent).one()
+
+
+def _first_new(ids: list[str], size: int, asked: set[str]) -> list[str] | None:
+    """The first `size` ids that were not asked together: the last of them moves on if they were."""
+    for start in range(len(ids) - size + 1):
+        head = ids[start : start + size - 1]
+        for last in ids[start + size - 1 :]:
+            if rules.pair_key([*head, last]) not in asked:
+                return [*head, last]
+    return None
+
+
+def answer(
+    conn: Connection,
+    study: str,
+    person: str,
+    question: str,
+    order: Any,
+    ms: int | None,
+    now: float,
+) -> Receipt:
+    """Record an answer, or with order None a skip; said again, the first one stands.
+
+    Who was shown a question may answer it, also after its lease and after the study closed.
+    """
+    config = studies.get(conn, study).config
+    row = _question(conn, study, person, question)
+    stands = _standing(conn, question)
+    if stands is not None:
+        return Receipt(stands.seq, repeated=True)
+    if row.state != OPEN:
+        raise ParticipantRefusal("conflict", "not_shown")
+    ms = None if ms is None else max(0, min(int(ms), 2**31 - 1))
+    if order is None:
+        if not config.skip:
+            raise ParticipantRefusal("bad", "skip")
+        kind, state, payload = SKIP, SKIPPED, {"items": row.shown, "kind": row.kind}
+    else:
+        may_tie = config.tie and row.kind != CHECK
+        groups = rules.check_order(order, len(row.shown), row.form, may_tie)
+        payload = {
+            "items": row.shown,
+            "order": groups,
+            "form": row.form,
+            "kind": row.kind,
+            "p_before": row.p_before,
+        }
+        kind, state = ANSWER, ANSWERED
+    seq = studies.append(
+        conn, study, kind, payload, now, participant=person, question=question, ms=ms
+    )
+    conn.execute(t.SET_QUESTION, {"which": question, "to_state": state})
+    return Receipt(seq, repeated=False)
+
+
+def undo(conn: Connection, study: str, person: str, question: str, now: float) -> None:
+    """Take back one of a person's last answers; the question is open again, before all others."""
+    it = studies.get(conn, study)
+    participant(conn, study, person)
+    _question(conn, study, person, question)
+    stands = _standing(conn, question)
+    if stands is None:
+        return  # said again: it was taken back already
+    if it.state != RUNNING:
+        raise not_running(it.state)
+    e = t.event.c
+    last = conn.execute(
+        sa.select(e.seq)
+        .where(e.participant == person, e.live, e.kind.in_((ANSWER, SKIP)))
+        .order_by(e.seq.desc())
+        .limit(it.config.undo)
+    ).scalars()
+    if stands.seq not in set(last):
+        raise ParticipantRefusal("conflict", "undo", n=it.config.undo)
+    mine = (e.study == study, e.seq == stands.seq)
+    conn.execute(t.event.update().where(*mine).values(live=False))
+    # a withdrawal names its question too, but is no live answer to it
+    who = {"participant": person, "question": question, "live": False}
+    studies.append(conn, study, WITHDRAW, {"of": stands.seq}, now, **who)
+    lease = now + it.config.lease_seconds
+    conn.execute(
+        t.question.update()
+        .where(t.question.c.id == question)
+        .values(state=OPEN, leased_until=lease)
+    )
+
+
+def _question(conn: Connection, study: str, person: str, question: str) -> Any:
+    asked = {"which": question, "in_study": study, "who": person}
+    row = conn.execute(t.QUESTION, asked).first()
+    if row is None:
+        raise ParticipantRefusal("unknown", "question")
+    return row
+
+
+def _standing(conn: Connection, question: str) -> Any:
+    return conn.execute(t.STANDING, {"which": question}).first()
