@@ -6,10 +6,11 @@ from scipy import sparse
 
 import penchant as pc
 from penchant.kernels import RBF, Independent, Inputs, Linear, RegularizedLaplacian, as_relations
-from penchant.models import default_kernel, sources
-from penchant.models.defaults import DIFFERENCE, arbitrated_kernel
-from penchant.models.sources import (
+from penchant.models import default_kernel, defaults
+from penchant.models.defaults import (
+    DIFFERENCE,
     MOST_WEIGHT,
+    arbitrated_kernel,
     difference_variance,
     graph_feature_agreement,
     relation_weight,
@@ -141,7 +142,7 @@ def test_a_sample_of_items_foresees_as_all_do(papers, monkeypatch):
     many = sparse.csr_array(np.tile(words, (8, 1)))
     every = as_relations({"r": sparse.block_diag([links] * 8).tocsr()}, 8 * N)["r"]
     sampled = graph_feature_agreement(many, every)
-    monkeypatch.setattr(sources, "COMPARED_ITEMS", (8 * N, 8 * N))
+    monkeypatch.setattr(defaults, "COMPARED_ITEMS", (8 * N, 8 * N))
     assert sampled[:2] == pytest.approx(graph_feature_agreement(many, every)[:2], abs=0.1)
 
 

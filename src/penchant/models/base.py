@@ -34,7 +34,7 @@ from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
 from penchant.gp import Answered, Edges, Normal, Report, Watch
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.models.features import FeatureColumns, check_row_pairs, n_rows, one_user_a_pair
-from penchant.models.outcomes import Odds, as_z, mean_log_prob
+from penchant.models.outcomes import Estimates, Odds, as_z, mean_log_prob
 from penchant.models.parameters import (
     BY_NAME,
     NONE,
@@ -52,7 +52,6 @@ from penchant.models.parameters import (
 from penchant.models.store import save
 from penchant.models.tables import (
     Effects,
-    Estimates,
     Ranking,
     RaterTable,
     Tally,

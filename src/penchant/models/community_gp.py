@@ -17,8 +17,8 @@ from penchant.communities import (
     Chain,
     ChainPlan,
     Draws,
-    Finding,
-    Found,
+    FittedMixture,
+    MixtureFitter,
     PersonalTaste,
     Support,
     beside_effects,
@@ -35,7 +35,6 @@ from penchant.models.community_report import (
     Community,
     Disagreement,
     ItemView,
-    Names,
     disagreements,
     introduce,
     summarize,
@@ -43,7 +42,7 @@ from penchant.models.community_report import (
 )
 from penchant.models.defaults import learn_tastes, taste_kernel, utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.outcomes import Odds
+from penchant.models.outcomes import Estimates, Odds
 from penchant.models.parameters import (
     CONCENTRATION,
     KERNEL,
@@ -60,13 +59,11 @@ from penchant.models.parameters import (
 )
 from penchant.models.sharded import (
     CommunityShards,
-    Shards,
     check_all_here,
     first_users,
     learn_communities,
     whereabouts,
 )
-from penchant.models.tables import Estimates
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -276,7 +273,7 @@ class CommunityGP(UtilityModel):
 
     # Learning
 
-    def _find(self, items: Inputs, data: Comparisons) -> Found:
+    def _find(self, items: Inputs, data: Comparisons) -> FittedMixture:
         """By a search, or by chains from what a search finds."""
         finding = self._first_finding(items, data)
         with threads_for(len(items)):
@@ -289,13 +286,13 @@ class CommunityGP(UtilityModel):
 
     def _find_in_shards(
         self, items: Inputs, data: ShardedComparisons
-    ) -> tuple[Found, CommunityShards]:
+    ) -> tuple[FittedMixture, CommunityShards]:
         """By a search among some users, then settled with everybody's answers."""
         with threads_for(len(items)):
             finding = self._first_finding(items, first_users(data))
-            return learn_communities(Shards(data, self.engine, self.address), finding)
+            return learn_communities(data, self.engine, self.address, finding)
 
-    def _first_finding(self, items: Inputs, data: Comparisons) -> Finding:
+    def _first_finding(self, items: Inputs, data: Comparisons) -> MixtureFitter:
         answers = Answers.of(data)
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(answers.outcomes)
@@ -308,7 +305,7 @@ class CommunityGP(UtilityModel):
 
     def _finding(
         self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
-    ) -> Finding:
+    ) -> MixtureFitter:
         """What to find communities in, and how; start: where hyperparameters start."""
         personal = None
         if self.personal and self.max_rank is None:
@@ -316,18 +313,18 @@ class CommunityGP(UtilityModel):
             required = not isinstance(self.personal, str)
             learn = partial(learn_tastes, kernel=kernel)
             personal = PersonalTaste(lambda: kernel or taste_kernel(items), required, learn)
-        return Finding(
+        return MixtureFitter(
             data, answers, items, start, self._plan(), personal, self.n_communities, self.max_rank
         )
 
-    def _finding_again(self, found: Found) -> Finding:
+    def _finding_again(self, found: FittedMixture) -> MixtureFitter:
         """The same on the answers that there are now."""
         check_all_here(found.n_elsewhere)
         return self._finding(found.data, found.answers, found.items, found.start)
 
     def _sampled(
-        self, finding: Finding, chains: Sequence[Chain], n_sweeps: int, personal: bool
-    ) -> Found:
+        self, finding: MixtureFitter, chains: Sequence[Chain], n_sweeps: int, personal: bool
+    ) -> FittedMixture:
         with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
             found = finding.sampled(chains, n_sweeps, watch)
         if told(found.data):
@@ -375,16 +372,16 @@ class CommunityGP(UtilityModel):
     @property
     def community_counts_(self) -> dict[int, float]:
         """Posterior over the number of communities, from chains; of a search, what it found."""
-        found: Found = self._fitted().learned
+        found: FittedMixture = self._fitted().learned
         return {self.n_communities_: 1.0} if found.draws is None else found.draws.counts()
 
     @property
     def communities_(self) -> list[Community]:
         """Who the communities are, largest first."""
         fitted = self._fitted()
-        found: Found = fitted.learned
-        names = Names(found.data.items, fitted.columns.names, fitted.user_columns.names)
-        return introduce(found, names, np.random.default_rng(found.seed))
+        found: FittedMixture = fitted.learned
+        names = (fitted.columns.names, fitted.user_columns.names)
+        return introduce(found, *names, np.random.default_rng(found.seed))
 
     @property
     def personal_(self) -> UserPosteriors | None:
@@ -423,7 +420,7 @@ class CommunityGP(UtilityModel):
         through `verdict_` and `describe`); it is kept until the answers change.
         """
         with self._alone() as fitted:
-            found: Found = fitted.learned
+            found: FittedMixture = fitted.learned
             support = found.support
             if support is None:
                 support = self._finding_again(found).judged(found)
@@ -476,7 +473,7 @@ class CommunityGP(UtilityModel):
         elsewhere.write(Path(folder), self.engine, self.address)
 
     def _believed(self, fitted: Fitted, user: int | None) -> Belief:
-        found: Found = fitted.learned
+        found: FittedMixture = fitted.learned
         if user is None:
             people = found.population()
             if len(people.apart) == 1:
@@ -489,13 +486,13 @@ class CommunityGP(UtilityModel):
         return Joint.mixture(found.posteriors, weights / weights.sum())
 
     def _spread(self, fitted: Fitted) -> FloatArray:
-        found: Found = fitted.learned
+        found: FittedMixture = fitted.learned
         own = found.personal
         spread: FloatArray = found.population().spread if own is None else own.posterior.spread()
         return spread
 
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
-        found: Found = fitted.learned
+        found: FittedMixture = fitted.learned
         return found.utilities(users, None if X is None else fitted.columns.new_items(X))
 
     def _odds(
@@ -506,7 +503,7 @@ class CommunityGP(UtilityModel):
         X: Any,
         z: FloatArray | None = None,
     ) -> Odds:
-        found: Found = fitted.learned
+        found: FittedMixture = fitted.learned
         target = None if X is None else fitted.columns.new_items(X)
         first, second = pairs[:, 0], pairs[:, 1]
         if found.personal is not None:
@@ -556,31 +553,31 @@ class CommunityGP(UtilityModel):
             self.state_, self._history = replace(fitted, learned=learned), ()
         return self
 
-    def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Found:
-        found: Found = fitted.learned
+    def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> FittedMixture:
+        found: FittedMixture = fitted.learned
         check_all_here(found.n_elsewhere)
         data = found.data.extend(answers)
         told = np.atleast_1d(data.user_index(answers.users))
         return found.with_answers(data, told, polish)
 
-    def _without(self, fitted: Fitted, data: Comparisons) -> Found:
-        found: Found = fitted.learned
+    def _without(self, fitted: Fitted, data: Comparisons) -> FittedMixture:
+        found: FittedMixture = fitted.learned
         check_all_here(found.n_elsewhere)
         left = replace(found, data=data)
         if found.draws is None and len(data) <= SEARCHED_AGAIN:
             return self._found_anew(left)
         return found.with_answers(data, left.changed_since(found.data), None)
 
-    def _relearned(self, fitted: Fitted) -> Found:
+    def _relearned(self, fitted: Fitted) -> FittedMixture:
         return self._found_anew(fitted.learned)
 
-    def _found_anew(self, found: Found) -> Found:
+    def _found_anew(self, found: FittedMixture) -> FittedMixture:
         """Communities and hyperparameters, asked for again."""
         if found.draws is None:
             return replace(self._finding_again(found).searched(), user_features=found.user_features)
         return self._resumed(found, self.n_sweeps - self.n_sweeps // 2 + LEARNING_SWEEPS)
 
-    def _resumed(self, found: Found, n_sweeps: int) -> Found:
+    def _resumed(self, found: FittedMixture, n_sweeps: int) -> FittedMixture:
         """After more sweeps of every chain."""
         finding = self._finding_again(found)
         personal = not isinstance(self.personal, str) or found.personal is not None

@@ -45,7 +45,9 @@ from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.base import Fitted, UtilityModel, progress_bar, warn_unless_converged
 from penchant.models.defaults import (
+    SourceShare,
     learn_tastes,
+    shares,
     sharing_kernel,
     taste_kernel,
     with_ties_understood,
@@ -57,7 +59,7 @@ from penchant.models.features import (
     one_user_a_pair,
     warn_far_lengthscale,
 )
-from penchant.models.outcomes import Odds
+from penchant.models.outcomes import Estimates, Odds
 from penchant.models.parameters import (
     DEVICE,
     KERNEL,
@@ -77,14 +79,11 @@ from penchant.models.parameters import (
 )
 from penchant.models.sharded import (
     Elsewhere,
-    Shards,
     check_all_here,
     first_users,
     learn_shards,
     whereabouts,
 )
-from penchant.models.sources import SourceShare, shares
-from penchant.models.tables import Estimates
 from penchant.numerics.dispatch import HOST, device_called
 from penchant.numerics.random import RandomState
 from penchant.numerics.threads import threads_for
@@ -309,8 +308,8 @@ class MultiUserGP(UtilityModel):
         with threads_for(len(items)):
             solution = self._solution(problem, some)
             with progress_bar("sweeping all users", self.progress) as watch:
-                shards = Shards(data, self.engine, self.address)
-                learned, elsewhere = learn_shards(shards, problem, some, solution, watch)
+                where = (data, self.engine, self.address)
+                learned, elsewhere = learn_shards(*where, problem, some, solution, watch)
         warn_unless_converged(learned.report)
         return learned, elsewhere
 

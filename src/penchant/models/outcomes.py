@@ -7,9 +7,24 @@ import numpy as np
 
 from penchant.data import ChoiceStages, Comparisons, Rankings
 from penchant.errors import DataError
-from penchant.gp import ORDER, Normal, feasible, z_of
+from penchant.gp import ORDER, EffectPosterior, Normal, feasible, z_of
 from penchant.likelihoods import ChoiceGroup, Likelihood
 from penchant.numerics.types import FloatArray, IntArray
+
+
+class Estimates(NamedTuple):
+    """Effects by name, their means and variances, (q,) each."""
+
+    names: tuple[str, ...]
+    mean: FloatArray
+    var: FloatArray
+
+    @classmethod
+    def of(cls, found: EffectPosterior | None, lower: FloatArray) -> "Estimates | None":
+        """Of a posterior beside utilities; lower: the factor of their precision."""
+        if found is None:
+            return None
+        return cls(found.names, found.mean, np.diagonal(found.covariance(lower)))
 
 
 class Odds(NamedTuple):

@@ -44,7 +44,14 @@ from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.kernels.relations import Names, is_numbered, row_names
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.base import Fitted, UtilityModel, warn_unless_converged
-from penchant.models.defaults import arbitrated_kernel, with_relevance, with_ties_understood
+from penchant.models.defaults import (
+    SourceShare,
+    SourcesReport,
+    arbitrated_kernel,
+    shares,
+    with_relevance,
+    with_ties_understood,
+)
 from penchant.models.features import (
     FeatureColumns,
     fitted_items,
@@ -52,7 +59,7 @@ from penchant.models.features import (
     size_of_relations,
     stacked,
 )
-from penchant.models.outcomes import Odds
+from penchant.models.outcomes import Estimates, Odds
 from penchant.models.parameters import (
     DEVICE,
     KERNEL,
@@ -67,9 +74,8 @@ from penchant.models.parameters import (
     parameter,
     whole,
 )
-from penchant.models.sources import SourceShare, SourcesReport, shares
 from penchant.models.store import rebuilt
-from penchant.models.tables import Estimates, Ranking, check_named
+from penchant.models.tables import Ranking, check_named
 from penchant.numerics.dispatch import HOST, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for

@@ -11,10 +11,10 @@ import numpy as np
 
 from penchant.communities import (
     CrowdPart,
-    Finding,
-    Found,
+    FittedMixture,
     Members,
-    Mixture,
+    MixtureData,
+    MixtureFitter,
     SearchReport,
     Step,
     Views,
@@ -62,15 +62,6 @@ from penchant.numerics.arrays import read_arrays, write_arrays
 from penchant.numerics.types import FloatArray, IntArray
 
 
-@dataclass(frozen=True)
-class Shards:
-    """Scanned comparisons, and who works on them."""
-
-    data: ShardedComparisons
-    engine: str
-    address: str | None
-
-
 def first_users(data: ShardedComparisons) -> Comparisons:
     """The comparisons of the users of the first buckets: hyperparameters are learned from them,
     and the model knows them."""
@@ -98,7 +89,9 @@ def whereabouts(estimator: object, instead: str) -> Any:
 
 
 def learn_shards(
-    shards: Shards,
+    data: ShardedComparisons,
+    engine: str,
+    address: str | None,
     problem: UserProblem,
     some: Comparisons,
     solution: UserSolution,
@@ -106,7 +99,7 @@ def learn_shards(
 ) -> tuple[Learned[UserProblem], "Elsewhere"]:
     """Sweep all users under the hyperparameters of a solution for some; what is known then of
     those, and where the others are."""
-    data, hyper = shards.data, solution.hyper
+    hyper = solution.hyper
     prior, _ = of_utilities(solution)
     arrow = replace(prior.arrow, user_factor=prior.arrow.user_factor[:1], blocks=(), parts=None)
     load = partial(_user_part, data.files, tied_items(arrow.item_covariance))
@@ -115,10 +108,10 @@ def learn_shards(
     parts = Parts(load, data.groups, data.files.folder, data.max_memory, data.is_kept)
     task = repr((hyper.likelihood, arrow.sharing, problem.settings)).encode()
     task += arrow.item_factor.tobytes()
-    with open_engine(shards.engine, parts, shards.address, task) as engine:
-        sweep, look = _summed(engine, Journal(engine.folder if parts.kept else None))
+    with open_engine(engine, parts, address, task) as opened:
+        sweep, look = _summed(opened, Journal(opened.folder if parts.kept else None))
         swept = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look).run(watch)
-        engine.look(_save_sites, folder)
+        opened.look(_save_sites, folder)
     elsewhere = Elsewhere(data.files, folder, data.groups, data.max_memory)
     sites = elsewhere.sites(data.first_buckets(LEARNING_VOTES))
     before = solution.inference.report
@@ -281,12 +274,14 @@ def _write_utilities(
     return state, None
 
 
-def learn_communities(shards: Shards, finding: Finding) -> tuple[Found, "CommunityShards"]:
+def learn_communities(
+    data: ShardedComparisons, engine: str, address: str | None, finding: MixtureFitter
+) -> tuple[FittedMixture, "CommunityShards"]:
     """The communities of the first users, settled with everybody's answers.
 
     finding: of the first users; personal taste is not looked for.
     """
-    data, grouping = shards.data, finding.grouping()
+    grouping = finding.grouping()
     answers, hyper = answers_of_all(data.everybody), grouping.hyper
     crowd = replace(grouping.allocation.crowd, answers=answers)
     sizes = grouping.membership.sum(axis=0)
@@ -295,25 +290,25 @@ def learn_communities(shards: Shards, finding: Finding) -> tuple[Found, "Communi
     where = CommunityShards(data.files, keys, data.groups, data.max_memory, told)
     parts = replace(where.parts, kept=data.is_kept)
     task = told.table.tobytes() + told.log_weights.tobytes()
-    with open_engine(shards.engine, parts, shards.address, task) as engine:
-        journal = Journal(engine.folder if parts.kept else None)
+    with open_engine(engine, parts, address, task) as opened:
+        journal = Journal(opened.folder if parts.kept else None)
 
         def ask(views: Views) -> Members:
             members: Members
             (members,) = journal.recall(
-                (Members,), lambda: (tree(engine.look(choose_communities, views), add_members),)
+                (Members,), lambda: (tree(opened.look(choose_communities, views), add_members),)
             )
             return members
 
         settled = settle_parts(crowd.model(hyper.theta), told, data.n_users, ask)
     order = np.argsort(-settled.members.sizes, kind="stable")
     told = Views(settled.told.table[:, order], settled.told.log_weights[order])
-    mixture = Mixture(answers, finding.items, hyper, max_rank=finding.max_rank).precise()
+    mixture = MixtureData(answers, finding.items, hyper, max_rank=finding.max_rank).precise()
     posteriors = tuple(
         fit_community(mixture, settled.members.counts[c], hyper.theta).posterior for c in order
     )
     step = Step("all users, without personal taste", len(order), settled.objective)
-    found = Found(
+    found = FittedMixture(
         data=finding.data,
         sampled=finding.data,
         hyper=hyper,

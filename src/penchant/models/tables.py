@@ -15,8 +15,9 @@ from scipy.special import ndtri
 from penchant.ask import Belief
 from penchant.data import Comparisons, whole_file
 from penchant.errors import DataError, UntoldError
-from penchant.gp import ORDER, Answered, EffectPosterior, judge, summarize_ranks
+from penchant.gp import ORDER, Answered, judge, summarize_ranks
 from penchant.likelihoods import Gaussian, Likelihood, Raters
+from penchant.models.outcomes import Estimates
 from penchant.models.parameters import between, check_argument
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -37,8 +38,8 @@ class RowTable(Sequence[RowT]):
     left: ClassVar[tuple[int, ...]]
 
     @abstractmethod
-    def _cells(self) -> list[list[str]]:
-        """Header and rows as text."""
+    def cells(self) -> list[list[str]]:
+        """Header and rows as text: the same in print and in a report."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -71,10 +72,10 @@ class RowTable(Sequence[RowT]):
         return pandas.DataFrame(self.to_dicts(), columns=list(self.row_type._fields))
 
     def _repr_html_(self) -> str:
-        return to_html(self._cells())
+        return to_html(self.cells())
 
     def __str__(self) -> str:
-        return to_text(self._cells(), self.left)
+        return to_text(self.cells(), self.left)
 
     def __repr__(self) -> str:
         return str(self)
@@ -297,17 +298,17 @@ class Ranking(RowTable[RankedItem]):
 
     def to_markdown(self) -> str:
         """A Markdown table."""
-        return to_markdown(self._cells())
+        return to_markdown(self.cells())
 
     def to_latex(self) -> str:
         """A LaTeX tabular; it needs no package."""
-        return to_latex(self._cells())
+        return to_latex(self.cells())
 
     def to_excel(self, path: str | PathLike[str]) -> None:
         """Write an .xlsx file, one row an item; needs openpyxl."""
         to_excel(self.to_dicts(), RankedItem._fields, path)
 
-    def _cells(self) -> list[list[str]]:
+    def cells(self) -> list[list[str]]:
         interval = f"{100 * self.level:.3g} % interval"
         header = ["rank", "item", self.scale, interval, "P(best)", "rank interval"]
         form = ".0f" if self.scale == "elo" else "+.2f"
@@ -432,21 +433,6 @@ def elo_per_unit(likelihood: Likelihood) -> float:
 LEVEL = 0.95
 
 
-class Estimates(NamedTuple):
-    """Effects by name, their means and variances, (q,) each."""
-
-    names: tuple[str, ...]
-    mean: FloatArray
-    var: FloatArray
-
-    @classmethod
-    def of(cls, found: EffectPosterior | None, lower: FloatArray) -> "Estimates | None":
-        """Of a posterior beside utilities; lower: the factor of their precision."""
-        if found is None:
-            return None
-        return cls(found.names, found.mean, np.diagonal(found.covariance(lower)))
-
-
 class Effect(NamedTuple):
     """What one unit of a covariate, or being shown first, adds to a utility.
 
@@ -491,10 +477,6 @@ class Effects(RowTable[Effect]):
         return cls(tuple(rows), level)
 
     def cells(self) -> list[list[str]]:
-        """Header and rows as text: the same in print and in a report."""
-        return self._cells()
-
-    def _cells(self) -> list[list[str]]:
         header = ["effect", "estimate", f"{100 * self.level:.3g} % interval", "P(first wins)"]
         cells = [header]
         for row in self.rows:
@@ -559,7 +541,7 @@ class RaterTable(RowTable[Rater]):
     row_type = Rater
     left = (0, 3)
 
-    def _cells(self) -> list[list[str]]:
+    def cells(self) -> list[list[str]]:
         header = ["user", "answers", "reliability", f"{100 * self.level:.3g} % interval"]
         return [header] + [
             [

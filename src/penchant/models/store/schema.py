@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.communities import Found
+from penchant.communities import FittedMixture
 from penchant.data import Table
 from penchant.errors import DataError
 from penchant.gp import (
@@ -182,16 +182,18 @@ def _learned_of(
     return rebuilt(Learned(problem=problem, hyper=hyper, **rest), problem)
 
 
-def _communities_fields(found: Found) -> dict[str, Any]:
+def _communities_fields(found: FittedMixture) -> dict[str, Any]:
     """All but the verdict, which is worked out when somebody asks."""
     kept = {name: value for name, value in vars(found).items() if name in _COMMUNITIES}
     kernel, likelihood = found.hyper
     return kept | {"kernel": kernel, "likelihood": likelihood, "start": found.start.theta}
 
 
-def _communities_of(*, kernel: Kernel, likelihood: Likelihood, start: Any, **rest: Any) -> Found:
+def _communities_of(
+    *, kernel: Kernel, likelihood: Likelihood, start: Any, **rest: Any
+) -> FittedMixture:
     hyper = ItemHyper(kernel, likelihood)
-    return Found(hyper=hyper, start=hyper.at(np.asarray(start)), **rest)
+    return FittedMixture(hyper=hyper, start=hyper.at(np.asarray(start)), **rest)
 
 
 def _ascends(data: Any) -> bool:
@@ -526,7 +528,7 @@ KINDS: dict[str, Kind] = {
         _learned_of,
     ),
     "communities": Kind(
-        "penchant.communities:Found",
+        "penchant.communities:FittedMixture",
         {
             "data": Part("comparisons", {"items": "items", "users": "users"}),
             "sampled": Part("comparisons", {"items": "items"}),
