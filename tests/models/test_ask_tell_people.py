@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import penchant as pc
 from penchant.ask import CRITERIA, Rules
@@ -157,10 +156,6 @@ def test_a_reloaded_model_asks_and_learns_the_same(fitted, tmp_path):
     again.tell(MORE)
     np.testing.assert_array_equal(everybodys(again), everybodys(fitted))
     fitted.undo()
-
-
-def test_clones_know_nothing_of_it(fitted):
-    assert not hasattr(clone(fitted), "comparisons_")
 
 
 @pytest.mark.parametrize("more", [MORE, NEW, MORE + NEW], ids=["known", "new", "both"])

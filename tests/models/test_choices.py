@@ -1,8 +1,5 @@
 """Rankings and choices through the models: telling, taking back, saving, scoring, asking."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 
@@ -99,18 +96,6 @@ def test_many_users_tell_withdraw_and_fold_in(world, theirs):
     whole = fitted(pc.MultiUserGP, folded.comparisons_)
     mine, exact = (m.predict(users=["new"])[0] for m in (folded, whole))
     assert np.corrcoef(mine, exact)[0, 1] > 0.95
-
-
-@pytest.mark.parametrize("model", [pc.PreferenceGP, pc.MultiUserGP])
-def test_files_and_copies_hold_the_choices(model, theirs, tmp_path):
-    gp = fitted(model, theirs)
-    gp.save(tmp_path / "m")
-    for other in (pc.load(tmp_path / "m"), copy.deepcopy(gp), pickle.loads(pickle.dumps(gp))):
-        assert other.comparisons_ == gp.comparisons_
-        assert (other.predict() == gp.predict()).all()
-    more = pc.Comparisons.from_choices([0], [[0, 1, 2]], user=["u0"], items=range(N))
-    loaded = pc.load(tmp_path / "m").tell(more)
-    np.testing.assert_allclose(loaded.predict(), gp.tell(more).predict(), atol=1e-7)
 
 
 def test_communities_take_choices_whole(theirs, tmp_path):

@@ -12,7 +12,7 @@ from penchant.models.features import (
     named_relations,
 )
 from penchant.models.multi_user_gp import MultiUserGP
-from penchant.models.outcomes import Odds, foreseen_choices
+from penchant.models.outcomes import OutcomeProbabilities, foreseen_choices
 from penchant.models.parameters import BaseEstimator, between, check_argument, whole
 from penchant.models.preference_gp import PreferenceGP
 from penchant.models.preference_perceptron import PreferencePerceptron
@@ -31,7 +31,7 @@ __all__ = [
     "ItemView",
     "KPCRank",
     "MultiUserGP",
-    "Odds",
+    "OutcomeProbabilities",
     "PreferenceGP",
     "PreferencePerceptron",
     "RankRLS",

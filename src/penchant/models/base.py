@@ -34,7 +34,7 @@ from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
 from penchant.gp import Answered, Edges, Normal, Report, Watch
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.models.features import FeatureColumns, check_row_pairs, n_rows, one_user_a_pair
-from penchant.models.outcomes import Estimates, Odds, as_z, mean_log_prob
+from penchant.models.outcomes import Estimates, OutcomeProbabilities, as_z, mean_log_prob
 from penchant.models.parameters import (
     BY_NAME,
     NONE,
@@ -146,7 +146,7 @@ class UtilityModel(BaseEstimator, ABC):
         users: IntArray | None,
         X: Any,
         z: FloatArray | None = None,
-    ) -> Odds:
+    ) -> OutcomeProbabilities:
         """Of answers to pairs (k, 2); users: (k,), or None for everybody's; z: (q, k) of the
         effects, or None at equal sides and covariates."""
 
@@ -157,7 +157,7 @@ class UtilityModel(BaseEstimator, ABC):
         users: IntArray | None,
         z: FloatArray | None,
         time: FloatArray | None,
-    ) -> Odds:
+    ) -> OutcomeProbabilities:
         """Of answers that were given at these times, (k,) days, which matter where utilities
         drift."""
         return self._odds(fitted, pairs, users, None, z)
@@ -269,8 +269,8 @@ class UtilityModel(BaseEstimator, ABC):
     @property
     def scale_(self) -> str:
         """What utilities mean, in words: how often the better of two items wins, for example."""
-        said = told_by_example(self)
-        return f"{said} {told_of_a_person(self)}" if self.comparisons_.users else said
+        said = describe_scale(self)
+        return f"{said} {describe_personal_scale(self)}" if self.comparisons_.users else said
 
     @property
     def raters_(self) -> RaterTable:
@@ -368,7 +368,7 @@ class UtilityModel(BaseEstimator, ABC):
         who = None if who is None else one_user_a_pair(who, len(index))
         effects = self._effects(fitted)
         z = as_z(() if effects is None else effects.names, len(index), first, covariates)
-        return self._odds(fitted, index, who, X, z).told(ties)
+        return self._odds(fitted, index, who, X, z).given_decision(ties)
 
     def rank(self, user: Any = None, level: float = 0.95, n_samples: int = 4000) -> Ranking:
         """Items from best to worst with intervals, P(best) and rank intervals.
@@ -404,7 +404,7 @@ class UtilityModel(BaseEstimator, ABC):
             who: IntArray | None,
             z: FloatArray | None,
             time: FloatArray | None,
-        ) -> Odds:
+        ) -> OutcomeProbabilities:
             givers = None if who is None or known is None else known[who]
             return self._odds_as_made(fitted, item[pairs], givers, z, time)
 
@@ -582,7 +582,7 @@ def warn_unless_converged(report: Report) -> None:
         warn(report.advice(), ConvergenceWarning)
 
 
-def told_by_example(model: Any) -> str:
+def describe_scale(model: Any) -> str:
     """What utilities mean, by an example that the model itself computes.
 
     A fixed sentence would be wrong for most: ties, lapses, other links and differences between
@@ -607,7 +607,7 @@ def told_by_example(model: Any) -> str:
     return said
 
 
-def told_of_a_person(model: Any) -> str:
+def describe_personal_scale(model: Any) -> str:
     """What a difference means within one person's own utilities."""
     likelihood, one, sure = model.likelihood_, np.ones(1), np.zeros(1)
     win, loss = (float(likelihood.prob(g, sure)[0]) for g in (one, -one))

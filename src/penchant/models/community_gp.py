@@ -42,7 +42,7 @@ from penchant.models.community_report import (
 )
 from penchant.models.defaults import learn_tastes, taste_kernel, utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.outcomes import Estimates, Odds
+from penchant.models.outcomes import Estimates, OutcomeProbabilities
 from penchant.models.parameters import (
     CONCENTRATION,
     KERNEL,
@@ -502,20 +502,20 @@ class CommunityGP(UtilityModel):
         users: IntArray | None,
         X: Any,
         z: FloatArray | None = None,
-    ) -> Odds:
+    ) -> OutcomeProbabilities:
         found: FittedMixture = fitted.learned
         target = None if X is None else fitted.columns.new_items(X)
         first, second = pairs[:, 0], pairs[:, 1]
         if found.personal is not None:
             posterior = found.personal.posterior.at(target)
             own = posterior.known_differences(users, first, second)
-            return Odds.of(posterior.likelihood, beside_effects(posterior, own, z))
+            return OutcomeProbabilities.of(posterior.likelihood, beside_effects(posterior, own, z))
         shares = np.broadcast_to(found.shares(users), (len(pairs), len(found.posteriors)))
         total = np.zeros((3, len(pairs)))
         for share, community in zip(shares.T, found.at(target), strict=True):
             difference = community.difference(first, second, z)
-            total += share * np.stack(Odds.of(community.likelihood, difference))
-        return Odds(*total)
+            total += share * np.stack(OutcomeProbabilities.of(community.likelihood, difference))
+        return OutcomeProbabilities(*total)
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
         if fitted.learned.personal is not None:

@@ -59,7 +59,7 @@ from penchant.models.features import (
     one_user_a_pair,
     warn_far_lengthscale,
 )
-from penchant.models.outcomes import Estimates, Odds
+from penchant.models.outcomes import Estimates, OutcomeProbabilities
 from penchant.models.parameters import (
     DEVICE,
     KERNEL,
@@ -78,7 +78,7 @@ from penchant.models.parameters import (
     whole,
 )
 from penchant.models.sharded import (
-    Elsewhere,
+    ShardStore,
     check_all_here,
     first_users,
     learn_shards,
@@ -300,7 +300,7 @@ class MultiUserGP(UtilityModel):
 
     def _learn_shards(
         self, items: Inputs, data: ShardedComparisons
-    ) -> tuple[Learned[UserProblem], Elsewhere]:
+    ) -> tuple[Learned[UserProblem], ShardStore]:
         """The same from users in shards: what is known of some, and where the others are."""
         some = first_users(data)
         users = Inputs(index=np.arange(some.n_users))
@@ -468,7 +468,7 @@ class MultiUserGP(UtilityModel):
         posterior, who = self._newcomers(fitted, users, user_features, X)
         index = fitted.pair_index(pairs, X)
         difference = posterior.differences(one_user_a_pair(who, len(index)), *index.T)
-        return Odds.of(posterior.likelihood, difference).told(ties)
+        return OutcomeProbabilities.of(posterior.likelihood, difference).given_decision(ties)
 
     def posterior_for(self, user: Any = None) -> Posterior:
         """The joint posterior of one user's utilities; without a user, the population's."""
@@ -509,13 +509,13 @@ class MultiUserGP(UtilityModel):
         users: IntArray | None,
         X: Any,
         z: FloatArray | None = None,
-    ) -> Odds:
+    ) -> OutcomeProbabilities:
         posterior = self._at(fitted, X)
         mean, var = posterior.known_differences(users, pairs[:, 0], pairs[:, 1])
         if z is not None and posterior.effects is not None:
             shift = posterior.effects.shift(z, posterior.shared_lower)
             mean, var = mean + shift.mean, var + shift.var
-        return Odds.of(posterior.likelihood, Normal(mean, var))
+        return OutcomeProbabilities.of(posterior.likelihood, Normal(mean, var))
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
         posterior: UserPosteriors = fitted.learned.posterior
@@ -572,7 +572,7 @@ class MultiUserGP(UtilityModel):
 
         folder : made if it is not there; files of an earlier call are replaced.
         """
-        elsewhere: Elsewhere = whereabouts(self, ASKED_FOR)
+        elsewhere: ShardStore = whereabouts(self, ASKED_FOR)
         elsewhere.write(self.posterior_, Path(folder), self.engine, self.address)
 
     # More answers, and fewer

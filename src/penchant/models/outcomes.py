@@ -27,7 +27,7 @@ class Estimates(NamedTuple):
         return cls(found.names, found.mean, np.diagonal(found.covariance(lower)))
 
 
-class Odds(NamedTuple):
+class OutcomeProbabilities(NamedTuple):
     """P(first preferred), P(tie), P(second preferred), (k,) each."""
 
     win: FloatArray
@@ -35,13 +35,13 @@ class Odds(NamedTuple):
     loss: FloatArray
 
     @classmethod
-    def of(cls, likelihood: Likelihood, difference: Normal) -> "Odds":
+    def of(cls, likelihood: Likelihood, difference: Normal) -> "OutcomeProbabilities":
         """Of differences that are normal."""
         mean, var = difference
         win, loss = likelihood.prob(mean, var), likelihood.prob(-mean, var)
         return cls(win, likelihood.prob_tie(mean, var), loss)
 
-    def told(self, ties: bool) -> FloatArray:
+    def given_decision(self, ties: bool) -> FloatArray:
         """P(first preferred), (k,), given that one is; with ties, (k, 3) of all three."""
         if ties:
             return np.column_stack(self)
@@ -49,7 +49,9 @@ class Odds(NamedTuple):
         return decided
 
 
-Foresee = Callable[[IntArray, IntArray | None, FloatArray | None, FloatArray | None], Odds]
+Foresee = Callable[
+    [IntArray, IntArray | None, FloatArray | None, FloatArray | None], OutcomeProbabilities
+]
 """Pairs (k, 2), who is asked (k,), z (q, k) of the effects and when, (k,) days → their odds."""
 
 

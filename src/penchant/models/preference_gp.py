@@ -59,7 +59,7 @@ from penchant.models.features import (
     size_of_relations,
     stacked,
 )
-from penchant.models.outcomes import Estimates, Odds
+from penchant.models.outcomes import Estimates, OutcomeProbabilities
 from penchant.models.parameters import (
     DEVICE,
     KERNEL,
@@ -467,11 +467,13 @@ class PreferenceGP(UtilityModel):
         users: IntArray | None,
         X: Any,
         z: FloatArray | None = None,
-    ) -> Odds:
+    ) -> OutcomeProbabilities:
         if isinstance(known := fitted.learned.posterior, TimedPosterior):
             known.check(len(pairs))  # also where X has items that are alike at all times
         posterior = self._at(fitted, X)
-        return Odds.of(posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z))
+        return OutcomeProbabilities.of(
+            posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z)
+        )
 
     def _odds_as_made(
         self,
@@ -480,7 +482,7 @@ class PreferenceGP(UtilityModel):
         users: IntArray | None,
         z: FloatArray | None,
         time: FloatArray | None,
-    ) -> Odds:
+    ) -> OutcomeProbabilities:
         if time is not None and isinstance(fitted.learned.posterior, PathPosterior):
             fitted = self._as_of(time, several=True)._fitted()
         return self._odds(fitted, pairs, users, None, z)

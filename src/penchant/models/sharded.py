@@ -96,7 +96,7 @@ def learn_shards(
     some: Comparisons,
     solution: UserSolution,
     watch: Watch | None,
-) -> tuple[Learned[UserProblem], "Elsewhere"]:
+) -> tuple[Learned[UserProblem], "ShardStore"]:
     """Sweep all users under the hyperparameters of a solution for some; what is known then of
     those, and where the others are."""
     hyper = solution.hyper
@@ -112,7 +112,7 @@ def learn_shards(
         sweep, look = _summed(opened, Journal(opened.folder if parts.kept else None))
         swept = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look).run(watch)
         opened.look(_save_sites, folder)
-    elsewhere = Elsewhere(data.files, folder, data.groups, data.max_memory)
+    elsewhere = ShardStore(data.files, folder, data.groups, data.max_memory)
     sites = elsewhere.sites(data.first_buckets(LEARNING_VOTES))
     before = solution.inference.report
     report = replace(
@@ -161,7 +161,7 @@ def _save_sites(part: UserPart, state: State, folder: Path) -> tuple[State, None
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class ShardStore:
     """Where the users of scanned comparisons are, and the sites that a fit found for them."""
 
     files: BucketFiles

@@ -8,7 +8,8 @@ import numpy as np
 from penchant.ask import Joint
 from penchant.gp import Normal
 from penchant.likelihoods import Probit
-from penchant.models import FeatureColumns, Odds, UtilityModel, fitted_items
+from penchant.models import FeatureColumns, UtilityModel, fitted_items
+from penchant.models import OutcomeProbabilities as Odds
 
 
 class Counted(NamedTuple):
