@@ -13,11 +13,11 @@ _NAMES = {
     "PreferenceGP": "penchant.models.preference_gp",
     "MultiUserGP": "penchant.models.multi_user_gp",
     "CommunityGP": "penchant.models.community_gp",
-    "RankRLS": "penchant.models.rank_rls",
-    "KPCRank": "penchant.models.kpc_rank",
-    "RankSVM": "penchant.models.rank_svm",
+    "RankRLS": "penchant.models.rankers",
+    "KPCRank": "penchant.models.rankers",
+    "RankSVM": "penchant.models.rankers",
     "PreferencePerceptron": "penchant.models.preference_perceptron",
-    "load": "penchant.models.storage",
+    "load": "penchant.models.store",
     "encode": "penchant.workflow.encoding",
     "choose_model": "penchant.workflow.choosing",
     "evaluate": "penchant.workflow.evaluation",
@@ -63,13 +63,13 @@ if TYPE_CHECKING:
     from penchant.io import read_comparisons as read_comparisons
     from penchant.io import scan_comparisons as scan_comparisons
     from penchant.models.community_gp import CommunityGP as CommunityGP
-    from penchant.models.kpc_rank import KPCRank as KPCRank
     from penchant.models.multi_user_gp import MultiUserGP as MultiUserGP
     from penchant.models.preference_gp import PreferenceGP as PreferenceGP
     from penchant.models.preference_perceptron import PreferencePerceptron as PreferencePerceptron
-    from penchant.models.rank_rls import RankRLS as RankRLS
-    from penchant.models.rank_svm import RankSVM as RankSVM
-    from penchant.models.storage import load as load
+    from penchant.models.rankers import KPCRank as KPCRank
+    from penchant.models.rankers import RankRLS as RankRLS
+    from penchant.models.rankers import RankSVM as RankSVM
+    from penchant.models.store import load as load
     from penchant.workflow.choosing import choose_model as choose_model
     from penchant.workflow.encoding import encode as encode
     from penchant.workflow.evaluation import evaluate as evaluate

@@ -114,7 +114,7 @@ def test_interruption_is_130(run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("penchant.models.contract.UtilityModel.rank", interrupt)
+    monkeypatch.setattr("penchant.models.base.UtilityModel.rank", interrupt)
     assert "interrupted" in run("rank", "model.penchant", code=130).stderr
 
 
@@ -124,7 +124,7 @@ def test_numbers_that_cannot_be_computed_with_are_bad_data(run, monkeypatch):
     def fail(*_, **__):
         raise pc.NumericalError("not positive definite")
 
-    monkeypatch.setattr("penchant.models.contract.UtilityModel.rank", fail)
+    monkeypatch.setattr("penchant.models.base.UtilityModel.rank", fail)
     assert "not positive definite" in run("rank", "model.penchant", code=3).stderr
 
 

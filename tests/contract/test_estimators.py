@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.errors import DataError
-from penchant.models.schema import ESTIMATORS, estimator_classes
+from penchant.models.store import ESTIMATORS, estimator_classes
 
 NAMES = sorted(ESTIMATORS)
 
@@ -53,7 +53,7 @@ def test_an_unfitted_model_is_saved_and_loaded(name, tmp_path):
 def test_a_registered_name_is_needed_to_save(tmp_path):
     from sklearn.linear_model import LinearRegression
 
-    from penchant.models.storage import save
+    from penchant.models import save
 
     with pytest.raises(DataError, match="cannot be saved"):
         save(LinearRegression(), tmp_path / "m")

@@ -13,7 +13,7 @@ import pytest
 from sklearn.base import clone
 
 import penchant as pc
-from penchant.models.contract import UtilityModel
+from penchant.models import UtilityModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 
@@ -71,7 +71,7 @@ def model(shared):
 
 
 def test_no_model_is_left_out():
-    from penchant.models.schema import estimator_classes
+    from penchant.models import estimator_classes
 
     every = {n for n, cls in estimator_classes().items() if issubclass(cls, UtilityModel)}
     assert every == {type(make()).__name__ for make in MODELS.values()}

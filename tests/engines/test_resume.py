@@ -15,7 +15,7 @@ from penchant.cli import main
 from penchant.data import shards
 from penchant.gp.users import sharded as sweeps
 from penchant.io import scan as scanning
-from penchant.models import sharded_communities
+from penchant.models import sharded as sharded_communities
 
 N_BUCKETS = 64
 

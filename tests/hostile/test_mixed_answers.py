@@ -8,7 +8,7 @@ import pytest
 import penchant as pc
 from penchant.errors import DataError
 from penchant.gp import Votes, rows
-from penchant.models.tie_meaning import _share_of_ties
+from penchant.models.defaults import _share_of_ties
 
 MODELS = (pc.PreferenceGP, pc.MultiUserGP, pc.CommunityGP)
 

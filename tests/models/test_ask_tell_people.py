@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import penchant as pc
 from penchant.ask import CRITERIA, Rules
-from penchant.communities import Answers
+from penchant.communities import Answers, Mixture
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF
-from penchant.models.community_learning import CommunityLearning
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 ITEMS = ("tea", "milk", "water", "juice", "wine")
@@ -160,10 +158,6 @@ def test_a_reloaded_model_asks_and_learns_the_same(fitted, tmp_path):
     fitted.undo()
 
 
-def test_clones_know_nothing_of_it(fitted):
-    assert not hasattr(clone(fitted), "comparisons_")
-
-
 @pytest.mark.parametrize("more", [MORE, NEW, MORE + NEW], ids=["known", "new", "both"])
 @pytest.mark.parametrize("how", [{}, {"sparse": (9, 5)}, {"inference": "laplace"}], ids=str)
 def test_multi_user_telling_equals_a_refit(more, how):
@@ -247,8 +241,7 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
     counts = np.ascontiguousarray((Answers.of(everything).counts.T @ model.membership_).T)
     hyper = ItemHyper(model.kernel_, model.likelihood_)
     universe = model.posteriors_[0].universe
-    learning = CommunityLearning.of(model)
-    mixture = learning.finding(everything, Answers.of(everything), universe, hyper).mixture
+    mixture = Mixture(Answers.of(everything), universe, hyper)
     from penchant.communities.chains import fit_reported
 
     refit = fit_reported(mixture, counts, mixture.hyper.theta, own=False)

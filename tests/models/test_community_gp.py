@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from experiments.communities import (
     cars_trial,
@@ -15,10 +14,8 @@ from experiments.communities import (
 )
 from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError
-from penchant.kernels import Independent
 from penchant.metrics import adjusted_rand
-from penchant.models import CommunityGP, MultiUserGP
-from penchant.models.storage import load
+from penchant.models import CommunityGP, MultiUserGP, load
 
 ITEMS = ("tea", "milk", "water", "juice", "wine")
 ORDERS = (ITEMS, ITEMS[::-1])
@@ -99,25 +96,6 @@ def test_predicts_by_membership(fitted):
     assert utilities.shape == (16, 5)
     np.testing.assert_allclose(fitted.predict(users=["user 03", 5]), utilities[[3, 5]])
     assert utilities[0].argmax() == 0
-
-
-def test_as_many_users_as_pairs_or_one(fitted):
-    with pytest.raises(DataError, match="2 pairs and 3 users"):
-        fitted.predict_proba([("tea", "wine")] * 2, [0, 1, 2])
-
-
-def test_the_same_seed_gives_the_same_bits():
-    data = make_data(8)
-    a, b = (CommunityGP(**QUICK).fit(None, data) for _ in range(2))
-    np.testing.assert_array_equal(a.membership_, b.membership_)
-    np.testing.assert_array_equal(everybodys(a), everybodys(b))
-    other = CommunityGP(**{**QUICK, "random_state": 1}).fit(None, data)
-    assert not np.array_equal(everybodys(a), everybodys(other))
-
-
-def test_clone_and_parameters():
-    model = CommunityGP((2.0, 1.0), kernel=Independent(2.0), personal=True)
-    assert clone(model).get_params() == model.get_params()
 
 
 def camps(seed=0, n_camps=6, n_users=60, n_votes=15, n_items=8):

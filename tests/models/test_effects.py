@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr
 
 import penchant as pc
-from penchant.models.effects import Effect, Effects
+from penchant.models import Effect, Effects
 
 ITEMS = tuple("abcdef")
 

@@ -14,9 +14,8 @@ from penchant.gp import Settings, UserProblem, Votes
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Lapse, Probit
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.models import MultiUserGP
-from penchant.models.storage import load
-from penchant.models.tastes import not_tried
+from penchant.models import MultiUserGP, load
+from penchant.models.defaults import not_tried
 
 ITEMS = ("tea", "milk", "water", "juice")
 USERS = ("ann", "bob", "cem", "dee")
@@ -65,17 +64,6 @@ def test_predict_by_name_and_by_index(fitted):
     )
 
 
-def test_probabilities_of_both_orders_sum_to_one(fitted):
-    pairs = [("tea", "milk"), ("juice", "water"), (0, 3)]
-    forward = fitted.predict_proba(pairs, ["ann", "bob", "dee"])
-    backward = fitted.predict_proba([p[::-1] for p in pairs], ["ann", "bob", "dee"])
-    np.testing.assert_allclose(forward + backward, 1.0)
-    assert forward[0] > 0.5
-    one = fitted.predict_proba(pairs, "bob")
-    assert one.shape == (3,)
-    assert one[1] == pytest.approx(forward[1])
-
-
 def test_users_differ_from_each_other_and_from_the_population(fitted):
     ann, bob = fitted.predict_proba([("tea", "milk")] * 2, ["ann", "bob"])
     population = fitted.posterior_for().prob(np.array([0]), np.array([1]))[0]
@@ -104,14 +92,6 @@ def test_the_report_says_which_covariances_are_for_fewer_items(n, said):
     assert said in not_tried(problem, None)
     assert bool(said) == bool(not_tried(problem, None))
     assert not_tried(problem, "free") == ""
-
-
-def test_rank_is_the_users_own_table(fitted):
-    table = fitted.rank("ann", n_samples=500)
-    assert table[0].item == "tea"
-    assert {row.item for row in table} == set(ITEMS)
-    assert fitted.rank("ann", n_samples=500).rows == table.rows
-    assert {row.item for row in fitted.rank(n_samples=100)} == set(ITEMS)
 
 
 def test_posterior_has_the_protocol_of_one_item_space(fitted):
@@ -214,12 +194,6 @@ def test_fit_changes_nothing_that_it_was_given(X, data, F):
     for old, new in zip(before, (X, F, data.winner), strict=True):
         np.testing.assert_array_equal(old, new)
     assert clone(gp).get_params() == params
-
-
-def test_the_same_fit_twice_gives_the_same_bits(X, data, F):
-    first, second = (MultiUserGP(random_state=3).fit(X, data, user_features=F) for _ in range(2))
-    np.testing.assert_array_equal(first.predict(users=USERS), second.predict(users=USERS))
-    assert first.rank("bob").rows == second.rank("bob").rows
 
 
 @pytest.mark.parametrize("sparse", [None, (2, 3)])

@@ -197,21 +197,6 @@ def test_bounded_rank_keeps_parameter_and_method_apart(study):
     assert clone(gp).get_params()["max_rank"] == 5
 
 
-def test_ranking_table(study):
-    X, _, data = study
-    gp = pc.PreferenceGP(optimize=None, random_state=1).fit(X, data)
-    table = gp.rank()
-    assert table["rank"].tolist() == list(range(1, 13))
-    assert np.all(np.diff(table["utility"]) <= 0)
-    assert sum(row.prob_best for row in table) == pytest.approx(1.0)
-    for row in table:
-        assert row.low < row.utility < row.high
-        assert 1 <= row.rank_low <= row.rank_high <= 12
-    assert gp.rank() == table
-    assert "P(best)" in str(table)
-    assert set(table.to_dicts()[0]) == set(table[0]._fields)
-
-
 def test_prob_best_matches_two_item_closed_form():
     data = pc.Comparisons.from_pairs(["a"] * 3, ["b"] * 3)
     gp = pc.PreferenceGP(Independent(1.0), optimize=None, random_state=0).fit(None, data)
@@ -220,25 +205,6 @@ def test_prob_best_matches_two_item_closed_form():
     table = gp.rank(n_samples=20_000)
     sigma = np.sqrt(exact * (1 - exact) / 20_000)
     assert abs(table[0].prob_best - exact) < 4 * sigma
-
-
-def test_clone_does_not_share_and_fit_does_not_change_parameters(study):
-    X, _, data = study
-    kernel = RBF(1.0)
-    gp = pc.PreferenceGP(kernel, random_state=3)
-    before = gp.get_params()
-    X_before = X.copy()
-    gp.fit(X, data)
-    assert gp.get_params() == before
-    np.testing.assert_array_equal(X, X_before)
-    assert not hasattr(clone(gp), "posterior_")
-
-
-def test_same_seed_same_bits(study):
-    X, _, data = study
-    fits = [pc.PreferenceGP(n_restarts=1, random_state=5).fit(X, data) for _ in range(2)]
-    np.testing.assert_array_equal(fits[0].predict(), fits[1].predict())
-    assert fits[0].rank() == fits[1].rank()
 
 
 @pytest.mark.parametrize("optimize", ["evidence", "em"])

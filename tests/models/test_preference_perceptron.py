@@ -12,8 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 from penchant.errors import DataError
-from penchant.models import PreferencePerceptron
-from penchant.models.storage import load
+from penchant.models import PreferencePerceptron, load
 from penchant.online import AlphaUser, Round, simulate
 
 SETTINGS = [

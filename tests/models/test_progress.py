@@ -1,27 +1,17 @@
-"""The progress bar: on a terminal only, and on stderr."""
+"""Progress is shown on a terminal only, where it is wanted, and on stderr."""
 
+import pytest
 from rich.console import Console
 
-from penchant.models.progress import progress_bar
+import penchant as pc
+
+DATA = pc.Comparisons.from_pairs([*"aab"], [*"bcc"], user=[*"xyx"])
 
 
-def test_silent_where_nobody_looks(capsys):
-    with progress_bar("learning", shown=True) as watch:
-        assert watch is None
-    assert capsys.readouterr() == ("", "")
-
-
-def test_silent_where_not_wanted(monkeypatch):
-    monkeypatch.setattr(Console, "is_terminal", True)
-    with progress_bar("learning", shown=False) as watch:
-        assert watch is None
-
-
-def test_tells_evaluations_on_stderr(monkeypatch, capsys):
-    monkeypatch.setattr(Console, "is_terminal", True)
-    with progress_bar("learning", shown=True) as watch:
-        watch(3, -1234.5)
+@pytest.mark.parametrize(("terminal", "wanted"), [(True, True), (True, False), (False, True)])
+def test_evaluations_are_told_where_somebody_looks(terminal, wanted, monkeypatch, capsys):
+    monkeypatch.setattr(Console, "is_terminal", terminal)
+    pc.MultiUserGP(pc.kernels.Independent(), progress=wanted).fit(None, DATA)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "evaluation 3" in err
-    assert "-1,234.5" in err
+    assert ("log evidence" in err) == (terminal and wanted)

@@ -5,7 +5,7 @@ from scipy.special import expit, ndtri
 import penchant as pc
 from penchant.likelihoods import Lapse, Logit, Probit, Ties
 from penchant.models import RankedItem, Ranking
-from penchant.models.ranking import ELO, elo_per_unit
+from penchant.models.tables import ELO, elo_per_unit
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,18 @@ from scipy import sparse
 
 import penchant as pc
 from penchant.kernels import RBF, Independent, Inputs, Linear, RegularizedLaplacian, as_relations
-from penchant.models import alikeness, default_kernel
-from penchant.models.alikeness import MOST_WEIGHT, foresight, relation_weight
-from penchant.models.defaults import DIFFERENCE, arbitrated_kernel
-from penchant.models.sources import difference_variance, shares, source_name, typical_variance
+from penchant.models import default_kernel, defaults
+from penchant.models.defaults import (
+    DIFFERENCE,
+    MOST_WEIGHT,
+    arbitrated_kernel,
+    difference_variance,
+    graph_feature_agreement,
+    relation_weight,
+    shares,
+    source_name,
+    typical_variance,
+)
 
 N = 90
 
@@ -72,7 +80,7 @@ def test_a_typical_difference_is_the_median_one(papers):
     assert typical_variance(kernel, items) < 0.5 * difference_variance(kernel, items)
 
 
-def test_foresight_against_a_dense_computation(papers):
+def test_agreement_against_a_dense_computation(papers):
     _, words, links, _ = papers
     linked, degree = links > 0, round(links.sum() / N)
     expected, rng = [], np.random.default_rng(0)
@@ -85,7 +93,7 @@ def test_foresight_against_a_dense_computation(papers):
             per_item = [hidden[i, near[i]].mean() for i in range(N)]
             found = np.array([hidden[linked].mean(), np.mean(per_item)])
             expected.append((found - np.nanmean(hidden)) / np.nanstd(hidden))
-    found = foresight(words, relation(links))
+    found = graph_feature_agreement(words, relation(links))
     assert found[:2] == pytest.approx(tuple(np.mean(expected, axis=0)))
     assert found.error == pytest.approx(np.sqrt(2.0 / links.sum() + 1.0 / (N * degree)))
 
@@ -110,20 +118,22 @@ def test_features_without_order_judge_nobody(papers):
 def test_one_feature_foresees_itself(papers):
     topic, _, links, _ = papers
     X = (topic == 0).astype(float)[:, None]
-    found = foresight(X, relation(links))
+    found = graph_feature_agreement(X, relation(links))
     assert found.features > found.links > 0.0
 
 
 def test_links_of_different_weights_count_as_much_as_they_weigh(papers):
     _, words, links, shuffled = papers
-    both = foresight(words, relation(links + 1e-6 * shuffled))
-    assert both.links == pytest.approx(foresight(words, relation(links)).links, abs=1e-4)
+    both = graph_feature_agreement(words, relation(links + 1e-6 * shuffled))
+    assert both.links == pytest.approx(
+        graph_feature_agreement(words, relation(links)).links, abs=1e-4
+    )
 
 
 def test_sparse_features_say_the_same_as_dense_ones(papers):
     _, words, links, _ = papers
     thin = sparse.csr_array(words)
-    found, expected = (tuple(foresight(X, relation(links))) for X in (thin, words))
+    found, expected = (tuple(graph_feature_agreement(X, relation(links))) for X in (thin, words))
     assert found == pytest.approx(expected)
 
 
@@ -131,9 +141,9 @@ def test_a_sample_of_items_foresees_as_all_do(papers, monkeypatch):
     _, words, links, _ = papers
     many = sparse.csr_array(np.tile(words, (8, 1)))
     every = as_relations({"r": sparse.block_diag([links] * 8).tocsr()}, 8 * N)["r"]
-    sampled = foresight(many, every)
-    monkeypatch.setattr(alikeness, "SAMPLED_ITEMS", (8 * N, 8 * N))
-    assert sampled[:2] == pytest.approx(foresight(many, every)[:2], abs=0.1)
+    sampled = graph_feature_agreement(many, every)
+    monkeypatch.setattr(defaults, "COMPARED_ITEMS", (8 * N, 8 * N))
+    assert sampled[:2] == pytest.approx(graph_feature_agreement(many, every)[:2], abs=0.1)
 
 
 def test_the_sources_begin_with_one_variance_each_divided_by_weight(papers):
@@ -233,5 +243,5 @@ def test_the_order_of_items_says_nothing():
     X, links = rng.normal(size=(9, 3)), rng.random((9, 9))
     links = links + links.T
     order = rng.permutation(9)
-    moved = tuple(foresight(X[order], relation(links[np.ix_(order, order)])))
-    assert moved == pytest.approx(tuple(foresight(X, relation(links))), abs=1e-12)
+    moved = tuple(graph_feature_agreement(X[order], relation(links[np.ix_(order, order)])))
+    assert moved == pytest.approx(tuple(graph_feature_agreement(X, relation(links))), abs=1e-12)

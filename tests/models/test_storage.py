@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import penchant as pc
 from penchant.kernels import RBF, Independent, RegularizedLaplacian
 from penchant.likelihoods import Lapse, Probit
+from penchant.models.store import VERSION
 
 
 @pytest.fixture
@@ -38,6 +39,26 @@ def test_round_trip_is_exact(fitted, tmp_path):
     assert again.comparisons_.items == fitted.comparisons_.items
     pairs = [("tea", "café")]
     np.testing.assert_array_equal(again.predict_proba(pairs), fitted.predict_proba(pairs))
+
+
+def test_a_posterior_is_stored_only_where_sites_do_not_give_it_quickly(tmp_path, monkeypatch):
+    from penchant.models.store import schema
+
+    data = pc.Comparisons.from_pairs(["a", "a", "b"], ["b", "c", "c"], user=[1, 2, 2])
+    for model in (pc.PreferenceGP(optimize=None), pc.MultiUserGP(optimize=None)):
+        model.fit(None, data).save(tmp_path / "quick")
+        with monkeypatch.context() as patch:
+            patch.setattr(schema, "REBUILD_FLOPS", 0.0)
+            model.save(tmp_path / "slow")
+        stored = [path for path in ("quick", "slow") if '"posterior' in header_of(tmp_path / path)]
+        assert stored == ["slow"]
+        for path in ("quick", "slow"):
+            np.testing.assert_allclose(pc.load(tmp_path / path).predict(), model.predict())
+
+
+def header_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return archive.read("model.json").decode().replace('"posterior": null', "")
 
 
 def test_names_keep_their_types(tmp_path):
@@ -95,13 +116,13 @@ def write(path, header, compression=zipfile.ZIP_STORED):
         ({"format": "other"}, "not a penchant model"),
         ({"format": "penchant model", "version": 99, "model": None}, "version"),
         (
-            {"format": "penchant model", "version": 1, "model": {"$class": "os.system"}},
+            {"format": "penchant model", "version": VERSION, "model": {"$class": "os.system"}},
             "cannot be read",
         ),
         (
             {
                 "format": "penchant model",
-                "version": 2,
+                "version": VERSION,
                 "model": {
                     "$estimator": "PreferenceGP",
                     "params": {},

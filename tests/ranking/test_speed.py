@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import eigh
 
 from penchant.models import KPCRank
-from penchant.models._ranking_base import resolve_kernel
+from penchant.models.rankers import resolve_kernel
 from penchant.ranking import Groups, kernel_features, ridge_path
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,7 @@ import pytest
 
 import penchant as pc
 from penchant.likelihoods import Lapse, Probit
-from penchant.models import RankedItem, Ranking
-from penchant.models.effects import Effect, Effects
-from penchant.models.rater_table import Rater, RaterTable
+from penchant.models import Effect, Effects, RankedItem, Ranking, Rater, RaterTable
 from penchant.workflow import reporting
 
 

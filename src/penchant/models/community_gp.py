@@ -1,29 +1,50 @@
 """CommunityGP: communities of taste, found by a Dirichlet-process mixture (paper 004)."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
-from penchant.communities import SAMPLERS, Found, Support
+from penchant.ask import Belief, Joint
+from penchant.communities import (
+    LEARNING_SWEEPS,
+    SAMPLERS,
+    Answers,
+    Chain,
+    ChainPlan,
+    Draws,
+    FittedMixture,
+    MixtureFitter,
+    PersonalTaste,
+    Support,
+    beside_effects,
+    common_effects,
+)
 from penchant.data import Comparisons, ShardedComparisons
 from penchant.engines import ENGINES
-from penchant.errors import DataError, DataWarning, warn
-from penchant.gp import check_newcomers
+from penchant.errors import ConvergenceWarning, DataError, DataWarning, warn
+from penchant.gp import ItemHyper, Normal, Posterior, UserPosteriors, check_newcomers, told
 from penchant.io import as_comparisons
-from penchant.kernels import Kernel
-from penchant.likelihoods import Likelihood
-from penchant.models.community_learning import CommunityLearning
-from penchant.models.community_report import summarize, view_items
-from penchant.models.community_views import CommunityViews
+from penchant.kernels import Inputs, Kernel
+from penchant.likelihoods import Likelihood, get
+from penchant.models.base import Fitted, UtilityModel, sweep_progress
+from penchant.models.community_report import (
+    Community,
+    Disagreement,
+    ItemView,
+    disagreements,
+    introduce,
+    summarize,
+    view_items,
+)
+from penchant.models.defaults import learn_tastes, taste_kernel, utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.sharded import check_all_here, whereabouts
-from penchant.models.sharded_communities import CommunityShards
-from penchant.models.state import Fitted
-from penchant.models.validation import (
+from penchant.models.outcomes import Estimates, OutcomeProbabilities
+from penchant.models.parameters import (
     CONCENTRATION,
     KERNEL,
     LIKELIHOOD,
@@ -31,24 +52,31 @@ from penchant.models.validation import (
     SEED,
     TEXT,
     YES_OR_NO,
-    Constraints,
     check_arguments,
     check_in_memory,
     one_of,
+    parameter,
     whole,
 )
-from penchant.numerics.random import RandomState
+from penchant.models.sharded import (
+    CommunityShards,
+    check_all_here,
+    first_users,
+    learn_communities,
+    whereabouts,
+)
+from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.threads import threads_for
+from penchant.numerics.types import FloatArray, IntArray
 
-OF_CHAINS: dict[str, Any] = {
-    "sampler": "collapsed",
-    "n_sweeps": 60,
-    "n_chains": 2,
-    "hyperparameters": "shared",
-}
-"""Settings of chains alone, and their defaults."""
+OF_CHAINS = ("sampler", "n_sweeps", "n_chains", "hyperparameters")
+"""Settings of chains alone."""
+SEARCHED_AGAIN = 1_000_000
+"""Most distinct answers among which communities are searched again when some are withdrawn."""
 
 
-class CommunityGP(CommunityViews):
+@dataclass(eq=False, repr=False)
+class CommunityGP(UtilityModel):
     """Groups of users with a common taste, their number included, and what each prefers.
 
     A Dirichlet-process mixture: every user belongs to a community, every community has its own
@@ -139,61 +167,23 @@ class CommunityGP(CommunityViews):
     True
     """
 
-    constraints: ClassVar[Constraints] = {
-        "concentration": CONCENTRATION,
-        "kernel": NONE | KERNEL,
-        "likelihood": LIKELIHOOD,
-        "inference": one_of(("variational", "mcmc")),
-        "n_communities": NONE | whole(1),
-        "sampler": one_of(SAMPLERS),
-        "personal": YES_OR_NO | one_of(("auto",)),
-        "n_sweeps": whole(2),
-        "n_chains": whole(1),
-        "hyperparameters": one_of(("shared", "community")),
-        "optimize": NONE | one_of(("evidence",)),
-        "max_rank": NONE | whole(1),
-        "engine": one_of(ENGINES),
-        "address": NONE | TEXT,
-        "progress": YES_OR_NO,
-        "random_state": SEED,
-    }
-
-    def __init__(
-        self,
-        concentration: float | tuple[float, float] = 1.0,
-        *,
-        kernel: Kernel | None = None,
-        likelihood: str | Likelihood = "probit",
-        inference: str = "variational",
-        n_communities: int | None = None,
-        sampler: str = OF_CHAINS["sampler"],
-        personal: bool | str = "auto",
-        n_sweeps: int = OF_CHAINS["n_sweeps"],
-        n_chains: int = OF_CHAINS["n_chains"],
-        hyperparameters: str = OF_CHAINS["hyperparameters"],
-        optimize: str | None = "evidence",
-        max_rank: int | None = None,
-        engine: str = "local",
-        address: str | None = None,
-        progress: bool = True,
-        random_state: RandomState = None,
-    ) -> None:
-        self.concentration = concentration
-        self.kernel = kernel
-        self.likelihood = likelihood
-        self.inference = inference
-        self.n_communities = n_communities
-        self.sampler = sampler
-        self.personal = personal
-        self.n_sweeps = n_sweeps
-        self.n_chains = n_chains
-        self.hyperparameters = hyperparameters
-        self.optimize = optimize
-        self.max_rank = max_rank
-        self.engine = engine
-        self.address = address
-        self.progress = progress
-        self.random_state = random_state
+    concentration: float | tuple[float, float] = parameter(1.0, CONCENTRATION)
+    _: KW_ONLY
+    kernel: Kernel | None = parameter(None, NONE | KERNEL)
+    likelihood: str | Likelihood = parameter("probit", LIKELIHOOD)
+    inference: str = parameter("variational", one_of(("variational", "mcmc")))
+    n_communities: int | None = parameter(None, NONE | whole(1))
+    sampler: str = parameter("collapsed", one_of(SAMPLERS))
+    personal: bool | str = parameter("auto", YES_OR_NO | one_of(("auto",)))
+    n_sweeps: int = parameter(60, whole(2))
+    n_chains: int = parameter(2, whole(1))
+    hyperparameters: str = parameter("shared", one_of(("shared", "community")))
+    optimize: str | None = parameter("evidence", NONE | one_of(("evidence",)))
+    max_rank: int | None = parameter(None, NONE | whole(1))
+    engine: str = parameter("local", one_of(ENGINES))
+    address: str | None = parameter(None, NONE | TEXT)
+    progress: bool = parameter(True, YES_OR_NO)
+    random_state: RandomState = parameter(None, SEED)
 
     def fit(
         self,
@@ -223,25 +213,24 @@ class CommunityGP(CommunityViews):
         self._check()
         self._check_together()
         self.__dict__.pop("_elsewhere", None)  # of an earlier fit
-        learning = CommunityLearning.of(self)
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features)
             columns, items = fitted_items(X, data.everybody, relations, self.kernel)
-            found, self._elsewhere = learning.found_in_shards(items, data)
+            found, self._elsewhere = self._find_in_shards(items, data)
             return self._keep(found, columns, FeatureColumns(0, None))
         check_in_memory(self)
         data = self._taken(as_comparisons(data))
         columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(user_features, data.users, "users", scale=False)
-        found = learning.found(items, data)
+        found = self._find(items, data)
         return self._keep(replace(found, user_features=users.X), columns, user_columns)
 
     def _check_together(self) -> None:
         if self.inference == "variational":
             given = [
                 f"{name}={getattr(self, name)!r}"
-                for name, value in OF_CHAINS.items()
-                if getattr(self, name) != value
+                for name in OF_CHAINS
+                if getattr(self, name) != getattr(CommunityGP, name)
             ]
             if given:  # not refused: one script may try both ways to infer
                 warn(
@@ -278,59 +267,151 @@ class CommunityGP(CommunityViews):
                 "of some users with read_comparisons"
             )
 
-    def write_memberships(self, folder: str | PathLike[str]) -> None:
-        """Write how much every user of the scanned comparisons belongs to each community: Parquet
-        files of the columns user, community and membership, each by a shard.
-
-        folder : made if it is not there; files of an earlier call are replaced.
-        """
-        elsewhere: CommunityShards = whereabouts(self, "others have membership_")
-        elsewhere.write(Path(folder), self.engine, self.address)
-
     @property
     def takes_choices(self) -> bool:
         """Whether choices and rankings are whole answers: chains break them into pairs."""
         return self.inference == "variational"
 
-    def resume(self, n_sweeps: int) -> Self:
-        """Let every chain go on from where it is, exactly as if it had never stopped.
+    # Learning
 
-        Where answers came since (`tell`, `fold_in`), it goes on with them: hyperparameters are
-        learned at the first sweep, two sweeps are not used, earlier draws are dropped.
-        """
-        check_arguments(self, "resume", n_sweeps=(n_sweeps, whole(1)))
-        with self._alone() as fitted:
-            if fitted.learned.draws is None:
-                raise DataError(
-                    "there are no chains to resume: this model was found by a search; fit it with "
-                    "inference='mcmc' to sample"
-                )
-            learned = CommunityLearning.of(self).resumed(fitted.learned, n_sweeps)
-            self.state_, self._history = replace(fitted, learned=learned), ()
-        return self
+    def _find(self, items: Inputs, data: Comparisons) -> FittedMixture:
+        """By a search, or by chains from what a search finds."""
+        finding = self._first_finding(items, data)
+        with threads_for(len(items)):
+            if self.inference == "variational":
+                return finding.searched()
+            seed = int(as_rng(self.random_state).integers(2**32))
+            grouping = finding.grouping()
+            chains = finding.started(grouping, seed, self.n_chains)
+            return self._sampled(finding, chains, self.n_sweeps, finding.varies(grouping))
 
-    def _relearned(self, fitted: Fitted) -> Found:
-        return CommunityLearning.of(self).relearned(fitted.learned)
+    def _find_in_shards(
+        self, items: Inputs, data: ShardedComparisons
+    ) -> tuple[FittedMixture, CommunityShards]:
+        """By a search among some users, then settled with everybody's answers."""
+        with threads_for(len(items)):
+            finding = self._first_finding(items, first_users(data))
+            return learn_communities(data, self.engine, self.address, finding)
 
-    def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Found:
-        found: Found = fitted.learned
+    def _first_finding(self, items: Inputs, data: Comparisons) -> MixtureFitter:
+        answers = Answers.of(data)
+        likelihood = get(self.likelihood, data.margin, data.count)
+        likelihood.check(answers.outcomes)
+        if self.kernel is None:
+            kernel = utility_kernel(items, self.max_rank)
+        else:
+            kernel = self.kernel.at_scale_of(items)
+        start = ItemHyper(kernel, likelihood)
+        return self._finding(data, answers, items, start)
+
+    def _finding(
+        self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
+    ) -> MixtureFitter:
+        """What to find communities in, and how; start: where hyperparameters start."""
+        personal = None
+        if self.personal and self.max_rank is None:
+            kernel = None if self.kernel is None else self.kernel.at_scale_of(items)
+            required = not isinstance(self.personal, str)
+            learn = partial(learn_tastes, kernel=kernel)
+            personal = PersonalTaste(lambda: kernel or taste_kernel(items), required, learn)
+        return MixtureFitter(
+            data, answers, items, start, self._plan(), personal, self.n_communities, self.max_rank
+        )
+
+    def _finding_again(self, found: FittedMixture) -> MixtureFitter:
+        """The same on the answers that there are now."""
         check_all_here(found.n_elsewhere)
-        data = found.data.extend(answers)
-        told = np.atleast_1d(data.user_index(answers.users))
-        return found.with_answers(data, told, polish)
+        return self._finding(found.data, found.answers, found.items, found.start)
 
-    def _without(self, fitted: Fitted, data: Comparisons) -> Found:
-        return CommunityLearning.of(self).without(fitted.learned, data)
+    def _sampled(
+        self, finding: MixtureFitter, chains: Sequence[Chain], n_sweeps: int, personal: bool
+    ) -> FittedMixture:
+        with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
+            found = finding.sampled(chains, n_sweeps, watch)
+        if told(found.data):
+            found = replace(found, posteriors=found.inferred())
+        if (message := found.report.advice()) is not None:
+            warn(message, ConvergenceWarning)
+        return finding.with_personal(found) if personal and found.report.completed else found
 
-    def fold_in(self, data: Comparisons) -> Self:
-        """A copy of this model that knows new users too, without sampling again.
+    def _plan(self) -> ChainPlan:
+        *rest, last = np.atleast_1d(np.asarray(self.concentration, dtype=float)).tolist()
+        return ChainPlan(
+            sampler=self.sampler,
+            n_warmup=self.n_sweeps // 2,
+            concentration=rest[0] / last if rest else last,
+            concentration_prior=(rest[0], last) if rest else None,
+            learn=self.optimize is not None,
+            own=self.hyperparameters == "community",
+        )
 
-        data : comparisons by users who were not in the fit, between items that were. Their rows
-        of `membership_` come after the others.
-        """
-        found, data = self._fitted().learned, as_comparisons(data)
-        check_newcomers(found.data, data)
-        return self._with(found.with_newcomers(found.data.extend(data)))
+    # What was found
+
+    @property
+    def membership_(self) -> FloatArray:
+        """A row a user, a column a community: rows sum to one."""
+        membership: FloatArray = self._fitted().learned.membership.view()
+        membership.flags.writeable = False
+        return membership
+
+    @property
+    def posteriors_(self) -> tuple[Posterior, ...]:
+        """Each community's utilities."""
+        posteriors: tuple[Posterior, ...] = self._fitted().learned.posteriors
+        return posteriors
+
+    @property
+    def n_communities_(self) -> int:
+        """The likeliest number of communities that their answers support."""
+        return len(self.posteriors_)
+
+    @property
+    def has_communities_(self) -> bool:
+        """Whether more than one community is likelier than one."""
+        return self.n_communities_ > 1
+
+    @property
+    def community_counts_(self) -> dict[int, float]:
+        """Posterior over the number of communities, from chains; of a search, what it found."""
+        found: FittedMixture = self._fitted().learned
+        return {self.n_communities_: 1.0} if found.draws is None else found.draws.counts()
+
+    @property
+    def communities_(self) -> list[Community]:
+        """Who the communities are, largest first."""
+        fitted = self._fitted()
+        found: FittedMixture = fitted.learned
+        names = (fitted.columns.names, fitted.user_columns.names)
+        return introduce(found, *names, np.random.default_rng(found.seed))
+
+    @property
+    def personal_(self) -> UserPosteriors | None:
+        """Everybody's own utilities, where people vary inside communities."""
+        personal = self._fitted().learned.personal
+        return None if personal is None else personal.posterior
+
+    @property
+    def communal_share_(self) -> float:
+        """How much of taste communities explain: all, unless people vary inside them."""
+        return float(self._fitted().learned.communal_share)
+
+    @property
+    def chains_(self) -> tuple[Chain, ...]:
+        """Where the chains are; `resume` goes on from there."""
+        chains: tuple[Chain, ...] = self._fitted().learned.chains
+        return chains
+
+    @property
+    def draws_(self) -> Draws | None:
+        """What was kept of the chains; None after a search."""
+        draws: Draws | None = self._fitted().learned.draws
+        return draws
+
+    @property
+    def sampled_(self) -> Comparisons:
+        """The data that the chains ran on."""
+        data: Comparisons = self._fitted().learned.sampled
+        return data
 
     @property
     def support_(self) -> Support:
@@ -340,10 +421,10 @@ class CommunityGP(CommunityViews):
         through `verdict_` and `describe`); it is kept until the answers change.
         """
         with self._alone() as fitted:
-            found: Found = fitted.learned
+            found: FittedMixture = fitted.learned
             support = found.support
             if support is None:
-                support = CommunityLearning.of(self).again(found).judged(found)
+                support = self._finding_again(found).judged(found)
                 self.state_ = replace(fitted, learned=replace(found, support=support))
         return support
 
@@ -364,3 +445,142 @@ class CommunityGP(CommunityViews):
             views = view_items(self._fitted().learned)
             lines.append(summarize(self.community_counts_, self.communities_, views))
         return "\n".join([support.sentence, *lines])
+
+    def consensus(self, k: int = 5) -> list[ItemView]:
+        """The k items that communities agree on most, liked or not."""
+        check_arguments(self, "consensus", k=(k, whole(1)))
+        return view_items(self._fitted().learned)[:k]
+
+    def divisive(self, k: int = 5) -> list[ItemView]:
+        """The k items that divide communities most."""
+        check_arguments(self, "divisive", k=(k, whole(1)))
+        return view_items(self._fitted().learned)[::-1][:k]
+
+    def disagreement(self, k: int = 3) -> list[Disagreement]:
+        """The k main directions along which people differ, whether or not they fall into groups.
+
+        None where nobody is told apart: one community without personal taste.
+        """
+        check_arguments(self, "disagreement", k=(k, whole(1)))
+        return disagreements(self._fitted().learned, k)
+
+    def write_memberships(self, folder: str | PathLike[str]) -> None:
+        """Write how much every user of the scanned comparisons belongs to each community: Parquet
+        files of the columns user, community and membership, each by a shard.
+
+        folder : made if it is not there; files of an earlier call are replaced.
+        """
+        elsewhere: CommunityShards = whereabouts(self, "others have membership_")
+        elsewhere.write(Path(folder), self.engine, self.address)
+
+    def _believed(self, fitted: Fitted, user: int | None) -> Belief:
+        found: FittedMixture = fitted.learned
+        if user is None:
+            people = found.population()
+            if len(people.apart) == 1:
+                return people.parts[0]
+            return Joint(people.mean, people.covariance, people.parts[0].likelihood)
+        if found.personal is not None:
+            belief: Belief = found.personal.posterior.belief(user)
+            return belief
+        (weights,) = found.shares(np.array([user]))
+        return Joint.mixture(found.posteriors, weights / weights.sum())
+
+    def _spread(self, fitted: Fitted) -> FloatArray:
+        found: FittedMixture = fitted.learned
+        own = found.personal
+        spread: FloatArray = found.population().spread if own is None else own.posterior.spread()
+        return spread
+
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+        found: FittedMixture = fitted.learned
+        return found.utilities(users, None if X is None else fitted.columns.new_items(X))
+
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> OutcomeProbabilities:
+        found: FittedMixture = fitted.learned
+        target = None if X is None else fitted.columns.new_items(X)
+        first, second = pairs[:, 0], pairs[:, 1]
+        if found.personal is not None:
+            posterior = found.personal.posterior.at(target)
+            own = posterior.known_differences(users, first, second)
+            return OutcomeProbabilities.of(posterior.likelihood, beside_effects(posterior, own, z))
+        shares = np.broadcast_to(found.shares(users), (len(pairs), len(found.posteriors)))
+        total = np.zeros((3, len(pairs)))
+        for share, community in zip(shares.T, found.at(target), strict=True):
+            difference = community.difference(first, second, z)
+            total += share * np.stack(OutcomeProbabilities.of(community.likelihood, difference))
+        return OutcomeProbabilities(*total)
+
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        if fitted.learned.personal is not None:
+            own = fitted.learned.personal.posterior
+            return Estimates.of(own.effects, own.shared_lower)
+        found = common_effects(fitted.learned.posteriors)
+        return None if found is None else Estimates(found[0], *found[1])
+
+    # More answers, and fewer
+
+    def fold_in(self, data: Comparisons) -> Self:
+        """A copy of this model that knows new users too, without sampling again.
+
+        data : comparisons by users who were not in the fit, between items that were. Their rows
+        of `membership_` come after the others.
+        """
+        found, data = self._fitted().learned, as_comparisons(data)
+        check_newcomers(found.data, data)
+        return self._with(found.with_newcomers(found.data.extend(data)))
+
+    def resume(self, n_sweeps: int) -> Self:
+        """Let every chain go on from where it is, exactly as if it had never stopped.
+
+        Where answers came since (`tell`, `fold_in`), it goes on with them: hyperparameters are
+        learned at the first sweep, two sweeps are not used, earlier draws are dropped.
+        """
+        check_arguments(self, "resume", n_sweeps=(n_sweeps, whole(1)))
+        with self._alone() as fitted:
+            if fitted.learned.draws is None:
+                raise DataError(
+                    "there are no chains to resume: this model was found by a search; fit it with "
+                    "inference='mcmc' to sample"
+                )
+            learned = self._resumed(fitted.learned, n_sweeps)
+            self.state_, self._history = replace(fitted, learned=learned), ()
+        return self
+
+    def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> FittedMixture:
+        found: FittedMixture = fitted.learned
+        check_all_here(found.n_elsewhere)
+        data = found.data.extend(answers)
+        told = np.atleast_1d(data.user_index(answers.users))
+        return found.with_answers(data, told, polish)
+
+    def _without(self, fitted: Fitted, data: Comparisons) -> FittedMixture:
+        found: FittedMixture = fitted.learned
+        check_all_here(found.n_elsewhere)
+        left = replace(found, data=data)
+        if found.draws is None and len(data) <= SEARCHED_AGAIN:
+            return self._found_anew(left)
+        return found.with_answers(data, left.changed_since(found.data), None)
+
+    def _relearned(self, fitted: Fitted) -> FittedMixture:
+        return self._found_anew(fitted.learned)
+
+    def _found_anew(self, found: FittedMixture) -> FittedMixture:
+        """Communities and hyperparameters, asked for again."""
+        if found.draws is None:
+            return replace(self._finding_again(found).searched(), user_features=found.user_features)
+        return self._resumed(found, self.n_sweeps - self.n_sweeps // 2 + LEARNING_SWEEPS)
+
+    def _resumed(self, found: FittedMixture, n_sweeps: int) -> FittedMixture:
+        """After more sweeps of every chain."""
+        finding = self._finding_again(found)
+        personal = not isinstance(self.personal, str) or found.personal is not None
+        after = self._sampled(finding, finding.carried(found), n_sweeps, personal)
+        return replace(after, user_features=found.user_features)

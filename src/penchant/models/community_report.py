@@ -1,6 +1,6 @@
 """Communities as users of the library meet them: who they are and what sets them apart."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ import numpy as np
 
 from penchant.communities import (
     Answers,
-    Found,
+    FittedMixture,
     attribute_slopes,
     directions,
     distinctiveness,
@@ -17,7 +17,7 @@ from penchant.communities import (
     item_agreement,
     some_of,
 )
-from penchant.models.ranking import Ranking, Tally, ranking_of
+from penchant.models.tables import Ranking, Tally, ranking_of
 from penchant.numerics.types import FloatArray, IntArray
 
 SHOWN = 5
@@ -89,17 +89,14 @@ class Community:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class Names:
-    """What items, their features and the users' features are called."""
-
-    items: Sequence[Any]
-    attributes: tuple[str, ...]
-    user_features: tuple[str, ...]
-
-
-def introduce(found: Found, names: Names, rng: np.random.Generator) -> list[Community]:
-    """Make each community's acquaintance."""
+def introduce(
+    found: FittedMixture,
+    attributes: tuple[str, ...],
+    user_features: tuple[str, ...],
+    rng: np.random.Generator,
+) -> list[Community]:
+    """Build the community summaries; attributes, user_features: names of the features."""
+    items = found.data.items
     posteriors, sizes = found.posteriors, found.sizes
     weight = sizes / sizes.sum()
     utilities = np.stack([posterior.mean for posterior in posteriors])
@@ -116,16 +113,16 @@ def introduce(found: Found, names: Names, rng: np.random.Generator) -> list[Comm
             number=c,
             size=float(sizes[c]),
             share=float(weight[c]),
-            ranking=ranking_of(posterior, names.items, tally, 0.95, 2000, rng),
-            representative=tuple(names.items[i] for i in _largest(apart[c])),
-            attributes=_traits(slopes[c], names.attributes),
-            user_features=_traits(contrasts[c], names.user_features),
+            ranking=ranking_of(posterior, items, tally, 0.95, 2000, rng),
+            representative=tuple(items[i] for i in _largest(apart[c])),
+            attributes=_traits(slopes[c], attributes),
+            user_features=_traits(contrasts[c], user_features),
         )
         for c, (posterior, tally) in enumerate(zip(posteriors, _tallies(found), strict=True))
     ]
 
 
-def disagreements(found: Found, k: int) -> list[Disagreement]:
+def disagreements(found: FittedMixture, k: int) -> list[Disagreement]:
     """The k main directions of disagreement; none where nobody is told apart."""
     some = some_of(found.answers, LOOKED_AT)
     share, loadings, _ = directions(found.utilities(some, None).mean, k)
@@ -141,7 +138,7 @@ def disagreements(found: Found, k: int) -> list[Disagreement]:
     ]
 
 
-def _tallies(found: Found) -> list[Tally]:
+def _tallies(found: FittedMixture) -> list[Tally]:
     """What each community compared, members counting softly."""
     answers = Answers.of(found.data.as_pairs())
     given = SimpleNamespace(winner=answers.winner, loser=answers.loser, tie=answers.outcomes.tie)
@@ -186,7 +183,7 @@ def _traits(strengths: FloatArray, names: tuple[str, ...]) -> tuple[Trait, ...]:
     return tuple(Trait(names[i], float(strengths[i])) for i in order if strengths[i] != 0.0)
 
 
-def view_items(found: Found) -> list[ItemView]:
+def view_items(found: FittedMixture) -> list[ItemView]:
     """All items, those that communities agree on most first."""
     items, sizes = found.data.items, found.sizes
     utilities = np.stack([posterior.mean for posterior in found.posteriors])

@@ -8,19 +8,259 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from penchant.data import Comparisons, check_connected
+from penchant.data import Comparisons, check_connected, closest
 from penchant.errors import DataError, DataWarning, warn
-from penchant.kernels import Inputs, Relation, as_relations
-from penchant.kernels.inputs import Features
-from penchant.kernels.relations import column_names, is_numbered
-from penchant.models.defaults import Scaling
-from penchant.models.validation import (
-    check_features,
-    in_order,
-    rows_called,
-    warn_constant_features,
-    warn_far_lengthscale,
+from penchant.kernels import (
+    Inputs,
+    Relation,
+    as_relations,
 )
+from penchant.kernels.base import Combination, NotGiven
+from penchant.kernels.inputs import Features
+from penchant.kernels.relations import column_names, is_numbered, row_names
+from penchant.kernels.stationary import Stationary
+from penchant.numerics.types import FloatArray, IntArray
+
+
+def in_order(X: Any, names: Sequence[Any], what: str) -> Any:
+    """Features with their rows in the order of `names`, where the rows have names of their own."""
+    called = row_names(X)
+    rows = None if called is None else rows_called(called, names, "X", what)
+    if rows is None:
+        return X
+    return X.iloc[rows] if hasattr(X, "iloc") else X.take(rows)
+
+
+def rows_called(
+    called: Sequence[Any], names: Sequence[Any], table: str, what: str
+) -> IntArray | None:
+    """The row of each of `names` among rows that are called so; None where rows have no names.
+
+    Rows called 0, 1, 2 … have none, unless these are the names themselves. Names are found as they
+    are, or else by their text.
+
+    >>> rows_called(["tea", "milk"], ["milk", "tea"], "X", "items").tolist()
+    [1, 0]
+    """
+    if is_numbered(tuple(called)) and set(called) != set(names):
+        return None
+    if not set(names) <= set(called):
+        called, names = list(map(str, called)), list(map(str, names))
+    row = {name: number for number, name in enumerate(called)}
+    (name, times), *_ = Counter(called).most_common(1) or [("", 0)]
+    if times > 1:
+        raise DataError(f"{table} has {times} rows for {name!r}: every name must have one row")
+    if absent := [name for name in names if name not in row]:
+        raise DataError(
+            f"{len(absent)} of {len(names)} {what} have no row in {table}, whose rows are named "
+            f"(for example {absent[0]!r}{closest(absent[0], row)}): add a row for each; or drop "
+            f"the names, as X.to_numpy() does, where rows are in the order of data.{what}"
+        )
+    if more := row.keys() - set(names):
+        other = next(name for name in called if name in more)
+        raise DataError(
+            f"{table} has rows for {len(more)} {what} that the comparisons do not know (for "
+            f"example {other!r}): drop them, or make the comparisons with {what}= and all names"
+        )
+    return np.array([row[name] for name in names], dtype=np.intp)
+
+
+def check_features(X: Any, n: int | None, what: str) -> Features | None:
+    """Features as a finite float matrix with n rows (None: any number), or None.
+
+    Accepts arrays, lists, data frames of numbers and scipy sparse matrices. Those of items stay
+    sparse; what is known of users is little, and dense.
+    """
+    if X is None:
+        return None
+    if sparse.issparse(X) and what.endswith("users"):
+        X = X.toarray()
+    try:
+        if sparse.issparse(X):
+            features: Features = sparse.csr_array(X, dtype=float)
+        else:
+            features = np.asarray(X, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"X holds values that are not numbers ({error}): encode text columns as numbers, "
+            "for example one 0/1 column a category"
+        ) from None
+    if features.ndim != 2:
+        raise DataError(
+            f"X has shape {features.shape}: it must be a matrix with one row an item; "
+            "for one feature use X.reshape(-1, 1)"
+        )
+    if n is not None and features.shape[0] != n:
+        raise DataError(
+            f"X has {features.shape[0]} rows and there are {n} {what}: give one row for each, in "
+            "index order"
+        )
+    bad_rows, bad_columns = _not_finite(features)
+    if len(bad_rows):
+        raise DataError(
+            f"X has {len(bad_rows)} missing or infinite values, the first in row {bad_rows[0]}, "
+            f"column {bad_columns[0]}: fill or drop them (scikit-learn's SimpleImputer fills)"
+        )
+    return features
+
+
+def _not_finite(X: Features) -> tuple[IntArray, IntArray]:
+    """Rows and columns of missing or infinite values, in the order of rows."""
+    if not isinstance(X, sparse.sparray):
+        rows, columns = np.nonzero(~np.isfinite(X))
+        return rows, columns
+    stored = X.tocoo()
+    bad = ~np.isfinite(stored.data)
+    rows, columns = stored.row[bad].astype(np.intp), stored.col[bad].astype(np.intp)
+    order = np.lexsort([columns, rows])
+    return rows[order], columns[order]
+
+
+def warn_constant_features(X: Features) -> None:
+    """A column that never varies says nothing about preference; say so.
+
+    Not of sparse features: words that a sample lacks are what a vocabulary is like.
+    """
+    if isinstance(X, sparse.sparray) or len(X) < 2:
+        return
+    constant = np.flatnonzero(np.ptp(X, axis=0) == 0.0)
+    if len(constant):
+        listed = ", ".join(map(str, constant[:10])) + (" …" if len(constant) > 10 else "")
+        warn(
+            f"feature columns {listed} of X are constant: they carry no information about "
+            "preference and can be dropped",
+            DataWarning,
+        )
+
+
+FAR = 30.0
+"""A lengthscale so many times the median distance between items, or so small a part, is far off."""
+
+
+def warn_far_lengthscale(kernel: Any, items: Inputs) -> None:
+    """A lengthscale that was given and has nothing to do with the features; say so."""
+    if isinstance(kernel, Combination):
+        for part in kernel.kernels:
+            warn_far_lengthscale(part, items)
+    if not isinstance(kernel, Stationary) or isinstance(kernel.lengthscale, NotGiven):
+        return
+    distance = kernel.typical_distance(items)
+    if not 1.0 / FAR <= distance <= FAR:
+        name, all_are = type(kernel).__name__, "alike" if distance < 1.0 else "unrelated"
+        warn(
+            f"two typical rows of X lie {distance:.3g} lengthscales of {kernel!r} apart, so that "
+            f"all are {all_are}: a kernel works on features as they are; leave the lengthscale "
+            f"out, {name}(), to start at the features' own scale, or scale the features",
+            DataWarning,
+        )
+
+
+def check_row_pairs(pairs: Any, n: int) -> IntArray:
+    """(k, 2) row numbers below n."""
+    index = np.asarray(pairs)
+    if index.ndim != 2 or index.shape[1] != 2 or index.dtype.kind not in "iu":
+        raise DataError(
+            f"pairs has shape {index.shape} and type {index.dtype}: with X given it must be (k, 2) "
+            "row numbers of X"
+        )
+    if index.size and (index.min() < 0 or index.max() >= n):
+        raise DataError(f"pairs names row {index.max()} and X has {n} rows: count from 0")
+    return index.astype(np.intp)
+
+
+def size_of_relations(relations: Mapping[str, Any]) -> int:
+    """How many items the graphs cover."""
+    if not isinstance(relations, Mapping):
+        raise DataError(
+            f"relations is {relations!r}: it must be a dictionary {{name: graph}}, each graph over "
+            "the training items followed by the new ones"
+        )
+    weights: list[Any] = [getattr(graph, "weights", graph) for graph in relations.values()]
+    shapes = {np.shape(each) for each in weights}
+    sizes = {shape[0] if len(shape) == 2 else 0 for shape in shapes}
+    if len(sizes) != 1 or 0 in sizes:
+        raise DataError(
+            f"relations cover {sorted(sizes)} items: every graph must cover the training items "
+            "followed by the new ones"
+        )
+    return int(sizes.pop())
+
+
+def one_user_a_pair(users: IntArray, n_pairs: int) -> IntArray:
+    """(n_pairs,) users: the same one for all pairs, or one for each.
+
+    >>> one_user_a_pair(np.array([4]), 3).tolist()
+    [4, 4, 4]
+    """
+    if len(users) not in (1, n_pairs):
+        raise DataError(
+            f"there are {n_pairs} pairs and {len(users)} users: give one user for all pairs, or "
+            "one for each"
+        )
+    return np.broadcast_to(users, n_pairs)
+
+
+def n_rows(X: Any, name: str = "X") -> int:
+    """How many rows features have, whose numbers are not looked at yet."""
+    try:
+        return int(X.shape[0]) if sparse.issparse(X) else len(X)
+    except TypeError:
+        raise DataError(f"{name} is {X!r}: it must be a matrix of features") from None
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Centre and scale of each feature, so that one default lengthscale suits all.
+
+    A two-valued column is scaled as if both values were equally frequent: dividing a rare flag
+    by its standard deviation would make a giant of it.
+
+    >>> Scaling.of(np.array([[0.0], [2.0]])).apply(np.array([[2.0]]))
+    array([[1.]])
+    """
+
+    center: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, X: Features) -> "Scaling":
+        """Mean and standard deviation per column; a constant column is only centred.
+
+        Sparse features are only scaled: centred they would be dense, and kernels of distances
+        do not see a centre.
+        """
+        if isinstance(X, sparse.sparray):
+            return cls(np.zeros(X.shape[1]), _sparse_scale(X))
+        low, high = X.min(axis=0), X.max(axis=0)
+        two_valued = ((low == X) | (high == X)).all(axis=0)
+        spread = np.where(two_valued, 0.5 * (high - low), X.std(axis=0))
+        return cls(X.mean(axis=0), np.where(spread > 0, spread, 1.0))
+
+    def apply(self, X: Features) -> Features:
+        """Standardised features."""
+        if not isinstance(X, sparse.sparray):
+            scaled: FloatArray = (X - self.center) / self.scale
+            return scaled
+        if self.center.any():  # the fit saw dense features, so the same rows must be dense here
+            return self.apply(X.toarray())
+        return sparse.csr_array(X @ sparse.diags_array(1.0 / self.scale))
+
+
+def _sparse_scale(X: sparse.csr_array) -> FloatArray:
+    """As of dense columns, from the stored values and the number of zeros alone."""
+    n, columns = X.shape[0], X.tocsc()
+    columns.eliminate_zeros()
+    stored = np.diff(columns.indptr)
+    low = columns.min(axis=0).toarray().ravel()
+    high = columns.max(axis=0).toarray().ravel()
+    column = np.repeat(np.arange(X.shape[1]), stored)
+    between = (columns.data != low[column]) & (columns.data != high[column])
+    inside = np.bincount(column, between, minlength=X.shape[1]) > 0
+    inside |= (stored < n) & (low < 0.0) & (high > 0.0)
+    mean = np.asarray(columns.mean(axis=0)).ravel()
+    square = np.asarray(columns.multiply(columns).mean(axis=0)).ravel()
+    spread = np.where(inside, np.sqrt(np.maximum(square - mean**2, 0.0)), 0.5 * (high - low))
+    return np.where(spread > 0, spread, 1.0)
 
 
 @dataclass(frozen=True)

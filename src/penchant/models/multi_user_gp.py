@@ -1,34 +1,67 @@
 """MultiUserGP: what each of many users prefers, learned together (papers 003, 004 section 2)."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
-from penchant.data import Comparisons, ShardedComparisons
+import numpy as np
+
+from penchant.data import Comparisons, Lookup, ShardedComparisons
 from penchant.engines import ENGINES
-from penchant.errors import DataError
+from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import (
     RULES,
+    Answered,
+    Kept,
     Learned,
+    Normal,
+    Posterior,
     Settings,
+    UserHyper,
+    UserPosteriors,
     UserProblem,
+    UserSolution,
     Votes,
     check_newcomers,
+    expectation_maximize,
+    foreseen,
+    largest_left,
+    learn_raters,
+    maximize,
+    of_usual_strength,
+    of_utilities,
+    rank_error,
+    restrict,
+    select,
+    solve,
     with_newcomers,
+    with_word,
 )
 from penchant.gp.users.update import absorb
 from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel
-from penchant.likelihoods import Likelihood
-from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.sharded import Elsewhere, check_all_here, whereabouts
-from penchant.models.sources import SourceShare, shares
-from penchant.models.state import Fitted
-from penchant.models.user_answers import problem_after
-from penchant.models.user_learning import UserLearning
-from penchant.models.user_views import UserViews
-from penchant.models.validation import (
+from penchant.likelihoods import Likelihood, Raters, get
+from penchant.models.base import Fitted, UtilityModel, progress_bar, warn_unless_converged
+from penchant.models.defaults import (
+    SourceShare,
+    learn_tastes,
+    shares,
+    sharing_kernel,
+    taste_kernel,
+    with_ties_understood,
+)
+from penchant.models.features import (
+    FeatureColumns,
+    fitted_items,
+    n_rows,
+    one_user_a_pair,
+    warn_far_lengthscale,
+)
+from penchant.models.outcomes import Estimates, OutcomeProbabilities
+from penchant.models.parameters import (
     DEVICE,
     KERNEL,
     LIKELIHOOD,
@@ -37,22 +70,32 @@ from penchant.models.validation import (
     TEXT,
     YES_OR_NO,
     Constraint,
-    Constraints,
     between,
+    check_arguments,
     check_in_memory,
     check_restarts,
     one_of,
-    warn_far_lengthscale,
+    parameter,
     whole,
+)
+from penchant.models.sharded import (
+    ShardStore,
+    check_all_here,
+    first_users,
+    learn_shards,
+    whereabouts,
 )
 from penchant.numerics.dispatch import HOST, device_called
 from penchant.numerics.random import RandomState
+from penchant.numerics.threads import threads_for
+from penchant.numerics.types import FloatArray, IntArray
 
 ASKED_FOR = "users whom it knows are asked for by predict(users=)"
 """What to do instead where no comparisons were scanned."""
 
 
-class MultiUserGP(UserViews):
+@dataclass(eq=False, repr=False)
+class MultiUserGP(UtilityModel):
     """Utilities of items for each of many users, with uncertainty, from all their comparisons.
 
     Every user's utilities are what users share plus a deviation of their own:
@@ -136,14 +179,16 @@ class MultiUserGP(UserViews):
     True
     """
 
-    constraints: ClassVar[Constraints] = {
-        "kernel": NONE | one_of(("free",)) | KERNEL,
-        "user_kernel": NONE | KERNEL,
-        "sharing": between(0.0, 1.0),
-        "likelihood": LIKELIHOOD,
-        "inference": one_of(RULES),
-        "optimize": NONE | one_of(("evidence", "em")),
-        "sparse": NONE
+    kernel: Kernel | str | None = parameter(None, NONE | one_of(("free",)) | KERNEL)
+    user_kernel: Kernel | None = parameter(None, NONE | KERNEL)
+    _: KW_ONLY
+    sharing: float = parameter(0.5, between(0.0, 1.0))
+    likelihood: str | Likelihood = parameter("probit", LIKELIHOOD)
+    inference: str = parameter("ep", one_of(RULES))
+    optimize: str | None = parameter("evidence", NONE | one_of(("evidence", "em")))
+    sparse: tuple[int, int] | None = parameter(
+        None,
+        NONE
         | Constraint(
             "(n_users, n_items) to keep, at least one each, such as (4, 8)",
             lambda value: (
@@ -152,50 +197,15 @@ class MultiUserGP(UserViews):
                 and all(whole(1).holds(number) for number in value)
             ),
         ),
-        "raters": NONE | one_of(("lapse", "noise")),
-        "max_user_rank": NONE | whole(1),
-        "n_restarts": whole(0),
-        "engine": one_of(ENGINES),
-        "address": NONE | TEXT,
-        "device": NONE | DEVICE,
-        "progress": YES_OR_NO,
-        "random_state": SEED,
-    }
-
-    def __init__(
-        self,
-        kernel: Kernel | str | None = None,
-        user_kernel: Kernel | None = None,
-        *,
-        sharing: float = 0.5,
-        likelihood: str | Likelihood = "probit",
-        inference: str = "ep",
-        optimize: str | None = "evidence",
-        sparse: tuple[int, int] | None = None,
-        raters: str | None = None,
-        max_user_rank: int | None = None,
-        n_restarts: int = 0,
-        engine: str = "local",
-        address: str | None = None,
-        device: str | None = None,
-        progress: bool = True,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.user_kernel = user_kernel
-        self.sharing = sharing
-        self.likelihood = likelihood
-        self.inference = inference
-        self.optimize = optimize
-        self.sparse = sparse
-        self.raters = raters
-        self.max_user_rank = max_user_rank
-        self.n_restarts = n_restarts
-        self.engine = engine
-        self.address = address
-        self.device = device
-        self.progress = progress
-        self.random_state = random_state
+    )
+    raters: str | None = parameter(None, NONE | one_of(("lapse", "noise")))
+    max_user_rank: int | None = parameter(None, NONE | whole(1))
+    n_restarts: int = parameter(0, whole(0))
+    engine: str = parameter("local", one_of(ENGINES))
+    address: str | None = parameter(None, NONE | TEXT)
+    device: str | None = parameter(None, NONE | DEVICE)
+    progress: bool = parameter(True, YES_OR_NO)
+    random_state: RandomState = parameter(None, SEED)
 
     def fit(
         self,
@@ -220,11 +230,10 @@ class MultiUserGP(UserViews):
         self._check()
         check_restarts(self)
         self.__dict__.pop("_elsewhere", None)  # of an earlier fit
-        learning = UserLearning.of(self)
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features=user_features, user_relations=user_relations)
             columns, items = fitted_items(X, data.everybody, relations, self.kernel)
-            learned, self._elsewhere = learning.swept(items, data)
+            learned, self._elsewhere = self._learn_shards(items, data)
             return self._keep(learned, columns, FeatureColumns(0, None))
         check_in_memory(self)
         data = as_comparisons(data)
@@ -238,7 +247,7 @@ class MultiUserGP(UserViews):
         problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
         problem = problem.on(device_called(self.device))
         self._check_user_rank(users)
-        return self._keep(learning.learned(problem, data), columns, user_columns)
+        return self._keep(self._learn(problem, data), columns, user_columns)
 
     def _check_user_rank(self, users: Inputs) -> None:
         is_known = self.user_kernel is not None or users.X is not None or bool(users.relations)
@@ -262,31 +271,271 @@ class MultiUserGP(UserViews):
                 "or read the comparisons of some users with read_comparisons"
             )
 
-    def knowing(self, users: Any) -> Self:
-        """A copy of this model that knows these users of the scanned comparisons, by name.
+    # Learning
 
-        What it says of them is what a fit in memory would say. The folder of the scanned data must
-        still be there.
-        """
-        learned: Learned[UserProblem] = self._fitted().learned
-        return self._with(whereabouts(self, ASKED_FOR).learned(learned, users))
+    def _learn(self, problem: UserProblem, data: Comparisons) -> Learned[UserProblem]:
+        """Everything, hyperparameters included."""
+        users = problem.users
+        n_shared = 1 if users.X is None else 1 + users.X.shape[1]
+        with threads_for(len(problem.items) * n_shared):
+            return self._settled(data, problem, self._solution(problem, data))
 
-    def write_predictions(self, folder: str | PathLike[str]) -> None:
-        """Write mean and standard deviation of every utility of every user of the scanned
-        comparisons: Parquet files of the columns user, item, mean and sd, each by a shard.
+    def _solution(self, problem: UserProblem, data: Comparisons) -> UserSolution:
+        """The hyperparameters, and the inference under them."""
+        likelihood = get(self.likelihood, data.margin, data.count)
+        if self.raters is not None:
+            likelihood = Raters.alike(likelihood, self.raters, data.n_users)
+        likelihood.check(problem.edges.outcomes)
+        items, users = problem.items, problem.users
+        start = UserHyper(
+            self._item_kernel(items),
+            self._shared_kernel(users),
+            self.sharing,
+            likelihood,
+        )
+        solution = self._solve(problem, start)
+        if self.raters is None:
+            return self._ties_understood(problem, solution)
+        learn = None if self.optimize is None else partial(self._solve, problem)
+        return learn_raters(problem, solution, True, learn)
 
-        folder : made if it is not there; files of an earlier call are replaced.
-        """
-        elsewhere: Elsewhere = whereabouts(self, ASKED_FOR)
-        elsewhere.write(self.posterior_, Path(folder), self.engine, self.address)
+    def _learn_shards(
+        self, items: Inputs, data: ShardedComparisons
+    ) -> tuple[Learned[UserProblem], ShardStore]:
+        """The same from users in shards: what is known of some, and where the others are."""
+        some = first_users(data)
+        users = Inputs(index=np.arange(some.n_users))
+        problem = UserProblem.of(items, users, Votes.of(some), Settings(self.inference))
+        with threads_for(len(items)):
+            solution = self._solution(problem, some)
+            with progress_bar("sweeping all users", self.progress) as watch:
+                where = (data, self.engine, self.address)
+                learned, elsewhere = learn_shards(*where, problem, some, solution, watch)
+        warn_unless_converged(learned.report)
+        return learned, elsewhere
+
+    def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
+        if self.optimize is None:
+            return solve(problem, start)
+        with progress_bar("learning from users", self.progress) as watch:
+            if self.optimize == "em":
+                return expectation_maximize(problem, start, watch)
+            how = (self.kernel, self.n_restarts, self.random_state, watch)
+            return learn_tastes(problem, start, *how)
+
+    def _ties_understood(self, problem: UserProblem, solution: UserSolution) -> UserSolution:
+        if self.likelihood != "ties" or self.optimize != "evidence":
+            return solution
+        said = solution.inference.report.optimizer
+
+        def learn(problem: UserProblem, start: UserHyper) -> UserSolution:
+            return with_word(maximize(problem, start), said)
+
+        return with_ties_understood(problem, solution.hyper, solution, learn)[1]
+
+    def _settled(
+        self, data: Comparisons, problem: UserProblem, solution: UserSolution
+    ) -> Learned[UserProblem]:
+        """What inference found; with `sparse`, what is left of it."""
+        prior, state = of_utilities(solution)
+        users = prior.users
+        if users.missed is not None:
+            largest = largest_left(solution.hyper.user_kernel, problem.users, users)
+            error = rank_error(state, largest)
+            said = f"the user kernel has rank {users.rows.shape[1]} of more: {error.word}"
+            advice = "raise max_user_rank, or give fewer or smoother user features"
+            warn(f"{said}; {advice}", ConvergenceWarning)
+            solution = with_word(solution, said)
+        learned = Learned.of(data, problem, solution)
+        warn_unless_converged(learned.report)
+        if self.sparse is None:
+            return learned
+        kept = select(problem, solution, *self.sparse)
+        few, restricted = restrict(problem, solution, kept)
+        posterior = few.posterior(restricted).changed(kept=kept)
+        return replace(learned, posterior=posterior, sites=None)
+
+    def _item_kernel(self, items: Inputs) -> Kernel:
+        """The kernel given, or what is known of items before any answer."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel.at_scale_of(items)
+        return taste_kernel(
+            replace(items, X=None, relations={}) if self.kernel == "free" else items
+        )
+
+    def _shared_kernel(self, users: Inputs) -> Kernel:
+        """The user kernel given, or what is known of users before any answer."""
+        if self.user_kernel is None:
+            return sharing_kernel(users)
+        return self.user_kernel.at_scale_of(users)
+
+    # What was learned
+
+    @property
+    def posterior_(self) -> UserPosteriors:
+        """The posterior over all users' utilities."""
+        posterior: UserPosteriors = self._fitted().learned.posterior
+        return posterior
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(answers | hyperparameters)."""
+        return float(self._fitted().learned.log_evidence)
+
+    @property
+    def user_kernel_(self) -> Kernel:
+        """What users share, with learned parameters."""
+        kernel: Kernel = self._fitted().learned.hyper.user_kernel
+        return kernel
+
+    @property
+    def sharing_(self) -> float:
+        """ρ, learned: how much of taste is shared."""
+        return float(self._fitted().learned.hyper.sharing)
 
     @property
     def shares_(self) -> dict[str, SourceShare]:
         """Source → share of the prior variance of a random difference between items, before and
         after learning: of features, each relation, item effects, or a learned covariance."""
         items = self.posterior_.items
-        start = UserLearning.of(self).item_kernel(items)
+        start = self._item_kernel(items)
         return shares(start, self.posterior_.kernel, items)
+
+    @property
+    def kept_(self) -> Kept | None:
+        """With `sparse`, what was kept, and how informative everything was."""
+        return self.posterior_.kept
+
+    @property
+    def kept_users_(self) -> tuple[Any, ...]:
+        """With `sparse`, the users that predictions rest on."""
+        kept = self.kept_
+        return () if kept is None else tuple(self.comparisons_.users[i] for i in kept.users)
+
+    @property
+    def kept_items_(self) -> tuple[Any, ...]:
+        """With `sparse`, the items that predictions rest on."""
+        kept = self.kept_
+        return () if kept is None else tuple(self.comparisons_.items[i] for i in kept.items)
+
+    def predict(
+        self,
+        X: Any = None,
+        *,
+        users: Any = None,
+        return_std: bool = False,
+        user_features: Any = None,
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Mean utilities (n_items,) of the population, or (n_users, n_items) with users.
+
+        X : None for the training items, or (k, d) features of new ones.
+        users : a user or a sequence of them, names or indices; None for the population.
+        user_features : (k, d) for new users of whom only features are known; `users` are then
+            rows of it, all by default.
+        """
+        if user_features is None:
+            return super().predict(X, users=users, return_std=return_std)
+        check_arguments(self, "predict", return_std=(return_std, YES_OR_NO))
+        posterior, who = self._newcomers(self._fitted(), users, user_features, X)
+        mean, var = posterior.utilities(who, relative=True)
+        return (mean, np.sqrt(var)) if return_std else mean
+
+    def predict_proba(
+        self,
+        pairs: Any,
+        users: Any = None,
+        X: Any = None,
+        *,
+        ties: bool = False,
+        first: Any = None,
+        covariates: Mapping[str, Any] | None = None,
+        user_features: Any = None,
+    ) -> FloatArray:
+        """P(first preferred to second), (k,), given that one of them is: win/(win + loss).
+
+        pairs : (k, 2) item names or indices; with X given, rows of X.
+        users : one user for all pairs, or one for each; None for the population; with
+            user_features, rows of those.
+        ties : return (k, 3) instead: win, tie and loss of the first.
+        first, covariates : how a pair is shown, if not at equal sides and covariates; of known
+            users.
+        """
+        if user_features is None:
+            shown = {"first": first, "covariates": covariates}
+            return super().predict_proba(pairs, users, X, ties=ties, **shown)
+        if first is not None or covariates:
+            raise DataError("first and covariates cannot be given together with user_features")
+        fitted = self._fitted()
+        posterior, who = self._newcomers(fitted, users, user_features, X)
+        index = fitted.pair_index(pairs, X)
+        difference = posterior.differences(one_user_a_pair(who, len(index)), *index.T)
+        return OutcomeProbabilities.of(posterior.likelihood, difference).given_decision(ties)
+
+    def posterior_for(self, user: Any = None) -> Posterior:
+        """The joint posterior of one user's utilities; without a user, the population's."""
+        fitted = self._fitted()
+        index = None if user is None else int(fitted.learned.data.user_index(user))
+        return self._believed(fitted, index)
+
+    def _newcomers(
+        self, fitted: Fitted, users: Any, user_features: Any, X: Any
+    ) -> tuple[UserPosteriors, IntArray]:
+        """The posterior with users of whom only features are known, and which of them are asked."""
+        posterior = self._at(fitted, X)
+        first, k = len(posterior), n_rows(user_features, "user_features")
+        newcomers = fitted.user_columns.rows(user_features, k, "users")
+        rows = Lookup(tuple(range(k)), "row of user_features")
+        asked = np.arange(k) if users is None else rows.index(users)
+        return posterior.with_users(newcomers), first + np.atleast_1d(asked)
+
+    def _at(self, fitted: Fitted, X: Any) -> UserPosteriors:
+        posterior: UserPosteriors = fitted.learned.posterior
+        return posterior.at(None if X is None else fitted.columns.new_items(X))
+
+    def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
+        posterior: UserPosteriors = fitted.learned.posterior
+        return posterior.belief(user)
+
+    def _spread(self, fitted: Fitted) -> FloatArray:
+        posterior: UserPosteriors = fitted.learned.posterior
+        return posterior.spread()
+
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+        return self._at(fitted, X).known_utilities(users)
+
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> OutcomeProbabilities:
+        posterior = self._at(fitted, X)
+        mean, var = posterior.known_differences(users, pairs[:, 0], pairs[:, 1])
+        if z is not None and posterior.effects is not None:
+            shift = posterior.effects.shift(z, posterior.shared_lower)
+            mean, var = mean + shift.mean, var + shift.var
+        return OutcomeProbabilities.of(posterior.likelihood, Normal(mean, var))
+
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        posterior: UserPosteriors = fitted.learned.posterior
+        return Estimates.of(posterior.effects, posterior.shared_lower)
+
+    def _answered(self, fitted: Fitted) -> Answered:
+        learned: Learned[UserProblem] = fitted.learned
+        problem = problem_after(learned, learned.data)
+        votes, sites = problem.edges, learned.sites
+        if sites is not None and len(sites.tau) != len(votes):  # some were only folded in
+            sites = None
+        mean, var = foreseen(problem, learned.hyper, sites, personal=True)
+        cliques = votes.outcomes.cliques
+        n = len(votes) - (0 if cliques is None else cliques.n_edges)  # those of choices stand last
+        votes = votes.part(np.arange(n))
+        seen = of_usual_strength(votes.user, Normal(mean[:n], var[:n]), votes.count)
+        return Answered(votes.user, *seen, votes.outcomes, votes.count, len(problem.users), True)
+
+    # Other users
 
     def fold_in(self, data: Comparisons, user_features: Any = None) -> Self:
         """A copy of this model that knows new users too, without fitting the others again.
@@ -309,6 +558,26 @@ class MultiUserGP(UserViews):
         newcomers = fitted.user_columns.rows_of(data.users, user_features, "users")
         return self._with(with_newcomers(learned, learned.data.extend(data), newcomers))
 
+    def knowing(self, users: Any) -> Self:
+        """A copy of this model that knows these users of the scanned comparisons, by name.
+
+        What it says of them is what a fit in memory would say. The folder of the scanned data must
+        still be there.
+        """
+        learned: Learned[UserProblem] = self._fitted().learned
+        return self._with(whereabouts(self, ASKED_FOR).learned(learned, users))
+
+    def write_predictions(self, folder: str | PathLike[str]) -> None:
+        """Write mean and standard deviation of every utility of every user of the scanned
+        comparisons: Parquet files of the columns user, item, mean and sd, each by a shard.
+
+        folder : made if it is not there; files of an earlier call are replaced.
+        """
+        elsewhere: ShardStore = whereabouts(self, ASKED_FOR)
+        elsewhere.write(self.posterior_, Path(folder), self.engine, self.address)
+
+    # More answers, and fewer
+
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
     ) -> Learned[UserProblem]:
@@ -322,13 +591,37 @@ class MultiUserGP(UserViews):
             absorbed = absorb(learned, data, problem)
             if absorbed is not None:
                 return absorbed
-        return UserLearning.of(self).resettled(learned, data, problem)
+        return self._resettled(learned, data, problem)
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
         learned: Learned[UserProblem] = fitted.learned
-        return UserLearning.of(self).resettled(learned, data, problem_after(learned, data))
+        return self._resettled(learned, data, problem_after(learned, data))
 
     def _relearned(self, fitted: Fitted) -> Learned[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
-        return UserLearning.of(self).learned(fitted.learned.problem, fitted.learned.data)
+        return self._learn(fitted.learned.problem, fitted.learned.data)
+
+    def _resettled(
+        self, learned: Learned[UserProblem], data: Comparisons, problem: UserProblem
+    ) -> Learned[UserProblem]:
+        """After other answers, under the hyperparameters that were learned."""
+        solution = solve(problem, learned.hyper, learned.carried(problem))
+        return self._settled(data, problem, solution)
+
+
+def problem_after(learned: Learned[UserProblem], data: Comparisons) -> UserProblem:
+    """The same items, settings and users, with newcomers of whom no features are given."""
+    posterior: UserPosteriors = learned.posterior
+    n_new = data.n_users - len(posterior)
+    users = posterior.users
+    if n_new and (users.X is not None or users.relations):
+        raise DataError(
+            f"{n_new} new users answered, and the model was fitted with features of users: "
+            "bring them in by fold_in(data, user_features)"
+        )
+    if n_new:
+        users = posterior.with_users(Inputs(index=np.arange(n_new))).users
+    by_rater = learned.hyper.likelihood.by_rater
+    votes = Votes.as_shown(data, learned.problem.edges.shown, by_rater)
+    return learned.problem.over(users, votes)

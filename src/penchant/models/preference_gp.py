@@ -1,24 +1,67 @@
 """PreferenceGP: a Gaussian-process preference model with relations between items (paper 000)."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
-from penchant.data import Comparisons, ShardedComparisons
+from penchant.ask import as_answers
+from penchant.data import Comparisons, ShardedComparisons, as_column, read_times
 from penchant.errors import DataError
-from penchant.gp import RULES, ItemProblem, Learned
+from penchant.gp import (
+    RULES,
+    UNNAMED,
+    Answered,
+    Calendar,
+    Edges,
+    ItemHyper,
+    ItemProblem,
+    Learned,
+    Meetings,
+    Normal,
+    PathHyper,
+    PathPosterior,
+    PathProblem,
+    People,
+    Posterior,
+    Settings,
+    Shown,
+    TimedPosterior,
+    check_time,
+    edges_of,
+    effect_names,
+    expectation_maximize,
+    first_guess,
+    foreseen,
+    learn_raters,
+    maximize,
+    solve,
+)
 from penchant.gp.items.problem import absorb
 from penchant.io import as_comparisons
-from penchant.kernels import Kernel
-from penchant.likelihoods import Likelihood
-from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.item_learning import ItemLearning
-from penchant.models.item_views import ItemViews
-from penchant.models.pooling import Answers, answers_in_pool, answers_to_pool
-from penchant.models.sources import SourceShare, SourcesReport, shares
-from penchant.models.state import Fitted
-from penchant.models.validation import (
+from penchant.kernels import Inputs, Kernel, as_relations
+from penchant.kernels.relations import Names, is_numbered, row_names
+from penchant.likelihoods import Likelihood, Raters, get
+from penchant.models.base import Fitted, UtilityModel, warn_unless_converged
+from penchant.models.defaults import (
+    SourceShare,
+    SourcesReport,
+    arbitrated_kernel,
+    shares,
+    with_relevance,
+    with_ties_understood,
+)
+from penchant.models.features import (
+    FeatureColumns,
+    fitted_items,
+    named_relations,
+    size_of_relations,
+    stacked,
+)
+from penchant.models.outcomes import Estimates, OutcomeProbabilities
+from penchant.models.parameters import (
     DEVICE,
     KERNEL,
     LIKELIHOOD,
@@ -26,16 +69,30 @@ from penchant.models.validation import (
     POSITIVE,
     SEED,
     YES_OR_NO,
-    Constraints,
+    check_arguments,
     check_restarts,
     one_of,
+    parameter,
     whole,
 )
-from penchant.numerics.dispatch import device_called
-from penchant.numerics.random import RandomState
+from penchant.models.store import rebuilt
+from penchant.models.tables import Ranking, check_named
+from penchant.numerics.dispatch import HOST, device_called
+from penchant.numerics.random import RandomState, as_rng
+from penchant.numerics.threads import threads_for
+from penchant.numerics.types import FloatArray, IntArray
+
+Answers = Comparisons | Iterable[tuple[Any, Any]]
+
+START_VARIANCE = 0.25
+"""Of a path, in units of an answer's noise, where learning starts; its timescale is half of the
+time that the comparisons span."""
+FURTHER = ("tie", "margin", "first", "time", "covariates", "both_bad")
+"""Columns, beside winner and loser, that must be equal for two answers to be the same."""
 
 
-class PreferenceGP(ItemViews):
+@dataclass(eq=False, repr=False)
+class PreferenceGP(UtilityModel):
     """Utilities of items from comparisons, with uncertainty, features and relations.
 
     One Gaussian process prior over the items' utilities: a kernel on their features plus one
@@ -121,52 +178,20 @@ class PreferenceGP(ItemViews):
     True
     """
 
-    constraints: ClassVar[Constraints] = {
-        "kernel": NONE | KERNEL,
-        "likelihood": LIKELIHOOD,
-        "inference": one_of(RULES),
-        "optimize": NONE | one_of(("evidence", "em")),
-        "max_rank": NONE | whole(1),
-        "clustered": YES_OR_NO,
-        "raters": NONE | one_of(("lapse", "noise")),
-        "drift": NONE | one_of(("ou",)),
-        "period": NONE | POSITIVE,
-        "half_life": NONE | POSITIVE,
-        "device": NONE | DEVICE,
-        "n_restarts": whole(0),
-        "random_state": SEED,
-    }
-
-    def __init__(
-        self,
-        kernel: Kernel | None = None,
-        *,
-        likelihood: str | Likelihood = "probit",
-        inference: str = "ep",
-        optimize: str | None = "evidence",
-        max_rank: int | None = None,
-        clustered: bool = True,
-        raters: str | None = None,
-        drift: str | None = None,
-        period: float | None = None,
-        half_life: float | None = None,
-        device: str | None = None,
-        n_restarts: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.likelihood = likelihood
-        self.inference = inference
-        self.optimize = optimize
-        self.max_rank = max_rank
-        self.clustered = clustered
-        self.raters = raters
-        self.drift = drift
-        self.period = period
-        self.half_life = half_life
-        self.device = device
-        self.n_restarts = n_restarts
-        self.random_state = random_state
+    kernel: Kernel | None = parameter(None, NONE | KERNEL)
+    _: KW_ONLY
+    likelihood: str | Likelihood = parameter("probit", LIKELIHOOD)
+    inference: str = parameter("ep", one_of(RULES))
+    optimize: str | None = parameter("evidence", NONE | one_of(("evidence", "em")))
+    max_rank: int | None = parameter(None, NONE | whole(1))
+    clustered: bool = parameter(True, YES_OR_NO)
+    raters: str | None = parameter(None, NONE | one_of(("lapse", "noise")))
+    drift: str | None = parameter(None, NONE | one_of(("ou",)))
+    period: float | None = parameter(None, NONE | POSITIVE)
+    half_life: float | None = parameter(None, NONE | POSITIVE)
+    device: str | None = parameter(None, NONE | DEVICE)
+    n_restarts: int = parameter(0, whole(0))
+    random_state: RandomState = parameter(None, SEED)
 
     def fit(
         self,
@@ -188,7 +213,7 @@ class PreferenceGP(ItemViews):
         data = data.everybody if isinstance(data, ShardedComparisons) else as_comparisons(data)
         columns, items = fitted_items(X, data, relations, self.kernel)
         items = items.on(device_called(self.device))
-        learned = ItemLearning.of(self).learned(items, data)
+        learned = self._learn(items, data)
         return self._keep(learned, columns, FeatureColumns(0, None))
 
     def _check_together(self) -> None:
@@ -199,6 +224,106 @@ class PreferenceGP(ItemViews):
                 "utilities that drift; leave period out, or give drift='ou'"
             )
 
+    def _check_on_host(self, what: str) -> None:
+        if device_called(self.device) is not HOST:
+            raise DataError(
+                f"{what} worked on by the CPU alone, got device={self.device!r}: leave it at None, "
+                "or drop them with data.bare()"
+            )
+
+    # Learning
+
+    def _learn(self, items: Inputs, data: Comparisons) -> Learned[Any]:
+        """Everything, hyperparameters included."""
+        if self.drift is not None:
+            return self._drifting(items, data)
+        likelihood = get(self.likelihood, data.margin, data.count)
+        if self.raters is not None:
+            check_named(data, f"raters={self.raters!r}")
+            likelihood = Raters.alike(likelihood, self.raters, data.n_users)
+        problem = self._problem(items, data, likelihood)
+        if problem.edges.shown is not None:
+            self._check_on_host("the order shown and covariates are")
+        likelihood.check(problem.edges.outcomes)
+        start = ItemHyper(self._item_kernel(items), likelihood)
+        with threads_for(len(problem.edges.items)):
+            if self.kernel is None and self.optimize == "evidence":
+                start, solution = with_relevance(problem, start, self._solve)
+            else:
+                solution = self._solve(problem, start)
+            is_plain = self.raters is None and self.optimize == "evidence"
+            if self.likelihood == "ties" and is_plain:
+                start, solution = with_ties_understood(problem, start, solution, self._solve)
+            if self.raters is not None:
+                learn = None if self.optimize is None else partial(self._solve, problem)
+                solution = learn_raters(problem, solution, False, learn)
+            learned = Learned.of(data, problem, solution)
+        warn_unless_converged(learned.report)
+        return learned
+
+    def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
+        self._check_on_host("drift is")
+        others = ("raters", "half_life", "max_rank")
+        if given := [name for name in others if getattr(self, name) is not None]:
+            raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
+        time = check_time(data)
+        calendar = Calendar.of(time, self.period)
+        problem = PathProblem(
+            items, Meetings.of(data, calendar), calendar, Settings(self.inference)
+        )
+        likelihood = get(self.likelihood, data.margin, data.count)
+        likelihood.check(problem.edges.outcomes)
+        span = float(time.max() - time.min()) or 1.0
+        start = PathHyper(self._item_kernel(items), START_VARIANCE, 0.5 * span, likelihood)
+        with threads_for(len(items)):
+            learned = Learned.of(data, problem, self._solve(problem, start))
+        warn_unless_converged(learned.report)
+        return learned
+
+    def _solve(self, problem: Any, start: Any) -> Any:
+        if self.optimize is None:
+            return solve(problem, start)
+        if self.optimize == "em":
+            return expectation_maximize(problem, start)
+        begin = first_guess(problem, start) if isinstance(problem, ItemProblem) else None
+        return maximize(problem, start, self.n_restarts, as_rng(self.random_state), begin)
+
+    def _item_kernel(self, items: Inputs) -> Kernel:
+        """The kernel given, or what is known of items before any answer."""
+        if self.kernel is None:
+            return arbitrated_kernel(items, self.max_rank)
+        return self.kernel.at_scale_of(items)
+
+    def _problem(
+        self, items: Inputs, data: Comparisons, likelihood: Likelihood, shown: Shown | None = None
+    ) -> ItemProblem:
+        """The comparisons, each with what it counts, and who made them; shown: known effects."""
+        weight: FloatArray | float = 1.0
+        if self.half_life is not None:
+            data = data.as_pairs()
+            weight = faded_counts(data, self.half_life) / data.count
+        edges = Edges.of(data, shown, likelihood.by_rater)
+        if self.half_life is not None:
+            edge = edges_of(data, np.arange(len(data)), edges)
+            count = np.bincount(edge, faded_counts(data, self.half_life), len(edges))
+            edges = edges.weighted(count.astype(np.float64))
+        people = People.of(data, edges, weight) if self.clustered else None
+        settings = Settings(self.inference)
+        return ItemProblem(items, edges, settings, self.max_rank, people=people)
+
+    # What was learned
+
+    @property
+    def posterior_(self) -> Posterior:
+        """The posterior over the items' utilities."""
+        posterior: Posterior = self._fitted().learned.posterior
+        return posterior
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(answers | hyperparameters)."""
+        return float(self._fitted().learned.log_evidence)
+
     @property
     def shares_(self) -> dict[str, SourceShare]:
         """Source → share of the prior variance of a random difference, before and after learning.
@@ -208,7 +333,7 @@ class PreferenceGP(ItemViews):
         """
         learned = self._fitted().learned
         items = learned.problem.universe
-        start = ItemLearning.of(self).item_kernel(items)
+        start = self._item_kernel(items)
         return shares(start, learned.hyper.kernel, items)
 
     @property
@@ -221,6 +346,168 @@ class PreferenceGP(ItemViews):
             told["n_people"] = len(np.unique(learned.data.user))
             told["widened"] = learned.posterior.widened
         return SourcesReport(**told)
+
+    def predict(
+        self,
+        X: Any = None,
+        *,
+        users: Any = None,
+        return_std: bool = False,
+        relations: Mapping[str, Any] | None = None,
+        at: Any = None,
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Mean utilities (n,) above the average item of the fit, and their standard deviations if
+        asked.
+
+        X : None for the training items, or (k, d) features of new ones; a row is a new item
+            even where a training item has the same features.
+        users : one row for each, all the same: everybody is taken together.
+        relations : for new items in a relational model, the graphs over the training items
+            followed by the new ones.
+        at : a date, where utilities drift; None: that of the last comparison.
+        """
+        then = self._as_of(at)
+        if relations is None:
+            return UtilityModel.predict(then, X, users=users, return_std=return_std)
+        check_arguments(self, "predict", return_std=(return_std, YES_OR_NO))
+        fitted = self._fitted()
+        posterior = posterior_of_new_nodes(fitted.learned, fitted.columns, X, relations)
+        if at is not None and isinstance(posterior, PathPosterior):
+            (posterior,) = posterior.when(as_days([at]))
+        known = posterior.universe.take(np.arange(fitted.learned.data.n_items))
+        mean, var = posterior.relative_to(posterior.at(known))
+        return (mean, np.sqrt(var)) if return_std else mean
+
+    def predict_proba(
+        self,
+        pairs: Any,
+        users: Any = None,
+        X: Any = None,
+        *,
+        ties: bool = False,
+        first: Any = None,
+        covariates: Mapping[str, Any] | None = None,
+        at: Any = None,
+    ) -> FloatArray:
+        """P(first preferred to second), (k,), given that one of them is.
+
+        pairs : (k, 2) item names or indices; with X given, rows of X. users : ignored, everybody
+            is taken together. ties : return (k, 3) instead: win, tie and loss of the first.
+        first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
+            at equal sides. covariates : first minus second, by name; None: equal.
+        at : where utilities drift, a date for all pairs, or one for each; None: that of the
+            last comparison.
+        """
+        how: dict[str, Any] = {"ties": ties, "first": first, "covariates": covariates}
+        then = self._as_of(at, several=True)
+        return UtilityModel.predict_proba(then, pairs, users, X, **how)
+
+    def rank(
+        self, user: Any = None, level: float = 0.95, n_samples: int = 4000, at: Any = None
+    ) -> Ranking:
+        """Items from best to worst with intervals, P(best) and rank intervals.
+
+        user : whose; None for people at large. level : of the intervals.
+        n_samples : joint draws behind P(best) and the rank intervals.
+        at : a date, where utilities drift; None: that of the last comparison.
+        """
+        return UtilityModel.rank(self._as_of(at), user, level, n_samples)
+
+    def paths(self, times: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean utilities (k, n_items) and their standard deviations at k times, drift given.
+
+        They are relative to the average item at each time, as in `rank`.
+        """
+        self._as_of(0.0)
+        each = self._fitted().learned.posterior.when(np.atleast_1d(as_days(times)))
+        mean = np.array([then.mean - then.mean.mean() for then in each])
+        return mean, np.sqrt([then.contrast_var for then in each])
+
+    def _as_of(self, at: Any, several: bool = False) -> Self:
+        """The model as of another time; several: or of a time for each difference."""
+        learned: Learned[Any] = self._fitted().learned
+        if at is None:
+            return self
+        if not isinstance(learned.posterior, PathPosterior):
+            raise DataError(f"at={at!r} needs utilities that drift: fit with drift='ou'")
+        days = as_days(at)
+        if not days.ndim:
+            (then,) = learned.posterior.when(days[None])
+        elif several:
+            then = learned.posterior.each(days)
+        else:
+            raise DataError(f"at holds {len(days)} times: it must be one; see paths for several")
+        return self._with(replace(learned, posterior=then))
+
+    def _seen(self, fitted: Fitted) -> Comparisons:
+        return fitted.pooled
+
+    def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
+        return None if users is None else np.zeros(np.size(users), dtype=np.intp)
+
+    def _at(self, fitted: Fitted, X: Any) -> Posterior:
+        posterior: Posterior = fitted.learned.posterior
+        return posterior.at(None if X is None else fitted.columns.new_items(X))
+
+    def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
+        posterior: Posterior = fitted.learned.posterior
+        return posterior
+
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+        posterior = self._at(fitted, X)
+        var = posterior.relative_to(fitted.learned.posterior).var
+        return Normal(_for_all(posterior.mean, users), _for_all(var, users))
+
+    def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
+        return _for_all(self._at(fitted, X).mean, users)
+
+    def _odds(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        X: Any,
+        z: FloatArray | None = None,
+    ) -> OutcomeProbabilities:
+        if isinstance(known := fitted.learned.posterior, TimedPosterior):
+            known.check(len(pairs))  # also where X has items that are alike at all times
+        posterior = self._at(fitted, X)
+        return OutcomeProbabilities.of(
+            posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z)
+        )
+
+    def _odds_as_made(
+        self,
+        fitted: Fitted,
+        pairs: IntArray,
+        users: IntArray | None,
+        z: FloatArray | None,
+        time: FloatArray | None,
+    ) -> OutcomeProbabilities:
+        if time is not None and isinstance(fitted.learned.posterior, PathPosterior):
+            fitted = self._as_of(time, several=True)._fitted()
+        return self._odds(fitted, pairs, users, None, z)
+
+    def _effects(self, fitted: Fitted) -> Estimates | None:
+        posterior: Posterior = fitted.learned.posterior
+        if isinstance(posterior, PathPosterior):
+            names = effect_names(fitted.learned.data)
+            return Estimates(names, *posterior.shown_effects) if names else None
+        return Estimates.of(posterior.effects, posterior.lower)
+
+    def _answered(self, fitted: Fitted) -> Answered:
+        learned: Learned[Any] = fitted.learned
+        problem = self._problem_after(learned, learned.data)
+        data, edges = learned.data.single_pairs(), problem.edges
+        edge = np.arange(len(data))  # paths have an edge a row
+        if isinstance(edges, Edges):
+            edge = edges_of(data, edge, edges)
+        mean, var = foreseen(problem, learned.hyper, learned.sites, personal=False)
+        givers, times = np.asarray(data.user), faded_counts(data, self.half_life)
+        outcomes = edges.outcomes.part(edge)
+        return Answered(givers, mean[edge], var[edge], outcomes, times, data.n_users)
+
+    # More answers, and fewer
 
     def _told(
         self, fitted: Fitted, answers: Comparisons, polish: bool | None
@@ -237,14 +524,141 @@ class PreferenceGP(ItemViews):
         return self._without(fitted, data)
 
     def _without(self, fitted: Fitted, data: Comparisons) -> Learned[Any]:
-        return ItemLearning.of(self).resettled(fitted.learned, data)
+        learned: Learned[Any] = fitted.learned
+        return learned.settle(data, self._problem_after(learned, data))
+
+    def _relearned(self, fitted: Fitted) -> Learned[Any]:
+        learned: Learned[Any] = fitted.learned
+        return self._learn(learned.problem.universe, learned.data)
+
+    def _problem_after(self, learned: Learned[Any], data: Comparisons) -> ItemProblem | PathProblem:
+        """The problem of other answers, or of the same: a file does not keep what they count."""
+        known: ItemProblem | PathProblem = learned.problem
+        if isinstance(known, PathProblem):
+            return replace(known, edges=Meetings.of(data, known.calendar))
+        likelihood, shown = learned.hyper.likelihood, known.edges.shown
+        problem = self._problem(known.universe, data, likelihood, shown)
+        return replace(problem, settings=known.settings, max_rank=known.max_rank)
+
+    def _rebuild(self) -> None:
+        learned: Learned[Any] = self.state_.learned
+        learned = rebuilt(learned, self._problem_after(learned, learned.data))
+        self.state_ = replace(self.state_, learned=learned)
 
     def _given(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
-        return answers_to_pool(fitted.learned.data, more, user)
+        data: Comparisons = fitted.learned.data  # answers without a name are nobody's
+        return as_answers(data, more, UNNAMED if _is_unnamed(data, more, user) else user)
 
     def _given_before(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
         return answers_in_pool(fitted.learned.data, answers, user, self.raters is None)
 
-    def _relearned(self, fitted: Fitted) -> Learned[Any]:
-        learned: Learned[Any] = fitted.learned
-        return ItemLearning.of(self).learned(learned.problem.universe, learned.data)
+
+def _for_all(numbers: FloatArray, users: IntArray | None) -> FloatArray:
+    """The same row for each of the users, where there are any."""
+    return numbers if users is None else np.tile(numbers, (len(users), 1))
+
+
+def faded_counts(data: Comparisons, half_life: float | None) -> FloatArray:
+    """(m,) counts, halved for every half-life before the last of all comparisons; as they are
+    where half_life is None."""
+    if half_life is None:
+        return data.count.astype(np.float64)
+    time = check_time(data)
+    count: FloatArray = data.count * np.exp2((time - time.max()) / half_life)
+    return np.maximum(count, np.finfo(float).tiny)  # zero is no power
+
+
+def as_days(at: Any) -> FloatArray:
+    """A date, a moment, a text such as "2024-05-31" or a number of days, as days since 1970; or
+    several of them, (k,).
+
+    >>> as_days("1970-01-03").tolist(), as_days([2.5, "1970-01-02"]).tolist()
+    (2.0, [2.5, 1.0])
+    """
+    is_one = isinstance(at, str | bytes) or not isinstance(at, Iterable)
+    values = [at] if is_one else as_column(at, "at")
+    if not len(values):
+        raise DataError("at is empty: give one time, or one for each pair")
+    are_dates = len(values) and all(isinstance(each, np.datetime64) for each in values)
+    days = read_times(np.array(values, dtype="datetime64[us]") if are_dates else values)
+    is_bool = np.array([isinstance(each, bool | np.bool_) for each in values], dtype=bool)
+    wrong = is_bool | ~np.isfinite(days)
+    if wrong.any():
+        bad = at if is_one else values[int(np.argmax(wrong))]
+        raise DataError(
+            f"at={bad!r}: it must be a date, a text such as '2024-05-31', or a number of days"
+        )
+    return days[0] if is_one else days  # type: ignore[no-any-return]  # a NumPy number
+
+
+def answers_in_pool(data: Comparisons, more: Answers, user: Any, any_person: bool) -> Comparisons:
+    """Answers to be taken out of a pool, with their givers.
+
+    Without a name they are nobody's if such are there, else those of the first who gave them.
+    any_person: whether it is no matter whose they are.
+    """
+    if not _is_unnamed(data, more, user):
+        return as_answers(data, more, user)
+    pooled = data.pooled()
+    taken = as_answers(pooled, more)
+    pooled.without(taken)  # all of them must be there, whosever they are
+    count = np.zeros_like(data.count)
+    for row in range(len(taken)):
+        rows = _same(data, taken, row)
+        if len(rows) > 1 and not any_person:
+            raise DataError(
+                f"{len(rows)} people gave the answer {taken.items[taken.winner[row]]!r} over "
+                f"{taken.items[taken.loser[row]]!r}, and how reliable each is depends on whose is "
+                "taken back: give user=…"
+            )
+        before = np.cumsum(data.count[rows]) - data.count[rows]
+        count[rows] = np.clip(taken.count[row] - before, 0, data.count[rows])
+    return data._with_count(count)
+
+
+def _is_unnamed(data: Comparisons, more: Answers, user: Any) -> bool:
+    """Whether the pool has names and these answers have none."""
+    named = isinstance(more, Comparisons) and more.user is not None
+    return data.user is not None and user is None and not named
+
+
+def _same(data: Comparisons, taken: Comparisons, row: int) -> IntArray:
+    """The rows that say what one of `taken` says, those without a name first."""
+    same = (data.winner == taken.winner[row]) & (data.loser == taken.loser[row])
+    for name in FURTHER:
+        mine, theirs = getattr(data, name), getattr(taken, name)
+        if mine is not None:
+            equal = mine == (0 if theirs is None else theirs[row])  # untold: of no side, not bad
+            same &= equal if equal.ndim == 1 else equal.all(axis=1)
+    nobody = data.user == (data.users.index(UNNAMED) if UNNAMED in data.users else -1)
+    return np.concatenate([np.flatnonzero(same & nobody), np.flatnonzero(same & ~nobody)])
+
+
+def posterior_of_new_nodes(
+    learned: Learned[ItemProblem], columns: FeatureColumns, X: Any, relations: Mapping[str, Any]
+) -> Posterior:
+    """New nodes change the graph, so the prior is rebuilt over old and new items together.
+
+    The comparisons are the same, hence the sites are nearly so: a warm start settles them.
+    """
+    known = learned.problem.universe
+    n_old, n_all = len(known), size_of_relations(relations)
+    features, names = known.X, _all_names(learned.data.items, n_all, X, relations)
+    if features is not None:
+        features = stacked(features, columns.rows_of(names[n_old:], X, "items").X)
+    graphs = named_relations(relations, names, "items")
+    universe = Inputs(features, graphs, np.arange(n_all)).on(known.device)
+    problem = replace(learned.problem, universe=universe)
+    extended: Posterior = learned.settle(learned.data, problem).posterior
+    return extended.at(universe.take(np.arange(n_old, n_all)))
+
+
+def _all_names(known: Names, n: int, X: Any, relations: Mapping[str, Any]) -> Names:
+    """The items of the fit and then the new ones, as X or else a graph names them."""
+    named = [row_names(X), *(r.names for r in as_relations(relations, n).values())]
+    old = set(map(str, known))
+    for names in named:
+        if names is not None and not is_numbered(names):
+            new = tuple(name for name in names if str(name) not in old)
+            return (*known, *new)
+    return (*known, *range(len(known), n))

@@ -1,27 +1,28 @@
 """PreferencePerceptron: learning online from improved presentations (paper 002)."""
 
+from dataclasses import KW_ONLY, dataclass, field
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from penchant.errors import DataError
-from penchant.models.estimator import BaseEstimator
-from penchant.models.storage import save
-from penchant.models.validation import (
+from penchant.models.parameters import (
     CALLABLE,
     NONE,
     POSITIVE,
     PROBABILITY,
     SEED,
     YES_OR_NO,
-    Constraints,
+    BaseEstimator,
     check_parameters,
     one_of,
+    parameter,
     whole,
 )
+from penchant.models.store import save
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.online.feedback import LabelUser, Round, group, rounds_of
@@ -55,6 +56,7 @@ LABEL_DEPTH = 25
 """How far down the list a labelled query is read (paper 002, Section 4)."""
 
 
+@dataclass(eq=False, repr=False)
 class PreferencePerceptron(BaseEstimator):
     """Learns a linear utility from what users do with the rankings it presents.
 
@@ -106,47 +108,23 @@ class PreferencePerceptron(BaseEstimator):
     [2, 0, 1]
     """
 
-    coef_: Real
-    log_coef_: FloatArray
-    squares_: FloatArray
-    total_: FloatArray
-    n_rounds_: int
-    seed_: int
+    coef_: Real = field(init=False)
+    log_coef_: FloatArray = field(init=False)
+    squares_: FloatArray = field(init=False)
+    total_: FloatArray = field(init=False)
+    n_rounds_: int = field(init=False)
+    seed_: int = field(init=False)
 
-    constraints: ClassVar[Constraints] = {
-        "loss": one_of(LOSSES),
-        "update": one_of(UPDATES),
-        "dtype": one_of(("float64", "float32")),
-        "k": whole(1),
-        "rate": POSITIVE,
-        "exploration": PROBABILITY,
-        "average": YES_OR_NO,
-        "feature_map": NONE | CALLABLE,
-        "random_state": SEED,
-    }
-
-    def __init__(
-        self,
-        k: int = 5,
-        *,
-        feature_map: FeatureMap | None = None,
-        loss: str = "linear",
-        update: str = "additive",
-        rate: float = 1.0,
-        average: bool = False,
-        exploration: float = 0.0,
-        dtype: str = "float64",
-        random_state: RandomState = None,
-    ) -> None:
-        self.k = k
-        self.feature_map = feature_map
-        self.loss = loss
-        self.update = update
-        self.rate = rate
-        self.average = average
-        self.exploration = exploration
-        self.dtype = dtype
-        self.random_state = random_state
+    k: int = parameter(5, whole(1))
+    _: KW_ONLY
+    feature_map: FeatureMap | None = parameter(None, NONE | CALLABLE)
+    loss: str = parameter("linear", one_of(LOSSES))
+    update: str = parameter("additive", one_of(UPDATES))
+    rate: float = parameter(1.0, POSITIVE)
+    average: bool = parameter(False, YES_OR_NO)
+    exploration: float = parameter(0.0, PROBABILITY)
+    dtype: str = parameter("float64", one_of(("float64", "float32")))
+    random_state: RandomState = parameter(None, SEED)
 
     def present(self, docs: Any) -> IntArray:
         """Return the order, (n,), that the current weights think best, best first."""
@@ -283,7 +261,7 @@ class PreferencePerceptron(BaseEstimator):
         return self
 
     def _rule(self) -> UpdateRule:
-        check_parameters(self, self.constraints)
+        check_parameters(self)
         return UpdateRule(
             discounts(self.k),
             LOSSES[self.loss],

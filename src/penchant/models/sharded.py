@@ -1,4 +1,4 @@
-"""MultiUserGP on scanned comparisons: all users teach what is shared, some are known here."""
+"""CommunityGP on scanned comparisons: communities of some users, then everybody chooses."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from penchant.communities import (
+    CrowdPart,
+    FittedMixture,
+    Members,
+    MixtureData,
+    MixtureFitter,
+    SearchReport,
+    Step,
+    Views,
+    add_members,
+    answers_of_all,
+    choose_communities,
+    fit_community,
+    keys_of,
+    memberships,
+    settle_parts,
+)
 from penchant.data import (
     BucketFiles,
     Comparisons,
@@ -42,16 +59,7 @@ from penchant.gp import (
 from penchant.io import write_parquet
 from penchant.kernels import Inputs
 from penchant.numerics.arrays import read_arrays, write_arrays
-from penchant.numerics.types import IntArray
-
-
-@dataclass(frozen=True)
-class Shards:
-    """Scanned comparisons, and who works on them."""
-
-    data: ShardedComparisons
-    engine: str
-    address: str | None
+from penchant.numerics.types import FloatArray, IntArray
 
 
 def first_users(data: ShardedComparisons) -> Comparisons:
@@ -81,28 +89,30 @@ def whereabouts(estimator: object, instead: str) -> Any:
 
 
 def learn_shards(
-    shards: Shards,
+    data: ShardedComparisons,
+    engine: str,
+    address: str | None,
     problem: UserProblem,
     some: Comparisons,
     solution: UserSolution,
     watch: Watch | None,
-) -> tuple[Learned[UserProblem], "Elsewhere"]:
+) -> tuple[Learned[UserProblem], "ShardStore"]:
     """Sweep all users under the hyperparameters of a solution for some; what is known then of
     those, and where the others are."""
-    data, hyper = shards.data, solution.hyper
+    hyper = solution.hyper
     prior, _ = of_utilities(solution)
     arrow = replace(prior.arrow, user_factor=prior.arrow.user_factor[:1], blocks=(), parts=None)
-    load = partial(_part, data.files, tied_items(arrow.item_covariance))
+    load = partial(_user_part, data.files, tied_items(arrow.item_covariance))
     folder = data.files.folder / f"sites-{token_hex(8)}"
     folder.mkdir()
     parts = Parts(load, data.groups, data.files.folder, data.max_memory, data.is_kept)
     task = repr((hyper.likelihood, arrow.sharing, problem.settings)).encode()
     task += arrow.item_factor.tobytes()
-    with open_engine(shards.engine, parts, shards.address, task) as engine:
-        sweep, look = _summed(engine, Journal(engine.folder if parts.kept else None))
+    with open_engine(engine, parts, address, task) as opened:
+        sweep, look = _summed(opened, Journal(opened.folder if parts.kept else None))
         swept = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look).run(watch)
-        engine.look(_save_sites, folder)
-    elsewhere = Elsewhere(data.files, folder, data.groups, data.max_memory)
+        opened.look(_save_sites, folder)
+    elsewhere = ShardStore(data.files, folder, data.groups, data.max_memory)
     sites = elsewhere.sites(data.first_buckets(LEARNING_VOTES))
     before = solution.inference.report
     report = replace(
@@ -140,7 +150,7 @@ def _summed(engine: Engine, journal: Journal) -> tuple[Callable[..., Any], Calla
     return sweep, look
 
 
-def _part(files: BucketFiles, tied: IntArray, number: int) -> UserPart:
+def _user_part(files: BucketFiles, tied: IntArray, number: int) -> UserPart:
     return UserPart.of(number, files.load(number), tied)
 
 
@@ -151,7 +161,7 @@ def _save_sites(part: UserPart, state: State, folder: Path) -> tuple[State, None
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class ShardStore:
     """Where the users of scanned comparisons are, and the sites that a fit found for them."""
 
     files: BucketFiles
@@ -261,4 +271,98 @@ def _write_utilities(
     path.unlink(missing_ok=True)
     if data.n_users:
         write_parquet(path, columns, names)
+    return state, None
+
+
+def learn_communities(
+    data: ShardedComparisons, engine: str, address: str | None, finding: MixtureFitter
+) -> tuple[FittedMixture, "CommunityShards"]:
+    """The communities of the first users, settled with everybody's answers.
+
+    finding: of the first users; personal taste is not looked for.
+    """
+    grouping = finding.grouping()
+    answers, hyper = answers_of_all(data.everybody), grouping.hyper
+    crowd = replace(grouping.allocation.crowd, answers=answers)
+    sizes = grouping.membership.sum(axis=0)
+    told = Views.by(grouping.posteriors, sizes, answers)
+    keys = keys_of(answers, data.n_items)
+    where = CommunityShards(data.files, keys, data.groups, data.max_memory, told)
+    parts = replace(where.parts, kept=data.is_kept)
+    task = told.table.tobytes() + told.log_weights.tobytes()
+    with open_engine(engine, parts, address, task) as opened:
+        journal = Journal(opened.folder if parts.kept else None)
+
+        def ask(views: Views) -> Members:
+            members: Members
+            (members,) = journal.recall(
+                (Members,), lambda: (tree(opened.look(choose_communities, views), add_members),)
+            )
+            return members
+
+        settled = settle_parts(crowd.model(hyper.theta), told, data.n_users, ask)
+    order = np.argsort(-settled.members.sizes, kind="stable")
+    told = Views(settled.told.table[:, order], settled.told.log_weights[order])
+    mixture = MixtureData(answers, finding.items, hyper, max_rank=finding.max_rank).precise()
+    posteriors = tuple(
+        fit_community(mixture, settled.members.counts[c], hyper.theta).posterior for c in order
+    )
+    step = Step("all users, without personal taste", len(order), settled.objective)
+    found = FittedMixture(
+        data=finding.data,
+        sampled=finding.data,
+        hyper=hyper,
+        start=finding.start,
+        membership=memberships(CrowdPart.of(0, finding.data, keys), told),
+        posteriors=posteriors,
+        report=SearchReport.of((*grouping.trace, step)),
+        max_rank=finding.max_rank,
+        n_elsewhere=data.n_comparisons - finding.data.n_comparisons,
+        all_sizes=settled.members.sizes[order],
+    )
+    return found, replace(where, told=told)
+
+
+@dataclass(frozen=True)
+class CommunityShards:
+    """Where the users of scanned comparisons are, and what their memberships follow from."""
+
+    files: BucketFiles
+    keys: IntArray
+    groups: tuple[tuple[int, ...], ...]
+    max_memory: int
+    told: Views
+
+    @property
+    def parts(self) -> Parts:
+        """For an engine."""
+        load = partial(_community_part, self.files, self.keys)
+        return Parts(load, self.groups, self.files.folder, self.max_memory)
+
+    def write(self, folder: Path, engine: str, address: str | None) -> None:
+        """Write everybody's memberships, a file a bucket."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with open_engine(engine, self.parts, address) as opened:
+            opened.look(_write_memberships, (self.told, folder))
+
+
+def _community_part(files: BucketFiles, keys: IntArray, number: int) -> CrowdPart:
+    return CrowdPart.of(number, files.load(number), keys)
+
+
+def _write_memberships(
+    part: CrowdPart, state: State, told: tuple[Views, Path]
+) -> tuple[State, None]:
+    views, folder = told
+    shares: FloatArray = memberships(part, views)
+    n_users, K = shares.shape
+    columns: dict[str, Any] = {
+        "user": np.repeat(np.arange(n_users), K),
+        "community": np.tile(np.arange(K), n_users),
+        "membership": shares.ravel(),
+    }
+    path = folder / f"part-{part.number:05d}.parquet"
+    path.unlink(missing_ok=True)
+    if n_users:
+        write_parquet(path, columns, {"user": part.data.users})
     return state, None

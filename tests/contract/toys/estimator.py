@@ -8,9 +8,8 @@ import numpy as np
 from penchant.ask import Joint
 from penchant.gp import Normal
 from penchant.likelihoods import Probit
-from penchant.models import fitted_items
-from penchant.models.contract import Odds, UtilityModel
-from penchant.models.features import FeatureColumns
+from penchant.models import FeatureColumns, UtilityModel, fitted_items
+from penchant.models import OutcomeProbabilities as Odds
 
 
 class Counted(NamedTuple):

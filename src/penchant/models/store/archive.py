@@ -1,0 +1,275 @@
+"""Saving and loading fitted models: one zip of JSON and arrays, no pickle.
+
+A value is a JSON scalar, a list, a dictionary, or one of: an array, a sparse matrix, a tuple, a
+random generator, an estimator, or one of the kinds of `store.schema`. A file can only ever make
+objects of this package.
+"""
+
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from penchant.errors import DataError
+from penchant.io import whole_file
+from penchant.kernels import Kernel
+from penchant.kernels.base import NotGiven
+from penchant.likelihoods import Likelihood
+from penchant.models.parameters import check_parameters
+from penchant.models.store.checks import Checked, check_fields, refuse
+from penchant.models.store.schema import (
+    FORMAT,
+    STATES,
+    VERSION,
+    estimator_classes,
+    kind_called,
+    kind_of,
+)
+from penchant.numerics.arrays import without_miscounts
+
+
+def save(model: Any, path: str | PathLike[str]) -> None:
+    """Write a fitted estimator to `path`, atomically.
+
+    >>> import penchant as pc, tempfile, os
+    >>> data = pc.Comparisons.from_pairs(["a", "a"], ["b", "c"])
+    >>> gp = pc.PreferenceGP(optimize=None).fit(None, data)
+    >>> file = os.path.join(tempfile.mkdtemp(), "model.penchant")
+    >>> gp.save(file)
+    >>> bool((pc.load(file).predict() == gp.predict()).all())
+    True
+    """
+    if not isinstance(path, str | PathLike):
+        raise DataError(f"path is {path!r}: it must be the name of a file, a text or a Path")
+    shelf = _Shelf()
+    header = {"format": FORMAT, "version": VERSION, "model": _encode(model, shelf)}
+    with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("model.json", json.dumps(header, allow_nan=False))
+        for k, array in enumerate(shelf.arrays):
+            with archive.open(f"{k}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """Read a model that `save` wrote.
+
+    A damaged or foreign file is a DataError.
+
+    >>> import penchant as pc, tempfile
+    >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
+    >>> model = pc.PreferenceGP(optimize=None).fit(None, data)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = model.save(f"{folder}/drinks.penchant")
+    ...     load(f"{folder}/drinks.penchant").rank()[0].item
+    'tea'
+    """
+    name = os.fspath(path)
+    try:
+        with zipfile.ZipFile(name) as archive:
+            if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
+                raise DataError(f"{name} holds compressed members: it is not a penchant model")
+            tree = _checked(json.loads(archive.read("model.json")), name)
+            return _Reader(archive, tree).value(tree)
+    except FileNotFoundError:
+        raise DataError(f"there is no file {name}: check the path") from None
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{name} cannot be read as a penchant model ({type(error).__name__}: {error}): it is "
+            "damaged, truncated, or of another kind; save the model again"
+        ) from None
+
+
+def _checked(header: Any, name: str) -> Any:
+    """The model's tree, if it is one of ours."""
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise DataError(f"{name} is not a penchant model: its header says something else")
+    if header.get("version") != VERSION:
+        raise DataError(
+            f"{name} was written in format version {header.get('version')!r} and this penchant "
+            f"reads version {VERSION}: fit the model again, or install the penchant that wrote it"
+        )
+    return header["model"]
+
+
+class _Shelf:
+    """Arrays and objects written so far, by identity: what was shared stays shared."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray[Any, Any]] = []
+        self.positions: dict[int, int] = {}
+        self.objects: dict[int, int] = {}
+        self.alive: list[Any] = []
+        """Objects made while writing; an identity holds only as long as they do."""
+
+    def place(self, array: np.ndarray[Any, Any]) -> int:
+        if id(array) not in self.positions:
+            self.positions[id(array)] = len(self.arrays)
+            self.arrays.append(array)
+        return self.positions[id(array)]
+
+
+def _encode(value: Any, shelf: _Shelf) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, NotGiven):
+        return None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, np.generic):
+        return _encode(value.item(), shelf)
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return {"$objects": _encode(value.tolist(), shelf)}
+    if isinstance(value, np.ndarray):
+        return {"$array": shelf.place(value)}
+    if sparse.issparse(value):
+        csr = value.tocsr()
+        parts = (csr.data, csr.indices, csr.indptr)
+        shelf.alive.append(csr)
+        return {"$sparse": [_encode(part, shelf) for part in parts], "shape": list(csr.shape)}
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return {"$tuple": [_encode(part, shelf) for part in value]}
+    if isinstance(value, list):
+        return [_encode(part, shelf) for part in value]
+    if isinstance(value, Mapping):
+        return {"$dict": [[key, _encode(part, shelf)] for key, part in value.items()]}
+    if isinstance(value, np.random.Generator):
+        return {"$generator": value.bit_generator.state}
+    return _encode_object(value, shelf)
+
+
+def _encode_object(value: Any, shelf: _Shelf) -> Any:
+    name, cls = type(value).__name__, type(value)
+    if estimator_classes().get(name) is cls:
+        state = {key: v for key, v in vars(value).items() if key.endswith("_")}
+        params = value.get_params(deep=False)
+        return {
+            "$estimator": name,
+            "params": {key: _encode(v, shelf) for key, v in params.items()},
+            "state": {key: _encode(v, shelf) for key, v in state.items()},
+        }
+    if id(value) in shelf.objects:
+        return {"$same": shelf.objects[id(value)]}
+    found = kind_of(value)
+    if found is None:
+        raise DataError(
+            f"a value of type {type(value).__module__}.{name} cannot be saved: models with custom "
+            "callables or foreign objects have to be rebuilt in code"
+        )
+    number = shelf.objects[id(value)] = len(shelf.objects)
+    fields = found[1].taken(value)
+    shelf.alive.append(fields)
+    encoded = {key: _encode(part, shelf) for key, part in fields.items()}
+    return {"$kind": found[0], "number": number, "fields": encoded}
+
+
+class _Reader:
+    """The archive being read: objects that were shared are made once."""
+
+    def __init__(self, archive: zipfile.ZipFile, tree: Any) -> None:
+        self.archive = archive
+        self.numbered: dict[int, Any] = {}
+        self.objects: dict[int, Any] = {}
+        self.checked: dict[int, Checked] = {}
+        """Of every object made so far, by identity: `objects` keeps them alive."""
+        self._number(tree)
+
+    def _number(self, tree: Any) -> None:
+        """Find the objects that may be referred to, wherever they stand."""
+        branches = tree.values() if isinstance(tree, dict) else tree
+        if isinstance(tree, dict) and "$kind" in tree:
+            self.numbered[int(tree["number"])] = tree
+        if isinstance(tree, dict | list):
+            for branch in branches:
+                self._number(branch)
+
+    def value(self, tree: Any) -> Any:
+        if isinstance(tree, list):
+            return [self.value(part) for part in tree]
+        if not isinstance(tree, dict):
+            return tree
+        if "$kind" in tree:
+            return self._object(int(tree["number"]))
+        if "$same" in tree:
+            return self._object(int(tree["$same"]))
+        if "$estimator" in tree:
+            return self._estimator(tree)
+        return self._plain(tree)
+
+    def _plain(self, tree: dict[str, Any]) -> Any:
+        if "$float" in tree:
+            return float(tree["$float"])
+        if "$array" in tree:
+            content = self.archive.read(f"{int(tree['$array'])}.npy")
+            return without_miscounts(lambda: np.load(io.BytesIO(content), allow_pickle=False))
+        if "$objects" in tree:
+            return np.array(self.value(tree["$objects"]), dtype=object)
+        if "$sparse" in tree:
+            parts = tuple(self.value(part) for part in tree["$sparse"])
+            matrix = sparse.csr_array(parts, shape=tuple(tree["shape"]))
+            matrix.check_format(full_check=True)
+            return matrix
+        if "$tuple" in tree:
+            return tuple(self.value(part) for part in tree["$tuple"])
+        if "$dict" in tree:
+            return {key: self.value(part) for key, part in tree["$dict"]}
+        return _generator(tree["$generator"])
+
+    def _object(self, number: int) -> Any:
+        if number not in self.objects:
+            tree = self.numbered.pop(number)  # an object inside itself is no model of ours
+            name = tree["$kind"]
+            kind = kind_called(name)
+            values = {key: self.value(part) for key, part in tree["fields"].items()}
+            checked = check_fields(name, kind.declared, kind.rules, values, self._known)
+            self.objects[number] = made = kind.made(values)
+            self.checked[id(made)] = checked
+        return self.objects[number]
+
+    def _known(self, value: Any) -> Checked:
+        if isinstance(value, Kernel | Likelihood):
+            return Checked("kernel" if isinstance(value, Kernel) else "likelihood", {})
+        return self.checked.get(id(value), Checked(type(value).__name__, {}))
+
+    def _estimator(self, tree: dict[str, Any]) -> Any:
+        cls = estimator_classes()[tree["$estimator"]]
+        model = cls(**{key: self.value(part) for key, part in tree["params"].items()})
+        for key in tree["state"]:
+            if not key.endswith("_") or key.startswith("_"):
+                raise DataError(f"unexpected attribute {key!r} in the file")
+        state = {key: self.value(part) for key, part in tree["state"].items()}
+        check_parameters(model)
+        self._check_state(cls.__name__, state)
+        for key, value in state.items():
+            setattr(model, key, value)
+        if "state_" in state:
+            model._rebuild()
+        return model
+
+    def _check_state(self, name: str, state: Mapping[str, Any]) -> None:
+        """What an estimator learned: finite arrays, and in a model of utilities one of its kind."""
+        for key, value in state.items():
+            is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+            if is_array and key != "cv_error_" and not np.isfinite(value).all():
+                refuse(name, key, "must be finite")
+        if "state_" in state:
+            learned: Any = getattr(state["state_"], "learned", None)
+            kinds = {self._known(learned).kind, self._known(getattr(learned, "hyper", None)).kind}
+            if kinds.isdisjoint(STATES.get(name, ())):
+                refuse(name, "state_", "belongs to another model")
+
+
+def _generator(state: dict[str, Any]) -> np.random.Generator:
+    if state["bit_generator"] != "PCG64":
+        raise DataError(f"unknown random generator {state['bit_generator']!r} in the file")
+    bits = np.random.PCG64()
+    bits.state = state  # type: ignore[assignment]
+    return np.random.Generator(bits)

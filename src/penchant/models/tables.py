@@ -1,0 +1,597 @@
+"""The table that `raters_` is: how reliable everybody who answered is."""
+
+import re
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from math import floor, log, log10, nan
+from os import PathLike
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, overload
+
+import numpy as np
+from scipy.special import ndtri
+
+from penchant.ask import Belief
+from penchant.data import Comparisons
+from penchant.errors import DataError, UntoldError
+from penchant.gp import ORDER, Answered, judge, summarize_ranks
+from penchant.io import whole_file
+from penchant.likelihoods import Gaussian, Likelihood, Raters
+from penchant.models.outcomes import Estimates
+from penchant.models.parameters import between, check_argument
+from penchant.numerics.types import FloatArray, IntArray
+
+RowT = TypeVar("RowT", bound=tuple[Any, ...])
+"""A named tuple."""
+
+
+@dataclass(frozen=True, repr=False)
+class RowTable(Sequence[RowT]):
+    """Rows by position, columns by name; prints as a table.
+
+    row_type: the named tuple that rows are; left: the columns that begin at the left in print.
+    """
+
+    rows: tuple[RowT, ...]
+
+    row_type: ClassVar[Any]
+    left: ClassVar[tuple[int, ...]]
+
+    @abstractmethod
+    def cells(self) -> list[list[str]]:
+        """Header and rows as text: the same in print and in a report."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, key: int) -> RowT: ...
+    @overload
+    def __getitem__(self, key: slice) -> Self: ...
+    @overload
+    def __getitem__(self, key: str) -> np.ndarray[Any, Any]: ...
+    def __getitem__(self, key: int | slice | str) -> Any:
+        if isinstance(key, str):
+            return np.array([getattr(row, key) for row in self.rows])
+        if isinstance(key, slice):
+            return replace(self, rows=self.rows[key])
+        return self.rows[key]
+
+    def __iter__(self) -> Iterator[RowT]:
+        return iter(self.rows)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Rows as plain dictionaries."""
+        names = self.row_type._fields
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame, one row for each."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dicts(), columns=list(self.row_type._fields))
+
+    def _repr_html_(self) -> str:
+        return to_html(self.cells())
+
+    def __str__(self) -> str:
+        return to_text(self.cells(), self.left)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+Cells = Sequence[Sequence[str]]
+"""A header and rows of texts."""
+
+_LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+}
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # what no spreadsheet can hold
+
+
+def to_text(cells: Cells, left: Collection[int]) -> str:
+    """Aligned columns; `left`: the numbers of those that begin at the left.
+
+    >>> print(to_text([["rank", "item"], ["1", "tea"]], left=(1,)))
+    rank  item
+       1  tea
+    """
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    )
+
+
+def to_markdown(cells: Cells) -> str:
+    """A Markdown table.
+
+    >>> print(to_markdown([["item", "rank"], ["a|b", "1"]]))
+    | item | rank |
+    | --- | --- |
+    | a\\|b | 1 |
+    """
+    header, *rows = cells
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(_one_line, line)) + " |" for line in lines)
+
+
+def _one_line(cell: str) -> str:
+    return " ".join(cell.split()).replace("|", "\\|")
+
+
+def to_latex(cells: Cells) -> str:
+    """A LaTeX tabular, the first two columns to the left as in a ranking's `rank, item`.
+
+    >>> print(to_latex([["rank", "item"], ["1", "R&D"]]))
+    \\begin{tabular}{rl}
+    \\hline
+    rank & item \\\\
+    \\hline
+    1 & R\\&D \\\\
+    \\hline
+    \\end{tabular}
+    """
+    header, *rows = (" & ".join(map(_in_latex, line)) + r" \\" for line in cells)
+    columns = "rl" + "r" * (len(cells[0]) - 2)
+    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", header, r"\hline", *rows]
+    return "\n".join([*lines, r"\hline", r"\end{tabular}"])
+
+
+def _in_latex(cell: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in " ".join(cell.split()))
+
+
+def to_html(cells: Cells) -> str:
+    """An HTML table, every text escaped."""
+    header, *rows = cells
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def to_excel(
+    rows: Sequence[dict[str, Any]], columns: Sequence[str], path: str | PathLike[str]
+) -> None:
+    """Write an .xlsx file with numbers as numbers; no name is taken for a formula."""
+    try:
+        from openpyxl import Workbook  # type: ignore[import-untyped]
+    except ImportError:
+        raise DataError(
+            "to_excel needs openpyxl, which is not installed: install it, or write a file that "
+            "spreadsheets open with to_pandas().to_csv(path)"
+        ) from None
+    book = Workbook()
+    sheet = book.active
+    for line, row in enumerate([dict(zip(columns, columns, strict=True)), *rows], start=1):
+        for place, name in enumerate(columns, start=1):
+            value = row[name]
+            if isinstance(value, float) and value != value:
+                continue
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            cell = sheet.cell(line, place, value if is_number else _CONTROL.sub("", str(value)))
+            cell.data_type = "n" if is_number else "s"
+    sheet.freeze_panes = "A2"
+    with whole_file(path) as file:
+        book.save(file)
+
+
+_LOOK_AHEAD = 16  # items that are first held against the first of a group
+ELO = 400.0 / log(10.0)
+"""Points on the Elo scale that multiply the odds of winning by e."""
+
+
+class RankedItem(NamedTuple):
+    """One row of a ranking: an item, its utility with interval, and how sure its place is.
+
+    utility: above the average item. low, high: its interval.
+    comparisons, wins: how often it was compared, and preferred; a tie is half a win. win_rate:
+    their ratio, NaN where it was never compared. group: from 1; items of one group cannot be told
+    from its first, see `Ranking`. spread: standard deviation of the utility between people, where
+    the ranking is of people at large and the model tells them apart; else None.
+    """
+
+    rank: int
+    item: Any
+    utility: float
+    low: float
+    high: float
+    prob_best: float
+    rank_low: int
+    rank_high: int
+    comparisons: int = 0
+    wins: float = 0.0
+    win_rate: float = nan
+    group: int = 0
+    spread: float | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Ranking(RowTable[RankedItem]):
+    """Items from best to worst.
+
+    Rows by position, columns by name; prints as a table.
+
+    Groups: the best item opens the first group, and an item belongs to the group as long as the
+    interval of its difference from the group's first item, in the joint posterior, includes zero;
+    the first item that is surely lower opens the next group. Two items of one group are not known
+    to differ from its first; items of different groups may still overlap with one another.
+
+    scale: what `utility`, `low` and `high` are measured in, "utility" or "elo". per_unit: points on
+    the Elo scale of a difference of one, NaN where there are no probabilities.
+
+    >>> row = RankedItem(1, "tea", 0.8, 0.1, 1.5, 0.9, 1, 2, 4, 3.0, 0.75, 1)
+    >>> table = Ranking((row,), level=0.95)
+    >>> table[0].item, table["utility"]
+    ('tea', array([0.8]))
+    >>> print(table)
+    rank  item  utility  95 % interval   P(best)  rank interval  comparisons  wins  win rate  group
+       1  tea     +0.80  [+0.10, +1.50]    0.900            1–2            4     3      0.75      1
+    """
+
+    level: float
+    scale: str = "utility"
+    per_unit: float = nan
+
+    row_type = RankedItem
+    left = (1, 3)
+
+    def to_elo(self, anchor: float = 1000.0, item: Any = None) -> "Ranking":
+        """The same ranking on a scale as Elo's: 400 points are odds of ten to one.
+
+        anchor : where the average item lies; or, with `item`, that item.
+
+        The better of two items that lie one unit of utility apart wins (ties aside) with the
+        probability p that the likelihood gives; that difference becomes 400 log10(p/(1 − p))
+        points. Under a logistic likelihood this holds at every difference, under the probit it is
+        a point of the curve: chances of differences far from one are a little off.
+
+        >>> row = RankedItem(1, "tea", 0.8, 0.1, 1.5, 0.9, 1, 2)
+        >>> elo = Ranking((row, row._replace(item="milk", utility=0.0)), 0.95, per_unit=ELO)
+        >>> [round(row.utility) for row in elo.to_elo(item="milk")]
+        [1139, 1000]
+        """
+        check_argument("Ranking.to_elo", "anchor", anchor, between(-1e9, 1e9))
+        if self.scale == "elo":
+            raise DataError("this ranking is on the Elo scale already: convert that of utilities")
+        if self.per_unit != self.per_unit:
+            raise DataError(
+                "this ranking has no Elo scale: its model gives scores and no probabilities; "
+                "fit a gp model"
+            )
+        names = [row.item for row in self.rows]
+        if item is not None and item not in names:
+            raise DataError(f"item is {item!r}: it must be one of the {len(names)} ranked items")
+        zero = float(np.mean(self["utility"])) if item is None else self[names.index(item)].utility
+        return replace(self, rows=self._moved(zero, self.per_unit, anchor), scale="elo")
+
+    def above_average(self) -> "Ranking":
+        """The same ranking with the average item at zero: nobody compared how high all lie."""
+        return replace(self, rows=self._moved(float(np.mean(self["utility"])), 1.0, 0.0))
+
+    def _moved(self, zero: float, factor: float, anchor: float) -> tuple[RankedItem, ...]:
+        return tuple(
+            row._replace(
+                **{
+                    name: anchor + factor * (getattr(row, name) - zero)
+                    for name in ("utility", "low", "high")
+                },
+                spread=None if row.spread is None else factor * row.spread,
+            )
+            for row in self.rows
+        )
+
+    def to_polars(self) -> Any:
+        """A polars data frame, one row an item."""
+        import polars
+
+        return polars.DataFrame(self.to_dicts(), infer_schema_length=None)
+
+    def to_markdown(self) -> str:
+        """A Markdown table."""
+        return to_markdown(self.cells())
+
+    def to_latex(self) -> str:
+        """A LaTeX tabular; it needs no package."""
+        return to_latex(self.cells())
+
+    def to_excel(self, path: str | PathLike[str]) -> None:
+        """Write an .xlsx file, one row an item; needs openpyxl."""
+        to_excel(self.to_dicts(), RankedItem._fields, path)
+
+    def cells(self) -> list[list[str]]:
+        interval = f"{100 * self.level:.3g} % interval"
+        header = ["rank", "item", self.scale, interval, "P(best)", "rank interval"]
+        form = ".0f" if self.scale == "elo" else "+.2f"
+        rows = [
+            [
+                str(row.rank),
+                str(row.item),
+                f"{row.utility:{form}}",
+                f"[{row.low:{form}}, {row.high:{form}}]",
+                f"{row.prob_best:.3f}",
+                f"{row.rank_low}–{row.rank_high}",
+                str(row.comparisons),
+                f"{row.wins:g}",
+                "–" if row.win_rate != row.win_rate else f"{row.win_rate:.2f}",
+                str(row.group) if row.group else "–",
+                *([] if row.spread is None else [f"{row.spread:{form.lstrip('+')}}"]),
+            ]
+            for row in self.rows
+        ]
+        last = ["spread"] if self.rows and self.rows[0].spread is not None else []
+        return [[*header, "comparisons", "wins", "win rate", "group", *last], *rows]
+
+
+class Tally(NamedTuple):
+    """(n,) how often each item was compared, and how often it won, ties counting half."""
+
+    compared: FloatArray
+    wins: FloatArray
+
+    @classmethod
+    def of(cls, data: Comparisons) -> "Tally":
+        """Of all comparisons."""
+        return cls.counted(data, data.count.astype(float), data.n_items)
+
+    @classmethod
+    def counted(cls, answers: Any, count: FloatArray, n_items: int) -> "Tally":
+        """Of answers with `winner`, `loser` and `tie`, each given `count` times."""
+        winner, loser = answers.winner, answers.loser
+        half = np.zeros(len(winner)) if answers.tie is None else 0.5 * answers.tie
+        won = np.bincount(winner, (1.0 - half) * count, n_items)
+        shared = np.bincount(loser, half * count, n_items)
+        met = np.bincount(winner, count, n_items) + np.bincount(loser, count, n_items)
+        return cls(met.astype(np.float64), (won + shared).astype(np.float64))
+
+    def of_item(self, i: int) -> dict[str, Any]:
+        """What a ranking's row says of an item."""
+        compared, wins = float(self.compared[i]), float(self.wins[i])
+        rate = wins / compared if compared > 0.0 else nan
+        return {"comparisons": round(compared), "wins": round(wins, 1), "win_rate": rate}
+
+
+def ranking_of(
+    belief: Belief,
+    items: Sequence[Any],
+    tally: Tally,
+    level: float,
+    n_samples: int,
+    rng: np.random.Generator,
+    spread: FloatArray | None = None,
+) -> Ranking:
+    """Sort the items by mean utility and say how sure each place is.
+
+    Utilities and their intervals are relative to the average item: comparisons do not identify the
+    common level of all utilities.
+    """
+    ranks = summarize_ranks(belief, level, n_samples, rng)
+    deviations = float(ndtri(0.5 + 0.5 * level))
+    reach = deviations * np.sqrt(belief.contrast_var)
+    mean = belief.mean - belief.mean.mean()
+    order = np.argsort(-mean, kind="stable")
+    group = groups_of(belief, order, deviations)
+    rows = tuple(
+        RankedItem(
+            rank=place,
+            item=items[i],
+            utility=float(mean[i]),
+            low=float(mean[i] - reach[i]),
+            high=float(mean[i] + reach[i]),
+            prob_best=float(ranks.prob_best[i]),
+            rank_low=int(ranks.rank_low[i]),
+            rank_high=int(ranks.rank_high[i]),
+            **tally.of_item(i),
+            group=int(group[place - 1]),
+            spread=None if spread is None else float(spread[i]),
+        )
+        for place, i in enumerate(order, start=1)
+    )
+    return Ranking(rows, level, per_unit=elo_per_unit(belief.likelihood))
+
+
+def groups_of(belief: Belief, order: IntArray, deviations: float) -> IntArray:
+    """(n,) the group of each place: a group ends before the first item whose difference from the
+    group's first item is surely not zero, by so many standard deviations."""
+    group = np.ones(len(order), dtype=np.intp)
+    first, ahead = 0, _LOOK_AHEAD
+    while first < len(order) - 1:
+        others = order[first + 1 : first + 1 + ahead]
+        mean, var = belief.difference(np.full(len(others), order[first]), others)
+        apart = np.flatnonzero(mean > deviations * np.sqrt(np.maximum(var, 0.0)))
+        if len(apart):
+            first, ahead = first + 1 + int(apart[0]), _LOOK_AHEAD
+            group[first:] += 1
+        elif first + 1 + len(others) == len(order):
+            break
+        else:
+            ahead *= 4
+    return group
+
+
+def elo_per_unit(likelihood: Likelihood) -> float:
+    """Points on the Elo scale of a difference of one: 400 log10 of the odds of winning there.
+
+    >>> from penchant.likelihoods import Logit, Probit
+    >>> round(elo_per_unit(Logit()), 1), round(elo_per_unit(Probit()), 1)
+    (173.7, 289.8)
+    """
+    one, known = np.ones(1), np.zeros(1)
+    win, loss = likelihood.prob(one, known)[0], likelihood.prob(-one, known)[0]
+    return float(ELO * np.log(win / loss)) if loss > 0.0 else nan
+
+
+LEVEL = 0.95
+
+
+class Effect(NamedTuple):
+    """What one unit of a covariate, or being shown first, adds to a utility.
+
+    low, high: its interval. prob_first: of the order shown, the probability that the first of two
+    equals wins, given a decision; None for a covariate.
+    """
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    prob_first: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class Effects(RowTable[Effect]):
+    """Effects of how comparisons were made; empty where nothing is known of that.
+
+    >>> print(Effects((Effect("shown first", 0.25, 0.2, 0.3, 0.6),), 0.95))
+    effect       estimate  95 % interval     P(first wins)
+    shown first    +0.250  [+0.200, +0.300]          0.600
+    """
+
+    level: float
+
+    row_type = Effect
+    left = (0, 2)
+
+    @classmethod
+    def of(cls, found: Estimates | None, likelihood: Likelihood, level: float = LEVEL) -> "Effects":
+        """From means and variances."""
+        if found is None:
+            return cls((), level)
+        reach = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(found.var)
+        win, loss = (likelihood.prob(sign * found.mean, found.var) for sign in (1.0, -1.0))
+        columns = (found.mean, found.mean - reach, found.mean + reach, win / (win + loss))
+        numbers = np.column_stack(columns).tolist()
+        rows = (
+            Effect(name, estimate, low, high, prob if name == ORDER else None)
+            for name, (estimate, low, high, prob) in zip(found.names, numbers, strict=True)
+        )
+        return cls(tuple(rows), level)
+
+    def cells(self) -> list[list[str]]:
+        header = ["effect", "estimate", f"{100 * self.level:.3g} % interval", "P(first wins)"]
+        cells = [header]
+        for row in self.rows:
+            # two significant digits of the estimate and of the interval's half, at least
+            least = min(abs(n) for n in (row.estimate, row.high - row.estimate, 1.0) if n)
+            decimals = max(3, 1 - floor(log10(least)))
+            numbers = (row.estimate, row.low, row.high)
+            estimate, low, high = (f"{number:+.{decimals}f}" for number in numbers)
+            first = "" if row.prob_first is None else f"{row.prob_first:.3f}"
+            cells.append([row.name, estimate, f"[{low}, {high}]", first])
+        return cells
+
+    def __str__(self) -> str:
+        if not self.rows:
+            return "no order shown and no covariates are known"
+        return super().__str__()
+
+
+MEASURED = {
+    "lapse": "Reliability is the share of a person's answers that are not given at random.",
+    "noise": "Reliability is how sharply a person tells items apart, 1 being usual.",
+}
+OWN = (
+    "Everybody is held against what the model expects of them, so that a taste of their own does "
+    "not count against them; somebody to whom all items are the same does."
+)
+COMMON = (
+    "Everybody is held against the ranking of all together, so that a taste of one's own counts "
+    "as unreliable; MultiUserGP tells the two apart."
+)
+WEIGHED = "Answers of unreliable people count less in the ranking."
+EQUAL = "The ranking itself takes all people's answers alike."
+
+
+class Rater(NamedTuple):
+    """One row: who, how many answers, and how reliable, with the interval that holds it."""
+
+    user: Any
+    answers: int
+    reliability: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class RaterTable(RowTable[Rater]):
+    """Raters from the least reliable to the most.
+
+    With kind "lapse" reliability is the share of answers that are not given at random; with
+    "noise" it is how sharply items are told apart, 1 being usual. about: what it means in the
+    model at hand. Rows by position, columns by name; prints as a table.
+
+    >>> print(RaterTable((Rater("ann", 30, 0.97, 0.9, 0.99),), "lapse"))
+    user  answers  reliability  95 % interval
+    ann        30         0.97  [0.90, 0.99]
+    """
+
+    kind: str
+    level: float = LEVEL
+    about: str = ""
+
+    row_type = Rater
+    left = (0, 3)
+
+    def cells(self) -> list[list[str]]:
+        header = ["user", "answers", "reliability", f"{100 * self.level:.3g} % interval"]
+        return [header] + [
+            [
+                str(row.user),
+                str(row.answers),
+                f"{row.reliability:.2f}",
+                f"[{row.low:.2f}, {row.high:.2f}]",
+            ]
+            for row in self.rows
+        ]
+
+
+def rater_table(
+    answered: Answered, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
+) -> RaterTable:
+    """Judge everybody who answered."""
+    if isinstance(likelihood, Gaussian):
+        raise UntoldError(
+            "raters_ judges people by answers that are right or wrong, and likelihood='gaussian' "
+            "has margins: fit with 'probit', 'logit' or 'ties' to judge raters"
+        )
+    judged = judge(answered, likelihood)
+    low, high = judged.quantile(0.5 * (1.0 - level)), judged.quantile(0.5 * (1.0 + level))
+    reliability, kind = judged.mean, "noise"
+    if not isinstance(likelihood, Raters) or likelihood.kind == "lapse":
+        reliability, low, high, kind = 1.0 - reliability, 1.0 - high, 1.0 - low, "lapse"
+    pairs = data.single_pairs()
+    answers = np.bincount(np.asarray(pairs.user), pairs.count, answered.n_raters)
+    order = np.argsort(reliability, kind="stable")
+    rows = tuple(
+        Rater(
+            data.users[u],
+            round(float(answers[u])),
+            float(reliability[u]),
+            float(low[u]),
+            float(high[u]),
+        )
+        for u in order
+        if answers[u]
+    )
+    held_against = OWN if answered.personal else COMMON
+    used = WEIGHED if isinstance(likelihood, Raters) else EQUAL
+    return RaterTable(rows, kind, level, f"{MEASURED[kind]} {held_against} {used}")
+
+
+def check_named(data: Comparisons, what: str) -> None:
+    """Raters must be told apart to be judged."""
+    if data.user is None:
+        raise UntoldError(
+            f"{what} needs to know who gave each answer, and these comparisons do not say: give "
+            "user=… for each, or leave it out"
+        )
