@@ -12,8 +12,7 @@ from penchant.communities.division import allocate, everybody_together, learn, s
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import ItemHyper
-from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian
-from penchant.kernels.relations import undirected
+from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian, undirected
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 from penchant.metrics import adjusted_rand
 
