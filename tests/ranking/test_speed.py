@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
+from penchant.kernels import RBF
 from penchant.models import KPCRank
-from penchant.models._ranking_base import resolve_kernel
 from penchant.ranking import Groups, kernel_features, ridge_path
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,7 @@ def data(n):
 
 def test_all_ridges_cost_little_more_than_one_eigendecomposition(seconds):
     X, y, qid = data(2000)
-    kernel = resolve_kernel("rbf", X)
+    kernel = RBF(3.0)
     K = kernel(X, X)
 
     def path():
