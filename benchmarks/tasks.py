@@ -5,7 +5,7 @@ import time
 import numpy as np
 from scipy.special import expit, log_expit, ndtr
 
-from penchant.datasets.items import load_regression
+from penchant.datasets import load_regression
 
 
 def gp_task(n, m, seed, n_test=5000):

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from penchant import datasets
 from penchant.data import Comparisons
-from penchant.datasets.folder import data_folder as find_data_folder
+from penchant.datasets import data_folder as find_data_folder
 from penchant.errors import DataError
 
 LOADERS = [name for name in datasets.__all__ if name.startswith("load_") and name != "load_preflib"]

@@ -24,10 +24,10 @@ from penchant.kernels import (
     Matern,
     RandomWalk,
     RegularizedLaplacian,
+    as_relations,
     directed,
     undirected,
 )
-from penchant.kernels.relations import as_relations
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
 from penchant.numerics.optimize import PRIOR_SPREAD
 

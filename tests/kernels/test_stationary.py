@@ -7,15 +7,14 @@ from hypothesis import strategies as st
 from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import RBF as SklearnRBF
 
-from penchant.kernels import RBF, Matern
-from penchant.kernels.stationary import NARROW, squared_distances
+from penchant.kernels import RBF, Matern, squared_distances
 
 
 def _direct(U, V):
     return ((U[:, None] - V) ** 2).sum(axis=2)
 
 
-@pytest.mark.parametrize("d", [1, NARROW, NARROW + 1, 60])
+@pytest.mark.parametrize("d", [1, 16, 17, 60])  # up to 16 features, one by one
 def test_squared_distances(rng, d):
     U, V = rng.standard_normal((30, d)), rng.standard_normal((20, d))
     np.testing.assert_allclose(squared_distances(U, V), _direct(U, V), rtol=1e-12)

@@ -14,10 +14,11 @@ from penchant.online import (
     ExpectedAlphaUser,
     LabelUser,
     Round,
+    discounted,
+    group,
     read_rounds,
     rounds_of,
 )
-from penchant.online.feedback import discounted, group
 
 RNG = np.random.default_rng(0)
 

@@ -8,17 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penchant.errors import DataError
-from penchant.online import compiled
-from penchant.online.perceptron import (
+from penchant.online import (
+    LOSSES,
+    UPDATES,
+    UpdateRule,
+    compiled,
+    discounts,
     learn_differences,
     learn_graded,
     learn_logged,
     learn_pairs,
+    new_state,
     present_greedily,
     present_sorted,
     swap_neighbours,
 )
-from penchant.online.rule import LOSSES, UPDATES, UpdateRule, discounts, new_state
 
 SLOPES = {
     "linear": lambda m: 1.0,

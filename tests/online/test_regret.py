@@ -21,15 +21,15 @@ from penchant.online import (
     ExpectedAlphaUser,
     LabelUser,
     Round,
+    discounted,
     exponentiated_bound,
+    feature_norm,
     learn_stream,
     perceptron_bound,
     rounds_of,
     running_mean,
     simulate,
 )
-from penchant.online.feedback import discounted
-from penchant.online.regret import feature_norm
 
 
 def phi(docs, order, k):

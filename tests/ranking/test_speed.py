@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
+from penchant.kernels import RBF
 from penchant.models import KPCRank
 from penchant.models.rankers import resolve_kernel
 from penchant.ranking import Groups, kernel_features, ridge_path
@@ -21,7 +22,7 @@ def data(n):
 
 def test_all_ridges_cost_little_more_than_one_eigendecomposition(seconds):
     X, y, qid = data(2000)
-    kernel = resolve_kernel("rbf", X)
+    kernel = RBF(3.0)
     K = kernel(X, X)
 
     def path():

@@ -45,3 +45,7 @@ __all__ = [
     "simulate_pairs",
     "simulate_study",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,6 +1,11 @@
 """Covariances between items: of their features, of their relations, and sums and products."""
 
+# for other packages, and for kernels of your own
+from penchant.kernels.base import Combination as Combination
 from penchant.kernels.base import Constant, Kernel, Product, Sum, known_kernels
+from penchant.kernels.base import Leaf as Leaf
+from penchant.kernels.base import NotGiven as NotGiven
+from penchant.kernels.base import positive as positive
 from penchant.kernels.covariance import FreeCovariance, LowRankCovariance
 from penchant.kernels.graph import (
     CommonCause,
@@ -9,10 +14,21 @@ from penchant.kernels.graph import (
     RandomWalk,
     RegularizedLaplacian,
 )
+from penchant.kernels.inputs import Features as Features
 from penchant.kernels.inputs import Inputs
+from penchant.kernels.inputs import as_dense as as_dense
+from penchant.kernels.inputs import squared_norms as squared_norms
 from penchant.kernels.linear import Independent, Linear
+from penchant.kernels.relations import Names as Names
 from penchant.kernels.relations import Relation, as_relations, bipartite, directed, undirected
+from penchant.kernels.relations import column_names as column_names
+from penchant.kernels.relations import is_numbered as is_numbered
+from penchant.kernels.relations import row_names as row_names
+from penchant.kernels.stationary import LEAVING_PULL as LEAVING_PULL
+from penchant.kernels.stationary import MANY_FEATURES as MANY_FEATURES
 from penchant.kernels.stationary import RBF, Matern
+from penchant.kernels.stationary import Stationary as Stationary
+from penchant.kernels.stationary import squared_distances as squared_distances
 
 __all__ = [
     "RBF",

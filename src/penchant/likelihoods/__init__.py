@@ -5,9 +5,12 @@ from functools import cache
 from inspect import signature
 
 from penchant.errors import DataError
+from penchant.likelihoods.base import WINS as WINS
 from penchant.likelihoods.base import Expected, Likelihood, LogProb, Outcomes, Tilted
+from penchant.likelihoods.base import Parameter as Parameter
 from penchant.likelihoods.binary import Logit, Probit
 from penchant.likelihoods.choices import ChoiceGroup, Cliques
+from penchant.likelihoods.choices import on_pairs as on_pairs
 from penchant.likelihoods.gaussian import Gaussian
 from penchant.likelihoods.raters import Lapse, Raters
 from penchant.likelihoods.ties import Abstain, Ties

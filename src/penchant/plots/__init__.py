@@ -47,3 +47,7 @@ __all__ = [
     "to_dark",
     "use_style",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

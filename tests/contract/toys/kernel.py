@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penchant.kernels.base import Leaf, positive
+from penchant.kernels import Leaf, positive
 
 
 @dataclass(frozen=True)

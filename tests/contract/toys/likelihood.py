@@ -6,8 +6,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from penchant.likelihoods import Likelihood, LogProb, Outcomes
-from penchant.likelihoods.base import WINS
+from penchant.likelihoods import WINS, Likelihood, LogProb, Outcomes
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from penchant.gp import (
     solve,
 )
 from penchant.gp.users import problem as multi_user
-from penchant.kernels import RBF, Constant, Independent, Inputs, Linear
-from penchant.kernels.covariance import FreeCovariance
+from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Lapse, Probit, Ties
 
 N_USERS, N_ITEMS, SHARING = 7, 6, 0.35
