@@ -607,7 +607,7 @@ class Comparisons:
             "by the same user and with the same tie, margin and covariates",
         )
         left = single._with_count(single.count - again)
-        known = answers._in_codes_of(self)
+        known = answers if answers.rankings is None else answers._in_codes_of(self)
         said = joined_rankings(None, known.rankings)
         if said is None:
             return self._of(left._table(), orders)
