@@ -1,9 +1,9 @@
 """Rankings and choices, whole: who put what before what else among several items at once.
 
-Everything that is said about a set at once is an order of places. A full ranking has one item in
-a place; the best of k is one item before the others, the worst of k the others before one, best
-and worst one before the others before one. A place that several items share is a choice of them
-all at once: `gp.items.edges` takes an order as the choices, one a place, that it consists of.
+Every answer about a set is an order of places. A full ranking has one item in each place. The best
+of k is one item before the others; the worst of k is the others before one; best and worst is one
+before the others before one. A place with several items is a choice of all of them at once. The
+models take an order as a sequence of choices, one for each place but the last.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -242,7 +242,7 @@ def _pairs_by_size(size: IntArray, start: IntArray) -> Iterator[tuple[IntArray, 
 
 
 class Orders(NamedTuple):
-    """Rankings as data: single pairs, and what is said of three items or more at once."""
+    """Rankings as data: pairs, and orders of three items or more."""
 
     pairs: Table
     rankings: Rankings | None
@@ -326,7 +326,7 @@ def merge_choices(
 
 
 def _taken(taken: Iterable[Any] | None, shown: list[list[Any]], what: str) -> list[list[Any]]:
-    """What was taken in each choice; none where that is not told."""
+    """Return the items taken in each choice; empty lists where `taken` is None."""
     if taken is None:
         return [[] for _ in shown]
     given = [list(map(python_scalar, _members(entry))) for entry in as_column(taken, what)]
