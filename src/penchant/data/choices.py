@@ -1,9 +1,9 @@
 """Rankings and choices, whole: who put what before what else among several items at once.
 
-Every answer about a set is an order of places. A full ranking has one item in each place. The best
-of k is one item before the others; the worst of k is the others before one; best and worst is one
-before the others before one. A place with several items is a choice of all of them at once. The
-models take an order as a sequence of choices, one for each place but the last.
+Everything that is said about a set at once is an order of places. A full ranking has one item in
+a place; the best of k is one item before the others, the worst of k the others before one, best
+and worst one before the others before one. A place that several items share is a choice of them
+all at once: `gp.rows` takes an order as the choices, one a place, that it consists of.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
