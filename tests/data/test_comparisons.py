@@ -53,23 +53,6 @@ def test_merging_does_not_depend_on_the_order_of_rows(raw, random):
     assert build(raw) == build(shuffled)
 
 
-@given(rows)
-def test_merging_preserves_the_total_and_every_count(raw):
-    data = build(raw)
-    assert data.n_comparisons == sum(count for *_, count in raw)
-    expected = {}
-    for user, (winner, loser), tie, count in raw:
-        pair = tuple(sorted((winner, loser))) if tie else (winner, loser)
-        expected[user, *pair, tie] = expected.get((user, *pair, tie), 0) + count
-    assert as_counts(data) == expected
-
-
-@given(rows)
-def test_a_count_is_the_row_repeated(raw):
-    repeated = [(u, pair, tie, 1) for u, pair, tie, count in raw for _ in range(count)]
-    assert build(raw) == build(repeated)
-
-
 @given(rows, st.permutations(range(N_ITEMS)))
 def test_relabelling_items_permutes_the_indices(raw, place):
     """The universe in another order: the same comparisons by name, indices moved."""
@@ -179,10 +162,13 @@ def test_pandas_and_polars_columns_are_accepted():
 
 
 def test_arrays_are_read_only_and_fields_frozen():
-    data = Comparisons.from_pairs(["a"], ["b"], margin=[2.0], user=["u"])
-    for column in ("winner", "loser", "count", "user", "tie", "margin"):
+    plain = Comparisons.from_pairs(["a"], ["b"])
+    told = {"margin": [2.0], "user": ["u"], "first": [1], "time": [3.0], "covariates": [[1.0]]}
+    data = Comparisons.from_pairs(["a"], ["b"], **told)
+    for column in ("winner", "loser", "count", "tie", *told):
         with pytest.raises(ValueError, match="read-only"):
             getattr(data, column)[0] = 0
+        assert (getattr(plain, column) is None) == (column in told)
     with pytest.raises(dataclasses.FrozenInstanceError):
         data.items = ()
 
@@ -204,12 +190,6 @@ def test_types_of_the_columns():
     assert data.margin is None
 
 
-def test_margins_keep_rows_apart():
-    data = Comparisons.from_pairs(["a", "a", "a"], ["b", "b", "b"], margin=[1.0, 2.0, 1.0])
-    assert data.margin.tolist() == [1.0, 2.0]
-    assert data.count.tolist() == [2, 1]
-
-
 def test_rankings_are_all_pairs():
     data = Comparisons.from_rankings([["b", "a", "c"], ["a", "b"]], users=["u", "v"])
     assert as_counts(data) == {
@@ -226,15 +206,6 @@ def test_rankings_from_an_array_equal_rankings_from_lists():
     data = Comparisons.from_rankings(orders, items=range(6))
     assert data == Comparisons.from_rankings(orders.tolist(), items=range(6))
     assert data.n_comparisons == 50 * 6
-
-
-def test_tied_groups_inside_a_ranking():
-    data = Comparisons.from_rankings([[{"x", "y"}, "z"]])
-    assert as_counts(data) == {
-        (None, "x", "y", True): 1,
-        (None, "x", "z", False): 1,
-        (None, "y", "z", False): 1,
-    }
 
 
 @pytest.mark.parametrize(

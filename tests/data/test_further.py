@@ -136,24 +136,6 @@ def test_a_data_frame_and_back(raw):
     assert np.array_equal(again.tie, data.tie)
 
 
-def test_all_columns_of_a_data_frame():
-    pytest.importorskip("pandas")
-    data = build([((0, 1), 2, False, 3, 1, 1.5, -2.0, 0.5)])
-    assert data.to_frame().to_dict("records") == [
-        {
-            "user": 2,
-            "winner": 0,
-            "loser": 1,
-            "tie": False,
-            "count": 3,
-            "margin": 0.5,
-            "first": 1,
-            "time": 1.5,
-            "length": -2.0,
-        }
-    ]
-
-
 def test_all_columns_of_a_data_frame_and_back():
     pytest.importorskip("pandas")
     data = Comparisons.from_pairs(
@@ -184,14 +166,6 @@ def test_splits_and_users_carry_everything():
         [1],
         [[1.0]],
     )
-
-
-def test_absent_columns_are_none_and_everything_is_read_only():
-    data = Comparisons.from_pairs(["a"], ["b"])
-    assert (data.first, data.time, data.covariates, data.covariate_names) == (None, None, None, ())
-    data = build([((0, 1), 0, False, 1, 1, 0.0, 1.0, 0.0)])
-    with pytest.raises(ValueError, match="read-only"):
-        data.covariates[0, 0] = 1.0
 
 
 def test_dates_become_days():

@@ -1,4 +1,4 @@
-"""The one checker: columns become codes, every row is checked once, every fault is told at once."""
+"""The one checker: columns become codes, every row is checked, all faults are reported together."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -198,7 +198,7 @@ def _read_tie(value: Any) -> int:
 
 
 def _read_first(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int8]:
-    """+1, −1 or 0 for each row; what is none of them is UNREADABLE."""
+    """Return +1, −1 or 0 for each row, UNREADABLE for any other value."""
     sides = np.nan_to_num(read_numbers(values), nan=UNREADABLE, posinf=UNREADABLE)
     return np.where(np.isin(sides, (-1, 0, 1)), sides, UNREADABLE).astype(np.int8)
 
@@ -328,7 +328,7 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Nam
 
 
 def _both_bad(tie: NDArray[np.int8]) -> BoolArray | None:
-    """Where both were found bad; None where nobody says so."""
+    """Return which rows are ties of two bad items, or None where there are none."""
     bad: BoolArray = tie == BOTH_BAD
     return bad if bad.any() else None
 

@@ -84,9 +84,7 @@ class Rankings:
             item, place = (np.take_along_axis(a, order, axis=1) for a in (item, place))
             who = np.zeros(len(rows), dtype=np.intp) if self.user is None else self.user[rows]
             said = np.column_stack([who, item, place, self.tied[rows]])
-            distinct, same = np.unique(said, axis=0, return_inverse=True)
-            count = np.zeros(len(distinct), dtype=np.intp)
-            np.add.at(count, same.ravel(), self.count[rows])
+            distinct, count = _added_up(said, self.count[rows])
             parts.append(_of_rows(distinct, count, int(k), self.user is None))
         return _concatenated(parts) if parts else self
 
@@ -181,11 +179,17 @@ class Rankings:
         ]
 
 
+def _added_up(rows: IntArray, count: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct rows, and the sum of the counts of each."""
+    distinct, same = np.unique(rows, axis=0, return_inverse=True)
+    total = np.zeros(len(distinct), dtype=np.intp)
+    np.add.at(total, same.ravel(), count)
+    return distinct, total
+
+
 def _stages(said: IntArray, k: int, is_pooled: bool) -> ChoiceStages:
     """Rows of user, k items, k marks and a count, merged."""
-    distinct, same = np.unique(said[:, :-1], axis=0, return_inverse=True)
-    count = np.zeros(len(distinct), dtype=np.intp)
-    np.add.at(count, same.ravel(), said[:, -1])
+    distinct, count = _added_up(said[:, :-1], said[:, -1])
     item, chosen = distinct[:, 1 : k + 1], distinct[:, k + 1 :].astype(bool)
     return ChoiceStages(item, chosen, count, None if is_pooled else distinct[:, 0])
 
@@ -242,7 +246,7 @@ def _pairs_by_size(size: IntArray, start: IntArray) -> Iterator[tuple[IntArray, 
 
 
 class Orders(NamedTuple):
-    """Rankings as data: single pairs, and what is said of three items or more at once."""
+    """Rankings as data: pairs, and orders of three items or more."""
 
     pairs: Table
     rankings: Rankings | None
@@ -326,7 +330,7 @@ def merge_choices(
 
 
 def _taken(taken: Iterable[Any] | None, shown: list[list[Any]], what: str) -> list[list[Any]]:
-    """What was taken in each choice; none where that is not told."""
+    """Return the items taken in each choice; empty lists where `taken` is None."""
     if taken is None:
         return [[] for _ in shown]
     given = [list(map(python_scalar, _members(entry))) for entry in as_column(taken, what)]

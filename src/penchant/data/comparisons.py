@@ -37,25 +37,25 @@ class Comparisons:
 
     Make one with `from_pairs`, `from_rankings`, `from_scores`, `from_frame` or
     `read_comparisons`; these check everything once. Rows are the m distinct combinations of
-    all that is told about a comparison, sorted; a count of 2 means that the row occurred twice.
+    all columns, sorted; a count of 2 means that the row occurred twice.
 
     Attributes
     ----------
     winner, loser : (m,) item indices; in a tie the smaller index stands first.
     count : (m,) how often the row occurred.
-    user : (m,) user indices, or None where nobody is told apart.
+    user : (m,) user indices, or None where there is no user column.
     tie : (m,) whether the two items came out equal.
     margin : (m,) by how much the winner's score exceeded the loser's, or None.
     first : (m,) +1 where the winner was shown first, −1 the loser, 0 not known; or None.
     time : (m,) days, or None.
     covariates : (m, q) further numbers, odd in the pair (winner minus loser), or None; their
         names are `covariate_names`.
-    both_bad : (m,) of ties, whether both items were found bad; or None where nobody says so.
+    both_bad : (m,) whether a tie means that both items were bad; None where no row says so.
     items, users : the names, in index order; items that were never compared are there too.
     rankings : rankings and choices of three items or more, whole, or None. The rows above hold
         their pairs too, broken apart: `as_pairs` forgets that they belong together, and
         `single_pairs` is what was said beside them.
-    source : how they were read, in a line; "" where they were not.
+    source : how a file was read, in a line; "" for other comparisons.
 
     >>> data = Comparisons.from_pairs(["tea", "tea", "milk"], ["milk", "milk", "water"])
     >>> data.items
@@ -266,7 +266,7 @@ class Comparisons:
 
     @property
     def n_users(self) -> int:
-        """Number of users; 0 where nobody is told apart."""
+        """Number of users; 0 where there is no user column."""
         return len(self.users)
 
     @property
@@ -294,7 +294,7 @@ class Comparisons:
         return f"<Comparisons: {self.n_comparisons} between {self.n_items} items{who}>"
 
     def describe(self) -> str:
-        """Return a few lines that tell what is there: counts, ties, groups, extremes.
+        """Return a summary in a few lines: counts, ties, groups, extremes.
 
         >>> print(Comparisons.from_pairs(["tea", "tea"], ["milk", "water"]).describe())
         2 comparisons (2 distinct) between 3 items
@@ -378,7 +378,7 @@ class Comparisons:
         return pd.DataFrame(columns)
 
     def _repr_html_(self) -> str:
-        """What is there, and its first rows."""
+        """Return the summary and the first rows as HTML, for notebooks."""
         lines = "<br>".join(escape(line) for line in self.describe().splitlines())
         head = ["user"] * (self.user is not None) + ["winner", "loser", "tie", "count"]
         rows = []
@@ -607,7 +607,7 @@ class Comparisons:
             "by the same user and with the same tie, margin and covariates",
         )
         left = single._with_count(single.count - again)
-        known = answers._in_codes_of(self)
+        known = answers if answers.rankings is None else answers._in_codes_of(self)
         said = joined_rankings(None, known.rankings)
         if said is None:
             return self._of(left._table(), orders)

@@ -1,4 +1,4 @@
-"""Which comparisons are held out for testing: whole answers, never a part of a ranking."""
+"""Hold out comparisons for testing: whole answers, never a part of a ranking."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -72,7 +72,7 @@ class WholeAnswers:
     """Whole answers, single pairs first and then rankings: which items each of them holds.
 
     answer, item : (N,) each item of each answer. part : (N,) what the answer says of that item.
-    count, user : one an answer; user is 0 where nobody is told apart.
+    count, user : (r,) of each answer; user is 0 where there is no user column.
     """
 
     answer: IntArray
@@ -106,15 +106,15 @@ class WholeAnswers:
         return cls(answer, np.concatenate(item), np.concatenate(part), count, user)
 
     def keys(self, n_items: int, n_users: int) -> ContentKeys:
-        """Of items, users and answers, by what is said alone."""
+        """Keys of items, users and answers that depend on the answers, not on names or order."""
         held = Incidence(self.answer, self.item, self.part)
         return content_keys(held, self.user, self.count, n_items, max(n_users, 1))
 
 
 def folds(data: _HasAnswers, n_folds: int) -> list[IntArray]:
-    """How many of each whole answer's occurrences each of the folds holds out.
+    """Return, for each fold, how many occurrences of each answer it holds out.
 
-    Everybody's answers are dealt out evenly, in an order that follows from what they say alone.
+    Each user's answers are spread evenly, in an order that depends on the answers only.
     """
     said = WholeAnswers.of(data)
     keys = said.keys(data.n_items, data.n_users)

@@ -158,9 +158,9 @@ def add_up(rows: Numbered, count: IntArray) -> tuple[Numbered, IntArray]:
     return replace(rows, number=number), added
 
 
-_PLURAL = {"user": "a user", "margin": "a margin", "time": "a time", "covariates": "covariates"}
+_IN_WORDS = {"user": "a user", "margin": "a margin", "time": "a time", "covariates": "covariates"}
 
-_UNTOLD: dict[str, Any] = {"first": np.intp, "both_bad": np.bool_}
+_OPTIONAL: dict[str, Any] = {"first": np.intp, "both_bad": np.bool_}
 
 
 @dataclass(frozen=True)
@@ -186,17 +186,19 @@ class Table:
         return Table(**chosen)
 
     def join(self, more: "Table") -> "Table":
-        """Return these rows and then those of `more`; a side, or that both were bad, which only one
-        tells is not known in the other."""
+        """Return these rows and then those of `more`.
+
+        Where only one of them has `first` or `both_bad`, the rows of the other get 0 or False.
+        """
         both: dict[str, Any] = {}
         for name, values in vars(self).items():
             added = vars(more)[name]
-            if name in _UNTOLD and (values is None) != (added is None):
-                values = np.zeros(len(self.winner), _UNTOLD[name]) if values is None else values
-                added = np.zeros(len(more.winner), _UNTOLD[name]) if added is None else added
+            if name in _OPTIONAL and (values is None) != (added is None):
+                values = np.zeros(len(self.winner), _OPTIONAL[name]) if values is None else values
+                added = np.zeros(len(more.winner), _OPTIONAL[name]) if added is None else added
             if (values is None) != (added is None):
                 raise DataError(
-                    f"only one of the two sets of comparisons has {_PLURAL[name]} for its rows: "
+                    f"only one of the two sets of comparisons has {_IN_WORDS[name]} for its rows: "
                     "both or neither must; build both alike, or drop users with pooled()"
                 )
             both[name] = None if values is None else np.concatenate([values, added])
@@ -245,8 +247,8 @@ class Table:
                 yield from np.atleast_2d(values.T)
 
     def _with_ties_in_order(self) -> "Table":
-        """Return the same rows, every tie with its smaller index first; what is odd in the pair
-        changes its sign."""
+        """Return the same rows with the smaller index first in every tie; `first` and covariates of
+        a tie that is turned change their sign."""
         swap = np.flatnonzero(self.tie & (self.winner > self.loser))
         if not len(swap):
             return self

@@ -121,7 +121,7 @@ UNFINISHED = ("file-*", "bucket-*.npz", EVERYBODY)
 
 
 def fingerprint(files: Sequence[Path | RemoteFile]) -> list[list[Any]]:
-    """What tells whether files are as they were: names, sizes, times of the last change."""
+    """Names, sizes and times of the last change, to detect files that changed."""
     return [_stamp(file) if isinstance(file, Path) else file.stamp for file in files]
 
 
@@ -131,7 +131,7 @@ def _stamp(path: Path) -> list[Any]:
 
 
 class ScanFolder:
-    """The folder, taken for this process alone. asked: what the buckets depend on."""
+    """The folder of a scan, locked for this process. asked: everything the buckets depend on."""
 
     def __init__(self, folder: str | PathLike[str], asked: dict[str, Any]) -> None:
         self.path, self._asked = Path(folder), {"format": FORMAT, **asked}
@@ -194,7 +194,7 @@ class ScanFolder:
 
 
 MAX_MEMORY = 4 << 30
-"""Bytes of scanned comparisons, and of what is worked out for them, that a process keeps."""
+"""Bytes of scanned comparisons, and of results derived from them, that a process keeps."""
 MOST_SHARDS = 1 << 14
 Files = Sequence[Path | RemoteFile]
 
@@ -286,7 +286,7 @@ def _found(files: Any) -> list[Path | RemoteFile]:
 def _resumed(
     paths: Files, options: ReadOptions, shards: int, max_memory: int, resume: str | PathLike[str]
 ) -> ShardedComparisons:
-    """What is in the folder already, or else scanned into it."""
+    """Return the scan that the folder holds, or scan the files into it."""
     asked = {"files": fingerprint(paths), "options": repr(options), "buckets": n_buckets(shards)}
     folder = ScanFolder(resume, asked)
     try:
@@ -410,7 +410,7 @@ def _write(con: Any, rows: RowsByCode, folder: Path, n: int) -> tuple[int, int, 
 
 
 def _report(path: Path, options: ReadOptions, n_good: int) -> None:
-    """Say which rows of a file are bad, as whoever reads it whole says it."""
+    """Read the file whole, which raises or warns about its bad rows."""
     found = read_file(path, options)
     if found.n_comparisons != n_good:
         raise DataError(

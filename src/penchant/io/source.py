@@ -242,7 +242,7 @@ def name_cells(con: Any, source: Source, columns: Sequence[Column]) -> tuple[lis
 
 
 def _name_type(con: Any, source: Source, column: Column) -> str:
-    """Return the type that names of a column are read as; what is no number becomes text."""
+    """Return the SQL type in which the names of a column are read; text unless they are numbers."""
     if column.type in _INTEGERS:
         return "BIGINT"
     if column.type in _WIDE or column.type in EXACT:
@@ -351,7 +351,7 @@ def _finite(value: str) -> float | None:
 
 
 def filtered(con: Any, source: Source, where: Where) -> Source:
-    """Return the rows of a table that pass; what is said about them names the condition."""
+    """Return the rows of a table that pass the condition, which messages then name."""
     if not where:
         return source
     either = " OR ".join("(" + " AND ".join(t.sql(source) for t in each) + ")" for each in where)

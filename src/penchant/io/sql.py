@@ -294,7 +294,7 @@ def _days(con: Any, source: Source, column: Column) -> str:
 
 
 def _refuse_row_numbers(con: Any, source: Source, column: str) -> None:
-    """Raise where counts that nobody asked for are 1, 2, 3, …: an index, not counts."""
+    """Raise where a column taken for counts holds 1, 2, 3, …: it is an index."""
     number = as_number('"count"')
     query = f"""SELECT count(*), min(x), max(x), count(DISTINCT x), bool_and(x - row = lowest)
         FROM (SELECT {number} AS x, row_number() OVER () AS row,

@@ -267,41 +267,26 @@ def read_arff(path: str | PathLike[str]) -> tuple[FloatArray, FloatArray, tuple[
             f"{path} is not an ARFF table of numbers and nominal values: {error}"
         ) from error
     *inputs, target = meta.names()
-    columns = [_arff_columns(table[name], name, meta[name]) for name in inputs]
-    if not columns or not len(table):
+    if not inputs or not len(table):
         raise DataError(f"{path} holds no data: it needs a feature, a target and a row")
-    X = np.hstack([values for values, _ in columns])
-    names = tuple(name for _, names in columns for name in names)
-    return X, _arff_target(table[target], meta[target]), names
+    columns, names = [], []
+    for name in inputs:
+        values, levels = _arff_numbers(table[name], meta[name])
+        indicators = values[:, None] == np.arange(len(levels))
+        missing = np.isnan(values)[:, None]
+        columns.append(np.where(missing, np.nan, indicators) if levels else values[:, None])
+        names += [f"{name}={level}" for level in levels] or [name]
+    return np.hstack(columns), _arff_numbers(table[target], meta[target])[0], tuple(names)
 
 
-def _arff_columns(values: Any, name: str, kind: tuple[str, Any]) -> tuple[FloatArray, list[str]]:
-    numbers = _arff_numbers(values, kind)
-    if numbers is not None:
-        return numbers[:, None], [name]
-    levels = list(kind[1])
-    codes = _arff_codes(values, levels)
-    indicator = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
-    indicator[np.isnan(codes)] = np.nan
-    return indicator, [f"{name}={level}" for level in levels]
-
-
-def _arff_target(values: Any, kind: tuple[str, Any]) -> FloatArray:
-    numbers = _arff_numbers(values, kind)
-    return _arff_codes(values, list(kind[1])) if numbers is None else numbers
-
-
-def _arff_numbers(values: Any, kind: tuple[str, Any]) -> FloatArray | None:
-    """Return the values as numbers, or None where they are words."""
+def _arff_numbers(values: Any, kind: tuple[str, Any]) -> tuple[FloatArray, list[str]]:
+    """Return the values as numbers; words become their positions in the list beside them."""
     if kind[0] == "numeric":
-        return np.asarray(values, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64), []
+    words: list[str] = []
     try:
         meaning = {level.encode(): float(level) for level in kind[1]}
     except ValueError:
-        return None
-    return np.array([meaning.get(value, np.nan) for value in values.tolist()])
-
-
-def _arff_codes(values: Any, levels: list[str]) -> FloatArray:
-    position = {level.encode(): float(code) for code, level in enumerate(levels)}
-    return np.array([position.get(value, np.nan) for value in values.tolist()])
+        words = list(kind[1])
+        meaning = {word.encode(): float(place) for place, word in enumerate(words)}
+    return np.array([meaning.get(value, np.nan) for value in values.tolist()]), words

@@ -24,7 +24,7 @@ _SHOWN_BAD = 5  # bad rows that a warning spells out
 
 
 class BadCell(DataError):
-    """A cell that says nothing, in a row that can be left out."""
+    """A cell that cannot be read, in a row that can be left out."""
 
     def __init__(self, message: str, row: int) -> None:
         super().__init__(message)
@@ -182,7 +182,7 @@ def read_ballots(con: Any, source: Source, options: ReadOptions) -> Ballots | No
 
 
 def _recognised(names: Sequence[str], user: str | None) -> dict[str, list[str]]:
-    """Return every shape that the columns' names speak of, with its columns."""
+    """Return every shape that fits the columns' names, with its columns."""
     grid = bracketed(names)
     if len(grid) > 1:
         return {s.name: grid for s in _SHAPES.values() if s.grid is not None and s.grid(grid)}

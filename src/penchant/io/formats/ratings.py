@@ -92,7 +92,7 @@ def _read_ratings(sheet: Sheet, columns: Sequence[str]) -> Ballots:
 
 
 def _refuse_permutations(sheet: Sheet, columns: Sequence[str]) -> None:
-    """Raise where grades that nobody called so are 1 … k in every row: ranks look like that."""
+    """Raise where grades are 1 … k in every row and `shape=` is not given: they may be ranks."""
     places = set(map(str, range(1, len(columns) + 1)))
     given = [[cell for cell in cells if cell] for *_, cells in sheet.rows(columns)]
     distinct = all(len(set(row)) == len(row) and set(row) <= places for row in given)

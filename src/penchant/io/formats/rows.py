@@ -71,7 +71,7 @@ _POINT_COLUMNS = ("score", "points", "result", "outcome")  # in these 1 is a poi
 
 @dataclass(frozen=True)
 class Reading:
-    """A shape, and the columns that play a role in it; guessed: roles that nobody asked for."""
+    """A shape and its columns by role. guessed : roles that the caller did not name."""
 
     shape: str
     columns: Mapping[str, str]
