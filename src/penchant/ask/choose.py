@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant.ask.belief import Belief, Joint, Part
-from penchant.ask.criteria import CRITERIA, Criterion, get
+from penchant.ask.criteria import CRITERIA, Score, get
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
@@ -233,17 +233,14 @@ def choose(
             "between 1 and that"
         )
     picked = np.empty((k, 2), dtype=np.intp)
-    bounds: FloatArray | None = None
+    lazy = _LazyScores(wanted.score, pool) if wanted.only_falls and k > 1 else None
     for row in range(k):
-        eligible = pool.eligible()
         if random_share > 0.0 and rng.random() < random_share:
-            best = _best(CRITERIA["random"].score(belief, pool.pairs, rng), eligible)
-        elif bounds is None:
-            scores = wanted.score(belief, pool.pairs, rng)
-            best = _best(scores, eligible)
-            bounds = scores if wanted.only_falls else None
+            best = _best(CRITERIA["random"].score(belief, pool.pairs, rng), pool.eligible())
+        elif lazy is not None:
+            best = lazy.best(belief, rng)
         else:
-            best = _lazy_best(wanted, belief, pool.pairs, bounds, eligible, rng)
+            best = _best(wanted.score(belief, pool.pairs, rng), pool.eligible())
         picked[row] = pool.take(best)
         if isinstance(belief, Joint) and row + 1 < k:
             belief = belief.expecting(*picked[row])
@@ -254,29 +251,38 @@ def _best(scores: FloatArray, eligible: BoolArray) -> int:
     return int(np.where(eligible, scores, -np.inf).argmax())
 
 
-def _lazy_best(
-    wanted: Criterion,
-    belief: Belief,
-    pairs: IntArray,
-    bounds: FloatArray,
-    eligible: BoolArray,
-    rng: np.random.Generator,
-) -> int:
-    """The best eligible pair by lazy greedy (Minoux 1978): few of the pairs are scored.
+class _LazyScores:
+    """Scores that only fall, by lazy greedy (Minoux 1978): few pairs are scored for a pick.
 
-    bounds: scores of earlier beliefs, brought up to date here. Scores only fall, so that a pair
-    whose old score is below the best new one cannot be the best.
+    A score of an earlier belief is an upper bound, so a pair whose bound is below the best new
+    score cannot be the best. Only the shortlist, the pairs with the highest bounds, is scored.
     """
-    n_scored = SHORTLIST
-    while True:
-        known = np.where(eligible, bounds, -np.inf)
-        n_scored = min(n_scored, len(known))
-        least = np.partition(known, len(known) - n_scored)[len(known) - n_scored]
-        top = np.flatnonzero(known >= least)
-        bounds[top] = np.where(eligible[top], wanted.score(belief, pairs[top], rng), bounds[top])
-        known[top] = -np.inf
-        rest = known.max()
-        best = top[_best(bounds[top], eligible[top])]
-        if bounds[best] > rest or len(top) == len(known):
-            return int(best)
-        n_scored *= 4
+
+    def __init__(self, score: Score, pool: Pool) -> None:
+        self.score, self.pool = score, pool
+        self.bounds: FloatArray = np.full(len(pool.pairs), np.inf)
+        self.shortlist: IntArray = np.arange(len(pool.pairs))
+        self.rest = -np.inf
+
+    def best(self, belief: Belief, rng: np.random.Generator) -> int:
+        """The best eligible pair, first of equals."""
+        n_pairs = SHORTLIST
+        while True:
+            some, eligible = self.shortlist, self.pool.eligible()
+            self.bounds[some] = self.score(belief, self.pool.pairs[some], rng)
+            best = some[_best(self.bounds[some], eligible[some])]
+            if len(some) == len(self.bounds):
+                self._shorten(SHORTLIST)
+                return int(best)
+            if eligible[best] and self.bounds[best] > self.rest:
+                return int(best)
+            self._shorten(n_pairs)
+            n_pairs *= 4
+
+    def _shorten(self, n_pairs: int) -> None:
+        """Let the shortlist be the open pairs with the n highest bounds, and ties of the last."""
+        known = np.where(self.pool.open, self.bounds, -np.inf)
+        place = max(0, len(known) - n_pairs)
+        self.shortlist = np.flatnonzero(known >= np.partition(known, place)[place])
+        known[self.shortlist] = -np.inf
+        self.rest = float(known.max())
