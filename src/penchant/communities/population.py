@@ -486,9 +486,14 @@ def join_nearest(modes: Modes) -> Modes:
 
 
 class SinglePopulation(NamedTuple):
-    """Everybody around one taste: votes along the directions, the fitted cloud, its evidence.
+    """One taste from which people deviate personally: what communities must beat.
 
-    loading: (m, q) how the distinct answers depend on the directions.
+    The covariance of deviations is free along the main directions of disagreement, so this is the
+    multi-user model where it matters, at the price of a search.
+
+    one: everybody in one community; loading: (m, q) how the distinct answers depend on the
+    directions; ballots: the votes along them; cloud, modes: the model of these and its fit;
+    evidence: of all together.
     """
 
     one: VariationalState
@@ -594,7 +599,18 @@ def _directions(one: VariationalState, grouping: SearchResult) -> FloatArray:
 
 
 def item_effect_share(around: SinglePopulation) -> float:
-    """Of the noise in an answer, what is one item's and the same in all answers about it: s²."""
+    """Item random effects: s², the share of an answer's noise that returns with an item.
+
+    Ratings turned into pairs are the plain case: whatever moved somebody to rate a film low moves
+    all pairs with it, in either half of the votes. Such an effect e_ui ~ N(0, s²) falls into no
+    groups, yet it is there again in both halves. Two votes v, w of a person that share an item
+    pull, at the common utilities, with
+
+        E ±h_v h_w = k_v k_w (s² ± ℓ_vᵀ S ℓ_w),
+
+    S the spread along the common directions and the sign minus where the item won one of them
+    alone: summed over all that share, that gives s².
+    """
     answers, ballots, terms = (
         around.one.crowd.answers,
         around.ballots,
