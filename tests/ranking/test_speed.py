@@ -8,7 +8,6 @@ from scipy.linalg import eigh
 
 from penchant.kernels import RBF
 from penchant.models import KPCRank
-from penchant.models.rankers import resolve_kernel
 from penchant.ranking import Groups, kernel_features, ridge_path
 
 pytestmark = pytest.mark.slow
