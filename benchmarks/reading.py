@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from contest import ROUNDS, table
 
-from penchant.data import read_comparisons
+from penchant.io import read_comparisons
 
 BATTLES, MODELS = 5_000_000, 200
 COVARIATES = ("length_a - length_b", "style_a - style_b")

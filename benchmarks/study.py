@@ -55,13 +55,13 @@ def load(people: int, rate: float, seconds: float, items: int, database: str | N
         config = Config("Which?", answers_per_person=None)
         store = folder.open()
         new = [NewItem(f"item {k}") for k in range(items)]
-        store.write(lambda c: studies.create(c, "bench", config, new, time.time()))
+        store.write(studies.create, "bench", config, new, time.time())
         with running(folder.path) as address:
             wait_for_stock(store)
             watch = OpenPairs(store, config)
             crowd, empty = asyncio.run(under_load(address, people, rate, seconds, watch))
-            state = store.read(lambda c: reports.overview(c, "bench", time.time()))
-            events = store.read(lambda c: studies.events_after(c, "bench"))
+            state = store.read(reports.overview, "bench", time.time())
+            events = store.read(studies.events_after, "bench")
         store.close()
     full = [e.at for e in events if e.kind in (ANSWER, SKIP) and e.at > events[-1].at - seconds]
     counts = state["counts"]

@@ -240,7 +240,7 @@ class BeforeAfter(NamedTuple):
 
 
 def run(quick: bool = False, out: str | PathLike[str] | None = None) -> str:
-    """The page; `quick` simulates few studies and foretells one season."""
+    """The page; `quick` simulates few studies and predicts one season."""
     page = Page("Answers as people give them", _ABOUT, quick, out)
     rows = [*_effects(page), *_choices(page), *_pooled(page)]
     _raters(page)
@@ -327,12 +327,12 @@ def _raters(page: Page) -> None:
 def _time(page: Page) -> None:
     n_leagues, n_weeks, n_seasons = (1, 40, 1) if page.quick else (2, 120, 3)
     with page.part(f"Simulated leagues that drift: {n_leagues}, {n_weeks} weeks each"):
-        _foretold(page, simulated_rows(n_leagues, n_weeks))
+        _predicted_games(page, simulated_rows(n_leagues, n_weeks))
     with page.part(f"Football: {n_seasons} seasons, each week by week from the five before"):
-        _foretold(page, football_rows(n_seasons, page.load(load_football)))
+        _predicted_games(page, football_rows(n_seasons, page.load(load_football)))
 
 
-def _foretold(page: Page, rows: Sequence[TimeRow]) -> None:
+def _predicted_games(page: Page, rows: Sequence[TimeRow]) -> None:
     page.table(
         ["model", "log-likelihood of the next games", "less ours", "seconds"],
         [

@@ -14,22 +14,22 @@ from experiments import FloatArray, IntArray
 from penchant.datasets import League, load_football
 from penchant.models import PreferenceGP
 
-# Models of a league, each foretelling the next games from those before: ours, and baselines.
+# Models of a league, each predicting the next games from those before: ours, and baselines.
 #
-# Every model `learn`s from a league, then predicts each week's games (`foretell`) before it gets
+# Every model `learn`s from a league, then predicts each week's games (`predict`) before it gets
 # them (`add`). An ordered logit with a home advantage and a band of draws follows Elo and Glicko.
 # It is fitted to their ratings of the games they learned from, as are their own constants.
 
 
-class Teller(Protocol):
-    """Learns, foretells, is told."""
+class LeagueModel(Protocol):
+    """Learns from a league, predicts games, and is given their results."""
 
     name: str
 
     def learn(self, games: League) -> None:
         """From games of the past."""
 
-    def foretell(self, games: League) -> FloatArray:
+    def predict(self, games: League) -> FloatArray:
         """(k, 3) home win, draw, away win."""
 
     def add(self, games: League) -> None:
@@ -49,7 +49,7 @@ class Drifting:
         self.model = PreferenceGP(drift="ou", likelihood="ties", period=self.period)
         self.model.fit(None, games.comparisons())
 
-    def foretell(self, games: League) -> FloatArray:
+    def predict(self, games: League) -> FloatArray:
         """At the week of the games."""
         posterior = self.model.posterior_
         (then,) = posterior.when(games.day[:1])
@@ -77,7 +77,7 @@ class Counting:
         self.counts = np.ones(3)
         self.add(games)
 
-    def foretell(self, games: League) -> FloatArray:
+    def predict(self, games: League) -> FloatArray:
         """The shares, for all games."""
         return np.tile(self.counts / self.counts.sum(), (len(games), 1))
 
@@ -116,7 +116,7 @@ class Elo:
         x: FloatArray = (self.rating[games.home] - self.rating[games.away]) / 100.0
         return x
 
-    def foretell(self, games: League) -> FloatArray:
+    def predict(self, games: League) -> FloatArray:
         """By the link."""
         return outcome_probabilities(self._difference(games), self.link)
 
@@ -163,7 +163,7 @@ class Glicko:
         x: FloatArray = _shrink(spread) * gap / 100.0
         return x
 
-    def foretell(self, games: League) -> FloatArray:
+    def predict(self, games: League) -> FloatArray:
         """By the link."""
         return outcome_probabilities(self._difference(games), self.link)
 
@@ -210,7 +210,7 @@ class Kickscore:
         self.model.add_item("home", kernel=kickscore.kernel.Constant(var=1.0))
         self.add(games)
 
-    def foretell(self, games: League) -> FloatArray:
+    def predict(self, games: League) -> FloatArray:
         """At the day of each."""
         triples = [
             self.model.probabilities([str(home), "home"], [str(away)], t=day)
@@ -260,7 +260,7 @@ def log_prob(triples: FloatArray, sign: IntArray) -> FloatArray:
 
 
 HISTORY = 5
-"""Seasons before the one that is foretold, from which everything is learned."""
+"""Seasons before the one that is predicted, from which everything is learned."""
 
 
 class TimeRow(NamedTuple):
@@ -321,24 +321,24 @@ def simulated_league(
 def _rows(name: str, tasks: list[tuple[League, League]]) -> list[TimeRow]:
     """All models on the same games; kickscore where it is installed."""
     ours = Drifting()
-    tellers: list[Teller] = [ours, Elo(), Glicko(), Counting()]
+    models: list[LeagueModel] = [ours, Elo(), Glicko(), Counting()]
     if find_spec("kickscore") is not None:
-        tellers.insert(1, Kickscore(ours))
-    said: dict[str, list[FloatArray]] = {teller.name: [] for teller in tellers}
+        models.insert(1, Kickscore(ours))
+    said: dict[str, list[FloatArray]] = {model.name: [] for model in models}
     seconds = dict.fromkeys(said, 0.0)
     for past, now in tasks:
-        for teller in tellers:
+        for model in models:
             start = process_time()
-            teller.learn(past)
+            model.learn(past)
             for week in weeks(now):
-                said[teller.name].append(log_prob(teller.foretell(week), np.sign(week.goals)))
-                teller.add(week)
-            seconds[teller.name] += process_time() - start
-    log_likelihood = {model: np.concatenate(parts) for model, parts in said.items()}
+                said[model.name].append(log_prob(model.predict(week), np.sign(week.goals)))
+                model.add(week)
+            seconds[model.name] += process_time() - start
+    log_likelihood = {label: np.concatenate(parts) for label, parts in said.items()}
     rows = []
-    for model, values in log_likelihood.items():
+    for label, values in log_likelihood.items():
         less = values - log_likelihood[ours.name]
         error = float(less.std() / np.sqrt(len(less)))
         mean = (float(values.mean()), float(less.mean()), error)
-        rows.append(TimeRow(name, model, *mean, len(values), seconds[model]))
+        rows.append(TimeRow(name, label, *mean, len(values), seconds[label]))
     return rows

@@ -9,8 +9,9 @@ from sklearn.preprocessing import OneHotEncoder
 
 from experiments import FloatArray, IntArray
 from experiments.page import spread
-from penchant.data import Comparisons, GradedDocuments
+from penchant.data import Comparisons
 from penchant.datasets import Cars, Cora, GradedParts, Sushi
+from penchant.io import GradedDocuments
 from penchant.metrics import calibration, log_loss, pair_error
 
 # Data for quick runs: a part of the public sets, or simulated in their shape.

@@ -12,8 +12,9 @@ from scipy import sparse
 from experiments import FloatArray, IntArray
 from experiments.page import spread
 from experiments.xpgp import draw_pairs, draw_queries
-from penchant.data import Comparisons, GradedDocuments
+from penchant.data import Comparisons
 from penchant.datasets import Cars, Cora, MovieLens, Regression, Sushi
+from penchant.io import GradedDocuments
 from penchant.kernels import Independent, Inputs, Kernel, as_relations
 from penchant.metrics import calibration
 from penchant.models import (

@@ -25,9 +25,10 @@ from sklearn.preprocessing import StandardScaler
 from experiments import FloatArray, IntArray
 from experiments.data import first_queries, graded_documents
 from experiments.page import Claim, Page, spread, standard_error
-from penchant.data import Comparisons, GradedDocuments
+from penchant.data import Comparisons
 from penchant.datasets import GradedParts, load_mq2008, load_ohsumed, load_parse_sample
 from penchant.errors import ConvergenceWarning
+from penchant.io import GradedDocuments
 from penchant.kernels import RBF
 from penchant.likelihoods import Lapse, Probit
 from penchant.metrics import disagreement_error, mean_average_precision, ndcg

@@ -21,9 +21,10 @@ from sklearn.model_selection import KFold
 from experiments import BoolArray, FloatArray, IntArray
 from experiments.data import graded_documents, linked_papers
 from experiments.page import Claim, Page, spread, standard_error
-from penchant.data import Comparisons, GradedDocuments
+from penchant.data import Comparisons
 from penchant.datasets import Cora, load_cora, load_ohsumed
 from penchant.errors import DataWarning
+from penchant.io import GradedDocuments
 from penchant.kernels import (
     RBF,
     CommonCause,

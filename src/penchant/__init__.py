@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 _NAMES = {
     "Comparisons": "penchant.data",
-    "read_comparisons": "penchant.data",
-    "scan_comparisons": "penchant.data",
+    "read_comparisons": "penchant.io",
+    "scan_comparisons": "penchant.io",
     "PreferenceGP": "penchant.models.preference_gp",
     "MultiUserGP": "penchant.models.multi_user_gp",
     "CommunityGP": "penchant.models.community_gp",
@@ -32,6 +32,7 @@ _MODULES = (
     "ask",
     "data",
     "datasets",
+    "io",
     "kernels",
     "likelihoods",
     "metrics",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from penchant import ask as ask
     from penchant import data as data
     from penchant import datasets as datasets
+    from penchant import io as io
     from penchant import kernels as kernels
     from penchant import likelihoods as likelihoods
     from penchant import metrics as metrics
@@ -53,13 +55,13 @@ if TYPE_CHECKING:
     from penchant import plots as plots
     from penchant import workflow as workflow
     from penchant.data import Comparisons as Comparisons
-    from penchant.data import read_comparisons as read_comparisons
-    from penchant.data import scan_comparisons as scan_comparisons
     from penchant.errors import ConvergenceWarning as ConvergenceWarning
     from penchant.errors import DataError as DataError
     from penchant.errors import DataWarning as DataWarning
     from penchant.errors import NumericalError as NumericalError
     from penchant.errors import PenchantError as PenchantError
+    from penchant.io import read_comparisons as read_comparisons
+    from penchant.io import scan_comparisons as scan_comparisons
     from penchant.models.community_gp import CommunityGP as CommunityGP
     from penchant.models.multi_user_gp import MultiUserGP as MultiUserGP
     from penchant.models.preference_gp import PreferenceGP as PreferenceGP

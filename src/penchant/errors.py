@@ -35,7 +35,7 @@ class DataError(PenchantError, ValueError):
 
 
 class UntoldError(DataError, AttributeError):
-    """An attribute that these data or this model do not have, so that `hasattr` says no."""
+    """An attribute that these data or this model do not have; `hasattr` is then False."""
 
 
 class NumericalError(PenchantError, ArithmeticError):
@@ -54,7 +54,7 @@ class NumericalError(PenchantError, ArithmeticError):
 class ConvergenceWarning(UserWarning):
     """Inference or optimisation stopped before it settled; the message says what to do.
 
-    Make it an error where nobody reads warnings:
+    Make it an error where warnings go unread:
 
     >>> import warnings
     >>> with warnings.catch_warnings():

@@ -150,3 +150,53 @@ def test_k_must_fit():
     for k in (0, 11):
         with pytest.raises(DataError, match=f"k is {k}"):
             ask(belief_over(5), nothing_compared(5), k)
+    with pytest.raises(DataError, match="one of variance_ratio, information_gain"):
+        ask(belief_over(5), nothing_compared(5), 1, "informationgain")
+
+
+def test_candidates_are_all_items_or_those_named(rng):
+    data = Comparisons.from_pairs(["a", "a", "b"], ["b", "c", "a"], items=list("abcde"))
+    assert Rules().candidates(data, rng).tolist() == [0, 1, 2, 3, 4]
+    assert Rules(items=["d", 0, "d"]).candidates(data, rng).tolist() == [0, 3]
+    with pytest.raises(DataError, match="a question needs two"):
+        Rules(items=["a"]).candidates(data, rng)
+    with pytest.raises(DataError, match="zebra"):
+        Rules(items=["a", "zebra"]).candidates(data, rng)
+    many = Comparisons.from_pairs([0], [1], items=range(6_000))
+    assert len(np.unique(Rules().candidates(many, rng))) == 5_000
+
+
+def test_a_pool_closes_what_is_avoided_in_either_orientation_while_others_are_left():
+    pool = Pool(np.array([[2, 0], [0, 1], [1, 2]]), np.zeros(3))
+    pool.avoid(np.array([[0, 2]]))
+    assert pool.pairs[pool.open].tolist() == [[0, 1], [1, 2]]
+    assert pool.take(1).tolist() == [0, 1]
+    assert pool.exposed.tolist() == [1.0, 1.0, 0.0]
+    pool.avoid(np.array([[1, 2]]))
+    assert pool.pairs[pool.open].tolist() == [[1, 2]]
+
+
+def test_the_floor_asks_for_items_below_it_until_there_are_none():
+    pool = Pool(all_pairs(4), np.array([2.0, 2.0, 0.0, 1.0]), floor=2)
+    for _ in range(6):
+        short = pool.exposed < 2
+        if not short.any():
+            assert pool.eligible().sum() == pool.open.sum()
+            return
+        assert short[pool.pairs[pool.eligible()]].any(axis=1).all()
+        pool.take(int(np.flatnonzero(pool.eligible())[0]))
+    pytest.fail("the floor was never reached")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"exposure": -1}, "whole number"),
+        ({"exposure": 1.5}, "whole number"),
+        ({"random_share": 1.2}, "between 0 and 1"),
+        ({"random_share": -0.1}, "between 0 and 1"),
+    ],
+)
+def test_rules_that_make_no_sense(wrong, message):
+    with pytest.raises(DataError, match=message):
+        Rules(**wrong)

@@ -9,10 +9,12 @@ from scipy.special import entr
 from scipy.stats import norm
 
 from penchant.ask import CRITERIA, Joint, all_pairs
-from penchant.ask.criteria import expected_best, information_gain, thompson, variance_ratio
-from penchant.errors import DataError
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
 
+expected_best, information_gain, thompson, variance_ratio = (
+    CRITERIA[name].score
+    for name in ("expected_best", "information_gain", "thompson", "variance_ratio")
+)
 LIKELIHOODS = [
     Probit(),
     Logit(),
@@ -158,10 +160,3 @@ def test_long_lists_of_pairs_are_scored_in_blocks_without_a_seam():
         np.testing.assert_allclose(
             score(belief, pairs, rng)[some], score(belief, pairs[some], rng), rtol=1e-9
         )
-
-
-def test_an_unknown_criterion_lists_those_there_are():
-    from penchant.ask.criteria import get
-
-    with pytest.raises(DataError, match="information_gain"):
-        get("informationgain")

@@ -238,7 +238,7 @@ def test_a_log_must_be_one_and_fit_the_model(tmp_path):
         again = Session.replay(log, preference_gp())
     assert again.events == session.events[:-1]
     with pytest.raises(DataError, match="does not begin with a session"):
-        Session.replay([{"event": "ask", "pairs": []}], preference_gp())
+        Session.replay([{"kind": "ask", "pairs": []}], preference_gp())
 
 
 def test_a_replay_on_another_model_of_the_same_data_is_found_out():

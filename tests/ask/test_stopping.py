@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from penchant.ask import Budget, Joint, SmallGain, TopSettled
-from penchant.ask.criteria import information_gain
-from penchant.ask.stopping import STOP_RULES
+from penchant.ask import CRITERIA, Budget, Joint, SmallGain, TopSettled
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
 
@@ -26,7 +24,8 @@ def test_the_gain_is_that_of_the_best_question(rng):
     unsure = belief([0.3, -0.2, 0.0])
     verdict = SmallGain(0.05).check(unsure, 0, rng)
     by_hand = max(
-        information_gain(unsure, np.array([pair]), rng)[0] for pair in [(0, 1), (0, 2), (1, 2)]
+        CRITERIA["information_gain"].score(unsure, np.array([pair]), rng)[0]
+        for pair in [(0, 1), (0, 2), (1, 2)]
     )
     assert verdict.value == pytest.approx(by_hand)
     assert not verdict.stop
@@ -63,4 +62,3 @@ def test_what_cannot_be_settled(wrong):
 def test_every_rule_says_why(rng):
     for rule in (Budget(1), SmallGain(), TopSettled()):
         assert rule.check(belief([0.0, 1.0]), 0, rng).reason
-        assert STOP_RULES[type(rule).__name__] is type(rule)

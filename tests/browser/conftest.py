@@ -57,7 +57,7 @@ class Live:
         """What stands in the database: orders by question."""
         database = self.folder.open(migrate=False)
         try:
-            events = database.read(lambda c: studies.events_after(c, "drinks"))
+            events = database.read(studies.events_after, "drinks")
         finally:
             database.close()
         return [answer.order for answer in replay(events).answers.values()]
@@ -73,10 +73,8 @@ def serve(tmp_path):
             config = Config.from_json({"question": "Which would you rather drink?"} | settings)
             new = items(folder) if items else [NewItem(name) for name in NAMES]
             database = folder.open()
-            database.write(lambda c: studies.create(c, "drinks", config, new, 1.0))
-            key = database.write(
-                lambda c: studies.create_invite(c, "drinks", 1.0, "owner", "", None)
-            )
+            database.write(studies.create, "drinks", config, new, 1.0)
+            key = database.write(studies.create_invite, "drinks", 1.0, "owner", "", None)
             database.close()
             return Live(stack.enter_context(running(folder.path, seconds=90.0)), folder, key)
 

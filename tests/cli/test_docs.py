@@ -7,8 +7,8 @@ import click
 import pytest
 
 import penchant as pc
-from penchant.cli import COMMANDS, ask, main
-from penchant.cli.material import RELATION_KINDS
+from penchant.cli import COMMANDS, main, predict
+from penchant.cli.files import RELATION_KINDS
 from penchant.cli.options import ROLES
 from penchant.workflow.choosing import AS_GOOD, FEW_ANSWERS, FEW_PEOPLE, TRIED_PEOPLE
 from penchant.workflow.models import KINDS
@@ -42,4 +42,4 @@ def test_every_option_that_the_document_names_exists():
 
 
 def test_criteria_are_those_of_the_library():
-    assert set(ask.CRITERIA) == set(pc.ask.CRITERIA)
+    assert set(predict.CRITERIA) == set(pc.ask.CRITERIA)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from penchant.cli.interrupts import Interrupt, interruptible
+from penchant.cli import Interrupt, interruptible
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ CTRL_C = "import signal; signal.raise_signal(signal.SIGINT)"
 def test_an_interrupt_inside_text_that_is_executed_keeps_the_exit_code(tmp_path):
     (tmp_path / "command.py").write_text(
         "import sys\n"
-        "from penchant.cli.interrupts import interruptible\n"
+        "from penchant.cli import interruptible\n"
         "try:\n"
         "    with interruptible():\n"
         f"        exec({CTRL_C!r})\n"

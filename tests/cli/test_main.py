@@ -1,10 +1,9 @@
-"""The group: help, speed, exit codes, warnings, completion."""
+"""The group: help, exit codes, warnings, completion."""
 
 import os
 import re
 import subprocess
 import sys
-from time import perf_counter
 
 import pytest
 
@@ -27,20 +26,6 @@ def test_options_complete_without_loading_a_model():
     code = "import sys, penchant.cli.rank; print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
-
-
-@pytest.mark.slow
-def test_help_starts_within_three_times_an_import_of_click():
-    def seconds(code):
-        times = []
-        for _ in range(7):
-            begin = perf_counter()
-            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-            times.append(perf_counter() - begin)
-        return min(times)
-
-    help_ = "from penchant.cli import main; main(['--help'])"
-    assert seconds(help_) < 3 * seconds("import click")
 
 
 def test_version(run):
@@ -147,7 +132,7 @@ def test_a_file_that_cannot_be_written_is_one(run, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "report.html")
 
-    monkeypatch.setattr("penchant.cli.report.write_report", refuse)
+    monkeypatch.setattr("penchant.cli.evaluate.write_report", refuse)
     result = run("report", "votes.csv", "--model", "gp", code=1)
     assert "error: [Errno 13] Permission denied: 'report.html'" in result.stderr
 

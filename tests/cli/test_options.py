@@ -385,7 +385,7 @@ def test_seeds_reach_segments_too(call):
 def test_segments_on_the_scale_of_elo(call, place):
     _, (text, *_), _ = call("rank", "votes.csv", *GP, "--by", "group", "--scale", "elo", "--csv")
     rows = list(csv.DictReader(text.splitlines()))
-    parts = pc.data.read_segments(place / "votes.csv", "group")
+    parts = pc.io.read_segments(place / "votes.csv", "group")
     found = segments(parts, model=pc.PreferenceGP(random_state=0))
     for name in parts:
         elo = found.rank(name).to_elo()

@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 
 import penchant as pc
-from penchant.workflow import health
+from penchant.workflow import reporting
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -125,7 +125,7 @@ def test_health_counts_what_is_there():
         tie=[False, False, False, True, False],
         items=["a", "b", "c", "x", "y", "z"],
     )
-    facts = dict(health.facts(data))
+    facts = dict(reporting.facts(data))
     assert facts["comparisons"] == "5"
     assert facts["items never compared"] == "1"
     assert facts["groups of items connected by comparisons"] == "2"
@@ -133,7 +133,7 @@ def test_health_counts_what_is_there():
     assert facts["pairs of items judged more than once"] == "1"
     assert facts["of these, judged both ways"] == "1"
     assert facts["times a person contradicted their own answer"] == "1"
-    concerns = health.concerns(data)
+    concerns = reporting.concerns(data)
     assert len(concerns) == 2
     assert "never compared" in concerns[0]
     assert "2 groups" in concerns[1]

@@ -1,12 +1,11 @@
-"""Draws: labels aligned, memberships, predictions, diagnostics."""
+"""Draws: labels aligned, memberships; convergence, in cases that can be worked out by hand."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, Draw, Draws
-from penchant.communities.chains import align, effective_size, potential_scale_reduction
+from penchant.communities import Answers, Diagnostics, Draw, Draws, chains
 from penchant.data import Comparisons
 from penchant.likelihoods import Probit
 
@@ -39,7 +38,7 @@ def answers():
 def draws(answers):
     orders = ([0, 1, 2], [2, 0, 1], [1, 2, 0], [0, 2, 1])
     kept = tuple(make_draw(list(order), chain=k % 2, extra=k) for k, order in enumerate(orders))
-    return align(Draws(kept, Probit(), 1), answers)
+    return chains.align(Draws(kept, Probit(), 1), answers)
 
 
 def test_the_same_community_has_the_same_label_in_every_draw(draws):
@@ -62,7 +61,8 @@ def test_memberships_sum_to_one_and_follow_the_answers(draws, answers):
 
 def test_memberships_do_not_depend_on_the_order_of_communities(answers):
     single = [
-        align(Draws((make_draw(order),), Probit(), 1), answers) for order in ([0, 1, 2], [2, 1, 0])
+        chains.align(Draws((make_draw(order),), Probit(), 1), answers)
+        for order in ([0, 1, 2], [2, 1, 0])
     ]
     np.testing.assert_allclose(*(d.membership(answers) for d in single), rtol=1e-5)
 
@@ -83,25 +83,44 @@ def test_counts_are_the_share_of_draws(draws):
     assert mixed.counts() == pytest.approx({1: 0.2, 3: 0.8})
 
 
-def test_effective_size_of_an_autoregression(rng):
-    n, rho = 20_000, 0.8
-    noise = rng.standard_normal(n)
-    trace = np.empty(n)
-    trace[0] = noise[0]
-    for t in range(1, n):
-        trace[t] = rho * trace[t - 1] + noise[t]
-    assert effective_size(trace) == pytest.approx(n * (1 - rho) / (1 + rho), rel=0.25)
-    assert effective_size(noise) == pytest.approx(n, rel=0.25)
-
-
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_short_traces_are_worth_their_length(n):
-    assert effective_size(np.arange(float(n))) == n
+    assert chains.effective_size(np.arange(float(n))) == n
 
 
-def test_scale_reduction_tells_agreement_from_disagreement(rng):
-    traces = rng.standard_normal((3, 500))
-    assert potential_scale_reduction(list(traces)) == pytest.approx(1.0, abs=0.02)
-    traces[0] += 3.0
-    assert potential_scale_reduction(list(traces)) > 1.5
-    assert np.isnan(potential_scale_reduction([traces[0]]))
+@pytest.mark.parametrize(
+    ("said", "changed"),
+    [
+        (None, {}),
+        ("interrupted", {"completed": False}),
+        ("different communities", {"agreement": 0.1}),
+    ],
+)
+def test_chains_have_converged_where_there_is_no_advice(said, changed):
+    settled = {"rhat": 1.0, "effective_size": 500.0, "agreement": 1.0, "completed": True}
+    trace = (np.zeros(400),)
+    found = Diagnostics(trace, trace, 100, split_rate=0.1, merge_rate=0.1, **settled | changed)
+    assert found.converged == (said is None)
+    assert (found.advice() or "").find(said or "") >= 0
+
+
+def test_chains_that_never_move_agree_or_never_will():
+    still = np.full(5, 3.0)
+    assert chains.potential_scale_reduction([still, still]) == 1.0
+    assert chains.potential_scale_reduction([still, still + 1.0]) == np.inf
+
+
+def test_scale_reduction_by_hand():
+    """Means 1 and 3, variances 1 and 1: √(2/3 + 2/1)."""
+    traces = [np.array([0.0, 1.0, 2.0]), np.array([2.0, 3.0, 4.0])]
+    assert chains.potential_scale_reduction(traces) == pytest.approx(np.sqrt(2.0 / 3.0 + 2.0))
+
+
+def test_effective_size_of_an_autoregression():
+    """x_t = x_{t−1}/2 + noise: n (1 − ½)/(1 + ½) = n/3."""
+    rng = np.random.default_rng(0)
+    trace = np.zeros(20_000)
+    for t in range(1, len(trace)):
+        trace[t] = 0.5 * trace[t - 1] + rng.standard_normal()
+    assert chains.effective_size(trace) == pytest.approx(len(trace) / 3.0, rel=0.1)
+    assert chains.effective_size(rng.standard_normal(20_000)) == pytest.approx(20_000, rel=0.1)

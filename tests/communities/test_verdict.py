@@ -1,4 +1,4 @@
-"""Whether communities are real: personal variation, halves, simulated crowds."""
+"""Whether communities are real: personal population, halves, simulated crowds."""
 
 from dataclasses import replace
 
@@ -10,19 +10,11 @@ from penchant.communities import (
     MixtureData,
     find_communities,
     judge,
+    mixture,
+    population,
     single_population,
+    verdict,
 )
-from penchant.communities import mixture as finding
-from penchant.communities import population as variation
-from penchant.communities.population import (
-    PersonalVotes,
-    UserEffectMixture,
-    fit_modes,
-    fit_one,
-    item_effect_share,
-    with_item_effects,
-)
-from penchant.communities.verdict import _halves, _halves_by_items, redrawn
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, Votes, solve
 from penchant.kernels import Constant, Independent, Inputs
@@ -63,7 +55,7 @@ def people(n_tastes, spread, n_users=300, seed=0):
 
 def ballots_of(answers, loading, likelihood=None):
     counts = answers.counts
-    return PersonalVotes(
+    return population.PersonalVotes(
         counts.indptr.astype(np.intp),
         counts.data.astype(np.float64),
         np.zeros(counts.nnz),
@@ -74,7 +66,7 @@ def ballots_of(answers, loading, likelihood=None):
 
 
 def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypatch):
-    monkeypatch.setattr(variation, "TOLERANCE", 1e-10)
+    monkeypatch.setattr(population, "TOLERANCE", 1e-10)
     data = votes(people(1, 1.0, n_users=12), 7)
     shared, variance, n_users = 0.4, 2.0, 12
     problem = UserProblem.of(
@@ -88,7 +80,7 @@ def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypat
     answers = Answers.of(data)
     D = np.eye(N_ITEMS)[answers.winner] - np.eye(N_ITEMS)[answers.loser]
     K = variance * np.eye(N_ITEMS)
-    cloud = UserEffectMixture(ballots_of(answers, D), K, shared * K, learn_spread=False)
+    cloud = population.UserEffectMixture(ballots_of(answers, D), K, shared * K, learn_spread=False)
     spread = (1.0 - shared) * K
     one = cloud.fit(cloud.start(np.ones((n_users, 1)), spread))
     # less the prior of S, and of everybody being together
@@ -96,52 +88,36 @@ def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypat
     assert evidence == pytest.approx(expected, abs=1e-6)
 
 
+def draw_ballots(rng, own, loading):
+    """As many votes of each user of effects `own` (U, 2), by the loadings (V, 2) of the answers."""
+    n_votes = len(loading) // len(own)
+    g = np.einsum("vq,vq->v", loading, np.repeat(own, n_votes, axis=0))
+    sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
+    starts, rows = np.arange(0, len(g) + 1, n_votes), sign[:, None] * loading
+    counts = np.ones(len(g))
+    return population.PersonalVotes(starts, counts, 0.0 * counts, rows, Outcomes(), Probit())
+
+
 def test_the_spread_is_learned():
     rng = np.random.default_rng(0)
     spread = np.diag([1.0, 0.1])
     own = rng.multivariate_normal([0.5, 0.0], spread, 400)
-    loading = rng.standard_normal((2000, 2))
-    user = np.repeat(np.arange(400), 40)
-    answer = rng.integers(2000, size=len(user))
-    g = np.einsum("vq,vq->v", loading[answer], own[user])
-    sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
-    starts = np.arange(0, len(user) + 1, 40)
-    ballots = PersonalVotes(
-        starts,
-        np.ones(len(g)),
-        np.zeros(len(g)),
-        sign[:, None] * loading[answer],
-        Outcomes(),
-        Probit(),
-    )
-    _, one = fit_one(ballots, 0.1, 1.0)
+    loading = rng.standard_normal((2000, 2))[rng.integers(2000, size=400 * 40)]
+    _, one = population.fit_one(draw_ballots(rng, own, loading), 0.1, 1.0)
     np.testing.assert_allclose(one.spread, spread, atol=0.2)
     np.testing.assert_allclose(one.means[0], [0.5, 0.0], atol=0.15)
 
 
 def test_modes_beat_one_cloud_only_where_there_are_modes():
     rng = np.random.default_rng(0)
-    n_users = 300
-    side = np.arange(n_users) % 2
-    gains = []
-    for centres in ([[1.5, 0.0], [-1.5, 0.0]], [[0.0, 0.0], [0.0, 0.0]]):
-        width = 0.3 if centres[0][0] else 1.5
-        own = np.array(centres)[side] + [width, 0.3] * rng.standard_normal((n_users, 2))
-        loading = rng.standard_normal((n_users * 30, 2))
-        g = np.einsum("vq,vq->v", loading, np.repeat(own, 30, axis=0))
-        sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
-        ballots = PersonalVotes(
-            np.arange(0, len(g) + 1, 30),
-            np.ones(len(g)),
-            np.zeros(len(g)),
-            sign[:, None] * loading,
-            Outcomes(),
-            Probit(),
-        )
-        cloud, one = fit_one(ballots, 0.1, 1.0)
+    side, gains = np.arange(300) % 2, []
+    for centres, width in (([[1.5, 0.0], [-1.5, 0.0]], 0.3), (np.zeros((2, 2)), 1.5)):
+        own = np.array(centres)[side] + [width, 0.3] * rng.standard_normal((300, 2))
+        ballots = draw_ballots(rng, own, rng.standard_normal((300 * 30, 2)))
+        cloud, one = population.fit_one(ballots, 0.1, 1.0)
         cut = own[:, 0] > 0
         start = np.column_stack([cut, ~cut]).astype(float)
-        modes = fit_modes(cloud, one, start)
+        modes = population.fit_modes(cloud, one, start)
         gains.append(modes.objective - one.objective)
         # the same people, as strangers to whom the modes are known already
         np.testing.assert_allclose(modes.place(ballots), modes.membership, atol=0.02)
@@ -168,7 +144,7 @@ def test_verdicts(n_tastes, spread, n_votes, verdict):
 
 def test_very_many_people_are_judged_by_some(monkeypatch):
     """Also where they answered by choices, whose pairs are judged."""
-    monkeypatch.setattr(finding, "JUDGING_USERS", 150)
+    monkeypatch.setattr(mixture, "JUDGING_USERS", 150)
     utilities = people(2, 0.0)
     noise = np.random.default_rng(1).gumbel(size=utilities.shape)
     order = np.argsort(-3.0 * utilities - noise, axis=1)
@@ -188,7 +164,7 @@ def test_two_votes_each_are_too_few():
 
 def test_halves_share_out_every_vote():
     answers = crowd_of(people(2, 0.2, n_users=20), 9).answers
-    first, second = _halves(answers, np.random.default_rng(0))
+    first, second = verdict.halve_votes(answers, np.random.default_rng(0))
     assert (first + second != answers.counts).nnz == 0
     per_user = np.asarray(first.sum(axis=1)).ravel()
     np.testing.assert_array_equal(per_user, np.full(20, 5.0))
@@ -197,7 +173,7 @@ def test_halves_share_out_every_vote():
 def test_halves_by_items_share_none():
     answers = crowd_of(people(2, 0.2, n_users=20), 30).answers
     seen = []
-    for counts in _halves_by_items(answers, np.random.default_rng(0)):
+    for counts in verdict.halve_items(answers, np.random.default_rng(0)):
         assert (counts > answers.counts).nnz == 0
         user, answer = counts.nonzero()
         ends = np.append(answers.winner[answer], answers.loser[answer])
@@ -225,9 +201,9 @@ def test_own_views_of_items_are_measured_and_drawn(share):
     crowd = MixtureData(answers, Inputs(index=np.arange(n_items)), hyper)
     around = single_population(find_communities(crowd, n_communities=1))
     # what the widest directions take of it is no longer the items'
-    measured = item_effect_share(around)
+    measured = population.item_effect_share(around)
     assert 0.3 * share <= measured < share + 0.03
-    moved = with_item_effects(around, np.zeros(len(around.ballots.count)), rng)
+    moved = population.with_item_effects(around, np.zeros(len(around.ballots.count)), rng)
     assert moved.var() == pytest.approx(2.0 * measured / (1.0 - 2.0 * measured), rel=0.1)
 
 
@@ -272,7 +248,7 @@ def test_new_answers_are_drawn_to_the_same_questions(likelihood):
         hyper=crowd.hyper._replace(likelihood=likelihood),
     )
     g = np.zeros(crowd.answers.counts.nnz)
-    drawn = redrawn(crowd, g, np.random.default_rng(0))
+    drawn = verdict.redrawn(crowd, g, np.random.default_rng(0))
     assert drawn.counts.sum() == crowd.answers.counts.sum()
     np.testing.assert_array_equal(
         np.asarray(drawn.counts.sum(axis=1)), np.asarray(crowd.answers.counts.sum(axis=1))

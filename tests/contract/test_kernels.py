@@ -64,7 +64,7 @@ each_of_few_parameters = pytest.mark.parametrize(
     [k for k in EXAMPLES if not isinstance(k, FreeCovariance | LowRankCovariance)],
     ids=repr,
 )
-"""A learned covariance has a parameter an entry: tests/kernels/test_free.py knows it."""
+"""A learned covariance has a parameter an entry: tests/kernels/test_covariance.py knows it."""
 
 
 def _universe():

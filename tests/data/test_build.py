@@ -90,10 +90,9 @@ def test_a_tie_has_no_margin():
     assert "0 in a tie" in complaint(["a"], ["b"], tie=[True], margin=[1.0])
 
 
-def test_ties_must_be_boolean_like():
-    assert "column 'tie' row 1 is 'maybe': it must be true or false" in complaint(
-        ["a", "b"], ["b", "c"], tie=["yes", "maybe"]
-    )
+@pytest.mark.parametrize("wrong", [np.array([0, 2]), np.array([0.0, 0.5]), ["no", "maybe"], [1, 3]])
+def test_ties_must_be_boolean_like(wrong):
+    assert "column 'tie' row 1 is" in complaint(["a", "b"], ["b", "c"], tie=wrong)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +104,9 @@ def test_ties_must_be_boolean_like():
         (["TRUE", None], [True, False]),
         (["1", ""], [True, False]),
         ([1.0, float("nan")], [True, False]),
+        ((1, 0), [True, False]),
+        (np.array([True, False]), [True, False]),
+        (np.array(["yes", "no"]), [True, False]),
     ],
 )
 def test_marks_of_ties(marks, meaning):

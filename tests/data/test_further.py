@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.data import Comparisons, as_comparisons, read_comparisons
+from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.io import as_comparisons, read_comparisons
 
 N_ITEMS, N_USERS = 4, 3
 

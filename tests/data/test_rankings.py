@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from penchant.data import Comparisons, read_comparisons
+from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.io import read_comparisons
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ VALUES = {
     "penchant.ask.LOSS",
     "penchant.ask.TIE",
     "penchant.ask.WIN",
-    "penchant.data.SHAPES",
+    "penchant.io.SHAPES",
     "penchant.online.FeatureMap",
     "penchant.online.User",
 }

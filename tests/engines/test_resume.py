@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 import penchant as pc
 from penchant.cli import main
-from penchant.data import scanning, shards
+from penchant.data import shards
 from penchant.gp.users import sharded as sweeps
+from penchant.io import scan as scanning
 from penchant.models import sharded as sharded_communities
 
 N_BUCKETS = 64

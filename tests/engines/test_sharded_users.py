@@ -119,7 +119,7 @@ def test_what_does_not_go_together_is_said(votes):
     with pytest.raises(pc.DataError, match="raters yet"):
         pc.MultiUserGP(raters="lapse").fit(None, votes)
     with pytest.raises(pc.DataError, match="needed in memory"):
-        pc.data.as_comparisons(votes)
+        pc.io.as_comparisons(votes)
 
 
 def test_everybody_together(votes, whole):

@@ -49,13 +49,13 @@ def test_weeks_are_in_order_and_whole():
     assert np.concatenate([part.home for part in parts]).tolist() == league.home.tolist()
 
 
-@pytest.mark.parametrize("teller", [Elo(), Glicko()])
-def test_ratings_follow_who_wins(teller):
+@pytest.mark.parametrize("model", [Elo(), Glicko()])
+def test_ratings_follow_who_wins(model):
     league = simulated_league(np.random.default_rng(1), n_teams=8, n_weeks=60)
-    teller.learn(league)
+    model.learn(league)
     points = np.bincount(league.home, league.goals, 8) - np.bincount(league.away, league.goals, 8)
-    assert np.corrcoef(teller.rating, points)[0, 1] > 0.7
-    triples = teller.foretell(league)
+    assert np.corrcoef(model.rating, points)[0, 1] > 0.7
+    triples = model.predict(league)
     np.testing.assert_allclose(triples.sum(axis=1), 1.0)
 
 

@@ -33,9 +33,9 @@ from experiments.perceptron import (
     table,
 )
 from penchant.ask import CRITERIA, WIN, Joint
-from penchant.data import GradedDocuments
 from penchant.datasets import load_cora
 from penchant.errors import DataError
+from penchant.io import GradedDocuments
 from penchant.likelihoods import Probit
 from penchant.online import Round
 

@@ -1,3 +1,5 @@
+"""Metrics of scores, agreement of rankings, regret."""
+
 from itertools import combinations, permutations
 
 import numpy as np
@@ -7,7 +9,16 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from penchant.errors import DataError
-from penchant.metrics import auc, dcg, disagreement_error, mean_average_precision, ndcg
+from penchant.metrics import (
+    adjusted_rand,
+    auc,
+    dcg,
+    disagreement_error,
+    kendall_tau,
+    mean_average_precision,
+    ndcg,
+    regret,
+)
 
 small_tables = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2)), min_size=2, max_size=25
@@ -143,3 +154,34 @@ def test_nothing_depends_on_the_order_of_the_rows(metric):
 def test_bad_input_is_named(call, message):
     with pytest.raises(DataError, match=message):
         call()
+
+
+def test_kendall_tau_by_counting_pairs():
+    a, b = np.random.default_rng(0).normal(size=(2, 15))
+    signs = [np.sign((a[i] - a[j]) * (b[i] - b[j])) for i, j in combinations(range(15), 2)]
+    assert kendall_tau(a, b) == pytest.approx(np.mean(signs))
+    assert kendall_tau(a, -a) == pytest.approx(-1.0)
+
+
+def test_kendall_tau_of_a_constant_is_undefined():
+    assert np.isnan(kendall_tau([1, 1, 1], [1, 2, 3]))
+    with pytest.raises(DataError, match="b has 2 entries"):
+        kendall_tau([1, 2, 3], [1, 2])
+
+
+def test_adjusted_rand_ignores_the_names_of_the_groups():
+    assert adjusted_rand([0, 0, 1, 2], ["c", "c", "a", "b"]) == 1.0
+    rng = np.random.default_rng(1)
+    assert abs(adjusted_rand(*rng.integers(0, 4, (2, 5000)))) < 0.01
+
+
+def test_regret_is_the_mean_loss_so_far():
+    best, achieved = np.random.default_rng(0).random((2, 30))
+    running = regret(best, achieved)
+    for t in range(30):
+        assert running[t] == pytest.approx(np.mean(best[: t + 1] - achieved[: t + 1]))
+
+
+def test_lengths_must_match():
+    with pytest.raises(DataError, match="achieved has 1 entries: it must have 2"):
+        regret([1, 2], [1])

@@ -1,4 +1,4 @@
-"""Graphs of comparisons against the dense Laplacians that they avoid."""
+"""Graphs of preferences, kernel features, and disagreement."""
 
 from itertools import combinations
 
@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penchant.data import Comparisons
-from penchant.ranking import Groups, Pairs
+from penchant.kernels import RBF
+from penchant.ranking import Groups, Pairs, disagreement, kernel_features
 
 
 def dense_laplacian(graph: Groups) -> np.ndarray:
@@ -125,3 +126,58 @@ def test_folds_of_pairs_hold_out_each_comparison_once():
         assert len(pairs) + len(fold.train.winner) == 6
         held_out += pairs
     assert sorted(held_out) == list(zip(data.winner, data.loser, strict=True))
+
+
+def test_exact_features_reproduce_the_kernel(rng):
+    X = rng.standard_normal((40, 3))
+    X[7] = X[3]
+    kernel = RBF(1.5)
+    feature_map, features = kernel_features(kernel, X, X)
+    np.testing.assert_allclose(features @ features.T, kernel(X), atol=1e-10)
+    assert features.shape[1] <= 39  # the duplicate row brings no feature of its own
+    weights = rng.standard_normal(features.shape[1])
+    predicted = kernel(X, feature_map.landmarks) @ feature_map.dual(weights)
+    np.testing.assert_allclose(predicted, features @ weights, atol=1e-8)
+
+
+def test_landmarks_give_the_nystrom_kernel(rng):
+    X = rng.standard_normal((60, 4))
+    landmarks = X[:12]
+    kernel = RBF(2.0)
+    feature_map, features = kernel_features(kernel, X, landmarks)
+    cross = kernel(X, landmarks)
+    expected = cross @ np.linalg.solve(kernel(landmarks), cross.T)
+    np.testing.assert_allclose(features @ features.T, expected, atol=1e-9)
+    weights = rng.standard_normal(12)
+    predicted = kernel(X, feature_map.landmarks) @ feature_map.dual(weights)
+    np.testing.assert_allclose(predicted, features @ weights, atol=1e-9)
+
+
+def test_a_smooth_kernel_has_few_features():
+    X = np.linspace(0.0, 1.0, 300)[:, None]
+    _, features = kernel_features(RBF(1.0), X, X)
+    assert features.shape[1] < 15
+    assert np.abs(features @ features.T - RBF(1.0)(X)).max() == pytest.approx(0.0, abs=1e-10)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=12))
+def test_disagreement_is_equation_4(rows):
+    scores, predictions = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    wrong = 0.0
+    for i in range(len(rows)):
+        for j in range(len(rows)):
+            if scores[i] != scores[j]:  # Eq. 4 as printed charges ties in s whatever f says
+                sign_s = 1 if scores[i] > scores[j] else -1
+                sign_f = 1 if predictions[i] > predictions[j] else -1
+                wrong += 0.5 * abs(sign_s - sign_f)
+    pairs = Groups(np.zeros(len(rows), dtype=np.intp), scores).ordered_pairs()
+    ones = pairs._replace(weight=np.ones(len(pairs.better)))
+    np.testing.assert_allclose(disagreement(predictions[:, None], ones), [wrong / 2])
+
+
+def test_chunks_add_up(rng, monkeypatch):
+    pairs = Groups(rng.integers(4, size=60), rng.standard_normal(60)).ordered_pairs()
+    predictions = rng.standard_normal((60, 3))
+    whole = disagreement(predictions, pairs)
+    monkeypatch.setattr("penchant.ranking.graph._CHUNK", 50)
+    np.testing.assert_allclose(disagreement(predictions, pairs), whole)

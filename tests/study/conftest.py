@@ -91,7 +91,7 @@ def make_study():
     def make(database, name="drinks", items=NAMES, **settings):
         config = Config.from_json({"question": "Which would you rather drink?"} | settings)
         new = [NewItem(item) for item in items]
-        database.write(lambda conn: studies.create(conn, name, config, new, 1000.0))
+        database.write(studies.create, name, config, new, 1000.0)
         return name
 
     return make
@@ -117,10 +117,8 @@ class Served:
         self.database = self.app.state.site.database
         config = Config.from_json({"question": "Which would you rather drink?"} | settings)
         new = items or [NewItem(name) for name in NAMES]
-        self.database.write(lambda c: studies.create(c, "drinks", config, new, 1.0))
-        self.key = self.database.write(
-            lambda c: studies.create_invite(c, "drinks", 1.0, "owner", "", None)
-        )
+        self.database.write(studies.create, "drinks", config, new, 1.0)
+        self.key = self.database.write(studies.create_invite, "drinks", 1.0, "owner", "", None)
         self.owner = {"Authorization": f"Bearer {self.key}"}
 
     def browser(self, base_url="http://127.0.0.1", **options):

@@ -47,8 +47,8 @@ def test_a_study_from_a_file(folder, tmp_path, items):
     it = Folder(folder)
     assert it.study == "my-drinks"
     database = it.open()
-    rows = database.read(lambda c: studies.items_of(c, it.study))
-    config = database.read(lambda c: studies.get(c, it.study)).config
+    rows = database.read(studies.items_of, it.study)
+    config = database.read(studies.get, it.study).config
     database.close()
     assert [row.name for row in rows] == ["tea", "milk", "water", "juice"]
     assert rows[3].features == {"sweet": 3.0}
@@ -68,7 +68,7 @@ def test_settings_by_option_and_by_file(tmp_path, items):
     call("new", tmp_path / "s", "--items", items, *QUESTION, *chosen)
     it = Folder(tmp_path / "s")
     database = it.open()
-    config = database.read(lambda c: studies.get(c, "s")).config
+    config = database.read(studies.get, "s").config
     database.close()
     assert (config.format, config.size, config.language) == ("rank", 3, "de")
     assert (config.answers_per_person, config.repeat_share) == (9, 0.2)

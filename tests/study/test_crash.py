@@ -24,7 +24,10 @@ from penchant.study.store import learning, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.worker import replayed
 
-pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes in /proc")
+pytestmark = [
+    pytest.mark.slow,  # real processes and real seconds
+    pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes in /proc"),
+]
 ROLES = {"web": ["web"], "model": ["work"], "both": ["web", "work"]}
 
 
@@ -79,7 +82,7 @@ def make_folder(path, url=None):
     config = Config("Which?", answers_per_person=None, repeat_share=0.1)
     items = [NewItem(f"item {k}") for k in range(60)]
     database = folder.open()
-    database.write(lambda c: studies.create(c, "drinks", config, items, time.time()))
+    database.write(studies.create, "drinks", config, items, time.time())
     database.close()
     return folder
 
@@ -88,8 +91,8 @@ def settled(database):
     """The last summary, once the model process has seen every event."""
     ends = time.monotonic() + 120
     while time.monotonic() < ends:
-        seq = database.read(lambda c: studies.get(c, "drinks")).seq
-        summary = database.read(lambda c: learning.last_summary(c, "drinks"))
+        seq = database.read(studies.get, "drinks").seq
+        summary = database.read(learning.last_summary, "drinks")
         if summary and summary["seq"] == seq:
             return summary
         time.sleep(0.1)
@@ -147,7 +150,7 @@ def run_under_fire(folder, kills, roles, also=lambda number: None, workers=1):
     database = folder.open()
     summary = settled(database)
     printed = server.stop()
-    events = database.read(lambda c: studies.events_after(c, "drinks"))
+    events = database.read(studies.events_after, "drinks")
     record = replay(events)
     expected = replayed(database, "drinks").ranking()
     database.close()
@@ -167,14 +170,7 @@ def patience(away):
     return max(5.0, 2.5 * away[0])
 
 
-@pytest.mark.parametrize(
-    "who",
-    [
-        pytest.param("web", marks=pytest.mark.slow),
-        pytest.param("model", marks=pytest.mark.slow),
-        "both",
-    ],
-)
+@pytest.mark.parametrize("who", ["web", "model", "both"])
 def test_kills_lose_nothing_and_double_nothing(tmp_path, who):
     folder = make_folder(tmp_path / "drinks")
     _, _, (out, err), server = run_under_fire(folder, 2, [who])
@@ -182,14 +178,12 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path, who):
     assert key not in out + err
 
 
-@pytest.mark.slow
 def test_kills_of_several_web_processes(tmp_path):
     folder = make_folder(tmp_path / "drinks")
     away, *_ = run_under_fire(folder, 6, ["web", "both"], workers=3)
     assert max(away[1:]) < patience(away)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("where", ["sqlite", "postgres"])
 def test_fifty_kills(tmp_path, request, where):
     url = request.getfixturevalue("postgres")() if where == "postgres" else None
@@ -199,7 +193,6 @@ def test_fifty_kills(tmp_path, request, where):
     assert max(away[1:]) < patience(away)
 
 
-@pytest.mark.slow
 def test_postgres_itself_is_killed(tmp_path, postgres):
     folder = make_folder(tmp_path / "drinks", postgres())
     run_under_fire(folder, 10, ["web", "model", "both"], lambda number: postgres.kill(), workers=2)

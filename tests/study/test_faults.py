@@ -10,18 +10,17 @@ import sys
 import threading
 import time
 
-import httpx
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
 import penchant as pc
 from penchant.study import folder as exchange
-from penchant.study import serve as serve_module
 from penchant.study import worker
 from penchant.study.commands import COMMANDS, command
+from penchant.study.folder import MANY_DEATHS, write_deaths
 from penchant.study.items import read_items
-from penchant.study.management import address_of
+from penchant.study.serve import Child
 from penchant.study.store import learning, reports, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.web import safety as rates
@@ -50,13 +49,13 @@ def test_erasing_somebody_without_answers_changes_nothing_that_was_learned(serve
     served = serve()
     answer(served.participant(), 6)
     model = served.step()
-    before = served.database.read(lambda c: learning.last_snapshot(c, "drinks"))
+    before = served.database.read(learning.last_snapshot, "drinks")
     skipper = served.participant()
     answer(skipper, 2, order=None)
     for browser in (served.participant(), skipper):
         assert browser.delete("/s/drinks/me").status_code == 200
-        assert served.database.read(lambda c: learning.last_snapshot(c, "drinks")) == before
-    events = served.database.read(lambda c: studies.events_after(c, "drinks"))
+        assert served.database.read(learning.last_snapshot, "drinks") == before
+    events = served.database.read(studies.events_after, "drinks")
     assert [event.payload["events"] for event in events if event.kind == "erase"] == [0, 2]
     assert len(overview(served)["ranking"]) == 5
     model.step()
@@ -68,7 +67,7 @@ def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(serve
     ann, bob = served.participant(), served.participant()
     answer(ann, 6)
     model = served.step()
-    first = served.database.read(lambda c: learning.last_snapshot(c, "drinks"))
+    first = served.database.read(learning.last_snapshot, "drinks")
     answer(bob, 6)
     model.snapshot_due = 0.0
     model.step()
@@ -80,9 +79,9 @@ def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(serve
     assert state["model"]["behind"] > 0
     (left,) = {row["participant"] for row in state["raters"]}
     # what was learned before they came stays; what knew them does not
-    assert served.database.read(lambda c: learning.last_snapshot(c, "drinks")) == first
+    assert served.database.read(learning.last_snapshot, "drinks") == first
     (gone,) = ids - {left}
-    assert gone not in str(served.database.read(lambda c: learning.last_summary(c, "drinks")))
+    assert gone not in str(served.database.read(learning.last_summary, "drinks"))
     model.snapshot_due = 0.0
     model.step()
     assert overview(served)["model"]["behind"] == 0
@@ -97,15 +96,15 @@ def test_the_ranking_is_renewed_however_often_people_are_erased(serve):
     for _ in range(3):
         passing = served.participant()
         answer(passing, 2)
-        model._catch_up(served.database.read(lambda c: studies.get(c, "drinks")))
+        model._catch_up(served.database.read(studies.get, "drinks"))
         passing.delete("/s/drinks/me")  # while the model was at work
         model.snapshot_seq, model.snapshot_due = -1, 0.0
         seq = model.learner.record.seq
-        model._save(served.database.read(lambda c: studies.get(c, "drinks")))
-        summary = served.database.read(lambda c: learning.last_summary(c, "drinks"))
+        model._save(served.database.read(studies.get, "drinks"))
+        summary = served.database.read(learning.last_summary, "drinks")
         assert summary["seq"] == seq
         assert len(summary["raters"]) == 1
-        snapshot = served.database.read(lambda c: learning.last_snapshot(c, "drinks"))
+        snapshot = served.database.read(learning.last_snapshot, "drinks")
         assert snapshot is None or snapshot.seq < seq
 
 
@@ -136,7 +135,7 @@ def test_only_people_who_answered_get_the_completion_code(serve, how):
     answer(busy)
     served.clock.time += 61.0
     if how == "closed":
-        served.database.write(lambda c: studies.set_state(c, "drinks", "closed", 5.0))
+        served.database.write(studies.set_state, "drinks", "closed", 5.0)
     for browser, earned in ((idle, False), (busy, True)):
         page = browser.get("/s/drinks/done").text
         assert ("TEA-42" in page) == earned
@@ -256,46 +255,32 @@ def test_health_tells_when_the_folder_is_gone(serve):
     assert str(served.folder.path) not in health.text
 
 
-def test_deaths_of_processes_are_logged_and_seen_by_health(serve, caplog):
-    """A model process that cannot start: the web goes on, and says so."""
+def test_a_process_that_ended_is_logged_and_started_again(caplog):
+    child = Child("model", ["no such command"])
+    with caplog.at_level(logging.WARNING):
+        child.keep_alive(())
+        first = child.process
+        first.wait()
+        child.keep_alive(())
+    assert "process model ended by itself" in caplog.text
+    assert "exit status 2" in caplog.text
+    assert (len(child.deaths), child.process) == (1, None)  # again after a pause
+    child.started = 0.0
+    child.keep_alive(())
+    assert child.process is not first
+    child.process.wait()
+
+
+def test_health_tells_of_processes_that_keep_ending(serve, monkeypatch):
     served = serve()
-    with serve_module.listen("127.0.0.1", 0) as sock:
-        supervisor = serve_module.Supervisor(served.folder.path, sock)
-        model = supervisor.children[-1]
-        assert model.name == "model"
-        model.arguments[1] = str(served.folder.path / "nothing here")
-        thread = threading.Thread(target=supervisor.run)
-        with caplog.at_level(logging.WARNING):
-            thread.start()
-            try:
-                health = until_unhealthy(f"{address_of(sock, '127.0.0.1')}/healthz")
-            finally:
-                supervisor.stop()
-                thread.join()
-    assert health == {"ok": False, "problems": ["the process model keeps ending"]}
-    lines = [r.getMessage() for r in caplog.records if "ended by itself" in r.getMessage()]
-    assert len(lines) >= serve_module.MANY_DEATHS
-    assert all("process model" in line and "exit status 1" in line for line in lines)
-    assert serve_module.keeps_ending(served.folder.path) == []  # of a server that is no more
-
-
-def until_unhealthy(url, seconds=90.0):
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
-        try:
-            got = httpx.get(url, timeout=5)
-        except httpx.TransportError:
-            got = None
-        if got is not None and got.status_code == 503:
-            return got.json()
-        time.sleep(0.3)
-    raise AssertionError("health saw nothing")
-
-
-def test_how_a_process_ended_is_told():
-    assert serve_module._how(-9) == "signal 9, Killed"
-    assert serve_module._how(-40).startswith("signal 40")
-    assert serve_module._how(3) == "exit status 3"
+    folder, now = served.folder.path, time.monotonic()
+    write_deaths(folder, {"model": [now] * MANY_DEATHS, "web 1": [now]})
+    assert served.browser().get("/healthz").status_code == 200  # of a server that is no more
+    monkeypatch.setattr(os, "getppid", os.getpid)
+    served.app.state.site._looked = -1.0
+    health = served.browser().get("/healthz")
+    assert health.status_code == 503
+    assert health.json() == {"ok": False, "problems": ["the process model keeps ending"]}
 
 
 def test_an_idle_study_is_looked_at_less_and_less(serve, monkeypatch):
@@ -415,8 +400,8 @@ def test_importing_ones_own_export_takes_nothing_in_twice(serve, tmp_path, endin
     assert sorted(map(str, exported(served.database, "drinks"))) == before
     # in another study they are new, once
     items = [NewItem(name) for name in ("tea", "milk", "water", "juice", "cocoa")]
-    config = served.database.read(lambda c: studies.get(c, "drinks")).config
-    served.database.write(lambda c: studies.create(c, "other", config, items, 1.0))
+    config = served.database.read(studies.get, "drinks").config
+    served.database.write(studies.create, "other", config, items, 1.0)
     assert take_in(served.database, "other", rows, is_export) == len(rows)
     assert take_in(served.database, "other", rows, is_export) == 0
     total = sum(row["count"] for row in exported(served.database, "drinks"))
@@ -430,9 +415,7 @@ def exported(database, study):
 
 
 def take_in(database, study, rows, is_export):
-    return database.write(
-        lambda c: studies.import_answers(c, study, rows, 5.0, is_export=is_export)
-    )
+    return database.write(studies.import_answers, study, rows, 5.0, is_export=is_export)
 
 
 def test_an_answer_that_was_taken_back_does_not_come_back(serve, tmp_path):
@@ -459,7 +442,7 @@ def test_imported_answers_are_counted_everywhere(serve, tmp_path):
     served.step()
     state = overview(served)
     assert (state["counts"]["answers"], state["counts"]["imported"]) == (9, 7)
-    assert served.database.read(lambda c: learning.last_summary(c, "drinks"))["answers"] == 9
+    assert served.database.read(learning.last_summary, "drinks")["answers"] == 9
     assert sum(row["count"] for row in exported(served.database, "drinks")) == 9
 
 

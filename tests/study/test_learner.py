@@ -28,7 +28,7 @@ ITEMS = tuple(f"item {k}" for k in range(8))
 def answer_some(database, study, person, n, now=2000.0, tie_every=0):
     """Answer n questions by the alphabet, with the clock standing still."""
     for k in range(n):
-        turn = database.write(lambda c: participants.turn(c, study, person, 1, now))
+        turn = database.write(participants.turn, study, person, 1, now)
         if not turn.questions:
             return
         question = turn.questions[0]
@@ -37,7 +37,7 @@ def answer_some(database, study, person, n, now=2000.0, tie_every=0):
         if question.form == "best":
             order = [[0], list(range(1, len(question.shown)))]
         given = (study, person, question.id, order, 900, now)
-        database.write(lambda c, given=given: participants.answer(c, *given))
+        database.write(participants.answer, *given)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def running(database, make_study):
 
 
 def join(database, study, now=2000.0):
-    return database.write(lambda c: participants.join(c, study, now))
+    return database.write(participants.join, study, now)
 
 
 def test_a_replay_gives_the_same_ranking_to_the_last_bit(database, running):
@@ -56,9 +56,9 @@ def test_a_replay_gives_the_same_ranking_to_the_last_bit(database, running):
     for person, n in ((ann, 9), (bob, 12), (ann, 14)):
         answer_some(database, running, person, n, tie_every=5)
         worker.step()
-    last = database.write(lambda c: participants.turn(c, running, ann, 1, 2000.0)).undo
-    database.write(lambda c: participants.undo(c, running, ann, last, 2000.0))
-    database.write(lambda c: studies.add_items(c, running, [NewItem("late")], 2000.0))
+    last = database.write(participants.turn, running, ann, 1, 2000.0).undo
+    database.write(participants.undo, running, ann, last, 2000.0)
+    database.write(studies.add_items, running, [NewItem("late")], 2000.0)
     worker.snapshot_due = 0.0
     worker.step()
     assert worker.learner.learned.at == 30
@@ -81,12 +81,12 @@ def test_erasing_somebody_is_as_if_they_had_never_been(database, running):
     worker.step()
     answer_some(database, running, bob, 20)
     worker.step()
-    database.write(lambda c: participants.erase(c, running, bob, 2001.0))
+    database.write(participants.erase, running, bob, 2001.0)
     worker.snapshot_due = 0.0
     worker.step()
     assert worker.learner.record.n_taught < 30
     assert worker.learner.ranking() == replayed(database, running).ranking()
-    summary = database.read(lambda c: learning.last_summary(c, running))
+    summary = database.read(learning.last_summary, running)
     assert bob not in str(summary)
     assert summary["answers"] == 20
 
@@ -99,7 +99,7 @@ def test_a_broken_snapshot_is_not_needed(database, running):
     for content in (b"", b"junk", worker.learner.model_file()[:-30]):
         assert learned_from_file(content, 30) is None
     broken = learning.Snapshot(10**6, 30, b"junk", {})
-    database.write(lambda c: learning.save_snapshot(c, running, broken, 1.0))
+    database.write(learning.save_snapshot, running, broken, 1.0)
     again = Worker(database, running, now=lambda: 2000.0)
     assert again.learner.ranking() == worker.learner.ranking()
 
@@ -109,17 +109,14 @@ def test_everybody_who_is_here_has_questions_and_no_pair_is_open_twice(database,
     people_here = [join(database, running) for _ in range(3)]
     gone = join(database, running, now=1000.0)
     worker.step()
-    config = database.read(lambda c: studies.get(c, running)).config
-    queue = database.read(lambda c: learning.queue_of(c, running, config, 2000.0))
+    config = database.read(studies.get, running).config
+    queue = database.read(learning.queue_of, running, config, 2000.0)
     assert queue.prepared == dict.fromkeys(people_here, config.ahead)
     assert gone not in queue.prepared
     keys = [pair_key(items) for items in queue.pending]
     assert len(keys) == 3 * config.ahead + stock_for(len(ITEMS))
     assert len(set(keys)) == len(keys)
-    got = [
-        database.write(lambda c, p=p: participants.turn(c, running, p, 2, 2000.0))
-        for p in people_here
-    ]
+    got = [database.write(participants.turn, running, p, 2, 2000.0) for p in people_here]
     assert all(question.model_version is not None for turn in got for question in turn.questions)
 
 
@@ -138,10 +135,10 @@ def test_the_stock_is_chosen_anew_when_much_was_learned(database, running):
     votes = [
         {"items": list(ITEMS[:2]), "order": [[0], [1]], "form": "pair", "count": 1, "user": "x"}
     ]
-    database.write(lambda c: studies.import_answers(c, running, votes, 5.0))
+    database.write(studies.import_answers, running, votes, 5.0)
     worker.step()
     assert database.read(versions) == first  # one more among many changes little
-    database.write(lambda c: studies.import_answers(c, running, votes * 20, 6.0))
+    database.write(studies.import_answers, running, votes * 20, 6.0)
     worker.step()
     anew = database.read(versions)
     assert len(anew) == len(first)
@@ -163,7 +160,7 @@ def test_repeats_checks_and_random_questions_are_asked(database, make_study):
     for _ in range(25):
         worker.step()
         answer_some(database, study, ann, 1)
-    record = replay(database.read(lambda c: studies.events_after(c, study)))
+    record = replay(database.read(studies.events_after, study))
     kinds = [answer.kind for answer in record.answers.values()]
     assert len(kinds) == 25
     assert set(kinds) == {"normal", "repeat", "random", "check"}
@@ -176,7 +173,7 @@ def test_repeats_checks_and_random_questions_are_asked(database, make_study):
     assert all(0.0 < p < 1.0 for p in predicted)
     worker.snapshot_due = 0.0
     worker.step()
-    summary = database.read(lambda c: learning.last_summary(c, study))
+    summary = database.read(learning.last_summary, study)
     assert summary["raters"][0]["reliability"]["n"] == len(repeats)
     assert summary["calibration"]["n"] == len(predicted)
 
@@ -187,11 +184,11 @@ def test_larger_questions(database, make_study, form):
     worker = Worker(database, study, now=lambda: 2000.0)
     ann = join(database, study)
     worker.step()
-    question = database.write(lambda c: participants.turn(c, study, ann, 1, 2000.0)).questions[0]
+    question = database.write(participants.turn, study, ann, 1, 2000.0).questions[0]
     assert len(set(question.shown)) == 4
     order = [[2], [0, 1, 3]] if form == "best" else [[2], [0], [1], [3]]
     given = (study, ann, question.id, order, 900, 2000.0)
-    database.write(lambda c: participants.answer(c, *given))
+    database.write(participants.answer, *given)
     worker.step()
     assert worker.learner.ranking()[0]["item"] == question.shown[2]
 
@@ -212,17 +209,17 @@ def test_one_taste_a_person(database, make_study):
 def test_new_items_are_ranked_on_arrival_from_their_features(database):
     new = [NewItem(f"{k}", features={"sweet": float(k), "same": 1.0}) for k in range(8)]
     config = Config("Which?", answers_per_person=None)
-    database.write(lambda c: studies.create(c, "s", config, new, 1.0))
-    names = {row.id: int(row.name) for row in database.read(lambda c: studies.items_of(c, "s"))}
+    database.write(studies.create, "s", config, new, 1.0)
+    names = {row.id: int(row.name) for row in database.read(studies.items_of, "s")}
     ann = join(database, "s")
     for _ in range(28):
-        question = database.write(lambda c: participants.turn(c, "s", ann, 1, 2000.0)).questions[0]
+        question = database.write(participants.turn, "s", ann, 1, 2000.0).questions[0]
         better = int(names[question.shown[1]] > names[question.shown[0]])
         given = ("s", ann, question.id, [[better], [1 - better]], 900, 2000.0)
-        database.write(lambda c, given=given: participants.answer(c, *given))
+        database.write(participants.answer, *given)
     late = [NewItem("sweetest", features={"sweet": 7.5, "same": 1.0})]
     late.append(NewItem("bitter", features={"sweet": -0.5, "same": 1.0}))
-    ids = database.write(lambda c: studies.add_items(c, "s", late, 2000.0))
+    ids = database.write(studies.add_items, "s", late, 2000.0)
     worker = Worker(database, "s", now=lambda: 2000.0)
     place = {row["item"]: row["rank"] for row in worker.learner.ranking()}
     assert place[ids[0]] <= 3
@@ -233,13 +230,13 @@ def test_the_study_closes_itself_when_enough_is_known(database, make_study):
     study = make_study(database, items=("a", "b"), close_when_enough=True, answers_per_person=None)
     for _ in range(12):
         person = join(database, study)
-        turn = database.write(lambda c, p=person: participants.turn(c, study, p, 1, 2000.0))
-        items = [row.id for row in database.read(lambda c: studies.items_of(c, study))]
+        turn = database.write(participants.turn, study, person, 1, 2000.0)
+        items = [row.id for row in database.read(studies.items_of, study)]
         better = turn.questions[0].shown.index(items[0])
         given = (study, person, turn.questions[0].id, [[better], [1 - better]], 9, 2000.0)
-        database.write(lambda c, given=given: participants.answer(c, *given))
+        database.write(participants.answer, *given)
     Worker(database, study, now=lambda: 2000.0).step()
-    assert database.read(lambda c: studies.get(c, study)).state == "closed"
+    assert database.read(studies.get, study).state == "closed"
 
 
 def test_looking_ahead_is_gathered_while_idle(database, running):
@@ -248,7 +245,7 @@ def test_looking_ahead_is_gathered_while_idle(database, running):
     for _ in range(15):
         worker.snapshot_due = 0.0
         worker.step()
-    left = database.read(lambda c: learning.last_summary(c, running))["left"]
+    left = database.read(learning.last_summary, running)["left"]
     assert left["low"] is None or left["low"] <= (left["median"] or 10**9)
 
 
@@ -362,7 +359,7 @@ def test_the_owner_is_told_of_groups_by_the_names_of_items(database, running):
     worker.groups = (0, None)
     worker.groups_due = worker.snapshot_due = 0.0
     worker.step()
-    told = database.read(lambda c: reports.overview(c, running, 2000.0))["communities"]
+    told = database.read(reports.overview, running, 2000.0)["communities"]
     assert told["verdict"] in ("personal", "too few")
     assert told["sentence"]
 

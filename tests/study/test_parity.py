@@ -31,9 +31,9 @@ def database(tmp_path):
 
 def answer_some(database, study, person, n, taste, rng):
     """Answer n questions by utilities that are the person's own, some of them as ties."""
-    names = {row.id: row.name for row in database.read(lambda c: studies.items_of(c, study))}
+    names = {row.id: row.name for row in database.read(studies.items_of, study)}
     for _ in range(n):
-        turn = database.write(lambda c: participants.turn(c, study, person, 1, 2000.0))
+        turn = database.write(participants.turn, study, person, 1, 2000.0)
         if not turn.questions:
             return
         (question,) = turn.questions
@@ -45,7 +45,7 @@ def answer_some(database, study, person, n, taste, rng):
         if question.form == "best":
             order = [best[:1], best[1:]]
         given = (study, person, question.id, order, 900, 2000.0)
-        database.write(lambda c, given=given: participants.answer(c, *given))
+        database.write(participants.answer, *given)
 
 
 def tastes(rng, spread):
@@ -59,20 +59,20 @@ def eventful(database, n_people=7, answers=12, **settings):
     """A study in which all happens: ties, withdrawals, skips, an erased person, imports."""
     config = Config.from_json({"question": "Which?", "answers_per_person": None} | settings)
     new = [NewItem(name) for name in NAMES]
-    database.write(lambda c: studies.create(c, "s", config, new, 1000.0))
+    database.write(studies.create, "s", config, new, 1000.0)
     rng = np.random.default_rng(3)
     worker = Worker(database, "s", now=lambda: 2000.0)
-    folk = [database.write(lambda c: participants.join(c, "s", 2000.0)) for _ in range(n_people)]
+    folk = [database.write(participants.join, "s", 2000.0) for _ in range(n_people)]
     for person in folk:
         answer_some(database, "s", person, answers, tastes(rng, 0.5), rng)
         worker.step()
     for person in folk[:2]:
-        last = database.write(lambda c, p=person: participants.turn(c, "s", p, 1, 2000.0)).undo
-        database.write(lambda c, p=person, q=last: participants.undo(c, "s", p, q, 2000.0))
-    question = database.write(lambda c: participants.turn(c, "s", folk[3], 1, 2000.0)).questions[0]
+        last = database.write(participants.turn, "s", person, 1, 2000.0).undo
+        database.write(participants.undo, "s", person, last, 2000.0)
+    question = database.write(participants.turn, "s", folk[3], 1, 2000.0).questions[0]
     skip = ("s", folk[3], question.id, None, 900, 2000.0)
-    database.write(lambda c: participants.answer(c, *skip))
-    database.write(lambda c: participants.erase(c, "s", folk[-1], 2001.0))
+    database.write(participants.answer, *skip)
+    database.write(participants.erase, "s", folk[-1], 2001.0)
     return worker
 
 
@@ -85,7 +85,7 @@ def exported(database, path):
 def live(database, worker):
     """What the model process learned from, its items by name."""
     worker.step()
-    names = {row.id: row.name for row in database.read(lambda c: studies.items_of(c, "s"))}
+    names = {row.id: row.name for row in database.read(studies.items_of, "s")}
     data = comparisons(worker.learner.record.taught(), list(worker.learner.record.items))
     learned = worker.learner.model.comparisons_
     assert learned == (data if learned.users else data.pooled())
@@ -138,7 +138,7 @@ def test_the_live_model_learns_what_the_export_holds(database, tmp_path, setting
     worker = eventful(database, **settings)
     if votes is not None:
         rows, _ = exchange.read_votes(VOTES[votes].encode())
-        database.write(lambda c: studies.import_answers(c, "s", rows, 2002.0))
+        database.write(studies.import_answers, "s", rows, 2002.0)
     data, names = live(database, worker)
     for ending in (".csv", ".parquet"):
         held = exported(database, tmp_path / f"votes{ending}")
@@ -151,7 +151,7 @@ def test_imported_rows_have_no_invented_order(database, tmp_path):
     before, _ = live(database, worker)
     for votes in ("nobody", "order"):
         rows, _ = exchange.read_votes(VOTES[votes].encode())
-        database.write(lambda c, rows=rows: studies.import_answers(c, "s", rows, 2002.0))
+        database.write(studies.import_answers, "s", rows, 2002.0)
     data, names = live(database, worker)
     more = {k: n - rows_of(before, names).get(k, 0) for k, n in rows_of(data, names).items()}
     assert {key: n for key, n in more.items() if n} == {
@@ -175,7 +175,7 @@ def test_the_same_answers_give_the_same_ranking_live_and_offline(database, tmp_p
     held = exported(database, tmp_path / "votes.csv")
     settings = {"kernel": model.kernel_, "likelihood": model.likelihood_, "optimize": None}
     offline = pc.PreferenceGP(**settings, random_state=0).fit(None, held)
-    names = {row.id: row.name for row in database.read(lambda c: studies.items_of(c, "s"))}
+    names = {row.id: row.name for row in database.read(studies.items_of, "s")}
     shown = {names[row["item"]]: row for row in worker.learner.ranking()}
     for row in offline.rank().to_dicts():
         seen = shown[row["item"]]
@@ -199,7 +199,7 @@ def test_the_command_line_ranks_an_export_as_the_study_does(database, tmp_path):
     done = subprocess.run(
         [*command, "--model", "gp", "--json"], capture_output=True, text=True, check=True
     )
-    names = {row.id: row.name for row in database.read(lambda c: studies.items_of(c, "s"))}
+    names = {row.id: row.name for row in database.read(studies.items_of, "s")}
     shown = {names[row["item"]]: row for row in worker.learner.ranking()}
     rows = json.loads(done.stdout)["rows"]
     assert {row["item"] for row in rows} == set(shown)

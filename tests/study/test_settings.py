@@ -15,7 +15,7 @@ from penchant.study.commands import command
 from penchant.study.config import Config
 from penchant.study.events import Event
 from penchant.study.learner import StudyLearner, best_questions
-from penchant.study.questions import HowFar, is_finished, kind_of
+from penchant.study.questions import is_finished, kind_of
 from penchant.study.store import learning, reports, studies
 
 CHECK = {"prompt": "Take b.", "options": ["a", "b"], "right": 1}
@@ -35,7 +35,7 @@ def last_page(served):
         (question, *_) = browser.get("/s/drinks/next").json()["questions"]
         order = [[0], list(range(1, len(question["options"])))]
         browser.post("/s/drinks/answer", json={"question": question["id"], "order": order})
-    served.database.write(lambda c: studies.set_state(c, "drinks", "closed", 5.0))
+    served.database.write(studies.set_state, "drinks", "closed", 5.0)
     return browser.get("/s/drinks/done").text
 
 
@@ -58,9 +58,7 @@ def joining(served):
 def prepared(served):
     served.participant()
     worker = served.step()
-    queue = served.database.read(
-        lambda c: learning.queue_of(c, "drinks", worker.learner.config, served.clock())
-    )
+    queue = served.database.read(learning.queue_of, "drinks", worker.learner.config, served.clock())
     return sorted(queue.prepared.values())
 
 
@@ -79,16 +77,16 @@ def leases(served):
 
 def state_when_clear(served):
     """All say the same about every pair: enough is known."""
-    names = [row.name for row in served.database.read(lambda c: studies.items_of(c, "drinks"))]
+    names = [row.name for row in served.database.read(studies.items_of, "drinks")]
     rows = [
         {"items": [a, b], "order": [[0], [1]], "form": "pair", "count": 30, "user": f"u{k}"}
         for k in range(6)
         for number, a in enumerate(names)
         for b in names[number + 1 :]
     ]
-    served.database.write(lambda c: studies.import_answers(c, "drinks", rows, 5.0))
+    served.database.write(studies.import_answers, "drinks", rows, 5.0)
     served.step()
-    return served.database.read(lambda c: studies.get(c, "drinks")).state
+    return served.database.read(studies.get, "drinks").state
 
 
 def kinds(config):
@@ -96,8 +94,7 @@ def kinds(config):
 
 
 def finished(config):
-    parts = [HowFar(answers, 60.0 * answers) for answers in (0, 5, 39, 40, 100)]
-    return [is_finished(config, part) for part in parts]
+    return [is_finished(config, answers, 60.0 * answers) for answers in (0, 5, 39, 40, 100)]
 
 
 def picks(config):
@@ -222,6 +219,6 @@ def test_wrong_settings_are_refused_where_they_are_given(serve, tmp_path):
         got = browser.patch("/api/studies/drinks", json={"config": wrong}, headers=served.owner)
         assert got.status_code == 422
         assert name in got.json()["message"]
-    it = served.database.read(lambda c: studies.get(c, "drinks"))
+    it = served.database.read(studies.get, "drinks")
     assert it.config == Config("Which would you rather drink?")
     served.step()

@@ -11,8 +11,7 @@ import penchant as pc
 from penchant.errors import DataError, DataWarning
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.workflow.evaluation import BASELINE, BradleyTerry, _warned_once, hold_out
-from penchant.workflow.models import Material
-from penchant.workflow.scorer import Scorer
+from penchant.workflow.models import Material, Scorer
 
 QUICK = {
     "multi-user": pc.MultiUserGP(optimize=None, progress=False),

@@ -11,7 +11,7 @@ import pytest
 import penchant as pc
 from penchant.likelihoods import Lapse, Probit
 from penchant.models import Effect, Effects, RankedItem, Ranking, Rater, RaterTable
-from penchant.workflow import sections
+from penchant.workflow import reporting
 
 
 def fitted(kind, study):
@@ -39,7 +39,7 @@ def test_the_sentence_about_the_scale_is_the_model_s_own(kind, study):
     model = fitted(kind, study)
     ranking = model.rank()
     sentence = model.scale_
-    assert html.escape(sentence, quote=False) in sections.leaderboard(model, ranking)
+    assert html.escape(sentence, quote=False) in reporting.leaderboard(model, ranking)
     best, other = re.findall("“(.*?)”", sentence)
     number = int(re.search(r"win (\d+) of 100", sentence)[1])
     assert number == round(100 * model.predict_proba([(best, other)])[0])
@@ -53,15 +53,15 @@ def test_raters_and_effects_where_there_are_any():
     table = RaterTable(rows, "lapse", about="What it means.")
     found = Effects((Effect("length", 1.2e-4, 1e-4, 1.4e-4, None),), 0.95)
     model = SimpleNamespace(raters_=table, effects_=found)
-    ((heading, text),) = sections.raters(model)
+    ((heading, text),) = reporting.rater_table(model)
     assert heading == "Raters"
     assert all(part in text for part in ("&lt;ann&gt;", "1,200", "0.900", "–", "What it means."))
-    heading, text = next(sections.effects(model))
+    heading, text = next(reporting.effect_table(model))
     assert heading == "Order shown and other effects"
     assert "+0.000120" in text  # as in print, with digits that say something
     assert "[+0.000100, +0.000140]" in text
-    assert list(sections.raters(SimpleNamespace())) == []
-    assert list(sections.effects(SimpleNamespace(effects_=()))) == []
+    assert list(reporting.rater_table(SimpleNamespace())) == []
+    assert list(reporting.effect_table(SimpleNamespace(effects_=()))) == []
 
 
 def test_a_model_whose_data_do_not_tell_raters():
@@ -70,20 +70,20 @@ def test_a_model_whose_data_do_not_tell_raters():
         def raters_(self):
             raise pc.DataError("nobody is named")
 
-    assert list(sections.raters(Nobody())) == []
+    assert list(reporting.rater_table(Nobody())) == []
 
 
 def test_no_map_where_there_is_one_community(study):
     data = study.comparisons
     model = pc.CommunityGP(n_communities=1, progress=False, random_state=0).fit(None, data)
-    ((_, text),) = sections.communities(model)
+    ((_, text),) = reporting.community_sections(model)
     assert "<img" not in text
     assert "One taste for everybody" in text
 
 
 def test_communities_stand_side_by_side(study):
     model = pc.CommunityGP(n_communities=2, progress=False, random_state=0)
-    ((_, text),) = sections.communities(model.fit(None, study.comparisons))
+    ((_, text),) = reporting.community_sections(model.fit(None, study.comparisons))
     assert text.count('class="range"') == 2 * study.comparisons.n_items
     assert "on one scale" in text
 
@@ -99,7 +99,7 @@ def test_letters_of_any_script_stay_letters(study, tmp_path, recwarn):
 
 def test_one_item_is_a_page_too():
     row = RankedItem(1, "tea", 0.8, 0.1, 1.5, 0.9, 1, 1)
-    assert "tea" in sections.leaderboard(None, Ranking((row,), 0.95))
+    assert "tea" in reporting.leaderboard(None, Ranking((row,), 0.95))
 
 
 def test_paths_are_drawn_where_utilities_drift(tmp_path):
@@ -113,7 +113,7 @@ def test_paths_are_drawn_where_utilities_drift(tmp_path):
         np.where(won, a, b), np.where(won, b, a), time=day, items=range(4)
     )
     model = pc.PreferenceGP(drift="ou", random_state=0).fit(None, data)
-    ((heading, text),) = sections.drift(model, model.rank(), model.comparisons_)
+    ((heading, text),) = reporting.drift_over_time(model, model.rank(), model.comparisons_)
     assert heading == "Over time"
     assert text.count("<img") == 1
     for day in (data.time.min(), data.time.max()):
@@ -123,7 +123,7 @@ def test_paths_are_drawn_where_utilities_drift(tmp_path):
     order = [row.item for row in model.rank()]
     assert change == [f"{mean[1, k] - mean[0, k]:+.2f}" for k in order]
     still = pc.PreferenceGP(optimize=None).fit(None, data)
-    assert list(sections.drift(still, still.rank(), data)) == []
+    assert list(reporting.drift_over_time(still, still.rank(), data)) == []
     page = pc.report(model, tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Over time" in page
 
@@ -144,9 +144,9 @@ def test_the_page_says_what_the_model_takes_for_unreliable(study, tmp_path, esti
 
 def test_people_widen_intervals_and_are_judged_unless_too_many(study):
     model = pc.PreferenceGP(optimize=None).fit(None, study.comparisons)
-    text = sections.leaderboard(model, model.rank())
+    text = reporting.leaderboard(model, model.rank())
     about = " ".join(model.report_.about_people().split())
     assert about
     assert about in text
-    assert next(sections.raters(model, study.comparisons.n_users))[0] == "Raters"
-    assert list(sections.raters(model, sections.JUDGED_RATERS + 1)) == []
+    assert next(reporting.rater_table(model, study.comparisons.n_users))[0] == "Raters"
+    assert list(reporting.rater_table(model, reporting.JUDGED_RATERS + 1)) == []

@@ -1,4 +1,4 @@
-"""Answers as they come in: whose they are, and what was asked before."""
+"""New answers in the form that joins earlier ones: items, users, what was told last."""
 
 from collections.abc import Iterable
 from dataclasses import replace

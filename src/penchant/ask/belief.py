@@ -124,14 +124,14 @@ class Joint:
 
     @classmethod
     def of(cls, belief: Belief) -> "Joint":
-        """The same belief, written out; one that is so already passes through."""
+        """The same belief with its covariance computed; a `Joint` is returned as it is."""
         if isinstance(belief, cls):
             return belief
         return cls(belief.mean, belief.covariance(), belief.likelihood)
 
     @classmethod
     def prior(cls, kernel: Kernel, items: Inputs, likelihood: Likelihood) -> "Joint":
-        """What is believed before the first answer."""
+        """The belief before the first answer."""
         return cls(np.zeros(len(items)), kernel(items), likelihood)
 
     @classmethod

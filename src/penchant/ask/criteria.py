@@ -21,13 +21,13 @@ Score = Callable[[Belief, IntArray, np.random.Generator], FloatArray]
 BLOCK = 1 << 14
 """Pairs scored together: their temporaries stay in cache."""
 _CERTAIN = 40.0
-"""Standard deviations beyond which nothing is left of a normal density."""
+"""Standard deviations beyond which a normal density is zero in double precision."""
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 _WIDTHS = np.geomspace(0.3, 3.0, 8)
 _GRID = np.concatenate([np.linspace(0.0, 10.0, 1001), np.geomspace(10.05, 200.0, 400)])
 _PROBES = np.geomspace(1e-9, 200.0, 455)
 _NARROW = 0.3
-"""An answer's entropy that fades nearer to zero than this is too narrow for the grid."""
+"""If the answer's entropy decays within this difference, the default grid is too coarse."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def expected_best(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> 
 
 @criterion(reads_variances=False)
 def thompson(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> FloatArray:
-    """The best item of one draw against the best of another: explores as far as it is unsure."""
+    """The best item of one posterior draw against the best of another."""
     one, other = belief.sample(2, rng)
     first, second = pairs[:, 0], pairs[:, 1]
     duel = np.maximum(one[first] + other[second], other[first] + one[second])
@@ -151,7 +151,7 @@ def thompson(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> Float
 
 @criterion(reads_variances=False)
 def random(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Every pair alike: the baseline, and the part of the data that nothing has selected."""
+    """Uniformly random pairs: the baseline, and unselected data for checking predictions."""
     return rng.random(len(pairs))
 
 
@@ -199,7 +199,7 @@ def _expected_entropy(likelihood: Likelihood) -> Callable[[FloatArray, FloatArra
 
 
 def _grid_of(likelihood: Likelihood) -> FloatArray:
-    """Differences at which the answer's entropy is looked at, on the scale on which it fades."""
+    """Grid of differences for the answer's entropy, on the scale on which the entropy decays."""
     entropy = _entropy(likelihood, _PROBES, np.zeros(len(_PROBES)))
     bump = np.abs(entropy - entropy[-1])
     reach = _PROBES[np.flatnonzero(bump > 1e-3 * bump.max(initial=0.0))[-1:]]

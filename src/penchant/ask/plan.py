@@ -52,7 +52,7 @@ def answers_left(
     n_futures: int = 10,
     random_state: RandomState = None,
 ) -> Range:
-    """How many more answers until the rule says stop, in futures that the belief holds likely.
+    """How many more answers until the rule says stop, in futures simulated from the belief.
 
     Each future draws the true utilities from the belief and answers from those. A future that
     does not stop within the horizon counts as longer than it.
@@ -182,7 +182,7 @@ def plan(
 
 
 class _Simulation:
-    """One imagined run of a study: true utilities, raters, and what is believed so far."""
+    """One simulated run of a study: true utilities, raters, and the belief so far."""
 
     def __init__(self, study: StudyDesign, rng: np.random.Generator) -> None:
         n = study.n_items

@@ -11,11 +11,11 @@ from penchant.ask.criteria import information_gain
 from penchant.errors import DataError
 
 DRAWS = 1_000
-"""Joint draws behind the probability that the top is settled: within 0.007 at 95 %."""
+"""Joint draws for the probability that the top is settled: standard error 0.007 at 95 %."""
 
 
 class Verdict(NamedTuple):
-    """Whether to stop, the number that decided, and the one that it is held against.
+    """Whether to stop, the number that decided, and its target.
 
     >>> Verdict(stop=True, value=30, target=30, reason="answers given").stop
     True

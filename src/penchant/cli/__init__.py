@@ -1,24 +1,25 @@
-"""The command line: one file a command, loaded when it is called.
+"""The command line: a command's module is loaded when it is called.
 
 Data go to stdout, everything else to stderr. Exit codes: 0 ok, 1 a check failed, 2 usage,
 3 bad data, 130 interrupted.
 """
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from errno import EPIPE
 from importlib import import_module
+from types import FrameType
 from typing import Any, TextIO
 
 import click
 
 import penchant as pc
-from penchant.cli.interrupts import interruptible
-from penchant.cli.visible import visible
 
 COMMANDS = {
     "fit": "Learn a model from comparisons and save it.",
@@ -35,6 +36,9 @@ COMMANDS = {
 }
 """Every command and its one-line help, here so that `penchant --help` imports none of them."""
 
+_MODULES = {"groups": "rank", "ask": "predict", "report": "evaluate", "bench": "doctor"}
+"""Commands that stand in another's module."""
+
 CHECK_FAILED, BAD_DATA, INTERRUPTED = 1, 3, 130
 
 
@@ -47,7 +51,11 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"penchant.cli.{cmd_name}").command
+        if cmd_name == "study":
+            module, name = "penchant.study.commands", "command"
+        else:
+            module, name = f"penchant.cli.{_MODULES.get(cmd_name, cmd_name)}", f"{cmd_name}_command"
+        command: click.Command = getattr(import_module(module), name)
         return command
 
     def resolve_command(
@@ -81,13 +89,60 @@ class LazyCommands(click.Group):
         except MemoryError:
             _fail(ctx, "memory ran out: give --set max_rank=500, or fewer items", CHECK_FAILED)
         except OSError as error:
-            if error.errno == EPIPE:  # click ends quietly when nobody reads any more
+            if error.errno == EPIPE:  # the reader is gone: click ends quietly
                 raise
             _fail(ctx, str(error), CHECK_FAILED)
 
 
+class Interrupt(KeyboardInterrupt):
+    """Ctrl-C. A class of its own: once a plain KeyboardInterrupt has passed through `exec` of a
+    text, as while libraries load, `python -m` dies of the signal whatever exit code is asked."""
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise Interrupt at Ctrl-C, also where a library turns that into an error of its own, as
+    compiled modules do while they load. Where Ctrl-C is ignored (nohup), it stays so."""
+    came = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+        raise Interrupt
+
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if ours:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception as error:
+        if came:
+            raise Interrupt from error
+        raise
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def visible(text: str) -> str:
+    """The text with control characters written out, so that no name can move a cursor.
+
+    >>> visible("tea\\x1b[2J\\nmilk")
+    'tea\\\\x1b[2J\\nmilk'
+    """
+    return "".join(
+        letter
+        if letter.isprintable() or letter == "\n"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
 def _mend_streams() -> None:
-    """Write nowhere where a stream was closed, and mark what a terminal cannot show."""
+    """Replace closed streams by the null device; escape what a terminal cannot show."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             # kept open until the process ends

@@ -9,14 +9,13 @@ import click
 import numpy as np
 
 import penchant as pc
-from penchant.cli import model_file
-from penchant.cli.ask import FORMATS as ASK_FORMATS
-from penchant.cli.material import Files, read_material
+from penchant.cli.evaluate import write_report
+from penchant.cli.files import Files, read_material, save
 from penchant.cli.options import fit_and_tell
 from penchant.cli.output import Output, output_options
-from penchant.cli.rank import FORMATS as RANK_FORMATS
-from penchant.cli.report import write_report
-from penchant.workflow import rows
+from penchant.cli.predict import ASK_FORMATS
+from penchant.cli.rank import RANK_FORMATS
+from penchant.workflow import models
 
 N_USERS, N_ITEMS, N_TASTES = 40, 30, 3
 SHOWN = 10
@@ -42,7 +41,7 @@ COMMUNITIES = ("community", "groups of people who judge alike")
     help="Same seed, same study.",
 )
 @output_options(csv=False)
-def command(folder: str, seed: int, output: Output) -> None:
+def demo_command(folder: str, seed: int, output: Output) -> None:
     """Simulate a study, learn from it, and write a report.
 
     40 people of three tastes judge 30 items with features and links. The tables are written to a
@@ -59,17 +58,17 @@ def command(folder: str, seed: int, output: Output) -> None:
     material = read_material(files, output.note)
     personal = fit_and_tell(material, PERSONS, output, settings)
     communal = fit_and_tell(material, COMMUNITIES, output, settings)
-    model_file.save(communal, str(place / "model.penchant"))
+    save(communal, str(place / "model.penchant"))
     report = place / "report.html"
     write_report(material, communal, report, "A simulated study", output)
 
-    members = rows.members(communal.model)
+    members = models.members(communal.model)
     results = {
         "ranking": communal.model.rank().above_average().to_dicts(),
         "person_agreement": _agreement(personal.model.predict(users=personal.data.users), truth),
         "communities": _cross_table(members, truth.tastes),
         "adjusted_rand": pc.metrics.adjusted_rand([m["community"] for m in members], truth.tastes),
-        "questions": rows.questions(communal.model, N_QUESTIONS),
+        "questions": models.questions(communal.model, N_QUESTIONS),
     }
     if output.form == "json":
         output.json(folder=folder, report=str(report), **results)

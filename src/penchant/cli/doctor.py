@@ -1,4 +1,4 @@
-"""`penchant doctor`: versions, linear algebra, and a short self-check."""
+"""`penchant doctor` and `penchant bench`: is the installation right, and how fast is it?"""
 
 import os
 import platform
@@ -18,6 +18,7 @@ import penchant as pc
 from penchant.cli import CHECK_FAILED
 from penchant.cli.output import Output, output_options
 from penchant.numerics.dispatch import cards, torch_version
+from penchant.workflow.models import KINDS, Material, build
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "duckdb", "numba", "click", "rich", "matplotlib")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -30,7 +31,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
     """
 )
 @output_options(csv=False)
-def command(output: Output) -> None:
+def doctor_command(output: Output) -> None:
     """Show versions, linear algebra and threads, and check that results are right.
 
     The checks compare inference with a closed form, read a file, save and load a model and draw a
@@ -120,3 +121,43 @@ CHECKS: dict[str, Callable[[], str]] = {
     "files": _files,
     "figures": _figure,
 }
+
+
+BENCH_FORMATS = {"model": "", "seconds": ".2f", "comparisons_per_second": ",.0f"}
+
+
+@click.command(
+    epilog="""\b
+    Example:
+      penchant bench --items 10 --users 6 --answers 5 --with gp
+    """
+)
+@click.option("--items", "n_items", type=click.IntRange(5), default=100, show_default=True)
+@click.option("--users", "n_users", type=click.IntRange(3), default=200, show_default=True)
+@click.option("--answers", type=click.IntRange(1), default=50, show_default=True, help="Per user.")
+@click.option(
+    "--with", "names", multiple=True, type=click.Choice(list(KINDS)), help="Only these models."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@output_options()
+def bench_command(
+    n_items: int, n_users: int, answers: int, names: tuple[str, ...], seed: int, output: Output
+) -> None:
+    """Time the fit of every model on a simulated study.
+
+    Hyperparameters are learned as in any fit. Comparisons with other packages are in the
+    repository's benchmarks folder.
+    """
+    simulated = pc.datasets.simulate_study(n_users, n_items, n_answers=answers, random_state=seed)
+    material = Material(simulated.comparisons, simulated.item_features)
+    data = material.data
+    rows = []
+    for name in names or KINDS:
+        begin = perf_counter()
+        with output.progress(f"fitting {name}"):
+            material.fit(build(name, data, {"random_state": seed}))
+        seconds = perf_counter() - begin
+        votes = data.n_comparisons
+        rows.append({"model": name, "seconds": seconds, "comparisons_per_second": votes / seconds})
+    output.rows(rows, BENCH_FORMATS, items=n_items, users=n_users, comparisons=n_users * answers)
+    output.suggest("penchant doctor   (which linear algebra and how many threads were used)")

@@ -1,16 +1,20 @@
-"""`penchant evaluate`: models side by side on held-out comparisons."""
+"""`penchant evaluate` and `penchant report`: can a model be trusted? A table, and a page."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 
-from penchant.cli.options import SourceOptions, refuse_beside, source_argument
+from penchant.cli.files import FittedModel
+from penchant.cli.options import SourceOptions, refuse_beside, source_argument, target_option
 from penchant.cli.output import Output, output_options
+from penchant.io import whole_file
 from penchant.workflow.evaluation import BASELINE, cross_validate
-from penchant.workflow.models import KINDS, build, settings_of
+from penchant.workflow.models import KINDS, Material, build, settings_of
+from penchant.workflow.reporting import TITLE, build_page, check
 
-FORMATS = {
+EVALUATE_FORMATS = {
     "model": "",
     "accuracy": ".3f",
     "accuracy_se": ".3f",
@@ -38,7 +42,9 @@ FORMATS = {
 )
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Parts.")
 @output_options()
-def command(source: SourceOptions, names: tuple[str, ...], folds: int, output: Output) -> None:
+def evaluate_command(
+    source: SourceOptions, names: tuple[str, ...], folds: int, output: Output
+) -> None:
     """Cross-validate models on the comparisons in SOURCE, beside a baseline.
 
     Each part is predicted by models that learned from the others. accuracy is the share of
@@ -55,7 +61,7 @@ def command(source: SourceOptions, names: tuple[str, ...], folds: int, output: O
     models = {name: build(name, data, own) for name, own in settings.items()}
     with output.progress("evaluating") as advance:
         found = cross_validate(models, material, folds, source.seed or 0, advance)
-    output.rows(found.to_dicts(), FORMATS, folds=folds, comparisons=found.n_comparisons)
+    output.rows(found.to_dicts(), EVALUATE_FORMATS, folds=folds, comparisons=found.n_comparisons)
     best = found.best.model
     if best == BASELINE:
         output.suggest("the baseline is enough here; more comparisons or features may change that")
@@ -76,3 +82,37 @@ def _settings(names: list[str], given: dict[str, Any]) -> dict[str, dict[str, An
         name: {key: value for key, value in given.items() if key in known}
         for name, known in has.items()
     }
+
+
+@click.command(
+    epilog="""\b
+    Example:
+      penchant report votes.csv -o report.html
+    """
+)
+@source_argument
+@target_option("report.html", "page")
+@click.option("--title", default=TITLE, show_default=True, help="Of the page.")
+@output_options(csv=False)
+def report_command(source: SourceOptions, target: str, title: str, output: Output) -> None:
+    """Write a report on the comparisons in SOURCE: one HTML file, nothing else needed.
+
+    It shows the ranking with intervals, who beats whom, whether predictions can be trusted (by
+    holding out a fifth), communities of taste, the state of the data, and what to ask next.
+    """
+    material = source.material(output)
+    fitted = source.fit(material, output)
+    write_report(material, fitted, Path(target), title, output)
+    output.record({"file": target, "comparisons": material.data.n_comparisons})
+    output.suggest(f"open {target} in a browser")
+
+
+def write_report(
+    material: Material, fitted: FittedModel, target: Path, title: str, output: Output
+) -> None:
+    """Check the model on held-out comparisons, and write the page."""
+    with output.progress("checking on held-out comparisons"):
+        findings = check(material, fitted.model, fitted.why)
+    with whole_file(target) as file:
+        file.write(build_page(findings, title).encode())
+    output.note(f"wrote {target}")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 import penchant as pc
-from penchant.cli.model_file import SUFFIX, FittedModel, save
+from penchant.cli.files import SUFFIX, FittedModel, save
 from penchant.cli.options import FILE, SourceOptions, source_argument, target_option
 from penchant.cli.output import Output, output_options
 from penchant.engines import ENGINES
@@ -49,7 +49,7 @@ SCANNED = ("gp", "multi-user", "community")
     help="With --engine: write the utilities (or memberships) of all users there, as Parquet.",
 )
 @output_options(csv=False)
-def command(
+def fit_command(
     source: SourceOptions,
     target: str,
     output: Output,

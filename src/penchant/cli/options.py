@@ -14,8 +14,7 @@ import click
 from click.core import ParameterSource
 
 import penchant as pc
-from penchant.cli.material import RELATION_KINDS, Files, read_material
-from penchant.cli.model_file import SUFFIX, FittedModel, load
+from penchant.cli.files import RELATION_KINDS, SUFFIX, Files, FittedModel, load, read_material
 from penchant.cli.output import Output
 from penchant.workflow.choosing import choose
 from penchant.workflow.encoding import Encoded, as_names

@@ -17,9 +17,11 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-from penchant.cli.visible import harmless, visible
+from penchant.cli import visible
 
 Row = Mapping[str, Any]
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the start of a formula."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,15 @@ def _as_csv(rows: Sequence[Row], spreadsheet: bool) -> str:
     kept = harmless if spreadsheet else _as_is
     writer.writerows({key: kept(_cell(value)) for key, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def harmless(cell: Any) -> Any:
+    """A cell that no spreadsheet runs: text that looks like a formula gets an apostrophe.
+
+    >>> harmless("=1+1"), harmless(-1.5)
+    ("'=1+1", -1.5)
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def _as_is(cell: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`penchant predict`: probabilities of preference, and utilities of new items."""
+"""`penchant predict` and `penchant ask`: what a model says of pairs, and which to compare next."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +7,7 @@ import click
 import numpy as np
 
 import penchant as pc
-from penchant.cli.model_file import FittedModel
+from penchant.cli.files import FittedModel, read_table
 from penchant.cli.options import (
     FILE,
     SourceOptions,
@@ -19,10 +19,10 @@ from penchant.cli.options import (
     target_option,
 )
 from penchant.cli.output import Output, output_options
-from penchant.cli.tables import read_table
-from penchant.data import Lookup, write_parquet
+from penchant.data import Lookup
+from penchant.io import write_parquet
 from penchant.workflow.encoding import Encoded, as_names
-from penchant.workflow.models import tells_people_apart
+from penchant.workflow.models import questions, sets_to_ask, tells_people_apart
 
 PAIR_FORMATS = {"first": "", "second": "", "user": "", "probability": ".3f"}
 TIE_FORMATS = {"win": ".3f", "tie": ".3f", "loss": ".3f"}
@@ -50,7 +50,7 @@ ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
 @at_option
 @target_option("predictions.parquet", "utilities that --users all asks for, as Parquet")
 @output_options()
-def command(
+def predict_command(
     source: SourceOptions,
     pairs_file: str | None,
     pairs: tuple[tuple[str, str], ...],
@@ -183,7 +183,7 @@ def _utilities(
 def _probabilities(
     fitted: FittedModel, questions: list[tuple[Any, Any, Any]], new: Encoded | None, at: Any
 ) -> list[list[float]]:
-    """Win, tie and loss of every question; of somebody in particular apart from anybody's."""
+    """Probability of win, tie and loss for every question; named users and the population apart."""
     pairs: list[tuple[Any, Any]] = [(first, second) for first, second, _ in questions]
     X = None
     if new is not None and fitted.X is not None:
@@ -197,3 +197,61 @@ def _probabilities(
             how = {"ties": True, **as_of(fitted, at)}
             found[some] = fitted.model.predict_proba([pairs[k] for k in some], who, X, **how)
     return found.tolist()
+
+
+ASK_FORMATS = {"first": "", "second": "", "probability": ".3f"}
+CRITERIA = ("variance_ratio", "information_gain", "expected_best", "thompson", "random")
+
+
+@click.command(
+    epilog="""\b
+    Examples:
+      penchant ask votes.csv -k 5
+      penchant ask votes.csv --criterion expected_best --csv
+      penchant ask votes.csv --set-size 4
+    """
+)
+@source_argument
+@click.option(
+    "-k", "n_questions", type=click.IntRange(1), default=5, show_default=True, help="How many."
+)
+@click.option(
+    "--criterion",
+    type=click.Choice(CRITERIA),
+    default=CRITERIA[0],
+    show_default=True,
+    help="What a question should be good for.",
+)
+@click.option(
+    "--set-size",
+    type=click.IntRange(2),
+    default=2,
+    show_default=True,
+    help="Items to choose the best of.",
+)
+@click.option("--user", metavar="NAME", help="What to ask this person.")
+@output_options()
+def ask_command(
+    source: SourceOptions,
+    n_questions: int,
+    criterion: str,
+    set_size: int,
+    user: str | None,
+    output: Output,
+) -> None:
+    """Say which comparisons would teach the model most, best first.
+
+    SOURCE is a saved model, or comparisons to fit first. variance_ratio and information_gain learn
+    the whole ranking, expected_best and thompson find the best item. probability is the chance
+    that the first would be preferred. With --set-size, each row is a set to choose the best of.
+    """
+    fitted = source.fitted(output, user=user)
+    who = find_user(fitted.data.users, user)
+    formats = ASK_FORMATS
+    if set_size == 2:
+        rows = questions(fitted.model, n_questions, criterion, who)
+    else:
+        rows = sets_to_ask(fitted.model, n_questions, set_size, criterion, who)
+        formats = {f"item_{i + 1}": "" for i in range(set_size)}
+    output.rows(rows, formats, model=fitted.name, criterion=criterion)
+    output.suggest("add the answers to your file, then fit again")

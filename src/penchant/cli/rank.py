@@ -1,5 +1,6 @@
-"""`penchant rank`: items from best to worst."""
+"""`penchant rank` and `penchant groups`: items from best to worst, and communities of taste."""
 
+from dataclasses import replace
 from functools import reduce
 from math import isnan
 from operator import add
@@ -7,7 +8,8 @@ from typing import Any
 
 import click
 
-from penchant.cli.material import read_segments
+import penchant as pc
+from penchant.cli.files import read_segments
 from penchant.cli.options import (
     SourceOptions,
     as_of,
@@ -19,11 +21,12 @@ from penchant.cli.options import (
 )
 from penchant.cli.output import Output, output_options
 from penchant.models import Ranking
+from penchant.workflow import models
 from penchant.workflow.choosing import choose
 from penchant.workflow.models import Material, build
 from penchant.workflow.segments import Segments, segments
 
-FORMATS = {
+RANK_FORMATS = {
     "rank": "d",
     "item": "",
     "utility": "+.2f",
@@ -78,7 +81,7 @@ def _level(ctx: click.Context, parameter: click.Parameter, value: float) -> floa
 )
 @at_option
 @output_options()
-def command(
+def rank_command(
     source: SourceOptions,
     top: int | None,
     level: float,
@@ -128,10 +131,10 @@ def command(
     effects = getattr(fitted.model, "effects_", ())
     if effects:  # the ranking is at equal sides and covariates, and this is what they do
         output.note(str(effects))
-    told = {"effects": effects.to_dicts()} if effects else {}
+    beside = {"effects": effects.to_dicts()} if effects else {}
     rows = [_headed(row, scale, output) for row in _scaled(ranking, scale)[:top].to_dicts()]
     about = {"model": fitted.name, "level": level, "user": who, "scale": scale}
-    output.rows(rows, _formats(scale), **about, **told)
+    output.rows(rows, _formats(scale), **about, **beside)
     output.suggest(f"penchant ask {source.spelled}")
 
 
@@ -146,7 +149,7 @@ def _headed(row: dict[str, Any], scale: str, output: Output) -> dict[str, Any]:
 
 
 def _formats(scale: str) -> dict[str, str]:
-    forms = {scale if name == "utility" else name: form for name, form in FORMATS.items()}
+    forms = {scale if name == "utility" else name: form for name, form in RANK_FORMATS.items()}
     return forms | (ELO_FORMATS if scale == "elo" else {})
 
 
@@ -193,3 +196,67 @@ def _rows_by_segment(
             for row in _scaled(ranking, scale)[:top].to_dicts()
         ]
     return rows
+
+
+GROUP_FORMATS = {
+    "community": "d",
+    "size": ".0f",
+    "share": ".0%",
+    "likes": "",
+    "dislikes": "",
+    "more_than_others": "",
+}
+DIRECTION_FORMATS = {"direction": "d", "share": ".0%", "toward": "", "away": ""}
+MEMBER_FORMATS = {"user": "", "community": "d", "probability": ".2f"}
+
+
+@click.command(
+    epilog="""\b
+    Examples:
+      penchant groups votes.csv
+      penchant groups votes.csv --items items.csv --members --csv
+    """
+)
+@source_argument
+@click.option("--members", is_flag=True, help="List people instead of communities.")
+@output_options()
+def groups_command(source: SourceOptions, members: bool, output: Output) -> None:
+    """Show communities of taste: how many, how large, and what each likes.
+
+    SOURCE is a saved community model, or comparisons with a user column to fit one to. How many
+    communities there are is learned, too; --json has the probability of every number. size is the
+    expected number of people, and people are listed with their most probable community.
+
+    Whether the communities are real is said in one sentence; that takes a few times as long as
+    finding them. Where there are none, the main directions in which people differ are shown instead
+    (--json and --csv have the communities all the same).
+    """
+    if not source.is_model and source.model == "auto":
+        source = replace(source, model="community")
+    fitted = source.fitted(output)
+    model = fitted.model
+    if not hasattr(model, "membership_"):
+        raise pc.DataError(
+            f"this is a {fitted.name} model, which knows no communities: fit one with "
+            "--model community"
+        )
+    if members:
+        output.rows(models.members(model), MEMBER_FORMATS, **_facts(model))
+    elif output.form == "table" and model.verdict_ == "personal":
+        output.rows(models.disagreements(model), DIRECTION_FORMATS)
+    else:
+        output.rows(models.groups(model), GROUP_FORMATS, **_facts(model))
+    output.note(model.support_.sentence)
+    output.suggest(
+        f"penchant report {source.spelled}" if not source.is_model else "penchant report"
+    )
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    """What holds for all rows."""
+    return {
+        "counts": model.community_counts_,
+        "verdict": model.verdict_,
+        "sentence": model.support_.sentence,
+        "directions": models.disagreements(model),
+    }

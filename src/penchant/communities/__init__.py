@@ -20,15 +20,17 @@ from penchant.communities.contrasts import (
     item_agreement,
     value_win_rates,
 )
-from penchant.communities.data import Answers, log_likelihoods, some_of
-from penchant.communities.mixture import (
-    FittedMixture,
-    MixtureFitter,
-    PersonalTaste,
-    common_effects,
+from penchant.communities.data import (
+    Answers,
+    assign,
+    count_pairs,
+    log_likelihoods,
+    separate_pairs,
+    some_of,
 )
+from penchant.communities.mixture import FittedMixture, MixtureFitter, PersonalTaste, common_effects
 from penchant.communities.population import WITHIN, beside_effects, single_population
-from penchant.communities.search import SearchReport, Step, find_communities
+from penchant.communities.search import SearchReport, Step, find_communities, log_predictive
 from penchant.communities.sharded import (
     CrowdPart,
     Members,
@@ -43,8 +45,11 @@ from penchant.communities.sharded import (
 from penchant.communities.verdict import Support, judge
 
 # the names that other packages still use
-Crowd = Mixture = MixtureData
-Finding, Found, one_taste = MixtureFitter, FittedMixture, single_population
+Crowd = MixtureData
+Mixture = MixtureData
+Finding = MixtureFitter
+Found = FittedMixture
+one_taste = single_population
 
 __all__ = [
     "LEARNING_SWEEPS",
@@ -74,10 +79,12 @@ __all__ = [
     "Watch",
     "add_members",
     "answers_of_all",
+    "assign",
     "attribute_slopes",
     "beside_effects",
     "choose_communities",
     "common_effects",
+    "count_pairs",
     "directions",
     "distinctiveness",
     "feature_contrasts",
@@ -87,8 +94,10 @@ __all__ = [
     "judge",
     "keys_of",
     "log_likelihoods",
+    "log_predictive",
     "memberships",
     "one_taste",
+    "separate_pairs",
     "settle_parts",
     "single_population",
     "some_of",

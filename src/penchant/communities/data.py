@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +34,7 @@ SHARD_SIZE = 65_536
 FEW_KEYS = 8
 """Times the answers: up to so many possible keys, distinct ones are found in a table of all keys
 instead of by sorting. That takes 4 ms instead of 260 for a million votes."""
+
 
 SingleArray = NDArray[np.float32]
 LabelArray = NDArray[np.int32]
@@ -125,7 +125,7 @@ class Answers:
             blocks.append(counts)
         _, winner, loser, cliques = edges_of_stages(distinct, n_items)
         return Answers(
-            _compressed(sparse.hstack(blocks, format="csr")),
+            sparse.hstack(blocks, format="csr", dtype=np.float32),
             np.append(self.winner, winner),
             np.append(self.loser, loser),
             self.outcomes._replace(cliques=cliques),
@@ -255,19 +255,6 @@ def _distinct(key: IntArray) -> tuple[IntArray, LabelArray]:
     return row[given], place[key]
 
 
-def _compressed(counts: sparse.csr_array) -> sparse.csr_array:
-    """In four-byte values and indices, every cell once."""
-    counts.sum_duplicates()
-    return sparse.csr_array(
-        (
-            counts.data.astype(np.float32),
-            counts.indices.astype(np.int32),
-            counts.indptr.astype(np.int32),
-        ),
-        shape=counts.shape,
-    )
-
-
 def _rows(counts: sparse.csr_array, part: slice) -> sparse.csr_array:
     """Some rows as a view: scipy's own slicing copies, and so does its constructor."""
     ends = counts.indptr[part.start : part.stop + 1]
@@ -379,32 +366,6 @@ def _one_of(marked: BoolArray, keys: KeyArray) -> IntArray:
     return np.asarray(np.where(marked, keys, 0).argmax(axis=1), dtype=np.intp)
 
 
-class ChoiceTerms(NamedTuple):
-    """Choices of one size at the scaled utilities x (G, k) of their sets.
-
-    value: (G,) log-probabilities; pull, tau: (G, k(k−1)/2) first and negative second derivative
-    along each pair.
-    """
-
-    group: ChoiceGroup
-    scale: float
-    x: FloatArray
-    value: FloatArray
-    pull: FloatArray
-    tau: FloatArray
-
-    @classmethod
-    def of(cls, group: ChoiceGroup, g: FloatArray, scale: float) -> "ChoiceTerms":
-        """At the differences g of all edges of choices."""
-        x = scale * group.utilities(g)
-        value, slope, tau = group.curvature(x)
-        return cls(group, scale, x, value, on_pairs(scale * slope), scale**2 * tau)
-
-    def curvature_slope(self, var: FloatArray) -> FloatArray:
-        """(G, k(k−1)/2) −½ Σ var ∂τ along each pair, from variances of all edges of choices."""
-        return on_pairs(self.scale**3 * self.group.drift(self.x, var[self.group.edge]))
-
-
 @dataclass(frozen=True, eq=False)
 class LikelihoodTerms:
     """Log-likelihoods of all answers, and their derivatives along the edges, at given differences.
@@ -413,32 +374,50 @@ class LikelihoodTerms:
     jointly (see `likelihoods.choices`); answers that share a pair share its edge. So answers are m
     numbers and edges E, and a community's force at an edge is a sum over weighted answers.
 
-    pairs: of the single pairs, whose edges come first; n_edges: E.
+    pairs: of the single pairs, whose edges come first; value: (m,) log-likelihoods. Of every pair
+    inside every choice, (N,): its answer, its edge, and first and negative second derivative along
+    it. groups: the choices with their scaled utilities, sets of one size at a time.
     """
 
     pairs: LogProb
-    choices: tuple[ChoiceTerms, ...]
+    value: FloatArray
     n_edges: int
+    groups: tuple[tuple[ChoiceGroup, FloatArray], ...]
+    scale: float
+    answer: IntArray
+    edge: IntArray
+    pull: FloatArray
+    tau: FloatArray
 
     @classmethod
     def at(cls, g: FloatArray, likelihood: Likelihood, outcomes: Outcomes) -> "LikelihoodTerms":
         """At differences g (E,)."""
-        cliques = outcomes.cliques
-        if cliques is None:
-            return cls(likelihood.log_prob(g, outcomes), (), len(g))
-        n, scale = len(g) - cliques.n_edges, likelihood.choice_scale or 1.0
-        choices = tuple(ChoiceTerms.of(group, g[n:], scale) for group in cliques.groups)
-        return cls(likelihood.log_prob(g[:n], outcomes._replace(cliques=None)), choices, len(g))
+        if outcomes.cliques is None:
+            pairs = likelihood.log_prob(g, outcomes)
+            none, nothing = np.zeros(0, dtype=np.intp), np.zeros(0)
+            return cls(pairs, pairs.value, len(g), (), 1.0, none, none, nothing, nothing)
+        cliques, scale = outcomes.cliques, likelihood.choice_scale or 1.0
+        n = len(g) - cliques.n_edges
+        pairs = likelihood.log_prob(g[:n], outcomes._replace(cliques=None))
+        groups = tuple((group, scale * group.utilities(g[n:])) for group in cliques.groups)
+        value, slope, tau = zip(*(group.curvature(x) for group, x in groups), strict=True)
+        sizes = np.concatenate([np.full(len(t), t.shape[1]) for t in tau])
+        return cls(
+            pairs,
+            np.concatenate([pairs.value, *value]),
+            len(g),
+            groups,
+            scale,
+            answer=np.repeat(np.arange(n, n + len(sizes)), sizes),
+            edge=n + np.concatenate([group.edge.ravel() for group, _ in groups]),
+            pull=scale * np.concatenate([on_pairs(each).ravel() for each in slope]),
+            tau=scale**2 * np.concatenate([each.ravel() for each in tau]),
+        )
 
     @property
     def n_pairs(self) -> int:
         """How many of the answers are single pairs."""
         return len(self.pairs.value)
-
-    @cached_property
-    def value(self) -> FloatArray:
-        """(m,) log-likelihoods of the answers."""
-        return np.concatenate([self.pairs.value, *(choices.value for choices in self.choices)])
 
     @cached_property
     def precision(self) -> FloatArray:
@@ -447,59 +426,49 @@ class LikelihoodTerms:
 
     def force(self, weights: FloatArray) -> FloatArray:
         """(E,) Σ w ∂ℓ/∂g."""
-        return self._summed(weights, self.pairs.d1, [c.pull for c in self.choices])
+        return self._on_edges(weights, self.pairs.d1, self.pull)
 
     def curvature(self, weights: FloatArray) -> FloatArray:
         """(E,) −Σ w ∂²ℓ/∂g², of choices as the Laplacian of their clique."""
-        return self._summed(weights, self.precision, [c.tau for c in self.choices])
+        return self._on_edges(weights, self.precision, self.tau)
 
     def curvature_slope(self, weights: FloatArray, var: FloatArray) -> FloatArray:
         """(E,) −½ Σ w var ∂k: how the curvature answers a move of the differences."""
         n, pairs = self.n_pairs, self.pairs
         third = np.where(pairs.d2 < 0.0, pairs.d3, 0.0)  # k is cut off at zero, and flat there
-        return self._summed(
-            weights, 0.5 * third * var[:n], [c.curvature_slope(var[n:]) for c in self.choices]
-        )
+        choices = [
+            on_pairs(group.drift(x, var[n + group.edge])).ravel() for group, x in self.groups
+        ]
+        bent = self.scale**3 * np.concatenate(choices) if choices else self.pull
+        return self._on_edges(weights, 0.5 * third * var[:n], bent)
 
     def slope(self, var: FloatArray, move: FloatArray) -> FloatArray:
         """(m,) ℓ − ½ var·k + h·move of every answer, with its own k and h along its edges."""
         n = self.n_pairs
-        parts = [self.pairs.value - 0.5 * var[:n] * self.precision + self.pairs.d1 * move[:n]]
-        for choices in self.choices:
-            edge = n + choices.group.edge
-            bent = np.einsum("ge,ge->g", choices.tau, var[edge])
-            parts.append(
-                choices.value - 0.5 * bent + np.einsum("ge,ge->g", choices.pull, move[edge])
-            )
-        return np.concatenate(parts)
+        pairs = self.value[:n] - 0.5 * var[:n] * self.precision + self.pairs.d1 * move[:n]
+        along = self.pull * move[self.edge] - 0.5 * self.tau * var[self.edge]
+        return np.append(pairs, self.value[n:] + self._of_answers(along))
 
-    @cached_property
-    def pulls(self) -> sparse.csr_array:
-        """(m, E) how each answer pulls at each edge."""
-        n = self.n_pairs
-        pull, edge, size = [self.pairs.d1], [np.arange(n)], [np.ones(n, dtype=np.intp)]
-        for choices in self.choices:
-            pull.append(choices.pull.ravel())
-            edge.append(n + choices.group.edge.ravel().astype(np.intp))
-            size.append(np.full(len(choices.value), choices.pull.shape[1]))
-        starts = np.append(0, np.cumsum(np.concatenate(size)))
-        return sparse.csr_array(
-            (np.concatenate(pull), np.concatenate(edge), starts),
-            shape=(len(starts) - 1, self.n_edges),
-        )
+    def pulls(self, counts: sparse.csr_array) -> sparse.csr_array:
+        """(users, E) how the answers of users, (users, m), pull at each edge."""
+        if not self.groups:
+            pull = counts.data * self.pairs.d1[counts.indices]
+            return sparse.csr_array((pull, counts.indices, counts.indptr), shape=counts.shape)
+        n = np.arange(self.n_pairs)
+        ends = np.append(n, self.answer), np.append(n, self.edge)
+        values = np.append(self.pairs.d1, self.pull)
+        return counts @ sparse.csr_array((values, ends), shape=(len(self.value), self.n_edges))
 
-    def _summed(
-        self, weights: FloatArray, pairs: FloatArray, choices: list[FloatArray]
-    ) -> FloatArray:
-        """Weighted answers added up on their edges."""
-        n = self.n_pairs
-        if not choices:
-            weighted: FloatArray = weights * pairs
+    def _on_edges(self, weights: FloatArray, pairs: FloatArray, choices: FloatArray) -> FloatArray:
+        """(E,) weighted answers added up on their edges."""
+        weighted: FloatArray = weights[: self.n_pairs] * pairs
+        if not self.groups:
             return weighted
-        total = np.zeros(self.n_edges)
-        total[:n] = weights[:n] * pairs
-        mine = np.split(weights[n:], np.cumsum([len(along) for along in choices])[:-1])
-        for terms, along, w in zip(self.choices, choices, mine, strict=True):
-            at = terms.group.edge.ravel()
-            total[n:] += np.bincount(at, (w[:, None] * along).ravel(), self.n_edges - n)
-        return total
+        total = np.bincount(self.edge, weights[self.answer] * choices, self.n_edges)
+        total[: self.n_pairs] = weighted
+        return np.asarray(total, dtype=np.float64)
+
+    def _of_answers(self, along: FloatArray) -> FloatArray:
+        """(choices,) sums over the pairs of each choice."""
+        n_choices = len(self.value) - self.n_pairs
+        return np.asarray(np.bincount(self.answer - self.n_pairs, along, n_choices))

@@ -120,13 +120,13 @@ def common_effects(posteriors: tuple[Posterior, ...]) -> tuple[tuple[str, ...], 
 
     With precisions P_c, means β_c and the prior's P₀: P = P₀ + Σ (P_c − P₀), β = P⁻¹ Σ P_c β_c.
     """
-    told = [(p.effects, p.lower) for p in posteriors if p.effects is not None]
-    if not told:
+    known = [(p.effects, p.lower) for p in posteriors if p.effects is not None]
+    if not known:
         return None
-    first, _ = told[0]
+    first, _ = known[0]
     identity, prior = np.eye(len(first.names)), np.diag(first.sd**-2.0)
     precision, pull = prior.copy(), np.zeros(len(first.names))
-    for effects, lower in told:
+    for effects, lower in known:
         own = solve_square(effects.covariance(lower), identity)
         precision += own - prior
         pull += own @ effects.mean
@@ -281,13 +281,12 @@ class FittedMixture:
             return infer_beside_effects(self.posteriors, self.membership, votes, self.max_rank)
         mixture = MixtureData(self.answers, self.items, self.hyper, max_rank=self.max_rank)
         fit = partial(fit_community, mixture.precise())
-        sites = [start.sites for start in starts] or [None] * len(self.posteriors)
-        return tuple(
-            fit(counts, (hyper or _hyper_of(known)).theta, start).posterior
-            if counts.any()
-            else known
-            for known, counts, start in zip(self.posteriors, self.pair_counts, sites, strict=True)
-        )
+        inferred = []
+        for c, (known, counts) in enumerate(zip(self.posteriors, self.pair_counts, strict=True)):
+            theta = (hyper or _hyper_of(known)).theta
+            sites = starts[c].sites if starts else None
+            inferred.append(fit(counts, theta, sites).posterior if counts.any() else known)
+        return tuple(inferred)
 
     @property
     def pair_counts(self) -> FloatArray:

@@ -5,7 +5,7 @@ chain, no seed, and a second where chains need a minute. It is greedy; chains st
 solution give the posterior.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -33,19 +33,19 @@ from penchant.numerics.optimize import Move
 from penchant.numerics.types import FloatArray, IntArray
 
 ROUNDS = 12
+"""Most rounds of splits: each may double the number of communities."""
 ROUND_SWEEPS = 6
+"""After each round: few, since the next one changes everything again."""
 ROUND_TOLERANCE = 1.0
 """Nats that a sweep, or a step of learning, must gain for another one while communities grow."""
 ROUND_LEARNING = Limits(max_steps=4, least_gain=ROUND_TOLERANCE)
-SETTLE_SWEEPS = 60
-SETTLE_TOLERANCE = 0.05
+SETTLE_SWEEPS, SETTLE_TOLERANCE = 60, 0.05
+"""Most sweeps, and nats that one must gain for another, where the result is settled."""
 PRUNE_TOLERANCE = 0.2
 """The same before moves are tried: two halves of one community would slide for ever."""
 WORTHWHILE, UNLEARNED = 1.0, 3.0
 """Nats that a whole pass of growing and pruning must gain for another one, or, so many times that,
 its learning."""
-DELETIONS = 3
-"""Of the smallest communities whose deletion is tried each time."""
 MANY_USERS = 20_000
 """Of more than so many, communities are found among so many and then settled with everybody; from
 half as many on all tolerances grow with the number of users."""
@@ -203,6 +203,9 @@ def for_everybody(membership: FloatArray, answers: Answers) -> FloatArray:
     return everybody
 
 
+Shrinking = Callable[[VariationalState], VariationalState | None]
+
+
 class _Search:
     """The schedule of moves; it never takes one that lowers the objective, unless K is fixed."""
 
@@ -262,7 +265,8 @@ class _Search:
             before = allocation.n_communities
             allocation = self._split(allocation)
             if allocation.n_communities > before:
-                allocation = self._merge(self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE))
+                allocation = self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE)
+                allocation = self._fewer(allocation, merge)
             if allocation.n_communities <= before:
                 break
             allocation = self._learn(allocation, ROUND_LEARNING)
@@ -272,7 +276,7 @@ class _Search:
         """Merges and deletions while any raises the objective."""
         while True:
             before = allocation.n_communities
-            allocation = self._delete(self._merge(allocation))
+            allocation = self._fewer(self._fewer(allocation, merge), delete)
             if allocation.n_communities == before:
                 return allocation
             allocation = self._settle(allocation)
@@ -289,20 +293,12 @@ class _Search:
                 allocation = self._noted("split", divided)
         return allocation
 
-    def _merge(self, allocation: VariationalState) -> VariationalState:
+    def _fewer(self, allocation: VariationalState, move: Shrinking) -> VariationalState:
+        """After as many of these moves as raise the objective."""
         while allocation.n_communities != (self.target or 1):
-            if (merged := merge(allocation)) is None:
+            if (fewer := move(allocation)) is None:
                 break
-            allocation = self._noted("merge", merged)
-        return allocation
-
-    def _delete(self, allocation: VariationalState) -> VariationalState:
-        while allocation.n_communities != (self.target or 1):
-            smallest = np.argsort(allocation.sizes, kind="stable")[:DELETIONS]
-            tries = (delete(allocation, int(c)) for c in smallest)
-            if (fewer := next((left for left in tries if left is not None), None)) is None:
-                break
-            allocation = self._noted("delete", fewer)
+            allocation = self._noted(move.__name__, fewer)
         return allocation
 
     def _reach_target(self, allocation: VariationalState) -> VariationalState:

@@ -91,18 +91,20 @@ def add_members(one: Members, two: Members) -> Members:
     return Members(one.counts + two.counts, one.sizes + two.sizes, one.entropy + two.entropy)
 
 
-def memberships(part: CrowdPart, told: Views) -> FloatArray:
+def memberships(part: CrowdPart, views: Views) -> FloatArray:
     """(users, K), rows sum to one."""
     if not len(part.data):
-        return np.zeros((part.data.n_users, len(told.log_weights)))
-    return shares(expected_log_likelihoods(part.answers, told.table[part.place]) + told.log_weights)
+        return np.zeros((part.data.n_users, len(views.log_weights)))
+    return shares(
+        expected_log_likelihoods(part.answers, views.table[part.place]) + views.log_weights
+    )
 
 
 def choose_communities(
-    part: CrowdPart, state: dict[str, Any], told: Views
+    part: CrowdPart, state: dict[str, Any], views: Views
 ) -> tuple[dict[str, Any], Members]:
     """Let every user choose, and add up their answers."""
-    r = memberships(part, told)
+    r = memberships(part, views)
     counts = np.zeros((r.shape[1], part.m))
     if len(r):
         counts[:, part.place] = soft_counts(part.answers, r)

@@ -7,8 +7,8 @@ at (1 + √(r_eff / N))²; a community of two components sticks out.
 
 *Chains*: Gibbs steps move one user at a time, and a community that should be two stays one for a
 long time. Here a whole community is split, or two are merged, and the change is accepted with the
-utilities integrated out (Jain and Neal, 2004). `split_merge` proposes by a *launch*: it picks two
-users, and from all users concerned, blind to how they are now divided, it finds a division in two;
+utilities integrated out (Jain and Neal, 2004). `split_or_merge` picks two users and proposes by a
+*launch*: from all users concerned, blind to how they are now divided, it finds a division in two;
 then every user takes a side independently with known probability. `reunite` proposes to merge two
 communities of like answers, or to divide one by coin: where two communities share a taste, users
 pass between them one by one for thousands of sweeps, and no launch finds their division again.
@@ -38,7 +38,7 @@ from penchant.communities.component import (
     soft_counts,
     sweep,
 )
-from penchant.communities.data import Answers, LabelArray, count_pairs, log_likelihoods
+from penchant.communities.data import LabelArray, count_pairs, log_likelihoods
 from penchant.data import Differences
 from penchant.errors import DataError
 from penchant.gp import Design, LowRankState
@@ -57,10 +57,12 @@ DIRECTIONS, FORCED_DIRECTIONS = 3, 2
 CUTS = (0.0, 1.3, -1.3)
 """Where members are cut along a direction, in standard deviations of their scores."""
 STEEPNESS = 3.0
+"""Of the soft cut, in logits a standard deviation."""
 SPLIT_SWEEPS = 8
+"""Most sweeps between two halves: sweeps among all communities follow."""
 SPLIT_TOLERANCE, SPLIT_SHARE = 0.5, 0.05
 """Nats, or share of all that a split gains, that a sweep between two halves must gain for another
-one: sweeps among all communities follow."""
+one."""
 FORESIGHT = 3
 """Sweeps like the last one that two halves are trusted to make: they gain less each time."""
 LEAST_GAIN = 0.1
@@ -68,6 +70,9 @@ LEAST_GAIN = 0.1
 ALIKE = 0.3
 """Cosine of two communities' differences, or overlap of their members, for a merge to be tried."""
 DELETE_SWEEPS = 2
+"""Before a deletion is judged: members find their place in two."""
+DELETIONS = 3
+"""Of the smallest communities whose deletion is tried each time."""
 HOPELESS = 2.0
 """A deletion is not tried if members would lose more than so many times what can be gained."""
 NEAR = 0.75
@@ -111,15 +116,15 @@ def disagreement(
     if len(members) > SAMPLE:
         sample = np.argsort(answers.user_keys[members], kind="stable")[:SAMPLE]
     D = _differences(prior.design)
-    scores = _pulls(answers.take(members[sample]), component) @ D
+    scores = component.terms.pulls(answers.counts[members[sample]]) @ D
     rows, share = scores.toarray(), weight[sample]
     n_sample = float(share.sum())
     rows -= share @ rows / n_sample
     rows *= np.sqrt(share * (float(weight.sum()) / n_sample))[:, None]
-    values, weights = _main_directions(rows, component.state, n_directions)
+    values, weights = main_directions(rows, component.state, n_directions)
     edge = (1.0 + np.sqrt(max(component.state.n_roughly_settled, 0.0) / n_sample)) ** 2
     weights = np.asfortranarray(weights[:, ::-1])
-    along = _pulls(answers.take(members), component) @ (D @ prior.points(weights))
+    along = component.terms.pulls(answers.counts[members]) @ (D @ prior.points(weights))
     along -= np.average(along, axis=0, weights=weight)
     spread = np.sqrt(np.average(along**2, axis=0, weights=weight))
     # an eigenvector has no sign: the few who differ by much are on the positive side
@@ -129,7 +134,7 @@ def disagreement(
     return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12), weights, screen)
 
 
-def _main_directions(
+def main_directions(
     rows: FloatArray, state: LowRankState | BetheState, k: int
 ) -> tuple[FloatArray, FloatArray]:
     """Largest k eigenvalues of the pulls' covariance in the metric of the posterior, ascending,
@@ -154,17 +159,6 @@ def _differences(design: Design) -> sparse.csr_array:
         return design.matrix()
     m = design.n_points
     return sparse.csr_array((np.ones(m), design.position, np.arange(m + 1)), shape=(m, m))
-
-
-def _pulls(answers: Answers, component: ComponentPosterior) -> sparse.csr_array:
-    """P diag(h): how each answer of each user pulls at its difference, or differences."""
-    counts, terms = answers.counts, component.terms
-    if terms.choices:
-        return counts @ terms.pulls
-    return sparse.csr_array(
-        (counts.data * terms.pairs.d1[counts.indices], counts.indices, counts.indptr),
-        shape=counts.shape,
-    )
 
 
 class SplitSearch:
@@ -344,7 +338,14 @@ def _joined(allocation: VariationalState, a: int, b: int) -> VariationalState:
     return allocation.with_in_place_of([a, b], both, (joined,))
 
 
-def delete(allocation: VariationalState, c: int) -> VariationalState | None:
+def delete(allocation: VariationalState) -> VariationalState | None:
+    """One of the smallest communities fewer; None if no deletion raises the objective."""
+    smallest = np.argsort(allocation.sizes, kind="stable")[:DELETIONS]
+    tries = (_without(allocation, int(c)) for c in smallest)
+    return next((left for left in tries if left is not None), None)
+
+
+def _without(allocation: VariationalState, c: int) -> VariationalState | None:
     """Spread the members of c over the other communities; None unless the objective rises."""
     others = [other for other in range(allocation.n_communities) if other != c]
     log_weights = allocation.log_weights
@@ -450,7 +451,7 @@ def log_prior_of_sizes(sizes: IntArray, concentration: float) -> float:
     return float(len(sizes) * np.log(concentration) + gammaln(sizes).sum() + constant)
 
 
-def split_merge(
+def split_or_merge(
     target: Target, partition: Partition, users: IntArray, rng: np.random.Generator
 ) -> Move:
     """Try to part the two `users` if they are in one community, else to unite theirs."""

@@ -35,10 +35,9 @@ from penchant.metrics import adjusted_rand
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 
-CLEAR_AGREEMENT = 0.005
-MARGIN = 0.25
-"""The halves' adjusted Rand index must exceed that of the simulated crowd so much: by a share of
-it, or, where even that crowd nearly agrees, of what it lacks to one."""
+CLEAR_AGREEMENT, MARGIN = 0.005, 0.25
+"""The halves' adjusted Rand index must exceed that of the simulated crowd by so much, and by a
+share of it, or, where even that crowd nearly agrees, of what it lacks to one."""
 MODES_EVIDENCE = 3.0
 """Nats by which communities whose members deviate must beat one taste with the same deviations:
 fewer than those without, since the prior of the spread is what one taste learned, and holds every
@@ -85,7 +84,7 @@ def judge(grouping: SearchResult, random_state: RandomState = 0) -> Support:
         if clear:
             learned = replace(crowd, hyper=grouping.hyper)
             simulated = replace(learned, answers=redraw(around, rng))
-            halve = _halves_by_items if item_effect_share(around) > OWN_ITEMS else _halves
+            halve = halve_items if item_effect_share(around) > OWN_ITEMS else halve_votes
             found = found._replace(
                 agreement=agreement_of_halves(learned, grouping.n_communities, halve, rng),
                 by_chance=agreement_of_halves(simulated, grouping.n_communities, halve, rng),
@@ -160,7 +159,7 @@ def agreement_of_halves(
     return adjusted_rand(*labels)
 
 
-def _halves(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array]:
+def halve_votes(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array]:
     """Every user's votes dealt out at random into two halves."""
     user, answer = _votes(answers)
     order = np.lexsort((rng.random(len(user)), user))
@@ -174,7 +173,7 @@ def _halves(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array
     ]
 
 
-def _halves_by_items(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array]:
+def halve_items(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array]:
     """Every user's items dealt out at random to two sides; votes across are in neither half."""
     counts = answers.counts
     user = np.repeat(np.arange(answers.n_users), np.diff(counts.indptr))

@@ -1,69 +1,53 @@
-"""Comparisons: building, checking, reading."""
+"""What a comparison is: building, checking, merging, splitting.
 
+Files become comparisons in `penchant.io`, a layer above. `Comparisons.from_frame` recognises tables
+as `read_comparisons` does: it loads `penchant.io` by name when it is called.
+
+Public names are in `__all__`; the others are for the packages above.
+"""
+
+from penchant.data.build import BAD_WORDS as BAD_WORDS
+from penchant.data.build import BOTH_BAD as BOTH_BAD
+from penchant.data.build import FALSE_WORDS as FALSE_WORDS
+from penchant.data.build import MISSING as MISSING
+from penchant.data.build import MOST as MOST
+from penchant.data.build import TRUE_WORDS as TRUE_WORDS
+from penchant.data.build import UNREADABLE as UNREADABLE
+from penchant.data.build import BrokenRow as BrokenRow
+from penchant.data.build import Codebook as Codebook
+from penchant.data.build import CodedRows as CodedRows
+from penchant.data.build import build as build
+from penchant.data.build import read_times as read_times
+from penchant.data.build import settle as settle
 from penchant.data.checks import check_all_ties, check_connected, check_never_compared
-from penchant.data.coding import read_times
+from penchant.data.choices import ChoiceStages as ChoiceStages
+from penchant.data.choices import Rankings as Rankings
+from penchant.data.choices import merge_rankings as merge_rankings
 from penchant.data.comparisons import Comparisons
-from penchant.data.expand import merge_rankings
-from penchant.data.files import sync_folder, take_lock, whole_file
-from penchant.data.formats.arff import read_arff
-from penchant.data.formats.preflib import SUFFIXES, read_preflib
-from penchant.data.formats.svmrank import GradedDocuments, iter_svmrank, read_svmrank
-from penchant.data.graph import Differences, components
-from penchant.data.names import Lookup, as_column, closest
-from penchant.data.rankings import ChoiceStages, Rankings
-from penchant.data.readers import as_comparisons, read_comparisons, read_segments
-from penchant.data.recognise import SHAPES
-from penchant.data.scanning import scan_comparisons
-from penchant.data.shards import (
-    BucketFiles,
-    ShardedComparisons,
-    bucket_of,
-    picked_users,
-    side_by_side,
-)
-from penchant.data.split import WholeAnswers
-from penchant.data.table import Table
-from penchant.data.tables import CellTable, Links, read_relation, read_table
-from penchant.data.writing import write_parquet
+from penchant.data.graph import Differences as Differences
+from penchant.data.graph import components as components
+from penchant.data.names import Encoder as Encoder
+from penchant.data.names import Lookup as Lookup
+from penchant.data.names import Name as Name
+from penchant.data.names import Names as Names
+from penchant.data.names import as_column as as_column
+from penchant.data.names import closest as closest
+from penchant.data.names import is_missing as is_missing
+from penchant.data.names import python_scalar as python_scalar
+from penchant.data.names import whole_numbers as whole_numbers
+from penchant.data.shards import BucketFiles, ShardedComparisons, bucket_of
+from penchant.data.shards import n_buckets as n_buckets
+from penchant.data.shards import picked_users as picked_users
+from penchant.data.shards import side_by_side as side_by_side
+from penchant.data.split import WholeAnswers as WholeAnswers
+from penchant.data.table import Table as Table
 
 __all__ = [
-    "SHAPES",
-    "SUFFIXES",
     "BucketFiles",
-    "CellTable",
-    "ChoiceStages",
     "Comparisons",
-    "Differences",
-    "GradedDocuments",
-    "Links",
-    "Lookup",
-    "Rankings",
     "ShardedComparisons",
-    "Table",
-    "WholeAnswers",
-    "as_column",
-    "as_comparisons",
     "bucket_of",
     "check_all_ties",
     "check_connected",
     "check_never_compared",
-    "closest",
-    "components",
-    "iter_svmrank",
-    "merge_rankings",
-    "picked_users",
-    "read_arff",
-    "read_comparisons",
-    "read_preflib",
-    "read_relation",
-    "read_segments",
-    "read_svmrank",
-    "read_table",
-    "read_times",
-    "scan_comparisons",
-    "side_by_side",
-    "sync_folder",
-    "take_lock",
-    "whole_file",
-    "write_parquet",
 ]

@@ -1,27 +1,38 @@
 """Comparisons, the data type of everything else: how they are made, taken apart, put together."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from html import escape
+from importlib import import_module
+from typing import Any, Literal, Self, overload
 
 import numpy as np
+from scipy import sparse
 
-from penchant.data.build import build
-from penchant.data.coding import code_columns
-from penchant.data.combine import found_again, found_rankings, recoded
-from penchant.data.comparison_columns import ComparisonColumns
-from penchant.data.expand import Orders, merge_choices, merge_rankings, merge_scores
-from penchant.data.names import Encoder
-from penchant.data.rankings import joined_rankings
-from penchant.data.reading import ReadRows, Wish, read_frame
+from penchant.data.build import build, code_columns
+from penchant.data.choices import (
+    Orders,
+    Rankings,
+    joined_rankings,
+    merge_choices,
+    merge_rankings,
+    merge_scores,
+)
+from penchant.data.graph import components, laplacian
+from penchant.data.names import Encoder, Lookup, Names
 from penchant.data.split import WholeAnswers, folds, hold_out
-from penchant.data.sql import Further
+from penchant.data.table import Table
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+_COLUMNS = tuple(f.name for f in fields(Table))
+_SHOWN_ROWS = 10  # rows of a table in a notebook
 
 
-class Comparisons(ComparisonColumns):
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparisons:
     """Distinct comparisons between items, each with the number of times it was made.
 
     Make one with `from_pairs`, `from_rankings`, `from_scores`, `from_frame` or
@@ -52,6 +63,30 @@ class Comparisons(ComparisonColumns):
     >>> data.winner.tolist(), data.loser.tolist(), data.count.tolist()
     ([0, 1], [2, 0], [1, 2])
     """
+
+    winner: IntArray
+    loser: IntArray
+    count: IntArray
+    user: IntArray | None
+    tie: BoolArray
+    margin: FloatArray | None
+    items: Names
+    users: Names
+    first: IntArray | None = None
+    time: FloatArray | None = None
+    covariates: FloatArray | None = None
+    covariate_names: tuple[str, ...] = ()
+    both_bad: BoolArray | None = None
+    source: str = field(default="", compare=False)
+    rankings: Rankings | None = None
+
+    def __post_init__(self) -> None:
+        for column in _COLUMNS:
+            values = getattr(self, column)
+            if values is not None:
+                frozen = values.view()
+                frozen.flags.writeable = False
+                object.__setattr__(self, column, frozen)
 
     @classmethod
     def from_pairs(
@@ -146,7 +181,29 @@ class Comparisons(ComparisonColumns):
     @classmethod
     def from_orders(cls, orders: Orders) -> Self:
         """Wrap single pairs and rankings that are checked and merged already."""
-        return cls._assembled(orders.pairs, orders.rankings, orders.items, orders.users)
+        return cls.from_table(orders.pairs, orders.items, orders.users, (), orders.rankings)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Table,
+        items: Names,
+        users: Names,
+        covariate_names: Sequence[str] = (),
+        rankings: Rankings | None = None,
+    ) -> Self:
+        """Wrap rows that are checked, merged and sorted already; the pairs of `rankings` are added
+        to them."""
+        if rankings is not None:
+            broken = rankings.pairs()
+            table = table.join(broken).merge() if len(table.winner) else broken
+        return cls(
+            **vars(table),
+            items=items,
+            users=users,
+            covariate_names=tuple(covariate_names),
+            rankings=rankings,
+        )
 
     @classmethod
     def from_scores(cls, scores: Iterable[float], *, groups: Iterable[Any] | None = None) -> Self:
@@ -161,9 +218,8 @@ class Comparisons(ComparisonColumns):
         table, item_names = merge_scores(scores, groups)
         return cls.from_table(table, item_names, ())
 
-    @classmethod
+    @staticmethod
     def from_frame(
-        cls,
         frame: Any,
         *,
         winner: str | None = None,
@@ -177,7 +233,7 @@ class Comparisons(ComparisonColumns):
         covariates: Sequence[str] = (),
         shape: str | None = None,
         skip_bad: bool = False,
-    ) -> Self:
+    ) -> "Comparisons":
         """Build from a pandas or polars data frame or a pyarrow table, as `read_comparisons`
         does from a file.
 
@@ -186,15 +242,241 @@ class Comparisons(ComparisonColumns):
         >>> Comparisons.from_frame(frame).items
         ('milk', 'tea', 'water')
         """
-        columns = {"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count}
-        wish = Wish(columns, shape, Further(time, margin, first, tuple(covariates)), skip_bad)
-        return cls.from_found(read_frame(frame, wish), wish)
+        # `penchant.io` is a layer above: it is loaded by name, when a frame is to be read
+        data: Comparisons = import_module("penchant.io").read_frame(
+            frame,
+            winner=winner,
+            loser=loser,
+            user=user,
+            tie=tie,
+            count=count,
+            margin=margin,
+            first=first,
+            time=time,
+            covariates=covariates,
+            shape=shape,
+            skip_bad=skip_bad,
+        )
+        return data
 
-    @classmethod
-    def from_found(cls, found: ReadRows, wish: Wish) -> Self:
-        """Wrap what was read from a file or a data frame."""
-        rows = (found.table, found.rankings, found.items, found.users)
-        return replace(cls._assembled(*rows, wish.further.covariates), source=found.said)
+    @property
+    def n_items(self) -> int:
+        """Number of items, compared or not."""
+        return len(self.items)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users; 0 where nobody is told apart."""
+        return len(self.users)
+
+    @property
+    def n_comparisons(self) -> int:
+        """Number of comparisons made: the sum of the counts."""
+        return int(self.count.sum())
+
+    def __len__(self) -> int:
+        """Number of distinct rows."""
+        return len(self.winner)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Comparisons):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, f.name), getattr(other, f.name))
+            for f in fields(self)
+            if f.compare
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        who = f", {self.n_users} users" if self.users else ""
+        return f"<Comparisons: {self.n_comparisons} between {self.n_items} items{who}>"
+
+    def describe(self) -> str:
+        """Return a few lines that tell what is there: counts, ties, groups, extremes.
+
+        >>> print(Comparisons.from_pairs(["tea", "tea"], ["milk", "water"]).describe())
+        2 comparisons (2 distinct) between 3 items
+        ties: 0 (0%)
+        groups connected by comparisons: 1
+        most compared: tea (2); least compared: milk (1)
+        """
+        total = self.n_comparisons
+        people = "1 user" if self.n_users == 1 else f"{self.n_users} users"
+        who = f" by {people}" if self.users else ""
+        lines = [f"{total} comparisons ({len(self)} distinct) between {self.n_items} items{who}"]
+        if self.source:
+            lines.append(f"read as: {self.source}")
+        if self.user is not None:
+            per_user = np.bincount(self.user, weights=self.count, minlength=self.n_users)
+            lines.append(
+                f"comparisons per user: {per_user.min():.0f} to {per_user.max():.0f}, "
+                f"median {np.median(per_user):g}"
+            )
+        if (orders := self.rankings) is not None:
+            low, high = int(orders.size.min()), int(orders.size.max())
+            size = f"{low}" if low == high else f"{low} to {high}"
+            lines.append(
+                f"of them in rankings and choices: {orders.pairs().count.sum()}; rankings and "
+                f"choices: {orders.count.sum()} ({len(orders)} distinct) of {size} items"
+            )
+        ties = int(self.count[self.tie].sum())
+        lines.append(f"ties: {ties} ({ties / max(total, 1):.0%})")
+        if self.both_bad is not None:
+            bad, rates = int(self.count[self.both_bad].sum()), self.bad_rates()
+            worst = max(rates, key=lambda item: rates[item])
+            lines.append(
+                f"both bad: {bad} ({bad / total:.0%}); most often with {worst} ({rates[worst]:.0%})"
+            )
+        used = self.compared()
+        n_groups = len(np.unique(self.components()[1][used]))
+        lines.append(f"groups connected by comparisons: {n_groups}")
+        if len(used) < self.n_items:
+            lines.append(f"items never compared: {self.n_items - len(used)}")
+        times = np.bincount(self.winner, self.count, self.n_items)
+        times += np.bincount(self.loser, self.count, self.n_items)
+        most, least = int(times.argmax()), int(times.argmin())
+        lines.append(
+            f"most compared: {self.items[most]} ({times[most]:.0f}); "
+            f"least compared: {self.items[least]} ({times[least]:.0f})"
+        )
+        return "\n".join(lines)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with names: one row per distinct comparison, one column per
+        thing that is told; `from_frame` reads it back. Where there are rankings or choices, one row
+        per item of an answer: ballot, user, item, position, count, and whether equal positions
+        are ties.
+
+        >>> Comparisons.from_pairs(["tea"], ["milk"], count=[2]).to_frame().to_dict("list")
+        {'winner': ['tea'], 'loser': ['milk'], 'tie': [False], 'count': [2]}
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise DataError(
+                "to_frame needs pandas: install it, or use the columns themselves"
+            ) from None
+        if self.rankings is not None:
+            return pd.DataFrame(_long_columns(self))
+        columns: dict[str, Any] = {}
+        if self.user is not None:
+            columns["user"] = [self.users[u] for u in self.user]
+        columns["winner"] = [self.items[i] for i in self.winner]
+        columns["loser"] = [self.items[i] for i in self.loser]
+        columns |= {"tie": self.told_ties, "count": self.count}
+        for name in ("margin", "first", "time"):
+            if getattr(self, name) is not None:
+                columns[name] = getattr(self, name)
+        for k, name in enumerate(self.covariate_names):
+            if name in columns:
+                raise DataError(
+                    f"a covariate is called {name!r}, as a column of the table is: rename it"
+                )
+            columns[name] = self.covariates[:, k]  # type: ignore[index]
+        return pd.DataFrame(columns)
+
+    def _repr_html_(self) -> str:
+        """What is there, and its first rows."""
+        lines = "<br>".join(escape(line) for line in self.describe().splitlines())
+        head = ["user"] * (self.user is not None) + ["winner", "loser", "tie", "count"]
+        rows = []
+        for i in range(min(len(self), _SHOWN_ROWS)):
+            cells = [] if self.user is None else [self.users[self.user[i]]]
+            cells += [self.items[self.winner[i]], self.items[self.loser[i]]]
+            cells += ["tie" if self.tie[i] else "", self.count[i]]
+            rows.append("".join(f"<td>{escape(str(cell))}</td>" for cell in cells))
+        if len(self) > _SHOWN_ROWS:
+            rows.append(f'<td colspan="{len(head)}">… and {len(self) - _SHOWN_ROWS} more</td>')
+        header = "".join(f"<th>{name}</th>" for name in head)
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        table = f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<div><p>{lines}</p>{table}</div>"
+
+    @property
+    def told_ties(self) -> Any:
+        """(m,) what `from_pairs` takes as `tie`: true, false, or "both bad" where that was said.
+
+        >>> data = Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=["both bad", "no"])
+        >>> data.told_ties.tolist()
+        ['both bad', False]
+        """
+        if self.both_bad is None:
+            return self.tie
+        words = self.tie.astype(object)
+        words[self.both_bad] = "both bad"
+        return words
+
+    def bad_rates(self) -> dict[Any, float]:
+        """Return the share of each item's comparisons in which both were found bad; only of items
+        that were compared.
+
+        >>> Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=["both bad", "no"]).bad_rates()
+        {'a': 0.5, 'b': 1.0, 'c': 0.0}
+        """
+        bad = np.zeros(len(self)) if self.both_bad is None else self.both_bad * self.count
+        ends = np.concatenate([self.winner, self.loser])
+        times = np.bincount(ends, np.tile(self.count, 2), self.n_items)
+        rate = np.bincount(ends, np.tile(bad, 2), self.n_items) / np.maximum(times, 1.0)
+        return {self.items[i]: float(rate[i]) for i in self.compared()}
+
+    def compared(self) -> IntArray:
+        """Return the sorted indices of the items that occur in a comparison."""
+        occurs = np.zeros(self.n_items, dtype=bool)
+        occurs[self.winner] = occurs[self.loser] = True
+        return np.flatnonzero(occurs)
+
+    def laplacian(self) -> sparse.csr_matrix:
+        """Return the (n_items, n_items) Laplacian of the comparison graph, weighted by counts.
+
+        >>> Comparisons.from_pairs([0, 0, 1], [1, 1, 2]).laplacian().toarray().tolist()
+        [[2.0, -2.0, 0.0], [-2.0, 3.0, -1.0], [0.0, -1.0, 1.0]]
+        """
+        return laplacian(self.winner, self.loser, self.count, self.n_items)
+
+    def components(self) -> tuple[int, IntArray]:
+        """Return how many groups the comparisons connect the items into, and each item's group.
+
+        An item that was never compared is a group of its own.
+        """
+        return components(self.winner, self.loser, self.n_items)
+
+    def as_pairs(self) -> Self:
+        """Return the same comparisons as pairs alone: rankings and choices are broken apart, and
+        their pairs are taken for separate answers.
+
+        >>> data = Comparisons.from_rankings([["a", "b", "c"]])
+        >>> data.rankings is None, data.as_pairs().rankings is None, len(data.as_pairs())
+        (False, True, 3)
+        """
+        return self if self.rankings is None else replace(self, rankings=None)
+
+    def single_pairs(self) -> Self:
+        """Return the comparisons of two items that are no part of a ranking or choice.
+
+        >>> data = Comparisons.from_rankings([["a", "b", "c"], ["a", "b"]])
+        >>> len(data), len(data.single_pairs())
+        (3, 1)
+        """
+        if self.rankings is None:
+            return self
+        table, broken = self._table(), self.rankings.pairs()
+        if self.first is not None:  # nobody knows the sides of a ranking
+            broken = replace(broken, first=np.zeros_like(broken.winner))
+        count = self.count.copy()
+        count[table.locate(broken)] -= broken.count
+        return self.as_pairs()._with_count(count)
+
+    def named_rankings(self, tied: bool) -> list[tuple[list[list[Any]], Any, int]]:
+        """Return the rankings by name, each as places, who made it, and how often.
+
+        tied : those in which items of one place were said to be equal, or the others.
+
+        >>> Comparisons.from_choices(["a"], [["a", "b", "c"]]).named_rankings(tied=False)
+        [([['a'], ['b', 'c']], None, 1)]
+        """
+        return [] if self.rankings is None else self.rankings.named(self.items, self.users, tied)
 
     def pooled(self) -> Self:
         """Return the same comparisons without telling users apart.
@@ -205,7 +487,8 @@ class Comparisons(ComparisonColumns):
         """
         if self.user is None and not self.users:
             return self
-        pooled = self._of(replace(self._table(), user=None).merge(), self.items, ())
+        table = replace(self._table(), user=None).merge()
+        pooled = self.from_table(table, self.items, (), self.covariate_names)
         if self.rankings is None:
             return pooled
         return replace(pooled, rankings=replace(self.rankings, user=None).merge())
@@ -236,7 +519,8 @@ class Comparisons(ComparisonColumns):
         if self.user is None:
             raise DataError("these comparisons do not tell users apart: there is no user column")
         who = self.user_index(user)
-        mine = self._of(replace(self._table().take(self.user == who), user=None), self.items, ())
+        table = replace(self._table().take(self.user == who), user=None)
+        mine = self.from_table(table, self.items, (), self.covariate_names)
         if self.rankings is None or self.rankings.user is None:
             return mine
         rankings = self.rankings.take(self.rankings.user == who)
@@ -285,8 +569,7 @@ class Comparisons(ComparisonColumns):
             return self._with_count(count)
         single = self.single_pairs()
         pairs, rankings = np.split(count, [len(single)])
-        table, orders = single._with_count(pairs)._table(), self.rankings.with_count(rankings)
-        return self._whole(table, orders, self.items, self.users)
+        return self._of(single._with_count(pairs)._table(), self.rankings.with_count(rankings))
 
     def extend(self, more: "Comparisons") -> Self:
         """Return these comparisons and `more` together; names that are new go to the end.
@@ -295,14 +578,14 @@ class Comparisons(ComparisonColumns):
         >>> (Comparisons.from_pairs(["a"], ["b"]) + more).items
         ('a', 'b', 'z')
         """
-        items, users = Encoder(self.items), Encoder(self.users)
-        theirs, orders = recoded(self, more, items, users)
-        if self.rankings is None and orders is None:
-            return self._of(self._table().join(theirs).merge(), items.names, users.names)
-        table = self._table() if len(self) else theirs.take(slice(0, 0))
-        table = table.join(theirs).merge() if len(theirs.winner) else table
-        both = self._of(table, items.names, users.names)
-        return replace(both, rankings=joined_rankings(self.rankings, orders))
+        theirs = more._in_codes_of(self)
+        mine, rows = self._table(), theirs._table()
+        if self.rankings is None and theirs.rankings is None:
+            mine = mine.join(rows).merge()
+        elif len(rows.winner):  # no rows need no columns of the same kind
+            mine = (mine if len(self) else rows.take(slice(0, 0))).join(rows).merge()
+        both = self.from_table(mine, theirs.items, theirs.users, self.covariate_names)
+        return replace(both, rankings=joined_rankings(self.rankings, theirs.rankings))
 
     def without(self, answers: "Comparisons") -> Self:
         """Return these comparisons with `answers` taken back; items and users stay.
@@ -312,18 +595,162 @@ class Comparisons(ComparisonColumns):
         >>> less.items, less.n_comparisons
         (('a', 'b', 'c'), 2)
         """
-        if answers.rankings is None and self.rankings is None:
-            return self._with_count(self.count - found_again(self, answers))
         single, orders = self.single_pairs(), self.rankings
-        left = single._with_count(single.count - found_again(single, answers.single_pairs()))
-        if orders is not None:
-            orders = orders.with_count(orders.count - found_rankings(self, answers))
-        elif answers.rankings is not None:
-            found_rankings(self, answers)
-        return self._whole(left._table(), orders, self.items, self.users)
+        theirs = answers.single_pairs()._in_codes_of(self)
+        rows = theirs._table().merge()
+        theirs = theirs.from_table(rows, theirs.items, theirs.users, self.covariate_names)
+        again = _taken_back(
+            single.count,
+            single._table().locate(rows),
+            rows.count,
+            theirs._sentence,
+            "by the same user and with the same tie, margin and covariates",
+        )
+        left = single._with_count(single.count - again)
+        known = answers._in_codes_of(self)
+        said = joined_rankings(None, known.rankings)
+        if said is None:
+            return self._of(left._table(), orders)
+        again = _taken_back(
+            np.zeros(0, dtype=np.intp) if orders is None else orders.count,
+            np.full(len(said), -1) if orders is None else orders.locate(said),
+            said.count,
+            lambda row: (
+                "the ranking or choice of "
+                f"{[known.items[i] for i in said.item[said.start[row] : said.start[row + 1]]]!r}"
+            ),
+            "whole and by the same user",
+        )
+        kept = None if orders is None else orders.with_count(orders.count - again)
+        return self._of(left._table(), kept)
 
     def __add__(self, more: object) -> Self:
         return self.extend(more) if isinstance(more, Comparisons) else NotImplemented
+
+    @overload
+    def item_index(self, names: str | int) -> int: ...  # type: ignore[overload-overlap]
+    @overload
+    def item_index(self, names: Iterable[Any]) -> IntArray: ...
+    def item_index(self, names: Any) -> int | IntArray:
+        """Return the index of an item, or an array of indices for a sequence of them.
+
+        A value that is an item's name means that item; any other integer in range is an index.
+        Names win: where items are called by integers, an integer is a name and never an index.
+
+        >>> data = Comparisons.from_pairs(["a", "b"], ["b", "c"])
+        >>> data.item_index("c"), data.item_index(["b", 0]).tolist()
+        (2, [1, 0])
+        """
+        return self._item_lookup.index(names)
+
+    @overload
+    def user_index(self, names: str | int) -> int: ...  # type: ignore[overload-overlap]
+    @overload
+    def user_index(self, names: Iterable[Any]) -> IntArray: ...
+    def user_index(self, names: Any) -> int | IntArray:
+        """Return the index of a user, or an array of indices for a sequence; see `item_index`."""
+        return self._user_lookup.index(names)
+
+    def pair_index(self, pairs: Any) -> IntArray:
+        """Return (k, 2) item indices for k pairs of names or indices.
+
+        >>> Comparisons.from_pairs(["a"], ["b"]).pair_index([("b", "a"), (0, 1)]).tolist()
+        [[1, 0], [0, 1]]
+        """
+        return self._item_lookup.pairs(pairs)
+
+    @cached_property
+    def _item_lookup(self) -> Lookup:
+        return Lookup(self.items, "item")
+
+    @cached_property
+    def _user_lookup(self) -> Lookup:
+        return Lookup(self.users, "user")
+
+    def _table(self) -> Table:
+        return Table(**{column: getattr(self, column) for column in _COLUMNS})
+
+    def _of(self, pairs: Table, rankings: Rankings | None = None) -> Self:
+        """These items and users with other single pairs and rankings."""
+        return self.from_table(pairs, self.items, self.users, self.covariate_names, rankings)
+
+    def _with_count(self, count: IntArray) -> Self:
+        return self._of(replace(self._table(), count=count).take(count > 0))
+
+    def _in_codes_of(self, other: "Comparisons") -> Self:
+        """The same, not merged, with the codes of the other's names; new names follow those."""
+        if self.covariate_names != other.covariate_names:
+            raise DataError(
+                f"covariates are {other.covariate_names} here and {self.covariate_names} there: "
+                "both sets of comparisons must have the same"
+            )
+        items, users = Encoder(other.items), Encoder(other.users)
+        item_code = items.encode(self.items, "items")
+        user_code = users.encode(self.users, "users")
+        rankings = self.rankings
+        return replace(
+            self,
+            winner=item_code[self.winner],
+            loser=item_code[self.loser],
+            user=None if self.user is None else user_code[self.user],
+            items=items.names,
+            users=users.names,
+            rankings=None if rankings is None else rankings.recoded(item_code, user_code),
+        )
+
+    def _sentence(self, row: int) -> str:
+        """One row in words."""
+        who = "" if self.user is None else f"{self.users[self.user[row]]!r} said: "
+        verb = "tied with" if self.tie[row] else "beat"
+        return f"{who}{self.items[self.winner[row]]!r} {verb} {self.items[self.loser[row]]!r}"
+
+
+def _taken_back(
+    count: IntArray, at: IntArray, times: IntArray, say: Callable[[int], str], alike: str
+) -> IntArray:
+    """How often each of the answers is taken back: the ones at `at` so many times."""
+    there = np.where(at < 0, 0, count[at] if len(count) else 0)
+    for row in np.flatnonzero(times > there)[:1]:
+        raise DataError(
+            f"{say(int(row))} is to be taken back {times[row]} times, but occurred {there[row]} "
+            f"times: take back only what was said, {alike}"
+        )
+    again = np.zeros_like(count)
+    again[at] = times
+    return again
+
+
+def _long_columns(data: Comparisons) -> dict[str, list[Any]]:
+    """A row for each item of a ranking, choice or pair: ballot, user, item, position."""
+    single = data.single_pairs()
+    if not (single.margin is None and single.first is None and single.covariates is None):
+        raise DataError(
+            "rankings beside pairs with a margin, sides or covariates make no one table: make one "
+            "of single_pairs(), or of as_pairs()"
+        )
+    ballots = [
+        (places, who, count, tied)
+        for tied in (True, False)
+        for places, who, count in data.named_rankings(tied)
+    ]
+    for row in range(len(single)):
+        names = [data.items[i] for i in (single.winner[row], single.loser[row])]
+        who = None if single.user is None else data.users[single.user[row]]
+        places = [names] if single.tie[row] else [[name] for name in names]
+        ballots.append((places, who, int(single.count[row]), True))
+    lines = [
+        (number, who, name, place, count, tied)
+        for number, (places, who, count, tied) in enumerate(ballots, start=1)
+        for place, names in enumerate(places, start=1)
+        for name in names
+    ]
+    heads = ("ballot", "user", "item", "position", "count", "tied")
+    columns = {
+        head: list(cells) for head, cells in zip(heads, zip(*lines, strict=True), strict=True)
+    }
+    if data.user is None:
+        del columns["user"]
+    return columns
 
 
 def _covariate_names(given: Any, covariates: FloatArray | None) -> tuple[str, ...]:

@@ -1,16 +1,14 @@
 """Which comparisons are held out for testing: whole answers, never a part of a ranking."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
+from penchant.data.choices import Rankings
 from penchant.errors import DataError
 from penchant.numerics.random import ContentKeys, Incidence, KeyArray, content_keys, mixed
 from penchant.numerics.types import BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from penchant.data.comparison_columns import ComparisonColumns
 
 
 def hold_out(
@@ -57,6 +55,18 @@ def _part(total: int, fraction: float, what: str) -> int:
     return part
 
 
+class _HasAnswers(Protocol):
+    """The part of `Comparisons` that is needed here."""
+
+    @property
+    def n_items(self) -> int: ...
+    @property
+    def n_users(self) -> int: ...
+    @property
+    def rankings(self) -> Rankings | None: ...
+    def single_pairs(self) -> Any: ...
+
+
 @dataclass(frozen=True, eq=False)
 class WholeAnswers:
     """Whole answers, single pairs first and then rankings: which items each of them holds.
@@ -72,7 +82,7 @@ class WholeAnswers:
     user: IntArray
 
     @classmethod
-    def of(cls, data: "ComparisonColumns") -> "WholeAnswers":
+    def of(cls, data: _HasAnswers) -> "WholeAnswers":
         """All answers of a set of comparisons."""
         single, orders = data.single_pairs(), data.rankings
         n = len(single)
@@ -101,7 +111,7 @@ class WholeAnswers:
         return content_keys(held, self.user, self.count, n_items, max(n_users, 1))
 
 
-def folds(data: "ComparisonColumns", n_folds: int) -> list[IntArray]:
+def folds(data: _HasAnswers, n_folds: int) -> list[IntArray]:
     """How many of each whole answer's occurrences each of the folds holds out.
 
     Everybody's answers are dealt out evenly, in an order that follows from what they say alone.

@@ -1,6 +1,5 @@
 """Public data sets, read where they are present, and simulated ones whose truth is known."""
 
-from penchant.data import GradedDocuments, iter_svmrank, read_arff, read_svmrank
 from penchant.datasets.folder import data_folder
 from penchant.datasets.items import Cora as Cora
 from penchant.datasets.items import GradedParts as GradedParts
@@ -21,6 +20,7 @@ from penchant.datasets.people import MovieLens as MovieLens
 from penchant.datasets.people import Sushi as Sushi
 from penchant.datasets.people import load_cars, load_movielens, load_sushi_a, load_sushi_b
 from penchant.datasets.simulate import SimulatedStudy, simulate_pairs, simulate_study
+from penchant.io import GradedDocuments, iter_svmrank, read_arff, read_svmrank
 
 __all__ = [
     "GradedDocuments",

@@ -11,16 +11,10 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from penchant.data import (
-    SUFFIXES,
-    Comparisons,
-    GradedDocuments,
-    read_arff,
-    read_preflib,
-    read_svmrank,
-)
+from penchant.data import Comparisons
 from penchant.datasets.folder import data_folder, expect, find
 from penchant.errors import DataError
+from penchant.io import SUFFIXES, GradedDocuments, read_arff, read_preflib, read_svmrank
 from penchant.numerics.types import FloatArray, IntArray
 
 _LETOR = (

@@ -84,7 +84,7 @@ def open_engine(
 
     address: of a running Ray cluster; None for RAY_ADDRESS, or one on this machine. task: what
     tells this work from other work on the same parts. Where their folder is kept, states stay
-    after an error or an interrupt, for whoever does the same work again.
+    after an error or an interrupt, so that the same work can resume.
     """
     with _folder_of(parts, task) as folder:
         if name == "local":

@@ -36,8 +36,8 @@ class RayEngine:
 
     def sweep(self, work: Work, broadcast: Any) -> list[Any]:
         """Do work that leaves a new state beside every part."""
-        told = self._ray.put(broadcast)
-        results = self._gather([a.sweep.remote(self._turn, work, told) for a in self._actors])
+        shared = self._ray.put(broadcast)
+        results = self._gather([a.sweep.remote(self._turn, work, shared) for a in self._actors])
         self._turn += 1
         return results
 
@@ -47,8 +47,8 @@ class RayEngine:
 
     def look(self, work: Work, broadcast: Any) -> list[Any]:
         """Do work that leaves every state as it is."""
-        told = self._ray.put(broadcast)
-        return self._gather([a.look.remote(self._turn, work, told) for a in self._actors])
+        shared = self._ray.put(broadcast)
+        return self._gather([a.look.remote(self._turn, work, shared) for a in self._actors])
 
     def close(self) -> None:
         """End the actors, and Ray where it was started for them."""

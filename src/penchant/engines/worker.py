@@ -46,8 +46,8 @@ class Keeper:
     """Some parts, in memory while they fit, else read again for every sweep.
 
     load: part number → its data. folder: for what does not fit. durable: states are written after
-    every sweep, those of the last two are kept; whoever takes the place of a keeper that died goes
-    on from there, and a sweep that was half done is done again with the same result. n_threads:
+    every sweep, and those of the last two are kept. The replacement of a worker that died goes on
+    from there; a sweep that was half done is repeated with the same result. n_threads:
     parts that are worked on at once; results do not depend on it.
     """
 
@@ -127,8 +127,8 @@ class Keeper:
 class Journal:
     """The results of a fit's sweeps in their order, a file each; without a folder, of none.
 
-    Who drives the sweeps starts from the beginning again and is told the same results, so that
-    nothing of the driver itself has to be kept.
+    The driver of the sweeps starts again from the beginning and gets the same results, so that no
+    state of the driver has to be kept.
     """
 
     def __init__(self, folder: Path | None) -> None:

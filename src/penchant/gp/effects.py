@@ -131,7 +131,7 @@ class WithEffects(Generic[State]):
     @cached_property
     def _blocks(self) -> list[tuple[slice, slice]]:
         if self.runs is not None:
-            return self.runs.blocks()
+            return self.runs.blocks
         m = self.shown.z.shape[1]
         return [(slice(k, k + BLOCK), slice(k, k + BLOCK)) for k in range(0, m, BLOCK)]
 

@@ -548,8 +548,9 @@ def as_shown(model: Any, data: Comparisons, rows: BoolArray) -> dict[str, Any]:
     return shown
 
 
-class Runs(NamedTuple):
-    """Comparisons in runs of the same pair: where each starts, how long it is."""
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Rows in runs of the same pair: where each starts, how long it is."""
 
     starts: IntArray
     sizes: IntArray
@@ -562,6 +563,7 @@ class Runs(NamedTuple):
         """(…, m) of x (…, runs)."""
         return np.repeat(x, self.sizes, axis=-1)
 
+    @cached_property
     def blocks(self) -> list[tuple[slice, slice]]:
         """Rows whose numbers stay in cache while they are worked on, in whole runs; and these."""
         ends = self.starts + self.sizes

@@ -10,6 +10,7 @@ A class here is either an interface (abstract) or a leaf (final); a leaf may be 
 import inspect
 from abc import ABC, abstractmethod
 from dataclasses import Field, dataclass, field, fields, replace
+from functools import reduce
 from numbers import Real
 from typing import Any, Self
 
@@ -225,6 +226,17 @@ class Combination(Kernel):
 
     kernels: tuple[Kernel, ...]
 
+    @staticmethod
+    @abstractmethod
+    def _into(total: FloatArray, term: FloatArray) -> FloatArray:
+        """The combination of two kernels' entries, in place of the first one's."""
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        return reduce(self._into, (kernel._matrix(A, B) for kernel in self.kernels))
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        return reduce(self._into, (kernel._diag(A) for kernel in self.kernels))
+
     @property
     def theta(self) -> FloatArray:
         return np.concatenate([kernel.theta for kernel in self.kernels])
@@ -266,24 +278,17 @@ class Sum(Combination):
 
     kernels: tuple[Kernel, ...]
 
+    @staticmethod
+    def _into(total: FloatArray, term: FloatArray) -> FloatArray:
+        total += term
+        return total
+
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.kernels))
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
         return self.kernels
-
-    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        total = self.kernels[0]._matrix(A, B)
-        for kernel in self.kernels[1:]:
-            total += kernel._matrix(A, B)
-        return total
-
-    def _diag(self, A: Inputs) -> FloatArray:
-        total = self.kernels[0]._diag(A)
-        for kernel in self.kernels[1:]:
-            total += kernel._diag(A)
-        return total
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         return np.concatenate([kernel._pullback(A, G, B) for kernel in self.kernels])
@@ -300,20 +305,13 @@ class Product(Combination):
 
     kernels: tuple[Kernel, ...]
 
+    @staticmethod
+    def _into(total: FloatArray, term: FloatArray) -> FloatArray:
+        total *= term
+        return total
+
     def __repr__(self) -> str:
         return " * ".join(f"({k!r})" if isinstance(k, Sum) else repr(k) for k in self.kernels)
-
-    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        total = self.kernels[0]._matrix(A, B)
-        for kernel in self.kernels[1:]:
-            total *= kernel._matrix(A, B)
-        return total
-
-    def _diag(self, A: Inputs) -> FloatArray:
-        total = self.kernels[0]._diag(A)
-        for kernel in self.kernels[1:]:
-            total *= kernel._diag(A)
-        return total
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         matrices = [kernel._matrix(A, B) for kernel in self.kernels]

@@ -23,12 +23,22 @@ PSEUDO_USERS_PER_ITEM = 0.5
 LOG_DIAGONAL_BOUNDS = (-12.0, 12.0)
 
 
+def _places(A: Inputs, n_items: int) -> IntArray:
+    """Where items stand among those whose covariance was learned."""
+    if A.index is None or A.index.max(initial=0) >= n_items:
+        raise DataError(
+            f"a learned covariance knows its {n_items} items only, and was asked about others: "
+            "give the items features X and use a kernel on them, such as RBF"
+        )
+    return A.index
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FreeCovariance(Kernel):
     """Any covariance between the n items of the universe: P factor factorᵀ P.
 
     factor: (n, n) lower triangular with a positive diagonal. P subtracts the mean over items:
-    comparisons see differences only, so utilities are told from the average item. `theta` holds
+    comparisons see differences only, so utilities are relative to the average item. `theta` holds
     the lower entries of frame⁻¹ factor row by row, the diagonal as logarithms; see `around`. New
     items have no place.
 
@@ -46,7 +56,7 @@ class FreeCovariance(Kernel):
         return cls(cholesky(covariance).lower)
 
     def around(self, other: "FreeCovariance") -> Self:
-        """The same covariance, with `theta` told in the frame of another one's factor.
+        """The same covariance, with `theta` expressed in the frame of another one's factor.
 
         What many draws say about a covariance near the other bends the evidence alike in all
         directions of that frame, so that a climb from there takes few steps.
@@ -69,6 +79,11 @@ class FreeCovariance(Kernel):
     def _inside(self) -> FloatArray:
         """frame⁻¹ factor."""
         return self.factor if self.frame is None else solve_lower(self.frame, self.factor)
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        """factor⁻¹."""
+        return solve_lower(self.factor, np.eye(len(self.factor)))
 
     @property
     def theta(self) -> FloatArray:
@@ -108,18 +123,21 @@ class FreeCovariance(Kernel):
         return centred
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        left = self._centred[self._place(A)]
-        right = left if B is None else self._centred[self._place(B)]
+        left = self._centred[_places(A, len(self.factor))]
+        right = left if B is None else self._centred[_places(B, len(self.factor))]
         K: FloatArray = left @ right.T
         return A.device.matrix(K)
 
     def _diag(self, A: Inputs) -> FloatArray:
-        left = self._centred[self._place(A)]
+        left = self._centred[_places(A, len(self.factor))]
         variances: FloatArray = np.einsum("ij,ij->i", left, left)
         return variances
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        rows, columns = self._place(A), self._place(A if B is None else B)
+        rows, columns = (
+            _places(A, len(self.factor)),
+            _places(A if B is None else B, len(self.factor)),
+        )
         slope, G = np.zeros_like(self.factor), host(G)
         np.add.at(slope, rows, G @ self._centred[columns])
         np.add.at(slope, columns, G.T @ self._centred[rows])
@@ -131,14 +149,6 @@ class FreeCovariance(Kernel):
         diagonal = np.diag_indices_from(slope)
         slope[diagonal] *= self._inside[diagonal]
         return slope[self._entries]
-
-    def _place(self, A: Inputs) -> IntArray:
-        if A.index is None or A.index.max(initial=0) >= len(self.factor):
-            raise DataError(
-                f"a learned covariance knows its {len(self.factor)} items only, and was asked "
-                "about others: give the items features X and use a kernel on them, such as RBF"
-            )
-        return A.index
 
     @property
     def pseudo_users(self) -> float:
@@ -176,7 +186,7 @@ class FreeCovariance(Kernel):
         Around s I with the likeliest s, which makes it blind to scale: ν/2 · (n log s − log|K|).
         """
         n, s = len(self.factor), self.typical_variance
-        half = solve_lower(self.factor, np.eye(n))
+        half = self._inverse
         log_det = 2.0 * float(np.log(np.diagonal(self.factor)).sum())
         # d/dK = ν/2 · (s K⁻² − K⁻¹), and d/dfactor is twice that times the factor
         slope = self.pseudo_users * (s * gram(half) @ half.T - half.T)
@@ -185,7 +195,7 @@ class FreeCovariance(Kernel):
 
     def log_scale(self) -> tuple[float, FloatArray]:
         """Logarithm of the typical variance, and its derivative by theta."""
-        half = solve_lower(self.factor, np.eye(len(self.factor)))
+        half = self._inverse
         # d log s / dK = K⁻² / tr K⁻¹
         slope = 2.0 / float(np.vdot(half, half)) * gram(half) @ half.T
         return float(np.log(self.typical_variance)), self._by_entries(slope)
@@ -193,7 +203,7 @@ class FreeCovariance(Kernel):
     @property
     def typical_variance(self) -> float:
         """n / tr K⁻¹, the s for which K is likeliest around s I."""
-        half = solve_lower(self.factor, np.eye(len(self.factor)))
+        half = self._inverse
         return len(half) / float(np.vdot(half, half))
 
     def updated(self, G: FloatArray, n_draws: int) -> "FreeCovariance":
@@ -286,30 +296,22 @@ class LowRankCovariance(Kernel):
         return value + own, np.append(-precision * self.directions.ravel(), by_own)
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        rows = self._place(A)
-        columns = rows if B is None else self._place(B)
+        rows = _places(A, len(self.directions))
+        columns = rows if B is None else _places(B, len(self.directions))
         K: FloatArray = self.directions[rows] @ self.directions[columns].T
         K += self.variance * (rows[:, None] == columns)
         return K
 
     def _diag(self, A: Inputs) -> FloatArray:
-        mine = self.directions[self._place(A)]
+        mine = self.directions[_places(A, len(self.directions))]
         variances: FloatArray = np.einsum("ij,ij->i", mine, mine) + self.variance
         return variances
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        rows = self._place(A)
-        columns = rows if B is None else self._place(B)
+        rows = _places(A, len(self.directions))
+        columns = rows if B is None else _places(B, len(self.directions))
         slope = np.zeros_like(self.directions)
         np.add.at(slope, rows, G @ self.directions[columns])
         np.add.at(slope, columns, G.T @ self.directions[rows])
         own = self.variance * float(np.sum(G * (rows[:, None] == columns)))
         return np.append(slope.ravel(), own)
-
-    def _place(self, A: Inputs) -> IntArray:
-        if A.index is None or A.index.max(initial=0) >= len(self.directions):
-            raise DataError(
-                f"a learned covariance knows its {len(self.directions)} items only, and was asked "
-                "about others: give the items features X and use a kernel on them, such as RBF"
-            )
-        return A.index

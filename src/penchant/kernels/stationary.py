@@ -269,11 +269,7 @@ def squared_distances(U: Features, V: Features | None = None) -> FloatArray:
     squared: FloatArray = np.column_stack([left, u, np.ones(len(u))]) @ np.vstack(
         [-2.0 * right.T, np.ones(len(v)), v]
     )
-    rounding = 4.0 * np.finfo(np.float64).eps * (u.max(initial=0.0) + v.max(initial=0.0))
-    squared[squared < rounding] = 0.0
-    if V is None:
-        np.fill_diagonal(squared, 0.0)
-    return squared
+    return _without_rounding(squared, u, v, V is None)
 
 
 def _sparse_squared_distances(U: sparse.csr_array, V: Features | None) -> FloatArray:
@@ -284,8 +280,15 @@ def _sparse_squared_distances(U: sparse.csr_array, V: Features | None) -> FloatA
     squared *= -2.0
     squared += u[:, None]
     squared += v
+    return _without_rounding(squared, u, v, V is None)
+
+
+def _without_rounding(
+    squared: FloatArray, u: FloatArray, v: FloatArray, is_own: bool
+) -> FloatArray:
+    """Distances |u|² + |v|² − 2 uᵀv with zero in place of what is below their rounding error."""
     rounding = 4.0 * np.finfo(np.float64).eps * (u.max(initial=0.0) + v.max(initial=0.0))
     squared[squared < rounding] = 0.0
-    if V is None:
+    if is_own:
         np.fill_diagonal(squared, 0.0)
     return squared

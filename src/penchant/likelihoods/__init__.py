@@ -9,8 +9,7 @@ from penchant.likelihoods.base import Expected, Likelihood, LogProb, Outcomes, T
 from penchant.likelihoods.binary import Logit, Probit
 from penchant.likelihoods.choices import ChoiceGroup, Cliques
 from penchant.likelihoods.gaussian import Gaussian
-from penchant.likelihoods.lapse import Lapse
-from penchant.likelihoods.raters import Raters
+from penchant.likelihoods.raters import Lapse, Raters
 from penchant.likelihoods.ties import Abstain, Ties
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -12,11 +12,13 @@ Conventions, stated here once and used everywhere:
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.special import expit, logit
 
 from penchant.errors import DataError
 from penchant.likelihoods.choices import Cliques
@@ -120,13 +122,23 @@ class Expected(NamedTuple):
     d_var: FloatArray
 
 
+class Parameter(NamedTuple):
+    """The learnable field of a likelihood, and its limits; `theta` is its logarithm, or its logit
+    where it is a share between 0 and 1."""
+
+    name: str
+    low: float
+    high: float
+    is_share: bool = False
+
+
 class Likelihood(ABC):
     """A model of answers given the utility difference g; leaves are frozen dataclasses.
 
     A leaf must give ``log_prob``. The other methods default to quadrature, which is
     accurate when log p varies on a scale near one, mostly around g = 0; closed forms override
-    them. A leaf with parameters also gives ``theta``, ``bounds``, ``names``, ``with_theta`` and
-    ``tilted_gradient``; parameters are unconstrained (the log or logit of the natural value).
+    them. A leaf with a learnable field also gives ``parameter`` and ``tilted_gradient``; several
+    override ``theta``, ``bounds``, ``names`` and ``with_theta``, which are unconstrained.
 
     >>> from penchant.likelihoods import Probit, Ties
     >>> Probit().n_answers, Ties().n_answers
@@ -134,6 +146,7 @@ class Likelihood(ABC):
     """
 
     log_concave: ClassVar[bool]
+    parameter: ClassVar[Parameter | None] = None
     by_rater: ClassVar[bool] = False
     """Whether it matters who gave an answer."""
 
@@ -247,21 +260,31 @@ class Likelihood(ABC):
     @property
     def theta(self) -> FloatArray:
         """The learnable parameters, unconstrained; empty where there are none."""
-        return np.empty(0)
+        if self.parameter is None:
+            return np.empty(0)
+        value = np.array([getattr(self, self.parameter.name)])
+        return np.asarray(logit(value) if self.parameter.is_share else np.log(value))
 
     @property
     def bounds(self) -> FloatArray:
         """Lower and upper bounds of ``theta``, shape (n_params, 2)."""
-        return np.empty((0, 2))
+        if self.parameter is None:
+            return np.empty((0, 2))
+        limits = np.array([[self.parameter.low, self.parameter.high]])
+        return np.asarray(logit(limits) if self.parameter.is_share else np.log(limits))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The name of each parameter in ``theta``."""
-        return ()
+        return () if self.parameter is None else (self.parameter.name,)
 
     def with_theta(self, theta: FloatArray) -> Self:
         """The same likelihood with other parameters."""
-        return self
+        if self.parameter is None:
+            return self
+        value = expit(theta[0]) if self.parameter.is_share else np.exp(theta[0])
+        changed = {self.parameter.name: float(value)}
+        return replace(self, **changed)  # type: ignore[type-var]  # leaves are dataclasses
 
     def tilted_gradient(
         self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS

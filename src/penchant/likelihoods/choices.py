@@ -122,7 +122,7 @@ class Cliques:
         return int(sum(group.count.sum() for group in self.groups))
 
     def counted(self, count: FloatArray) -> "Cliques":
-        """The same choices, each made as often as told, in the order of the groups."""
+        """The same choices with these counts, in the order of the groups."""
         ends = np.cumsum([len(group.count) for group in self.groups])[:-1]
         counts = np.split(count, ends)
         groups = (replace(g, count=c) for g, c in zip(self.groups, counts, strict=True))

@@ -13,6 +13,7 @@ from penchant.likelihoods.base import (
     Likelihood,
     LogProb,
     Outcomes,
+    Parameter,
     Tilted,
     lies_within,
 )
@@ -40,6 +41,7 @@ class Gaussian(Likelihood):
     unit: float = 1.0
 
     log_concave: ClassVar[bool] = True
+    parameter: ClassVar[Parameter] = Parameter("noise", 1e-6, 1e6)
 
     def __post_init__(self) -> None:
         if not lies_within(self.noise, np.inf):
@@ -48,7 +50,7 @@ class Gaussian(Likelihood):
             raise DataError(f"unit of Gaussian is {self.unit!r}: it must be positive and finite")
 
     def in_units_of(self, margin: FloatArray, count: IntArray) -> Self:
-        largest = np.abs(margin).max(initial=0.0)  # first, lest squares overflow
+        largest = np.abs(margin).max(initial=0.0)  # divided out first: squares could overflow
         if not 0.0 < largest < np.inf:
             return self
         square = np.average((margin / largest) ** 2, weights=count)
@@ -72,21 +74,6 @@ class Gaussian(Likelihood):
 
     def prob(self, mean: FloatArray, var: FloatArray) -> FloatArray:
         return np.asarray(ndtr(mean / np.sqrt(self.noise + var)))
-
-    @property
-    def theta(self) -> FloatArray:
-        return np.log([self.noise])
-
-    @property
-    def bounds(self) -> FloatArray:
-        return np.log([[1e-6, 1e6]])
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return ("noise",)
-
-    def with_theta(self, theta: FloatArray) -> Self:
-        return replace(self, noise=float(np.exp(theta[0])))
 
     def tilted_gradient(
         self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS

@@ -1,14 +1,21 @@
 """Comparisons that may end in a tie: the noisy difference must exceed a threshold to be noticed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.special import expit, logit
 
 from penchant.errors import DataError
-from penchant.likelihoods.base import WINS, Likelihood, LogProb, Outcomes, Tilted, lies_within
+from penchant.likelihoods.base import (
+    WINS,
+    Likelihood,
+    LogProb,
+    Outcomes,
+    Parameter,
+    Tilted,
+    lies_within,
+)
 from penchant.likelihoods.binary import Logit, Probit
 from penchant.numerics.types import BoolArray, FloatArray
 
@@ -37,6 +44,7 @@ class Ties(Likelihood):
     link: Literal["probit", "logit"] = "probit"
 
     log_concave: ClassVar[bool] = True
+    parameter: ClassVar[Parameter] = Parameter("threshold", 1e-3, 10.0)
 
     def __post_init__(self) -> None:
         if not lies_within(self.threshold, np.inf):
@@ -88,21 +96,6 @@ class Ties(Likelihood):
         log_z = _log_difference(*self._bracket(mean.ravel(), var.ravel()))[0]
         return np.exp(log_z).reshape(mean.shape)
 
-    @property
-    def theta(self) -> FloatArray:
-        return np.log([self.threshold])
-
-    @property
-    def bounds(self) -> FloatArray:
-        return np.log([[1e-3, 10.0]])
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return ("threshold",)
-
-    def with_theta(self, theta: FloatArray) -> Self:
-        return replace(self, threshold=float(np.exp(theta[0])))
-
     def tilted_gradient(
         self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
     ) -> FloatArray:
@@ -111,7 +104,7 @@ class Ties(Likelihood):
         slope[~tie] = -link.tilted(mean[~tie] - self.threshold, var[~tie]).d1
         upper, lower = self._bracket(mean[tie], var[tie])
         # A wider band moves both ends outwards: ∂/∂t of log(e^upper − e^lower).
-        ratio = _odds(lower[0] - upper[0])
+        ratio = _exp_ratio(lower[0] - upper[0])
         slope[tie] = upper[1] + ratio * (upper[1] + lower[1])
         return self.threshold * slope[None]
 
@@ -136,7 +129,7 @@ def _unfold(values: FloatArray, g: FloatArray, order: int) -> FloatArray:
     return np.where(g > 0, -values, values) if order % 2 else values
 
 
-def _odds(x: FloatArray) -> FloatArray:
+def _exp_ratio(x: FloatArray) -> FloatArray:
     """e^x/(1 − e^x) for x < 0."""
     return np.exp(x) / -np.expm1(x)
 
@@ -148,7 +141,7 @@ def _log_difference(upper: Sequence[FloatArray], lower: Sequence[FloatArray]) ->
     −k(1 + k)(1 + 2k) with k = e^x/(1 − e^x); the chain rule does the rest.
     """
     value, *x = (b - a for a, b in zip(upper, lower, strict=True))
-    k = _odds(value)
+    k = _exp_ratio(value)
     k2 = k * (1.0 + k)
     terms = [
         upper[0] + np.log(-np.expm1(value)),
@@ -181,6 +174,7 @@ class Abstain(Likelihood):
     rate: float = 0.2
 
     log_concave: ClassVar[bool] = True
+    parameter: ClassVar[Parameter] = Parameter("rate", 1e-6, 1.0 - 1e-6, is_share=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, Probit | Logit):
@@ -197,13 +191,13 @@ class Abstain(Likelihood):
         return self.base.choice_scale
 
     def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:
-        tie = _abstained(outcomes, g.shape[-1])
+        tie = _ties(outcomes, g.shape[-1])
         value, *slopes = self.base.log_prob(g)
         decided = np.where(tie, np.log(self.rate), np.log1p(-self.rate) + value)
         return LogProb(decided, *(np.where(tie, 0.0, slope) for slope in slopes))
 
     def tilted(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Tilted:
-        tie = _abstained(outcomes, mean.size)
+        tie = _ties(outcomes, mean.size)
         log_z, d1, d2 = self.base.tilted(mean, var)
         decided = np.where(tie, np.log(self.rate), np.log1p(-self.rate) + log_z)
         return Tilted(decided, np.where(tie, 0.0, d1), np.where(tie, 0.0, d2))
@@ -214,30 +208,11 @@ class Abstain(Likelihood):
     def prob_tie(self, mean: FloatArray, var: FloatArray) -> FloatArray:
         return np.full(np.broadcast_shapes(mean.shape, var.shape), self.rate)
 
-    @property
-    def theta(self) -> FloatArray:
-        return np.array([logit(self.rate)])
-
-    @property
-    def bounds(self) -> FloatArray:
-        return np.array(logit([[1e-6, 1.0 - 1e-6]]))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return ("rate",)
-
-    def with_theta(self, theta: FloatArray) -> Self:
-        return replace(self, rate=float(expit(theta[0])))
-
     def tilted_gradient(
         self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
     ) -> FloatArray:
-        tie = _abstained(outcomes, mean.size)
+        tie = _ties(outcomes, mean.size)
         return np.where(tie, 1.0 - self.rate, -self.rate)[None]
 
     def check_pairs(self, outcomes: Outcomes) -> None:
         """Wins and ties are both explained."""
-
-
-def _abstained(outcomes: Outcomes, size: int) -> BoolArray:
-    return np.zeros(size, dtype=bool) if outcomes.tie is None else outcomes.tie

@@ -136,7 +136,7 @@ def as_probabilities(p: ArrayLike) -> FloatArray:
 
 
 def as_weights(counts: ArrayLike | None, size: int) -> FloatArray:
-    """How often each row was observed: ones where nobody said, else non-negative."""
+    """How often each row was observed: ones by default, else non-negative numbers."""
     if counts is None:
         return np.ones(size)
     array = as_vector("counts", counts, size)

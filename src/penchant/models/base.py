@@ -29,9 +29,10 @@ from penchant.ask import (
 )
 from penchant.communities import ChainState
 from penchant.communities import Watch as SweepWatch
-from penchant.data import Comparisons, as_comparisons
+from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
 from penchant.gp import Answered, Edges, Normal, Report, Watch
+from penchant.io import as_comparisons
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.models.features import FeatureColumns, check_row_pairs, n_rows, one_user_a_pair
 from penchant.models.outcomes import Estimates, OutcomeProbabilities, as_z, mean_log_prob

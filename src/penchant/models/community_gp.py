@@ -24,10 +24,11 @@ from penchant.communities import (
     beside_effects,
     common_effects,
 )
-from penchant.data import Comparisons, ShardedComparisons, as_comparisons
+from penchant.data import Comparisons, ShardedComparisons
 from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError, DataWarning, warn
 from penchant.gp import ItemHyper, Normal, Posterior, UserPosteriors, check_newcomers, told
+from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.base import Fitted, UtilityModel, sweep_progress

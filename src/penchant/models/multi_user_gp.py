@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from penchant.data import Comparisons, Lookup, ShardedComparisons, as_comparisons
+from penchant.data import Comparisons, Lookup, ShardedComparisons
 from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import (
@@ -41,6 +41,7 @@ from penchant.gp import (
     with_word,
 )
 from penchant.gp.users.update import absorb
+from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.base import Fitted, UtilityModel, progress_bar, warn_unless_converged

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from penchant.ask import as_answers
-from penchant.data import Comparisons, ShardedComparisons, as_column, as_comparisons, read_times
+from penchant.data import Comparisons, ShardedComparisons, as_column, read_times
 from penchant.errors import DataError
 from penchant.gp import (
     RULES,
@@ -40,6 +40,7 @@ from penchant.gp import (
     solve,
 )
 from penchant.gp.items.problem import absorb
+from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.kernels.relations import Names, is_numbered, row_names
 from penchant.likelihoods import Likelihood, Raters, get

@@ -33,7 +33,6 @@ from penchant.data import (
     bucket_of,
     picked_users,
     side_by_side,
-    write_parquet,
 )
 from penchant.engines import Engine, Journal, Parts, State, Work, open_engine, tree
 from penchant.errors import DataError
@@ -57,6 +56,7 @@ from penchant.gp import (
     sites_of,
     tied_items,
 )
+from penchant.io import write_parquet
 from penchant.kernels import Inputs
 from penchant.numerics.arrays import read_arrays, write_arrays
 from penchant.numerics.types import FloatArray, IntArray

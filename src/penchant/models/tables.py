@@ -13,9 +13,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from penchant.ask import Belief
-from penchant.data import Comparisons, whole_file
+from penchant.data import Comparisons
 from penchant.errors import DataError, UntoldError
 from penchant.gp import ORDER, Answered, judge, summarize_ranks
+from penchant.io import whole_file
 from penchant.likelihoods import Gaussian, Likelihood, Raters
 from penchant.models.outcomes import Estimates
 from penchant.models.parameters import between, check_argument

@@ -131,6 +131,27 @@ def take_columns(A: FloatArray, columns: IntArray) -> FloatArray:
 
 
 @dispatched()
+def beside(A: FloatArray, columns: FloatArray) -> FloatArray:
+    """The columns (n, q), then those of A."""
+    return np.concatenate([columns, A], axis=1)
+
+
+@dispatched()
+def bordered(A: FloatArray, border: FloatArray, corner: FloatArray) -> FloatArray:
+    """The lower triangle of [[corner, borderᵀ], [border, A]] in Fortran order, from that of A."""
+    q, n = len(corner), len(corner) + len(A)
+    whole: FloatArray = np.zeros((n, n), order="F")
+    whole[:q, :q], whole[q:, :q], whole[q:, q:] = corner, border, A
+    return whole
+
+
+@dispatched()
+def trailing(A: FloatArray, q: int) -> FloatArray:
+    """A[q:, q:] in Fortran order; A itself where q is zero."""
+    return np.asfortranarray(A[q:, q:]) if q else A
+
+
+@dispatched()
 def identity_like(A: FloatArray, n: int) -> FloatArray:
     """The (n, n) identity where A lives."""
     return np.eye(n)

@@ -152,6 +152,22 @@ def take_columns(A: Tensor, columns: IntArray) -> Tensor:
     return A.T[up(columns, A.device)].T
 
 
+def beside(A: Tensor, columns: Any) -> Tensor:
+    """The columns, then those of A."""
+    return torch.cat([up(columns, A.device), A], dim=1)
+
+
+def bordered(A: Tensor, border: Any, corner: Any) -> Tensor:
+    """[[corner, 0], [border, A]]: only the lower triangle counts."""
+    first = torch.cat([up(corner, A.device), A.new_zeros((len(corner), len(A)))], dim=1)
+    return torch.cat([first, beside(A, border)])
+
+
+def trailing(A: Tensor, q: int) -> Tensor:
+    """A[q:, q:], its own memory; A itself where q is zero."""
+    return A[q:, q:].clone(memory_format=torch.contiguous_format) if q else A
+
+
 def identity_like(A: Tensor, n: int) -> Tensor:
     """(n, n)."""
     return torch.eye(n, dtype=A.dtype, device=A.device)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.data import iter_svmrank
 from penchant.errors import DataError
+from penchant.io import iter_svmrank
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.online.perceptron import present_sorted
 from penchant.online.rule import Real, discounts

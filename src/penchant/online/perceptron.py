@@ -1,7 +1,7 @@
 """The preference perceptron (paper 002, Figure 1) as functions from state to state.
 
 Every `learn_*` function copies the state once, runs its compiled loop on the copy, and returns
-it: the state that went in stays as it was, and an interrupt loses the call, never half a round.
+it. The state that went in stays as it was: an interrupt loses the call, never half a round.
 """
 
 from collections.abc import Callable
@@ -63,20 +63,14 @@ def swap_neighbours(order: IntArray, probability: float, rng: np.random.Generato
 
 def learn_differences(rule: UpdateRule, state: State, deltas: Real) -> State:
     """Learn rounds from their feature differences Δ = φ(x, ȳ) − φ(x, y), (T, d), any φ."""
-    from penchant.online import compiled  # brings numba, which only the loops need
-
-    after = _copy(state)
-    return _check(after, compiled.learn_differences(rule, after, deltas), len(deltas))
+    return _learn("learn_differences", len(deltas), rule, state, deltas)
 
 
 def learn_logged(
     rule: UpdateRule, state: State, docs: Real, presented: IntArray, feedback: IntArray
 ) -> State:
     """Learn T rounds of n documents, (T, n, d), whose orders, (T, ≥ min(k, n)), are known."""
-    from penchant.online import compiled
-
-    after = _copy(state)
-    return _check(after, compiled.learn_logged(rule, after, docs, presented, feedback), len(docs))
+    return _learn("learn_logged", len(docs), rule, state, docs, presented, feedback)
 
 
 def learn_graded(
@@ -88,33 +82,26 @@ def learn_graded(
     best-graded of the first `depth` presented documents to the top, equal grades in presented
     order.
     """
-    from penchant.online import compiled
-
-    after = _copy(state)
-    n_learned = compiled.learn_graded(rule, after, docs, starts, grades, depth)
-    return _check(after, n_learned, starts.size - 1)
+    return _learn("learn_graded", starts.size - 1, rule, state, docs, starts, grades, depth)
 
 
 def learn_pairs(
     rule: UpdateRule, state: State, docs: Real, winner: IntArray, loser: IntArray
 ) -> State:
     """Learn rounds of two documents, given as row numbers: Δ = x_winner − x_loser."""
-    from penchant.online import compiled
-
-    after = _copy(state)
-    n_learned = compiled.learn_pairs(rule, after, docs, winner, loser)
-    return _check(after, n_learned, winner.size)
+    return _learn("learn_pairs", winner.size, rule, state, docs, winner, loser)
 
 
-def _copy(state: State) -> State:
-    return State._make(array.copy() for array in state)
+def _learn(loop: str, n_rounds: int, rule: UpdateRule, state: State, *rounds: Any) -> State:
+    """Run a compiled loop on a copy of the state, over all rounds or none."""
+    from penchant.online import compiled  # brings numba, which only the loops need
 
-
-def _check(state: State, n_learned: int, n_rounds: int) -> State:
+    after = State._make(array.copy() for array in state)
+    n_learned = getattr(compiled, loop)(rule, after, *rounds)
     if n_learned < n_rounds:
         raise DataError(
             f"round {n_learned} of {n_rounds} (from 0) has no finite utility: its documents hold "
             "missing, infinite or enormous values; fill, drop or scale them. Nothing was learned "
             "from this call"
         )
-    return state
+    return after

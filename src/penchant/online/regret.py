@@ -281,7 +281,7 @@ def learn_stream(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int], None]]:
-    """What to tell the number of rounds; where nobody would see it, nothing is drawn."""
+    """A function to call with the number of rounds; it draws nothing outside a terminal."""
     if not sys.stderr.isatty():
         yield lambda n_rounds: None
         return

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from penchant.data import as_comparisons
 from penchant.errors import DataError
 from penchant.gp import as_shown
+from penchant.io import as_comparisons
 from penchant.metrics import Calibration
 from penchant.metrics import calibration as compared
 from penchant.plots.style import BLUE, GREY, axes, tidy

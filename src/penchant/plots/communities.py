@@ -45,12 +45,7 @@ def plot_membership_map(
     else:
         some = _some(len(utilities))
         shown, membership = np.asarray(utilities)[some], membership[some]
-    centred = shown - shown.mean(axis=0)
-    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
-    # one user or one item has a single direction, or none: the other axis is zero then
-    place = np.zeros((len(some), 2))
-    n_axes = min(2, len(scale))
-    place[:, :n_axes] = left[:, :n_axes] * scale[:n_axes]
+    place, _, labels = _main_directions(shown - shown.mean(axis=0))
     ax = axes(ax)
     number = membership.argmax(axis=1)
     for c in np.unique(number):
@@ -65,10 +60,7 @@ def plot_membership_map(
             label=f"community {c} ({mine.sum()})",
         )
     legend_beside(ax)
-    share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)
-    names = [f"direction {k + 1} ({share[k]:.0%})" for k in range(n_axes)]
-    ax.set_xlabel(names[0] if names else "")
-    ax.set_ylabel(names[1] if n_axes > 1 else "")
+    ax.set(xlabel=labels[0], ylabel=labels[1])
     return tidy(ax)
 
 
@@ -92,11 +84,7 @@ def plot_disagreement(
         utilities = model.predict(users=[model.comparisons_.users[u] for u in some])
     shown = np.asarray(utilities)[_some(len(utilities))]
     shown = shown - shown.mean(axis=1, keepdims=True)
-    left, scale, right = np.linalg.svd(shown - shown.mean(axis=0), full_matrices=False)
-    place, arrow = np.zeros((len(shown), 2)), np.zeros((len(items), 2))
-    n_axes = min(2, len(scale))
-    place[:, :n_axes] = left[:, :n_axes] * scale[:n_axes]
-    arrow[:, :n_axes] = right[:n_axes].T
+    place, arrow, labels = _main_directions(shown - shown.mean(axis=0))
     ax = axes(ax)
     ax.scatter(*place.T, s=4, color=GREY, alpha=0.4, linewidths=0)
     longest = np.argsort(-np.linalg.norm(arrow, axis=1), kind="stable")[:top]
@@ -107,10 +95,23 @@ def plot_disagreement(
     ax.quiver(zero, zero, *ends.T, angles="xy", scale_units="xy", scale=1, color=BLUE, width=0.005)
     ax.update_datalim(1.3 * ends)
     name_points(ax, 1.06 * ends, [items[i] for i in longest])
-    share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)
-    ax.set_xlabel(f"direction 1 ({share[0]:.0%})" if n_axes else "")
-    ax.set_ylabel(f"direction 2 ({share[1]:.0%})" if n_axes > 1 else "")
+    ax.set(xlabel=labels[0], ylabel=labels[1])
     return tidy(ax)
+
+
+def _main_directions(centred: FloatArray) -> tuple[FloatArray, FloatArray, list[str]]:
+    """Places (n_users, 2) and items (n_items, 2) along the two widest directions, and labels.
+
+    One user or one item has a single direction, or none: the other axis is zero then.
+    """
+    left, scale, right = np.linalg.svd(centred, full_matrices=False)
+    n_axes = min(2, len(scale))
+    place, arrow = (np.zeros((n, 2)) for n in centred.shape)
+    place[:, :n_axes] = left[:, :n_axes] * scale[:n_axes]
+    arrow[:, :n_axes] = right[:n_axes].T
+    share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)
+    labels = [f"direction {k + 1} ({share[k]:.0%})" for k in range(n_axes)]
+    return place, arrow, [*labels, "", ""][:2]
 
 
 def _some(n_users: int) -> IntArray:
@@ -143,7 +144,7 @@ def plot_community_utilities(
     """Each community's utilities with intervals, side by side (paper 004, Figure 2).
 
     communities : a model of communities, or its `communities_`. Zero is a community's average
-    item, the only zero that comparisons know. Items stand in the same order in every panel: by
+    item: the overall level is not identified. Items stand in the same order in every panel: by
     their average over communities. top : how many of them to draw.
 
     >>> from types import SimpleNamespace as Some
@@ -176,7 +177,7 @@ def plot_community_utilities(
 
 
 def _above_average(ranking: Sequence[Any]) -> dict[Any, tuple[float, float, float]]:
-    """Item → low, utility and high, told from the average item."""
+    """Item → low, utility and high, relative to the average item."""
     zero = sum(row.utility for row in ranking) / len(ranking)
     return {row.item: (row.low - zero, row.utility - zero, row.high - zero) for row in ranking}
 

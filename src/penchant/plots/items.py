@@ -55,7 +55,7 @@ def plot_ranking(ranking: Sequence[Any] | Any, ax: Any | None = None, top: int =
 
 
 def plot_user(model: Any, user: Any, ax: Any | None = None, level: float = 0.95) -> Any:
-    """One user's utilities with intervals, best on top, told from the average item.
+    """One user's utilities with intervals, best on top, relative to the average item.
 
     >>> import penchant as pc
     >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"], user=["ann", "bob"])
@@ -111,8 +111,8 @@ def plot_user_against_population(
 
 
 def _above_average(model: Any, user: Any, level: float) -> tuple[FloatArray, FloatArray]:
-    """Utilities told from the average item, the only zero that comparisons know, and how far
-    their intervals reach."""
+    """Utilities relative to the average item, since the overall level is not identified, and half
+    the width of their intervals."""
     belief = model.belief(user)
     mean: FloatArray = belief.mean - belief.mean.mean()
     reach: FloatArray = ndtri(0.5 + 0.5 * level) * np.sqrt(belief.contrast_var)
@@ -122,7 +122,7 @@ def _above_average(model: Any, user: Any, level: float) -> tuple[FloatArray, Flo
 NUMBERED = 12
 """Up to this many items each cell holds its number."""
 SHOWN = 20
-"""Items that a model's matrix shows, the best first, where nobody says which."""
+"""Items that a model's matrix shows, the best first, where no items are given."""
 
 
 def win_matrix(model: Any, items: Sequence[Any]) -> FloatArray:

@@ -150,7 +150,7 @@ def name_lines(ax: Any) -> None:
 
 
 def contrast(a: Any, b: Any) -> float:
-    """How well two colours are told apart, 1 to 21, as the web's guidelines count it.
+    """Contrast ratio of two colours, 1 to 21, as in the Web Content Accessibility Guidelines.
 
     >>> round(contrast("black", "white"))
     21
@@ -313,8 +313,8 @@ def to_dark(figure: Any) -> Any:
 
 
 def _artists(figure: Any) -> list[Any]:
-    """All that is drawn, once: figures and axes are their patches; boxes around texts and arrows
-    are nobody's children."""
+    """Everything that is drawn, once. `findobj` gives the patches of figures and axes, but no
+    boxes around texts and no arrows."""
     found = [artist for artist in figure.findobj() if not hasattr(artist, "patch")]
     boxes = [artist.get_bbox_patch() for artist in found if hasattr(artist, "get_bbox_patch")]
     arrows = [getattr(artist, "arrow_patch", None) for artist in found]

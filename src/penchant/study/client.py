@@ -11,7 +11,7 @@ from penchant.errors import DataError
 
 
 class Client:
-    """Speaks with the server of a study.
+    """HTTP client of a running study.
 
     address : str
         Of the study, as `http://127.0.0.1:8000/s/drinks`, or of the owner's link with its key.
@@ -53,7 +53,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._http.close()
 
     def _call(self, method: str, path: str = "", **options: Any) -> httpx.Response:
@@ -72,7 +72,7 @@ class Client:
         return found
 
     def ranking(self) -> list[dict[str, Any]]:
-        """The ranking as the model process saw it last."""
+        """The ranking of the model's last snapshot."""
         rows: list[dict[str, Any]] = self.overview()["ranking"]
         return rows
 
@@ -108,7 +108,7 @@ class Client:
         return str(reply.json()["ids"][0])
 
     def retire(self, item: str) -> None:
-        """Ask about an item, by its id, no more."""
+        """Retire an item, by its id: it is not asked about any more."""
         self._call("DELETE", f"/items/{item}")
 
     def invite(self, n: int = 1, **options: Any) -> list[str]:
@@ -122,7 +122,7 @@ class Client:
         return rows
 
     def erase(self, participant: str) -> int:
-        """Remove a person and all that came from them; how many events that were."""
+        """Erase a person and all their data; return how many events were removed."""
         return int(self._call("DELETE", f"/participants/{participant}").json()["erased_events"])
 
     def plan(self) -> dict[str, Any]:

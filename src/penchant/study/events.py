@@ -101,7 +101,7 @@ class Preference(NamedTuple):
 
 @dataclass
 class Record:
-    """What stands after some events: items in the order of arrival, and answers not taken back."""
+    """The state after some events: items in order of arrival, answers not taken back."""
 
     seq: int = 0
     items: dict[str, bool] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Record:
     n_taught: int = 0
 
     def apply(self, event: Event) -> None:
-        """Let one more event happen; they must come in their order.
+        """Apply one more event; events must come in order.
 
         n_taught counts the answers ever given that a model learns from, taken back or not.
         """
@@ -151,7 +151,7 @@ class Record:
 
 
 def replay(events: Iterable[Event], record: Record | None = None) -> Record:
-    """What stands after the events.
+    """The record after the events.
 
     >>> payload = {"items": ["a", "b"], "order": [[0], [1]], "form": "pair", "kind": "normal"}
     >>> told = [Event(1, "answer", "p", "q", payload), Event(2, "withdraw", "p", "q", {"of": 1})]
@@ -184,7 +184,7 @@ def answer_of(event: Event) -> Answer:
 
 
 def split_at(events: Sequence[Event], record: Record, n_taught: int) -> int:
-    """How many of the next events lead exactly to so many taught answers, or all of them."""
+    """How many of the next events it takes to reach `n_taught` answers; all of them if too few."""
     total = record.n_taught
     for position, event in enumerate(events):
         if event.kind in (ANSWER, IMPORT) and event.payload["kind"] in TEACHES:

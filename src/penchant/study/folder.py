@@ -80,12 +80,12 @@ def write_private(path: Path, content: str) -> None:
 
 
 MANY_DEATHS, RECENTLY = 3, 60.0
-"""A process that ended so often within so many seconds keeps ending."""
+"""A process that ended so often within so many seconds is reported by /healthz."""
 DEATHS = "deaths.json"
 
 
 def write_deaths(folder: Path, deaths: dict[str, list[float]]) -> None:
-    """Keep when the processes beside this one ended, for whoever asks the web about health."""
+    """Write when each process ended, for /healthz of the web processes."""
     try:
         part = folder / f"{DEATHS}.part"
         part.write_text(json.dumps({"supervisor": os.getpid(), "deaths": deaths}))
@@ -95,7 +95,7 @@ def write_deaths(folder: Path, deaths: dict[str, list[float]]) -> None:
 
 
 def keeps_ending(folder: Path) -> list[str]:
-    """What a web process can say of processes beside it that end again and again."""
+    """Problems for /healthz: processes of this server that ended MANY_DEATHS times recently."""
     try:
         known = json.loads((folder / DEATHS).read_text())
         if known["supervisor"] != os.getppid():
@@ -260,11 +260,11 @@ def restore_from(path: Path, target: Path) -> Folder:
 
 
 def copy_without_answers(folder: Folder, target: Path) -> Folder:
-    """A study like this one, on SQLite, to try things on: its settings and items alone."""
+    """A copy of a study on SQLite with its settings and items, without answers."""
     source = folder.open()
     try:
-        config = source.read(lambda c: studies.get(c, folder.study)).config
-        rows = source.read(lambda c: studies.items_of(c, folder.study))
+        config = source.read(studies.get, folder.study).config
+        rows = source.read(studies.items_of, folder.study)
     finally:
         source.close()
     copy = Folder.create(target, folder.study, None)
@@ -273,7 +273,7 @@ def copy_without_answers(folder: Folder, target: Path) -> Folder:
     items = [NewItem(row.name, row.media, row.body, row.features) for row in rows if row.active]
     database = copy.open()
     try:
-        database.write(lambda c: studies.create(c, copy.study, config, items, time.time()))
+        database.write(studies.create, copy.study, config, items, time.time())
     finally:
         database.close()
     return copy

@@ -1,4 +1,4 @@
-"""Reading a list of items: names, what to show of them, and numbers that describe them."""
+"""Items: reading a list of them from CSV, and their media files."""
 
 import csv
 import io
@@ -160,7 +160,7 @@ MEDIA_NAME = re.compile(r"[A-Za-z0-9_-]{16}\.[a-z0-9]{3,4}")
 
 
 def store_media(folder: Path, content: bytes, ending: str, medium: str, what: str) -> str:
-    """Keep a file and return its new name; what: how messages call it."""
+    """Store a file under a random name and return that; what: its name in messages."""
     ending = {".jpeg": ".jpg"}.get(ending.lower(), ending.lower())
     known = [e for e, (kind, _, _) in SIGNATURES.items() if kind == medium]
     if ending not in known:
@@ -180,7 +180,7 @@ def store_media(folder: Path, content: bytes, ending: str, medium: str, what: st
 
 
 def find_media(folder: Path, name: str) -> tuple[Path, str]:
-    """The file of that random name and its type; anything else does not exist."""
+    """The path and type of a stored file; any other name is refused."""
     path = folder / name
     if not MEDIA_NAME.fullmatch(name) or path.suffix not in SIGNATURES or not path.is_file():
         raise Refusal("unknown", "there is no such file")

@@ -1,9 +1,12 @@
-"""What a study's model knows after some events: the one place that touches a model.
+"""The model of a study after some events: the only module of the study that uses a model.
 
 Everything here is a function of the events. Hyperparameters are learned from nothing but the
 answers that stood when their number reached a point of a fixed schedule; the model is then
 fitted to the answers that stand now with those hyperparameters. Whoever replays the events, in
 one go or in pieces, with or without a snapshot between, gets the same ranking to the last bit.
+
+The model is fitted anew, not told: `tell` and `withdraw` equal a refit to rounding only, and with
+hyperparameters given a fit is as quick (200 items, 20,000 answers: 0.20 s, `tell` 0.16 s).
 """
 
 import tempfile
@@ -40,16 +43,16 @@ from penchant.study.events import Answer, Event, Record, replay, split_at
 T = TypeVar("T")
 
 FIRST_LEARNING = 30
-"""So many answers say the first word about hyperparameters; before, the defaults stand."""
+"""Answers before hyperparameters are learned for the first time; until then, the defaults."""
 
 GROWTH = 1.2
 """Between two points of the schedule: what is shown rests on hyperparameters of at least 5/6 of the
 answers, and learning all of them costs six times what the last one does."""
 CONTENDERS = 20
-"""Looking ahead considers so many items: those below them do not decide who is on top."""
+"""Items that a simulated future considers: lower ones do not decide which are on top."""
 
 HORIZON = 300
-"""Most answers that an imagined future goes on for."""
+"""Longest simulated future, in answers."""
 
 MOST_ITEMS = 500
 """More items than this make too many pairs: a random part of them is considered at a time."""
@@ -108,7 +111,7 @@ class StudyLearner:
         return learner
 
     def advance(self, events: Sequence[Event]) -> None:
-        """Let more events happen, learn where the schedule says so, and fit what stands."""
+        """Apply more events, learn hyperparameters where the schedule says so, and refit."""
         total = self.record.n_taught + _n_taught(events)
         point = learning_point(total)
         if point > self.learned.at:
@@ -180,7 +183,7 @@ class StudyLearner:
         return rule.check(self.belief(), n, np.random.default_rng(self.record.seq))
 
     def one_future(self, number: int) -> int | None:
-        """How many more answers one imagined future needs to be enough; None: beyond HORIZON."""
+        """Answers that one simulated future needs until the stop rule holds; None: > HORIZON."""
         belief = self.belief()
         leading = np.argsort(-belief.mean, kind="stable")
         contenders = leading[: CONTENDERS + self.config.stop_top]
@@ -260,7 +263,7 @@ def _p_first(belief: Belief, first: IntArray, second: IntArray) -> FloatArray:
 
 
 def learned_from_file(content: bytes, at: int) -> LearnedParameters | None:
-    """The hyperparameters in a model's file; None where they cannot be had from it."""
+    """The hyperparameters in a model's file; None if it cannot be read."""
     if not at or not content:
         return LearnedParameters() if not at else None
     with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
@@ -273,7 +276,7 @@ def learned_from_file(content: bytes, at: int) -> LearnedParameters | None:
 
 
 def _parameters(model: Any) -> dict[str, Any]:
-    """What a model learned, as the arguments that make another with the same."""
+    """A model's learned hyperparameters, as constructor arguments."""
     names = ("kernel", "user_kernel", "sharing", "likelihood")
     values = {name: getattr(model, f"{name}_", None) for name in names}
     kept = (Kernel, Likelihood, float)
@@ -326,7 +329,7 @@ def _rankings(said: list[Answer], items: Sequence[str], user: list[str]) -> pc.C
 
 
 def _again(said: list[Answer]) -> Callable[[Sequence[T]], list[T]]:
-    """Repeats each of some things as often as its answer counts."""
+    """A function that repeats each element by the count of its answer."""
     return lambda things: [
         thing for thing, answer in zip(things, said, strict=True) for _ in range(answer.count)
     ]

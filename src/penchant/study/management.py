@@ -37,7 +37,7 @@ FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fals
 
 
 def note(text: str) -> None:
-    """Tell the person at the terminal something."""
+    """Print a note on stderr."""
     click.echo(text, err=True)
 
 
@@ -48,7 +48,7 @@ def suggest(text: str) -> None:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[tuple[Folder, Database]]:
-    """A folder and its database, let go at the end."""
+    """A folder and its database, closed at the end."""
     it = Folder(folder)
     database = it.open()
     try:
@@ -101,7 +101,7 @@ def new(
         if len(found) < config.size:
             raise DataError(f"{items} has {len(found)} items: a question shows {config.size}")
         with opened(folder) as (_, store):
-            store.write(lambda c: studies.create(c, study, config, found, time.time()))
+            store.write(studies.create, study, config, found, time.time())
     except BaseException:
         if not existed:
             shutil.rmtree(folder, ignore_errors=True)
@@ -165,16 +165,13 @@ def serve(
 
 
 def address_of(sock: socket.socket, host: str) -> str:
-    """Where a socket is reached; one that listens everywhere, by the machine's name."""
+    """The address of a socket; by the host name if it listens on all interfaces."""
     shown = socket.gethostname() if host in EVERYWHERE else f"[{host}]" if ":" in host else host
     return f"http://{shown}:{sock.getsockname()[1]}"
 
 
 def owner_token(database: Database, study: str) -> str:
-    now = time.time()
-    return database.write(
-        lambda c: studies.create_invite(c, study, now, "owner", "serve", None, 30.0)
-    )
+    return database.write(studies.create_invite, study, time.time(), "owner", "serve", None, 30.0)
 
 
 @click.command()
@@ -197,11 +194,10 @@ def invite(folder: Path, n: int, uses: int, days: float | None, owner: bool, pub
     from penchant.study.web.owner import invite_path
 
     role = "owner" if owner else "participant"
-    now = time.time()
     with opened(folder) as (it, database):
-        given = (it.study, now, role, "", None if owner else uses, days)
+        given = (it.study, time.time(), role, "", None if owner else uses, days)
         for _ in range(n):
-            token = database.write(lambda c: studies.create_invite(c, *given))
+            token = database.write(studies.create_invite, *given)
             click.echo(public.rstrip("/") + invite_path(it.study, role, token))
 
 
@@ -211,7 +207,7 @@ def invite(folder: Path, n: int, uses: int, days: float | None, owner: bool, pub
 def status(folder: Path, as_json: bool) -> None:
     """Tell how a study stands."""
     with opened(folder) as (it, database):
-        state = database.read(lambda c: reports.overview(c, it.study, time.time()))
+        state = database.read(reports.overview, it.study, time.time())
     if as_json:
         click.echo(json.dumps(state, indent=2, ensure_ascii=False))
         return
@@ -233,7 +229,7 @@ def export(folder: Path, output: Path) -> None:
     """Write the votes as CSV, Parquet or JSON lines."""
     with opened(folder) as (it, database):
         rows = database.read(lambda c: list(reports.export_rows(c, it.study)))
-        config = database.read(lambda c: studies.get(c, it.study)).config
+        config = database.read(studies.get, it.study).config
     files.write_votes(rows, output)
     note(f"{len(rows)} comparisons in {output}")
     kind = "multi-user" if config.model == "personal" else "gp"
@@ -249,8 +245,7 @@ def import_(folder: Path, votes: Path) -> None:
         raise DataError(f"there is no file {votes}: check the path")
     rows, is_export = files.read_votes(votes.read_bytes(), votes.suffix)
     with opened(folder) as (it, database):
-        given = (it.study, rows, time.time())
-        n = database.write(lambda c: studies.import_answers(c, *given, is_export=is_export))
+        n = database.write(studies.import_answers, it.study, rows, time.time(), is_export=is_export)
     note(f"{n} distinct comparisons taken in" + (", others were here already" * (n < len(rows))))
 
 
@@ -332,7 +327,7 @@ def _failed(statuses: Any) -> int:
 
 def _items(folder: Folder) -> list[Any]:
     with opened(folder.path) as (it, database):
-        return database.read(lambda c: studies.items_of(c, it.study))
+        return database.read(studies.items_of, it.study)
 
 
 def _content(row: Any) -> str:
@@ -347,8 +342,8 @@ def _settled(folder: Folder, seconds: float = 30.0) -> dict[str, Any]:
     ends = time.monotonic() + seconds
     with opened(folder.path) as (it, database):
         while True:
-            state = database.read(lambda c: reports.overview(c, it.study, time.time()))
-            summary = database.read(lambda c: learning.last_summary(c, it.study))
+            state = database.read(reports.overview, it.study, time.time())
+            summary = database.read(learning.last_summary, it.study)
             if (summary and not state["model"]["behind"]) or time.monotonic() > ends:
                 return state
             time.sleep(0.1)

@@ -1,9 +1,8 @@
-"""How good answers and predictions are: raters, and calibration on the random questions. Pure."""
+"""For the owner's page: raters, calibration on the random questions, groups of people."""
 
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import log
 from statistics import median
@@ -23,29 +22,15 @@ TOO_FAST_MS = 400
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
-@dataclass(frozen=True)
-class Share:
-    """k of n, and where the true share lies with 95 % probability (uniform prior).
+def share(k: float, n: int) -> dict[str, float]:
+    """k of n, and where the true share lies with 95 %: Beta(k + 1, n − k + 1), a uniform prior.
 
-    >>> share = Share.of(9, 10)
-    >>> round(share.low, 2), round(share.high, 2)
+    >>> found = share(9, 10)
+    >>> round(found["low"], 2), round(found["high"], 2)
     (0.59, 0.98)
     """
-
-    k: float
-    n: int
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, k: float, n: int) -> "Share":
-        """The share with its interval: Beta(k + 1, n − k + 1)."""
-        low, high = betaincinv(k + 1, n - k + 1, (0.025, 0.975))
-        return cls(k, n, float(low), float(high))
-
-    def to_json(self) -> dict[str, float]:
-        """Plain values."""
-        return {"k": self.k, "n": self.n, "low": self.low, "high": self.high}
+    low, high = betaincinv(k + 1, n - k + 1, (0.025, 0.975))
+    return {"k": k, "n": n, "low": float(low), "high": float(high)}
 
 
 def raters(
@@ -70,9 +55,9 @@ def raters(
 def _rater(person: str, given: Sequence[Answer], skipped: int, config: Config) -> dict[str, Any]:
     times = [answer.ms for answer in given if answer.ms is not None]
     decided = [a for a in given if a.form == "pair" and len(a.order) == 2 and a.kind != CHECK]
-    left = Share.of(sum(a.order[0] == (0,) for a in decided), len(decided))
+    left = share(sum(a.order[0] == (0,) for a in decided), len(decided))
     same, repeats = _repeats(given)
-    reliability = Share.of(same, repeats)
+    reliability = share(same, repeats)
     checks = [passed(config, a.items, a.order) for a in given if a.kind == CHECK]
     right = sum(result is True for result in checks)
     wrong = sum(result is False for result in checks)
@@ -81,17 +66,18 @@ def _rater(person: str, given: Sequence[Answer], skipped: int, config: Config) -
         reasons.append("checks")
     if len(times) >= 5 and median(times) < TOO_FAST_MS:
         reasons.append("fast")
-    if left.n >= 10 and (left.low > 0.5 or left.high < 0.5) and abs(left.k / left.n - 0.5) > 0.3:
+    is_sided = left["low"] > 0.5 or left["high"] < 0.5
+    if left["n"] >= 10 and is_sided and abs(left["k"] / left["n"] - 0.5) > 0.3:
         reasons.append("side")
-    if reliability.n >= 3 and reliability.high < 0.7:
+    if reliability["n"] >= 3 and reliability["high"] < 0.7:
         reasons.append("repeats")
     return {
         "participant": person,
         "answers": len(given),
         "skipped": skipped,
         "seconds": round(median(times) / 1000, 2) if times else None,
-        "left": left.to_json(),
-        "reliability": reliability.to_json(),
+        "left": left,
+        "reliability": reliability,
         "checks": {"right": right, "wrong": wrong},
         "look_closer": reasons,
     }
@@ -117,7 +103,7 @@ def _named(answer: Answer) -> tuple[frozenset[str], ...]:
 
 
 def calibration(answers: Iterable[Answer]) -> dict[str, Any]:
-    """Predictions made before random questions were asked, held against the answers.
+    """Predictions for random questions against their answers.
 
     Each prediction is for the item that was the favourite: rows say how often it won where its
     probability lay in a bin. log_score: mean log-probability of what was answered; a coin
@@ -137,9 +123,9 @@ def calibration(answers: Iterable[Answer]) -> dict[str, Any]:
     rows = []
     for low, high in pairwise(BINS):
         inside = [(p, won) for p, won in folded if low <= p < high or p == high == 1.0]
-        wins = Share.of(sum(won for _, won in inside), len(inside))
+        wins = share(sum(won for _, won in inside), len(inside))
         expected = sum(p for p, _ in inside) / len(inside) if inside else None
-        rows.append({"from": low, "to": high, "expected": expected, "won": wins.to_json()})
+        rows.append({"from": low, "to": high, "expected": expected, "won": wins})
     return {
         "n": len(folded),
         "log_score": _mean([won * log(p) + (1.0 - won) * log1m(p) for p, won in folded]),
@@ -158,7 +144,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 FEWEST_PEOPLE = 12
 FEWEST_ANSWERS = 5
-"""So many people with so many answers each are needed before the question makes sense."""
+"""People, and answers of each of them, that are needed before groups are looked for."""
 SHOWN = 3
 
 

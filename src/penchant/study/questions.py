@@ -27,7 +27,7 @@ Order = tuple[tuple[int, ...], ...]
 
 
 def pair_key(items: Iterable[str]) -> str:
-    """The same for the same items, however they are arranged.
+    """A key of a set of items that does not depend on their order.
 
     >>> pair_key(["b", "a"]) == pair_key(["a", "b"])
     True
@@ -36,7 +36,7 @@ def pair_key(items: Iterable[str]) -> str:
 
 
 def draw(*what: Any) -> random.Random:
-    """A random generator that depends on what it is for, and on nothing else."""
+    """A random generator seeded by its arguments."""
     digest = hashlib.sha256("|".join(map(str, what)).encode()).digest()
     return random.Random(digest)
 
@@ -116,12 +116,12 @@ def shown_order(items: Sequence[str], question: str) -> tuple[str, ...]:
 
 
 def check_items(number: int, config: Config) -> tuple[str, ...]:
-    """What stands for items in the n-th attention check."""
+    """Item ids of the n-th attention check."""
     return tuple(f"check/{number}/{place}" for place in range(len(config.checks[number].options)))
 
 
 def passed(config: Config, items: Sequence[str], order: Order) -> bool | None:
-    """Whether an attention check was answered rightly; None where the check is gone.
+    """Whether an attention check was answered correctly; None if the owner removed the check.
 
     >>> from penchant.study.config import Check
     >>> config = Config("Which?", checks=(Check("Take b.", ("a", "b"), 1),))
@@ -135,9 +135,9 @@ def passed(config: Config, items: Sequence[str], order: Order) -> bool | None:
 
 
 def is_pending(leased_until: float | None, now: float, lease_seconds: float) -> bool:
-    """Whether somebody is expected to answer soon.
+    """Whether a lease is still running.
 
-    A lease that ends further away than any can was given under another clock: it does not count.
+    A lease that ends later than a new one would was made before the clock was set back: ignored.
 
     >>> is_pending(130.0, now=100.0, lease_seconds=60), is_pending(90.0, 100.0, 60)
     (True, False)
@@ -145,24 +145,16 @@ def is_pending(leased_until: float | None, now: float, lease_seconds: float) -> 
     return leased_until is not None and now < leased_until <= now + lease_seconds
 
 
-@dataclass(frozen=True)
-class HowFar:
-    """How far a person is: answers given, and seconds since they joined."""
+def is_finished(config: Config, answers: int, seconds: float) -> bool:
+    """Whether a person has given what was asked of them, so many seconds after they joined.
 
-    answers: int
-    seconds: float
-
-
-def is_finished(config: Config, part: HowFar) -> bool:
-    """Whether a person has given what was asked of them.
-
-    >>> is_finished(Config("Which?", answers_per_person=3), HowFar(answers=3, seconds=9.0))
+    >>> is_finished(Config("Which?", answers_per_person=3), answers=3, seconds=9.0)
     True
     """
-    if config.answers_per_person is not None and part.answers >= config.answers_per_person:
+    if config.answers_per_person is not None and answers >= config.answers_per_person:
         return True
     minutes = config.minutes_per_person
-    return minutes is not None and part.seconds >= 60.0 * minutes
+    return minutes is not None and seconds >= 60.0 * minutes
 
 
 def check_order(order: Any, n_items: int, form: str, tie: bool) -> Order:

@@ -1,4 +1,4 @@
-"""Why a request cannot be met: a code for programs, a sentence for people."""
+"""Refusals: a code for programs, a sentence for people in their language."""
 
 import json
 from functools import cache

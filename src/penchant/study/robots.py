@@ -20,7 +20,7 @@ PATIENCE = 12
 
 @dataclass(frozen=True)
 class RobotTaste:
-    """How much anything shown is liked: a fixed draw for its content, and one of one's own.
+    """Utility of what is shown: a draw shared by all robots, plus a draw of this robot's own.
 
     >>> RobotTaste(seed=1).utility("tea") == RobotTaste(seed=1).utility("tea")
     True
@@ -32,7 +32,7 @@ class RobotTaste:
     spread: float = 1.5
 
     def utility(self, content: str) -> float:
-        """Of an item, by what is shown of it."""
+        """The utility of an item, by what is shown of it."""
         own = _draw(f"{self.seed}|{self.person}|{content}")
         return self.spread * _draw(f"{self.seed}|{content}") + self.disagreement * own
 
@@ -57,7 +57,7 @@ class RobotCrowd:
     ends: float = math.inf
 
     def quantile(self, what: str, q: float) -> float:
-        """Of the seconds that a kind of request took."""
+        """A quantile of the seconds that a kind of request took."""
         times = sorted(self.seconds.get(what, [math.nan]))
         return times[min(len(times) - 1, int(q * len(times)))]
 

@@ -1,4 +1,8 @@
-"""Serving a folder: web processes and the model process, started again when they die."""
+"""Serving a folder: web processes and the model process, started again when they end.
+
+`python -m penchant.study.serve web|work FOLDER` is one of these processes. It imports no more than
+it needs, because people wait for it after a crash; the supervisor has migrated the tables before.
+"""
 
 import logging
 import os
@@ -17,6 +21,9 @@ import click
 from penchant.errors import DataError
 from penchant.study.folder import MANY_DEATHS, Folder, write_deaths
 
+if TYPE_CHECKING:
+    import uvicorn
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 LONGEST_PAUSE = 2.0
@@ -24,6 +31,11 @@ LONGEST_PAUSE = 2.0
 than five."""
 STEADY_SECONDS = 5.0
 LOOK_SECONDS = 0.2
+SWITCH_SECONDS = 0.0005
+"""A request waits for every thread that is at work as long as Python lets each run: ten times as
+long unless told otherwise."""
+NICE = 5
+"""Priority of the model process: below web processes, for which people wait."""
 log = logging.getLogger("penchant.study")
 
 
@@ -122,18 +134,18 @@ class Supervisor:
                 process.wait()
 
     def stop(self) -> None:
-        """End everything."""
+        """Stop all processes."""
         self.stopping.set()
 
 
 def stop_on_signals(supervisor: Supervisor) -> None:
-    """Let Ctrl-C and a service manager end it."""
+    """Stop the supervisor on SIGINT and SIGTERM."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: supervisor.stop())
 
 
 def wait_until_up(address: str, seconds: float = 30.0) -> None:
-    """Return once a server answers."""
+    """Wait until a server answers."""
     import httpx
 
     ends = time.monotonic() + seconds
@@ -144,16 +156,6 @@ def wait_until_up(address: str, seconds: float = 30.0) -> None:
         except httpx.TransportError:
             time.sleep(0.05)
     raise DataError(f"no server answers at {address} after {seconds:.0f} s")
-
-
-if TYPE_CHECKING:
-    import uvicorn
-
-SWITCH_SECONDS = 0.0005
-"""A request waits for every thread that is at work as long as Python lets each run: ten times as
-long unless told otherwise."""
-NICE = 5
-"""People wait for web processes, nobody for the model: it gives way where cores are short."""
 
 
 @click.group()
@@ -167,7 +169,7 @@ def main() -> None:
 @click.option("--parent", required=True, type=int)
 @click.option("--proxies", default="")
 def web(folder: str, fd: int, parent: int, proxies: str) -> None:
-    """Serve on a socket that was handed over."""
+    """Serve on an inherited socket."""
     import uvicorn
 
     from penchant.study.web.app import create_app
@@ -179,7 +181,7 @@ def web(folder: str, fd: int, parent: int, proxies: str) -> None:
 
 
 def server_config(app: Any, proxies: str) -> "uvicorn.Config":
-    """How an application is served; proxies: whose word on where requests come from is taken."""
+    """Settings of uvicorn; proxies: addresses whose forwarded headers are trusted."""
     import uvicorn
 
     return uvicorn.Config(
@@ -197,7 +199,7 @@ def server_config(app: Any, proxies: str) -> "uvicorn.Config":
 @click.argument("folder")
 @click.option("--parent", type=int)
 def work(folder: str, parent: int | None) -> None:
-    """Keep the model up."""
+    """Run the model process."""
     from penchant.study.worker import work as run
 
     if parent is not None:

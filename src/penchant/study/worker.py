@@ -4,7 +4,6 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from threading import Event as Flag
 from threading import Thread
 from typing import Any
@@ -24,16 +23,16 @@ LARGEST_STOCK = 150
 BATCH = 40
 FUTURES = 10
 IDLE_SECONDS, LONGEST_IDLE = 0.1, 1.0
-"""Between two looks at a study where nothing happens: longer and longer, up to this."""
+"""Seconds between two polls of an idle study: the pause grows from the first to the second."""
 SNAPSHOT_SECONDS = 0.7
 IMAGINE_SECONDS = 2.0
 GROUPS_SHARE = 0.1
-"""Of a busy study's time for looking whether people fall into groups."""
+"""Share of a busy study's time that is spent on finding groups of people."""
 
 
 @dataclass
 class Futures:
-    """Imagined futures of one state of a study, gathered one at a time."""
+    """Simulated futures of one state of a study, collected one at a time."""
 
     seq: int = 0
     lengths: tuple[int | None, ...] = ()
@@ -47,7 +46,7 @@ class Futures:
 
 
 class Worker:
-    """The model of one study, kept up with its events.
+    """Keeps the model of one study up to date with its events.
 
     A step does one round of work. now: the clock of leases.
     """
@@ -61,40 +60,21 @@ class Worker:
         self.recover()
 
     def recover(self) -> None:
-        """Begin from the last snapshot, or from the first event where there is none to use."""
+        """Start from the last usable snapshot, or from the first event."""
         self.file: tuple[int, bytes] | None = None
         self.futures, self.planned = Futures(), Futures()
         self.groups: tuple[int, dict[str, Any] | None] = (0, None)
-
-        def job(conn: Any) -> tuple[Any, ...]:
-            return (
-                studies.get(conn, self.study),
-                studies.items_of(conn, self.study),
-                studies.events_after(conn, self.study),
-                learning.last_snapshot(conn, self.study),
-            )
-
-        it, items, events, snapshot = self.database.read(job)
-        learned = (
-            None if snapshot is None else learned_from_file(snapshot.model, snapshot.learned_at)
-        )
-        self.learner = StudyLearner.from_snapshot(
-            it.config,
-            {row.id: row.features for row in items},
-            events,
-            learned,
-            0 if snapshot is None else snapshot.seq,
-        )
+        self.learner = replayed(self.database, self.study, from_snapshot=True)
 
     def step(self, *, may_learn: bool = True) -> bool:
-        """Catch up, prepare questions, write down what is known; whether there was anything.
+        """Read new events, prepare questions, save a snapshot; return whether there was work.
 
         may_learn=False: prepare questions from what is known already.
         """
-        it = self.database.read(lambda conn: studies.get(conn, self.study))
+        it = self.database.read(studies.get, self.study)
         news = may_learn and self._catch_up(it)
         made = self._prepare(it) if it.state == RUNNING else 0
-        # while there is nothing better to do, and in a study that never rests now and then
+        # while idle, and every IMAGINE_SECONDS in a busy study
         may_imagine = not (news or made) or time.monotonic() >= self.imagine_due
         imagined = may_imagine and self._imagine()
         grouped = self._look_for_groups(is_idle=not (news or made or imagined))
@@ -109,12 +89,12 @@ class Worker:
             self.snapshot_seq = -1
         if it.seq == seq:
             return False
-        events = self.database.read(lambda conn: studies.events_after(conn, self.study, seq))
+        events = self.database.read(studies.events_after, self.study, seq)
         if any(event.kind == ERASE and event.payload["events"] for event in events):
-            self.recover()  # what was learned may rest on answers that never were
+            self.recover()  # what was learned may depend on erased answers
             return True
         if any(event.kind == "add_item" for event in events):
-            items = self.database.read(lambda conn: studies.items_of(conn, self.study))
+            items = self.database.read(studies.items_of, self.study)
             learner.features = {row.id: row.features for row in items}
         learner.advance(events)
         return True
@@ -134,25 +114,21 @@ class Worker:
         made = top_up(self.learner, queue, asked, stock)
         if not made:
             return 0
-        self.database.write(lambda conn: learning.drop_unwanted(conn, self.study, now, version))
-        # a few at a time: people's answers wait while this process writes
+        self.database.write(learning.drop_unwanted, self.study, now, version)
+        # in small batches: participants' answers wait while this process writes
         for start in range(0, len(made), BATCH):
             some = made[start : start + BATCH]
-            self.database.write(
-                partial(
-                    learning.prepare, study=self.study, questions=some, version=version, now=now
-                )
-            )
+            self.database.write(learning.prepare, self.study, some, version, now)
         return len(made)
 
     def _imagine(self) -> bool:
-        """One more imagined future, if there is anything new to imagine."""
+        """Simulate one more future, if there are new events."""
         self.imagine_due = time.monotonic() + IMAGINE_SECONDS
         seq = self.learner.record.seq
         if self.learner.model is None or self.planned.seq == seq:
             return False
         if self.futures.seq != seq and self.futures.lengths:
-            # a busy study moves on all the time: futures of nearly the same state will do
+            # in a busy study, futures of slightly older states count too
             self.futures = Futures(seq, self.futures.lengths)
         lengths = (*self.futures.lengths, self.learner.one_future(len(self.futures.lengths)))
         self.futures = Futures(seq, lengths)
@@ -192,7 +168,7 @@ class Worker:
         self.database.write(job)
         self.snapshot_seq = seq
         took = time.monotonic() - begun
-        # a big study's summary takes its time: never more than a fifth of all
+        # summaries of big studies are slow: spend at most a fifth of the time on them
         self.snapshot_due = begun + max(SNAPSHOT_SECONDS, 5.0 * took)
         return True
 
@@ -218,7 +194,7 @@ class Worker:
 def top_up(
     learner: StudyLearner, queue: Queue, asked: dict[str, set[str]], stock: int
 ) -> list[Prepared]:
-    """Questions that bring everybody's queue to its length: first for those who have none.
+    """Questions that fill every queue to its length, the emptiest queues first.
 
     asked: the keys of what each person was asked; what is prepared here is added.
     """
@@ -231,7 +207,7 @@ def top_up(
     )
     is_personal = config.model == "personal" and learner.model is not None
     beliefs: dict[str | None, Joint] = {None: learner.belief()}
-    # of so many, enough are new to everybody
+    # with so many, everybody finds enough that they were not asked
     most_asked = max(map(len, asked.values()), default=0)
     n_shared = short + most_asked + (0 if is_personal else len(wanted))
     shared = best_questions(beliefs[None], items, config, n_shared, queue.pending, record.seq)
@@ -272,7 +248,7 @@ def top_up(
 
 
 def stock_for(n_items: int) -> int:
-    """How many questions are kept for whoever comes next: few where there are few pairs.
+    """How many questions the common stock holds: few where there are few pairs.
 
     >>> stock_for(8), stock_for(12), stock_for(200)
     (7, 16, 150)
@@ -290,7 +266,7 @@ def _verdict(verdict: Any) -> dict[str, Any]:
 
 
 def work(database: Database, stop: Flag | None = None) -> None:
-    """Keep every study of a database up, until told to stop."""
+    """Run the models of all studies of a database until `stop` is set."""
     stop = stop or _on_signals()
     workers: dict[str, Worker] = {}
     pause = IDLE_SECONDS
@@ -300,7 +276,7 @@ def work(database: Database, stop: Flag | None = None) -> None:
         for study in database.read(studies.names):
             if study not in workers:
                 workers[study] = Worker(database, study)
-            # a fit would wait for what is being loaded, and people for the fit
+            # a fit would wait for these imports, and participants for the fit
             busy = workers[study].step(may_learn=not warming.is_alive()) or busy
         if warming.ident is None:  # the first questions wait in the queue
             warming.start()
@@ -310,7 +286,7 @@ def work(database: Database, stop: Flag | None = None) -> None:
 
 
 def warm_up() -> None:
-    """Load what a first fit loads, which takes a second: not while the first people wait."""
+    """Import what a first fit imports (about a second) before the first participant needs it."""
     told = {"items": ["a", "b"], "order": [[0], [1]], "form": "pair", "kind": NORMAL}
     events = [Event(k, ADD_ITEM, payload={"item": item}) for k, item in enumerate("ab")]
     learner = StudyLearner(Config("Which?"), {"a": {}, "b": {}})
@@ -325,12 +301,16 @@ def _on_signals() -> Flag:
     return flag
 
 
-def replayed(database: Database, study: str) -> StudyLearner:
-    """What a replay of all events, without any snapshot, says."""
+def replayed(database: Database, study: str, *, from_snapshot: bool = False) -> StudyLearner:
+    """The learner after a replay of all events; with a snapshot nothing is learned twice."""
 
-    def job(conn: Any) -> tuple[Any, ...]:
-        it, items = studies.get(conn, study), studies.items_of(conn, study)
-        return it, items, studies.events_after(conn, study)
+    def job(conn: Any) -> tuple[Any, ...]:  # one transaction: somebody may be erased meanwhile
+        snapshot = learning.last_snapshot(conn, study) if from_snapshot else None
+        learned, seq = None, 0
+        if snapshot is not None:
+            learned, seq = learned_from_file(snapshot.model, snapshot.learned_at), snapshot.seq
+        features = {row.id: row.features for row in studies.items_of(conn, study)}
+        config, events = studies.get(conn, study).config, studies.events_after(conn, study)
+        return config, features, events, learned, seq
 
-    it, items, events = database.read(job)
-    return StudyLearner.from_snapshot(it.config, {row.id: row.features for row in items}, events)
+    return StudyLearner.from_snapshot(*database.read(job))

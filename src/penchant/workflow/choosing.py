@@ -8,22 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from penchant.data import Comparisons, WholeAnswers, as_comparisons
+from penchant.data import Comparisons, WholeAnswers
+from penchant.io import as_comparisons
 from penchant.models import in_order, named_relations
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow.models import Material, build
 
 FEW_PEOPLE = 10
-"""Fewer people cannot be told to fall into communities."""
+"""With fewer people, communities are not tried."""
 FEW_ANSWERS = 3
-"""People who made fewer comparisons each cannot be told apart."""
+"""With fewer comparisons each, models of single people are not tried."""
 TRIED_PEOPLE, TRIED_ITEMS, TRIED_ANSWERS = 60, 100, 1_500
 """Size of the sample on which models are tried: seconds, where `evaluate` may take minutes."""
 FOLDS = 5
-"""Parts of the sample, each of which is foreseen from the others."""
+"""Parts of the sample, each of which is predicted from the others."""
 CLEAR, AS_GOOD = 2.0, 0.005
-"""Standard errors, and log-likelihood an answer, by which a model must foresee more than a simpler
-one to be taken."""
+"""Standard errors, and log-likelihood an answer, by which a model must predict better than a
+simpler one to be chosen."""
 
 
 class Choice(NamedTuple):
@@ -50,7 +51,7 @@ def choose_model(
 
     What the data cannot tell by their shape a trial does: the models that come into question
     are cross-validated on some people's whole answers. A model is taken over a simpler one where
-    it foresees more by two standard errors. Names and the order of rows change nothing.
+    it predicts better by two standard errors. Names and the order of rows change nothing.
 
     data : comparisons, or a file or data frame of them.
     X, relations, user_features, user_relations : as they will be given to `fit`, or None.
@@ -110,7 +111,7 @@ def _is_usable(train: Comparisons, test: Comparisons) -> bool:
 
 
 def _gain(one: FloatArray, other: FloatArray) -> tuple[float, float]:
-    """How much more one model foresees than another on the same folds, and its standard error."""
+    """Mean gain in log-likelihood of one model over another, by fold, and its standard error."""
     gain = one - other
     return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(len(gain)))
 
@@ -124,7 +125,7 @@ def _tried(name: str, train: Material, test: Comparisons) -> float:
 
 def _sampled(material: Material) -> Material:
     """Some people, some of their answers about the items that they compared most, and these items
-    with what links them; all that is told of an answer stays."""
+    with what links them; everything known about an answer is kept."""
     data = material.data
     said = WholeAnswers.of(data)
     items, users, answers = said.keys(data.n_items, data.n_users)

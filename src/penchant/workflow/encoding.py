@@ -80,7 +80,7 @@ class Encoding:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Encoding":
-        """From what `dataclasses.asdict` made of one, after a journey through JSON."""
+        """From the JSON form of `dataclasses.asdict(encoding)`."""
         columns = (EncodedColumn(**{**c, "levels": tuple(c["levels"])}) for c in fields["columns"])
         return cls(fields["id_column"], tuple(columns))
 
@@ -228,8 +228,8 @@ def _learn(columns: Columns, id_column: str | None) -> tuple[Encoding, list[str]
         elif len(levels) > min(MAX_LEVELS, max(2, len(cells) // 2)):
             left_out.append(f"column {name!r} {_why_useless(cells, len(numbers), len(levels))}")
         else:
-            told = levels[1:] if len(levels) == 2 and not missing else levels
-            kept.append(EncodedColumn(name, None, told, missing))
+            marked = levels[1:] if len(levels) == 2 and not missing else levels
+            kept.append(EncodedColumn(name, None, marked, missing))
     return Encoding(id_column, tuple(kept)), left_out
 
 

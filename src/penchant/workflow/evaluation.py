@@ -16,9 +16,10 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from penchant.data import Comparisons, as_comparisons
+from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import as_shown
+from penchant.io import as_comparisons
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models import BaseEstimator, check_argument, foreseen_choices, whole
 from penchant.numerics.types import FloatArray, IntArray
@@ -26,12 +27,12 @@ from penchant.workflow import html
 from penchant.workflow.choosing import choose
 from penchant.workflow.models import (
     Material,
+    Scorer,
     as_model,
     build,
     name_of,
     settings_of,
 )
-from penchant.workflow.scorer import Scorer
 
 BASELINE = "bradley-terry"
 """Everybody taken together, one strength an item, ridge-penalised logistic regression."""
@@ -141,7 +142,7 @@ class HeldOut:
         return Scores(accuracy, loss, calibration(p, counts=count).error)
 
     def accuracy_error(self) -> float:
-        """Standard error of the accuracy, each comparison taken for independent."""
+        """Standard error of the accuracy, with comparisons treated as independent."""
         accuracy = 1.0 - pair_error(self.prob, self.count)
         return float(np.sqrt(accuracy * (1.0 - accuracy) / self.count.sum()))
 
@@ -190,7 +191,7 @@ def cross_validate(
     seed: int,
     watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> Evaluation:
-    """Every model and the baseline on every fold; `watch` is told how many fits are done."""
+    """Every model and the baseline on every fold; `watch` gets the number of fits done."""
     everyone = {BASELINE: BradleyTerry(), **models}
     seen: dict[str, list[HeldOut]] = {label: [] for label in everyone}
     done = 0
@@ -240,17 +241,17 @@ def hold_out(model: Any, material: Material, test: Comparisons) -> HeldOut:
     else:
         prob = fitted.predict_proba(pairs, who, **as_shown(fitted, test, decided))
     count = test.count[decided].astype(np.float64)
-    gives_odds = not isinstance(fitted, Scorer)
+    is_probability = not isinstance(fitted, Scorer)
     whole_loss = None
-    if gives_odds and test.rankings is not None:
+    if is_probability and test.rankings is not None:
         whole_loss = _whole_loss(fitted, test)
-    return HeldOut(prob, count, gives_odds, perf_counter() - begin, whole_loss)
+    return HeldOut(prob, count, is_probability, perf_counter() - begin, whole_loss)
 
 
 def _whole_loss(fitted: Any, test: Comparisons) -> float:
     """Mean log loss of an answer: a pair, a choice, or each of the choices of a ranking."""
 
-    def foresee(
+    def predict(
         pairs: IntArray, who: IntArray | None, **shown: Any
     ) -> tuple[FloatArray, FloatArray]:
         named = [(test.items[a], test.items[b]) for a, b in pairs.tolist()]
@@ -264,11 +265,11 @@ def _whole_loss(fitted: Any, test: Comparisons) -> float:
     if decided.any():
         pairs = np.column_stack([single.winner, single.loser])[decided]
         who = None if single.user is None else single.user[decided]
-        prob = foresee(pairs, who, **as_shown(fitted, single, decided))[0]
+        prob = predict(pairs, who, **as_shown(fitted, single, decided))[0]
         log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
         count = single.count[decided].astype(np.float64)
     if test.rankings is not None:
-        choices = foreseen_choices(test.rankings, foresee)
+        choices = foreseen_choices(test.rankings, predict)
         log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
     return -float(np.average(log_prob, weights=count))
 
@@ -346,7 +347,7 @@ class BradleyTerry(BaseEstimator):
         return self
 
     def predict_proba(self, pairs: Any, users: Any = None) -> FloatArray:
-        """P(first preferred to second), whoever is asked."""
+        """P(first preferred to second), the same for every user."""
         first, second = self.strength_[self.comparisons_.pair_index(pairs)].T
         prob: FloatArray = expit(first - second)
         return prob

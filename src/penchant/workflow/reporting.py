@@ -1,26 +1,41 @@
 """A report: what was found, in one HTML page."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 import penchant
-from penchant.data import Comparisons, as_comparisons, whole_file
+from penchant.data import (
+    Comparisons,
+    check_all_ties,
+    check_connected,
+    check_never_compared,
+)
 from penchant.errors import DataError
+from penchant.io import as_comparisons, whole_file
 from penchant.metrics import calibration
-from penchant.plots import plot_calibration
-from penchant.workflow import html, sections
+from penchant.models import RankedItem, Ranking
+from penchant.plots import (
+    plot_calibration,
+    plot_evidence,
+    plot_membership_map,
+    plot_paths,
+    plot_win_matrix,
+    win_matrix,
+)
+from penchant.workflow import html
 from penchant.workflow.choosing import choose_model
 from penchant.workflow.evaluation import BASELINE, BradleyTerry, HeldOut, hold_out
-from penchant.workflow.models import Material, as_model, name_of
-from penchant.workflow.scorer import Scorer
+from penchant.workflow.models import Material, Scorer, as_model, groups, name_of, questions
 
 FEWEST = 50
 """With fewer comparisons, ties aside, a held-out fifth says nothing."""
-LEVEL = sections.LEVEL
 TITLE = "What is preferred"
 
 
@@ -136,19 +151,19 @@ def build_page(findings: Findings, title: str) -> str:
     """The report as one HTML document."""
     model, data = findings.model, findings.material.data
     ranking = model.rank(level=LEVEL).above_average()
-    lead = html.paragraph(sections.lead(ranking, data)) + html.paragraph(
+    lead = html.paragraph(lead_sentences(ranking, data)) + html.paragraph(
         f"Model: {findings.name} ({findings.why}).", "soft"
     )
     parts = [
-        ("Ranking", sections.leaderboard(model, ranking)),
-        *sections.wins(model, ranking),
+        ("Ranking", leaderboard(model, ranking)),
+        *win_probabilities(model, ranking),
         ("Can it be trusted?", _trust(findings)),
-        *sections.drift(model, ranking, data),
-        *sections.communities(model),
-        *sections.effects(model),
-        *sections.raters(model, data.n_users),
-        ("The data", sections.state_of(data)),
-        *sections.questions_next(model),
+        *drift_over_time(model, ranking, data),
+        *community_sections(model),
+        *effect_table(model),
+        *rater_table(model, data.n_users),
+        ("The data", state_of(data)),
+        *questions_next(model),
     ]
     foot = html.paragraph(f"Made by penchant {penchant.__version__}.", "soft")
     return html.page(title, lead, parts, foot)
@@ -182,3 +197,326 @@ def _trust(findings: Findings) -> str:
             "26rem",
         )
     return body
+
+
+# The sections of a report: each is a heading and its HTML.
+
+SHOWN_WINS = 20
+SHOWN_RATERS = 200
+JUDGED_RATERS = 20_000
+"""With more people than this the table is left out: judging them all takes long."""
+SHOWN_PATHS = 6
+N_TIMES = 60
+"""Of a path as it is drawn."""
+SHOWN_COMMUNITIES = 6
+N_QUESTIONS = 5
+MAPPED = 2_000
+"""About so many people are on the map; the utilities of all would fill the memory."""
+LEVEL = 0.95
+SECONDS_A_DAY = 86_400
+
+Section = tuple[str, str]
+
+
+def lead_sentences(ranking: Ranking, data: Comparisons) -> str:
+    """What was found, in two sentences."""
+    best = ranking[0]
+    who = f" by {data.n_users:,} people" if data.users else ""
+    text = f"{data.n_comparisons:,} comparisons{who} between {data.n_items:,} items. "
+    if not _knows_how_sure(ranking):
+        return text + f"“{best.item}” scores highest."
+    return text + (
+        f"“{best.item}” comes first; the chance that it really is the best is {best.prob_best:.0%}."
+    )
+
+
+def leaderboard(model: Any, ranking: Ranking) -> str:
+    """All items with intervals on one scale."""
+    if not _knows_how_sure(ranking):
+        note = "Scores by features order the items; how far apart they lie means little."
+        scores = [(str(r.item), str(r.rank), f"{r.utility:+.2f}", *_tallied(r)) for r in ranking]
+        columns = ("item", "rank", "score", "comparisons", "win rate")
+        return html.paragraph(note) + html.table("Items from best to worst", scores, columns, True)
+    text = html.paragraph(model.scale_) if len(ranking) > 1 else ""
+    text += html.paragraph(
+        f"Intervals hold an item’s utility with {LEVEL:.0%} probability. Items of one group cannot "
+        "be told from the first of it; the next group begins with the first item that is surely "
+        "lower."
+    )
+    if people := _about_people(model):
+        text += html.paragraph(people)
+    span = (float(ranking["low"].min()), float(ranking["high"].max()))
+    rows = [
+        (
+            str(row.item),
+            str(row.rank),
+            html.interval(row, span),
+            f"{row.prob_best:.1%}",
+            f"{row.rank_low} to {row.rank_high}",
+            str(row.group),
+            *_tallied(row),
+        )
+        for row in ranking
+    ]
+    place = ("item", "rank", "utility", "P(best)", "rank interval", "group")
+    header = (*place, "comparisons", "win rate")
+    return text + html.table("Items from best to worst", rows, header, sortable=True)
+
+
+def _about_people(model: Any) -> str:
+    """Why intervals are wider than the number of answers suggests, where they are."""
+    about = getattr(getattr(model, "report_", None), "about_people", None)
+    return "" if about is None else " ".join(about().split())
+
+
+def _tallied(row: RankedItem) -> tuple[str, str]:
+    return f"{row.comparisons:,}", "–" if isnan(row.win_rate) else f"{row.win_rate:.0%}"
+
+
+def _knows_how_sure(ranking: Ranking) -> bool:
+    return not isnan(ranking[0].low)
+
+
+def win_probabilities(model: Any, ranking: Ranking) -> Iterator[Section]:
+    """Who beats whom among the first."""
+    if not _knows_how_sure(ranking) or len(ranking) < 2:
+        return
+    items = [row.item for row in ranking[:SHOWN_WINS]]
+    n, matrix = len(items), win_matrix(model, items)
+    alt = (
+        f"Matrix of win probabilities between the first {n} items: {items[0]} is preferred to "
+        f"{items[1]} with {matrix[0, 1]:.0%}, and to {items[-1]} with {matrix[0, -1]:.0%}."
+    )
+    caption = (
+        f"Chance that the item of the row is preferred to that of the column, for the first {n} "
+        "items: purple where the row wins, orange where the column does."
+    )
+    figure = html.figure(plot_win_matrix(matrix, items), alt, caption, "40rem", dense=True)
+    yield "Who beats whom", figure
+
+
+def community_sections(model: Any) -> Iterator[Section]:
+    """Who they are and how each ranks, side by side; no map and no trace where there is one."""
+    if not hasattr(model, "membership_"):
+        return
+    if model.draws_ is None:
+        learned = model.support_.sentence
+    else:
+        learned = ", ".join(f"{k} with {p:.0%}" for k, p in model.community_counts_.items())
+    body = html.paragraph(
+        "People who judge alike form a community. How many there are is learned from the answers: "
+        f"{learned}."
+    )
+    if not model.has_communities_:
+        body += html.paragraph("One taste for everybody explains the answers best.", "warning")
+        yield "Communities of taste", body
+        return
+    rows = [_community_row(group) for group in groups(model)]
+    header = ("community", "people", "likes most", "likes least", "more than others")
+    body += html.table("Who they are", rows, header) + _side_by_side(model.communities_)
+    yield "Communities of taste", body + _map(model) + _search(model)
+
+
+def _community_row(group: dict[str, Any]) -> tuple[str, ...]:
+    listed = ("; ".join(map(str, group[key])) for key in ("likes", "dislikes", "more_than_others"))
+    return (f"community {group['community']}", f"{group['size']:,.0f}", *listed)
+
+
+def _side_by_side(found: Sequence[Any]) -> str:
+    """Every item in every community, on one scale; the order is that of the largest community."""
+    shown = found[:SHOWN_COMMUNITIES]
+    rankings = [community.ranking.above_average() for community in shown]
+    by_item = [{row.item: row for row in ranking} for ranking in rankings]
+    low = min(float(ranking["low"].min()) for ranking in rankings)
+    high = max(float(ranking["high"].max()) for ranking in rankings)
+    rows = [
+        (str(row.item), *(html.interval(table[row.item], (low, high)) for table in by_item))
+        for row in rankings[0]
+    ]
+    header = ("item", *(f"community {c.number} ({c.share:.0%})" for c in shown))
+    left_out = len(found) - len(shown)
+    note = f" The {left_out} smallest communities are left out." if left_out else ""
+    caption = f"Utilities above each community’s average item, on one scale.{note}"
+    return html.table(caption, rows, header, sortable=True)
+
+
+def _map(model: Any) -> str:
+    some = slice(None, None, max(1, len(model.membership_) // MAPPED))  # evenly picked
+    people = model.comparisons_.users[some]
+    return html.figure(
+        plot_membership_map(model.predict(users=people), model.membership_[some]),
+        f"Map of {len(people):,} people, each community in its colour and shape; people near each "
+        "other like the same items.",
+        "Every point is a person; who is near likes the same. Paler points are less sure to belong "
+        "where they are.",
+        "30rem",
+    )
+
+
+def _search(model: Any) -> str:
+    if not model.chains_:  # a search that ended is nothing to look at
+        return ""
+    return html.figure(
+        plot_evidence(model),
+        "Log probability of the sampled communities against sweeps of the sampler.",
+        "How the search for communities went: chains that level off at the same height have "
+        "settled.",
+        "30rem",
+    )
+
+
+def effect_table(model: Any) -> Iterator[Section]:
+    """What the order shown and covariates do, where the model tells."""
+    if found := getattr(model, "effects_", ()):
+        header, *rows = found.cells()
+        note = (
+            "What else moves an answer, on the scale of utilities: an effect of 0.1 is as if the "
+            "item were liked 0.1 more. The ranking is at equal sides and covariates."
+        )
+        yield (
+            "Order shown and other effects",
+            html.paragraph(note) + html.table("Effects", rows, header),
+        )
+
+
+def rater_table(model: Any, n_people: int = 0) -> Iterator[Section]:
+    """How reliably everybody answers, where the model tells and people are not too many."""
+    if n_people > JUDGED_RATERS:
+        return
+    if table := _told_by(model, "raters_"):
+        note = table.about
+        if len(table) > SHOWN_RATERS:
+            note += f" The first {SHOWN_RATERS} of {len(table):,} people are shown."
+        listed = _plain_table("People who answered", table[:SHOWN_RATERS])
+        yield "Raters", html.paragraph(note) + listed
+
+
+def drift_over_time(model: Any, ranking: Ranking, data: Comparisons) -> Iterator[Section]:
+    """How utilities went over time, where they drift: the first items as lines, all as numbers."""
+    if getattr(model, "drift", None) is None or data.time is None:
+        return
+    days = np.linspace(float(data.time.min()), float(data.time.max()), N_TIMES)
+    mean, std = model.paths(days)
+    place = {item: k for k, item in enumerate(model.comparisons_.items)}
+    order = [place[row.item] for row in ranking]
+    drawn = order[:SHOWN_PATHS]
+    names = [model.comparisons_.items[k] for k in drawn]
+    dates = (days * SECONDS_A_DAY).astype("datetime64[s]")
+    rise = mean[-1] - mean[0]
+    alt = f"Utilities of {len(names)} items over time: {names[0]} moved by {rise[drawn[0]]:+.2f}."
+    caption = (
+        f"Utilities above the average item at each time, of the first {len(names)} items; bands "
+        "are two standard deviations."
+    )
+    moments = [0, (N_TIMES - 1) // 2, N_TIMES - 1]
+    rows = [
+        (
+            str(model.comparisons_.items[k]),
+            *(f"{mean[at, k]:+.2f} ± {2.0 * std[at, k]:.2f}" for at in moments),
+            f"{rise[k]:+.2f}",
+        )
+        for k in order
+    ]
+    header = ("item", *(str(dates[at].astype("datetime64[D]")) for at in moments), "change")
+    note = "± is two standard deviations. The ranking is as of the last comparison."
+    figure = html.figure(
+        plot_paths(dates, mean[:, drawn], std[:, drawn], names), alt, caption, "40rem"
+    )
+    table = html.table("Utilities over time", rows, header, sortable=True)
+    yield "Over time", figure + html.paragraph(note) + table
+
+
+def _told_by(model: Any, attribute: str) -> Any:
+    """A table that some models have, or nothing."""
+    try:
+        return getattr(model, attribute, ())
+    except DataError:  # a model whose data do not tell
+        return ()
+
+
+def _plain_table(caption: str, rows: Any) -> str:
+    listed = [tuple(_told(cell) for cell in row) for row in rows]
+    header = tuple(name.replace("_", " ") for name in rows[0]._fields)
+    return html.table(caption, listed, header, sortable=True)
+
+
+def _told(cell: Any) -> str:
+    if isinstance(cell, float | np.floating):
+        return "–" if isnan(cell) else f"{cell:.3f}"
+    return f"{cell:,}" if isinstance(cell, int | np.integer) else str(cell)
+
+
+def state_of(data: Comparisons) -> str:
+    """What is good and bad about the comparisons."""
+    body = "".join(html.paragraph(text, "warning") for text in concerns(data))
+    if data.source:
+        body += html.paragraph(f"Read as: {data.source}.", "soft")
+    return body + html.table("What was there", facts(data), ("what", "how many"))
+
+
+def questions_next(model: Any) -> Iterator[Section]:
+    """What to ask next."""
+    if isinstance(model, Scorer):
+        return
+    rows = questions(model, N_QUESTIONS)
+    listed = [(f"{row['first']} or {row['second']}?", f"{row['probability']:.0%}") for row in rows]
+    yield (
+        "What to ask next",
+        html.paragraph(
+            "These comparisons would teach the model most. A chance near one half means that it "
+            "cannot tell yet."
+        )
+        + html.table("Next questions", listed, ("question", "chance of the first")),
+    )
+
+
+# What is good and bad about a set of comparisons.
+
+
+def facts(data: Comparisons) -> list[tuple[str, str]]:
+    """Counts that describe the data, as (what, how many)."""
+    ties = int(data.count[data.tie].sum())
+    times = np.bincount(data.winner, data.count, data.n_items)
+    times += np.bincount(data.loser, data.count, data.n_items)
+    _, labels = data.components()
+    used = data.compared()
+    total, *wins = _wins_of_pairs(data.pooled() if data.users else data)
+    rows = [
+        ("comparisons", f"{data.n_comparisons:,}"),
+        ("distinct comparisons", f"{len(data):,}"),
+        ("items", f"{data.n_items:,}"),
+        ("items never compared", f"{data.n_items - len(used):,}"),
+        ("groups of items connected by comparisons", f"{len(np.unique(labels[used])):,}"),
+        ("comparisons an item, least to most", f"{times.min():,.0f} to {times.max():,.0f}"),
+        ("ties", f"{ties:,} ({ties / data.n_comparisons:.0%})"),
+        ("pairs of items judged more than once", f"{(total > 1).sum():,}"),
+        ("of these, judged both ways", f"{(np.minimum(*wins) > 0).sum():,}"),
+    ]
+    if data.user is not None:
+        per_user = np.bincount(data.user, data.count, data.n_users)
+        spread = f"{per_user.min():,.0f} to {per_user.max():,.0f}"
+        contradicted = np.minimum(*_wins_of_pairs(data, data.user)[1:]).sum()
+        rows += [
+            ("people", f"{data.n_users:,}"),
+            ("comparisons a person, least to most", spread),
+            ("times a person contradicted their own answer", f"{contradicted:,.0f}"),
+        ]
+    return rows
+
+
+def concerns(data: Comparisons) -> list[str]:
+    """What limits the conclusions, in sentences."""
+    checks = (check_never_compared, check_connected, check_all_ties)
+    return [_sentence(message) for check in checks if (message := check(data)) is not None]
+
+
+def _wins_of_pairs(data: Comparisons, who: Any = 0) -> list[Any]:
+    """(k,) answers to each pair of items, wins of one and wins of the other; apart by `who`."""
+    low, high = np.minimum(data.winner, data.loser), np.maximum(data.winner, data.loser)
+    _, pair = np.unique((who * data.n_items + low) * data.n_items + high, return_inverse=True)
+    first, second = (~data.tie & (data.winner == item) for item in (low, high))
+    return [np.bincount(pair, data.count * which) for which in (1, first, second)]
+
+
+def _sentence(message: str) -> str:
+    return message[0].upper() + message[1:] + "."

@@ -88,7 +88,7 @@ def segments(parts: Mapping[str, Comparisons], X: Any = None, *, model: Any = No
     if len({(part.items, part.users) for part in parts.values()}) > 1:
         raise DataError(
             "the segments have different items or users: they must share both, in the same order; "
-            "read them with penchant.data.read_segments, or give items= and users="
+            "read them with penchant.io.read_segments, or give items= and users="
         )
     whole = reduce(add, parts.values())
     unfitted = choose_model(whole, random_state=0).model if model is None else model

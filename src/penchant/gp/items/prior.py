@@ -1,27 +1,33 @@
 """The Gaussian part of the model: prior factor, posterior given sites. No likelihood here.
 
 With points' prior K = Φ Φᵀ and L = Aᵀ diag(cτ) A:  B = I + Φᵀ L Φ,  Σ = Φ B⁻¹ Φᵀ.
+Effects of order and of covariates are further points, of prior blockdiag(K, diag(sd²)) and factor
+blockdiag(Φ, diag(sd)); their weights b stand before those of the utilities. Rows that share their
+pair of items share that part of the marginal: var = var_pair + 2 zᵀΣ_βf(e_w − e_l) + zᵀΣ_ββ z.
 Neither K nor L is ever inverted. Independent items have Φ = σI, which no product has to meet:
 B = I + σ²L and Σ = σ²B⁻¹, a fifth of the work.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from penchant.errors import NumericalError
 from penchant.gp.posterior import Basis
-from penchant.gp.rows import Edges, Operator, SparseRows
+from penchant.gp.rows import Covariates, Edges, Operator, Runs, SparseRows
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.numerics.dispatch import HOST, check_room
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
     add_to_diagonal,
+    beside,
+    bordered,
     cholesky,
     diagonal,
+    host,
     identity_like,
     inverse_of_lower,
     leading_columns,
@@ -33,9 +39,11 @@ from penchant.numerics.linalg import (
     row_squares,
     solve_lower,
     stack_rows,
+    trailing,
     trapezoid_product,
     zeros_like,
 )
+from penchant.numerics.threads import in_blocks
 from penchant.numerics.types import FloatArray
 
 SMALLEST_VARIANCE = 1e-12
@@ -51,7 +59,8 @@ class ItemPrior:
     """Factored prior of the points, and the operator that turns points into differences.
 
     Points stand in pivot order: `chosen.order` gives each one's position among the compared
-    items (or among the edges, in comparison space). variance: σ² where Φ = σI.
+    items (or among the edges, in comparison space). variance: σ² where Φ = σI. shown, runs: the
+    further points' weights in each row, and the rows that share a pair; `design` is over pairs.
     """
 
     chosen: PivotedCholesky
@@ -59,6 +68,13 @@ class ItemPrior:
     design: Operator
     is_bounded: bool = False
     variance: float | None = None
+    shown: Covariates | None = None
+    runs: Runs | None = None
+
+    @property
+    def n_effects(self) -> int:
+        """q."""
+        return 0 if self.shown is None else len(self.shown.names)
 
     @property
     def factor(self) -> FloatArray:
@@ -100,17 +116,22 @@ class ItemPrior:
         """Condition on sites: O(p r² + r³), p points and rank r."""
         if not weight.any() and not shift.any():
             return self._unconditioned()
-        laplacian_factor, B = self._met(weight)
+        laplacian_factor, B = self._met(self.by_pair(weight))
+        if self.shown is not None:
+            pulls, corner = self._coupled(weight)
+            pulled = np.stack([self.design.adjoint(pull) for pull in pulls], axis=1)
+            B = bordered(B, multiply(self.factor.T, pulled), corner)
+            laplacian_factor = beside(laplacian_factor, pulled)
         add_to_diagonal(B, 1.0)
         _check_width(float(diagonal(B).max()))
         # B ⪰ I unless sites have negative precision, and then a jitter would hide it
         lower, jitter = cholesky(B, overwrite=True)
         del B  # a matrix less while the next ones are made
-        projected = multiply(self.factor.T, self.design.adjoint(shift))
+        projected = self.project(shift)
         coefficients = solve_lower(lower, solve_lower(lower, projected), transposed=True)
         return LowRankState(
             prior=self,
-            mean=self.design.forward(multiply(self.factor, coefficients)),
+            mean=self.forward(coefficients),
             log_det=log_det_lower(lower),
             quadratic=float(projected @ coefficients),
             coefficients=coefficients,
@@ -118,6 +139,41 @@ class ItemPrior:
             laplacian_factor=laplacian_factor,
             jitter=jitter,
         )
+
+    def by_pair(self, y: FloatArray) -> FloatArray:
+        """What is said of rows (m,), added up over those of the same pair."""
+        return y if self.runs is None else self.runs.sum(y)
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """Aᵀ y in units of the prior's weights, effects first, for y (m,)."""
+        utilities = multiply(self.factor.T, self.design.adjoint(self.by_pair(y)))
+        if self.shown is None:
+            return utilities
+        return np.append(multiply(self.shown.scaled, y), utilities)
+
+    def forward(self, weights: FloatArray) -> FloatArray:
+        """(m,) the rows' g by weights (q + r,)."""
+        q = self.n_effects
+        g = self.design.forward(multiply(self.factor, weights[q:]))
+        if self.shown is None or self.runs is None:
+            return g
+        return self.runs.repeat(g) + multiply(self.shown.scaled.T, weights[:q])
+
+    def _coupled(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """D Z added up by pair, (q, pairs), and Zᵀ D Z."""
+        shown, runs = cast(Covariates, self.shown), cast(Runs, self.runs)
+        z, blocks = shown.scaled, runs.blocks
+        pulls = np.empty((len(z), len(runs.starts)))
+        outer = np.empty((len(blocks), len(z), len(z)))
+
+        def meet(number: slice) -> None:
+            rows, pairs = blocks[number.start]
+            pulled = weight[rows] * z[:, rows]
+            outer[number.start] = multiply(pulled, z[:, rows].T)
+            pulls[:, pairs] = np.add.reduceat(pulled, runs.starts[pairs] - rows.start, axis=1)
+
+        in_blocks(meet, len(blocks), 1)
+        return pulls, outer.sum(axis=0)
 
     def _met(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
         """L Φ, and the lower triangle of Φᵀ L Φ."""
@@ -135,14 +191,15 @@ class ItemPrior:
 
     def _unconditioned(self) -> "LowRankState":
         """The prior itself, which needs no factor of B."""
+        q, size = self.n_effects, self.n_effects + self.rank
         return LowRankState(
             prior=self,
-            mean=self.design.forward(np.zeros(len(self.factor))),
+            mean=self.forward(np.zeros(size)),
             log_det=0.0,
             quadratic=0.0,
-            coefficients=np.zeros(self.rank),
-            lower=identity_like(self.factor, self.rank),
-            laplacian_factor=zeros_like(self.factor),
+            coefficients=np.zeros(size),
+            lower=identity_like(self.factor, size),
+            laplacian_factor=beside(zeros_like(self.factor), np.zeros((len(self.factor), q))),
             jitter=0.0,
             is_prior=True,
         )
@@ -169,14 +226,34 @@ class LowRankState:
     @cached_property
     def var(self) -> FloatArray:
         """(m,) variances of the edges' differences."""
-        prior, design = self.prior, self.prior.design
+        prior, design, q = self.prior, self.prior.design, self.prior.n_effects
         if self.is_prior:
             var = design.variances(prior.factor.T)
         elif prior.variance is not None:
-            var = prior.variance * design.variances_under(self.inverse)
+            var = prior.variance * design.variances_under(trailing(self.inverse, q))
         else:
-            var = design.variances(solve_lower(self.lower, prior.factor.T))
-        return np.maximum(var, prior.floor)
+            var = design.variances(solve_lower(trailing(self.lower, q), prior.factor.T))
+        return np.maximum(self._with_effects(var) if q else var, prior.floor)
+
+    def _with_effects(self, of_pair: FloatArray) -> FloatArray:
+        """(m,) variances, from those of the pairs' differences of utilities."""
+        prior, q = self.prior, self.prior.n_effects
+        shown, runs = cast(Covariates, prior.shown), cast(Runs, prior.runs)
+        units = np.eye(len(self.coefficients), q)
+        solved = solve_lower(self.lower, solve_lower(self.lower, units), transposed=True)
+        cov = host(solved)  # B⁻¹[:, :q]
+        cross = host(prior.design.forward(host(multiply(prior.factor, solved[q:]))))
+        known = np.vstack([of_pair, 2.0 * cross.T])
+        z, blocks, var = shown.scaled, runs.blocks, np.empty(shown.z.shape[1])
+
+        def add(number: slice) -> None:
+            rows, pairs = blocks[number.start]
+            own = np.repeat(known[:, pairs], runs.sizes[pairs], axis=1)
+            through = own[1:] + multiply(cov[:q], z[:, rows])
+            var[rows] = own[0] + np.einsum("qk,qk->k", z[:, rows], through)
+
+        in_blocks(add, len(blocks), 1)
+        return var
 
     @cached_property
     def inverse(self) -> FloatArray:
@@ -186,7 +263,7 @@ class LowRankState:
     @property
     def n_settled(self) -> float:
         """r − tr B⁻¹ = tr K R: how many weights the answers have settled."""
-        return self.prior.rank - float(diagonal(self.inverse).sum())
+        return self.prior.rank - float(diagonal(self.inverse)[self.prior.n_effects :].sum())
 
     @property
     def n_roughly_settled(self) -> float:
@@ -195,8 +272,12 @@ class LowRankState:
 
     def respond(self, pull: FloatArray) -> FloatArray:
         """A Σ Aᵀ pull, (m,)."""
-        design, factor = self.prior.design, self.prior.factor
-        return design.forward(multiply(factor, self.solve(design.adjoint(pull))))
+        return self.prior.forward(self.answer(pull))
+
+    def answer(self, pull: FloatArray) -> FloatArray:
+        """(q + r,) how the weights' means answer to a pull (m,) on the rows."""
+        projected = self.prior.project(pull)
+        return solve_lower(self.lower, solve_lower(self.lower, projected), transposed=True)
 
     def solve(self, points: FloatArray) -> FloatArray:
         """B⁻¹ Φᵀ x, (r,), for x over the points."""

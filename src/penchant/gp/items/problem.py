@@ -8,9 +8,8 @@ from scipy.special import expit
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp.effects import EffectsState, WithEffects
 from penchant.gp.items.cluster_robust import People
-from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
+from penchant.gp.items.prior import ItemPrior, factor_prior
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE, Guess
 from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import EffectPosterior, Normal, Posterior
@@ -36,6 +35,7 @@ from penchant.numerics.linalg import (
     multiply_sparse,
     solve_lower,
     subtract,
+    trailing,
 )
 from penchant.numerics.optimize import minimize_in_box, weak_prior
 from penchant.numerics.random import pair_keys
@@ -103,30 +103,31 @@ class ItemProblem:
         """Whether settling every site after each answer is no burden."""
         return len(self.universe) <= EXACT_ITEMS
 
-    def prior(self, hyper: ItemHyper) -> Any:
+    def prior(self, hyper: ItemHyper) -> ItemPrior:
         """Factor the prior over the compared items, or over the comparisons if they are fewer."""
         edges, shown = self.edges.pairs, self.edges.shown
         prior = factor_prior(
             hyper.kernel, self.universe, edges, self.max_rank, self.factor_tolerance
         )
-        return prior if shown is None else WithEffects(prior, shown, self.edges.runs)
+        return prior if shown is None else replace(prior, shown=shown, runs=self.edges.runs)
 
     def posterior(self, solution: ItemSolution) -> Posterior:
         """Over all items of the universe."""
         hyper, prior, inference = solution
         state = inference.state
-        if isinstance(state, EffectsState):
-            coefficients, lower, effects = marginals(prior, state)
-        else:
-            coefficients, lower, effects = state.coefficients, state.lower, None
+        q, effects = prior.n_effects, None
+        if prior.shown is not None:
+            first, coupling = host(state.lower[:q, :q]), host(state.lower[q:, :q])
+            names, sd = prior.shown.names, prior.shown.sd
+            effects = EffectPosterior(names, sd, state.coefficients[:q], first, coupling)
         posterior = Posterior(
             kernel=hyper.kernel,
             likelihood=hyper.likelihood,
             universe=self.universe,
             target=self.universe,
-            basis=_of_utilities(prior).basis,
-            coefficients=coefficients,
-            lower=lower,
+            basis=prior.basis,
+            coefficients=state.coefficients[q:],
+            lower=trailing(state.lower, q),
             effects=effects,
         )
         if self.people is None:
@@ -164,8 +165,7 @@ class ItemProblem:
 
     def pullback(self, solution: ItemSolution, drift: FloatArray | None) -> FloatArray:
         """∂ log Z by the kernel's parameters: G = ½ (ααᵀ − R) met with ∂K."""
-        hyper, prior = solution.hyper, _of_utilities(solution.prior)
-        state = _state_of_utilities(solution)
+        hyper, prior, state = solution.hyper, solution.prior, solution.inference.state
         outer = self._outer(solution, drift)
         if prior.variance is not None:
             # ∂K/∂ log σ² = K = σ²I: the trace of KG is all that counts
@@ -179,34 +179,23 @@ class ItemProblem:
         for a, b in outer:
             add_outer(G, a, b)
         weight = self.edges.count * solution.inference.sites.tau
-        subtract(G, prior.design.laplacian(_by_pair(solution.prior, weight)))
+        subtract(G, prior.design.laplacian(prior.by_pair(weight)))
         G *= 0.5
         return hyper.kernel.pullback(*self._over_items(prior, G))
 
     def _outer(
         self, solution: ItemSolution, drift: FloatArray | None
     ) -> list[tuple[FloatArray, FloatArray]]:
-        """Pairs (a, b) whose outer products add up to 2G + L − L Σ L, Σ if effects were zero."""
-        inference, sites = solution.inference, solution.inference.sites
-        design, state = _of_utilities(solution.prior).design, inference.state
-        weight, shift = self.edges.count * sites.tau, self.edges.count * sites.nu
-        if isinstance(state, EffectsState):
-            alpha = design.adjoint(_by_pair(solution.prior, shift - weight * state.mean))
-            rows = (_by_pair(solution.prior, weight * row) for row in state.spread)
-            outer = [(alpha, alpha), *((v, v) for v in map(design.adjoint, rows))]
-        else:
-            alpha = design.adjoint(shift) - multiply(state.laplacian_factor, state.coefficients)
-            outer = [(alpha, alpha)]
+        """Pairs (a, b) whose outer products add up to 2G + L − L Σ L."""
+        prior, state = solution.prior, solution.inference.state
+        shift = prior.by_pair(self.edges.count * solution.inference.sites.nu)
+        alpha = prior.design.adjoint(shift) - multiply(state.laplacian_factor, state.coefficients)
         if drift is None:
-            return outer
+            return [(alpha, alpha)]
         # uᵀ ∂K α is what the moving mode adds, u = (I − L Σ) Aᵀ drift
-        if isinstance(state, EffectsState):
-            left = _by_pair(solution.prior, drift - weight * state.respond(drift))
-            u = design.adjoint(left)
-        else:
-            pull = design.adjoint(drift)
-            u = pull - multiply(state.laplacian_factor, state.solve(pull))
-        return [*outer, (alpha, u), (u, alpha)]
+        u = prior.design.adjoint(prior.by_pair(drift))
+        u -= multiply(state.laplacian_factor, state.answer(drift))
+        return [(alpha, alpha), (alpha, u), (u, alpha)]
 
     def _over_items(self, prior: ItemPrior, G: FloatArray) -> tuple[Inputs, FloatArray]:
         """The items behind the points, and G carried over to them."""
@@ -227,11 +216,11 @@ class ItemProblem:
 
         Everything is (n, r): the n × n matrix G itself is never formed.
         """
-        hyper, prior = solution.hyper, _of_utilities(solution.prior)
-        lower, state = prior.basis.lower, _state_of_utilities(solution)
+        hyper, prior, state = solution.hyper, solution.prior, solution.inference.state
+        lower, q = prior.basis.lower, prior.n_effects
         T = solve_lower(lower, prior.factor.T, transposed=True)  # K_PP⁻¹ K_Pn
         M = multiply(half.T, multiply(half, T.T))
-        M -= solve_lower(lower, state.laplacian_factor.T, transposed=True).T
+        M -= solve_lower(lower, state.laplacian_factor[:, q:].T, transposed=True).T
         for a, b in outer:
             add_outer(M, a, multiply(T, b))
         M *= 0.5
@@ -276,35 +265,7 @@ class ItemProblem:
         return hyper.kernel.log_prior(start.kernel)[0]
 
 
-def _of_utilities(prior: ItemPrior | WithEffects[LowRankState]) -> ItemPrior:
-    """The prior without effects."""
-    inner: ItemPrior = prior.inner if isinstance(prior, WithEffects) else prior
-    return inner
-
-
-def _by_pair(prior: ItemPrior | WithEffects[LowRankState], y: FloatArray) -> FloatArray:
-    """What is said of comparisons, as the prior of utilities has them."""
-    return prior.sum(y) if isinstance(prior, WithEffects) else y
-
-
-def _state_of_utilities(solution: ItemSolution) -> LowRankState:
-    """The state of the utilities when effects are known."""
-    state = solution.inference.state
-    inner: LowRankState = state.inner if isinstance(state, EffectsState) else state
-    return inner
-
-
 # Utilities of items beside the effects of how comparisons were made, as one Gaussian.
-
-
-def marginals(
-    prior: WithEffects[LowRankState], state: EffectsState[LowRankState]
-) -> tuple[FloatArray, FloatArray, EffectPosterior]:
-    """Mean and precision factor of the weights with effects integrated out, and the effects."""
-    utilities, design = state.inner, prior.inner.design
-    rows = (prior.sum(state.weight * row) for row in state.shown.scaled)
-    pulls = [utilities.solve(design.adjoint(row)) for row in rows]
-    return state.beside(utilities.coefficients, utilities.lower, np.stack(pulls, axis=1))
 
 
 def as_weights(posterior: Posterior) -> Weights:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from penchant.data import whole_file
 from penchant.errors import DataError
+from penchant.io import whole_file
 from penchant.kernels import Kernel
 from penchant.kernels.base import NotGiven
 from penchant.likelihoods import Likelihood

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event
@@ -26,6 +26,7 @@ except ImportError:  # Windows: SQLite's own waiting serves, less evenly
     fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Job = Callable[[Connection], T]
 
 LOCK = 0x70656E63  # "penc": the advisory lock of everybody who writes
@@ -63,19 +64,25 @@ class Database:
         self._writer = threading.Thread(target=self._work, name="writer", daemon=True)
         self._writer.start()
 
-    def read(self, job: Job[T]) -> T:
+    def read(
+        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
+    ) -> T:
         """Run a job that changes nothing, on one consistent state."""
         with self._readers.connect() as conn, conn.begin():
-            return job(conn)
+            return job(conn, *args, **options)
 
-    def write(self, job: Job[T]) -> T:
-        """Run a job and return its result once it is committed; what it raises comes back."""
-        return self.submit(job).result()
+    def write(
+        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """Run a job and return its result once it is committed; its errors are raised here."""
+        return self.submit(job, *args, **options).result()
 
-    def submit(self, job: Job[T]) -> "Future[T]":
-        """Hand a job to the writer."""
+    def submit(
+        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
+    ) -> "Future[T]":
+        """Queue a job for the writer thread."""
         future: Future[T] = Future()
-        self._jobs.put((job, future))
+        self._jobs.put((lambda conn: job(conn, *args, **options), future))
         return future
 
     def migrate(self) -> None:
@@ -92,7 +99,7 @@ class Database:
             command.upgrade(config, "head")
 
     def scrub(self) -> None:
-        """Leave nothing of deleted rows behind in SQLite's log; deleted pages are zeroed."""
+        """Truncate SQLite's write-ahead log, so that it holds no deleted rows."""
         if self.is_sqlite:
             with self._writers.connect() as conn:
                 for _ in range(SCRUBS):
@@ -101,7 +108,7 @@ class Database:
                         return
 
     def close(self) -> None:
-        """Finish what was submitted, then let go."""
+        """Finish submitted jobs, then close all connections."""
         self._jobs.put(None)
         self._writer.join()
         self._readers.dispose()
@@ -113,7 +120,7 @@ class Database:
 
     @contextmanager
     def _queued(self) -> Iterator[None]:
-        """Wait for other processes' writers of an SQLite file in line.
+        """Queue with the writers of other processes for an SQLite file.
 
         SQLite alone waits by sleeping longer and longer: 30 ms a write between two processes,
         where in line it is one.
@@ -139,7 +146,7 @@ class Database:
                 return
 
     def _commit(self, batch: list[tuple[Job[Any], "Future[Any]"]]) -> None:
-        """Run jobs in one transaction: each alone may fail, and all are told after the commit."""
+        """Run jobs in one transaction. Each may fail alone; results are set after the commit."""
         outcomes: list[tuple[Any, Exception | None]] = []
         try:
             with self._queued(), self._writers.connect() as conn, conn.begin():

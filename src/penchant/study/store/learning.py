@@ -17,12 +17,12 @@ from penchant.study.store.tables import new_id
 
 KEPT_SNAPSHOTS = 2
 FRESH = 0.8
-"""The stock is chosen anew when the events have grown by a quarter since."""
+"""Stock questions of a model that knew less than this share of the events are replaced."""
 
 
 @dataclass
 class Queue:
-    """What is prepared and open: for each person who is here, and in the common stock.
+    """Prepared and open questions: of each person who is present, and of the common stock.
 
     prepared: how many questions wait for a person; asked: how many they ever got; pending: the
     items of every question that somebody is expected to answer.
@@ -36,7 +36,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What was known after event `seq`.
+    """A snapshot after event `seq`.
 
     model: a file with the hyperparameters that were learned at `learned_at` answers, which is all
     that a restart needs of it; the rest follows from the events.
@@ -49,7 +49,7 @@ class Snapshot:
 
 
 def queue_of(conn: Connection, study: str, config: Config, now: float, version: int = 0) -> Queue:
-    """Look at the queue; of the common stock, at what a model of about this version chose."""
+    """Read the queue; stock questions of much older models do not count."""
     p, q = t.participant.c, t.question.c
     present = conn.execute(
         sa.select(p.id).where(p.study == study, p.last_seen > now - PRESENT_SECONDS)
@@ -94,7 +94,7 @@ def asked_pairs(conn: Connection, people: Sequence[str]) -> dict[str, set[str]]:
 def prepare(
     conn: Connection, study: str, questions: Sequence[Prepared], version: int, now: float
 ) -> int:
-    """Put questions into the queue, without those whose items or person are gone by now."""
+    """Insert prepared questions, without those whose items or person were removed meanwhile."""
     i, p = t.item.c, t.participant.c
     active = set(conn.execute(sa.select(i.id).where(i.study == study, i.active)).scalars())
     people = set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
@@ -148,7 +148,7 @@ def _is_stale(version: int) -> sa.ColumnElement[bool]:
 
 
 def drop_unwanted(conn: Connection, study: str, now: float, version: int = 0) -> int:
-    """Let go of questions that wait for people who are not here any more, and of stale ones."""
+    """Delete prepared questions of absent people, and stale ones."""
     p, q = t.participant.c, t.question.c
     present = sa.select(p.id).where(p.study == study, p.last_seen > now - PRESENT_SECONDS)
     left_alone = sa.and_(q.participant.is_not(None), q.participant.not_in(present))
@@ -195,7 +195,7 @@ def last_snapshot(conn: Connection, study: str) -> Snapshot | None:
 
 
 def last_summary(conn: Connection, study: str) -> dict[str, Any] | None:
-    """What the newest snapshot says, without the model."""
+    """The summary of the newest snapshot."""
     s = t.snapshot.c
     query = sa.select(s.summary).where(s.study == study).order_by(s.seq.desc()).limit(1)
     summary: dict[str, Any] | None = conn.execute(query).scalar()

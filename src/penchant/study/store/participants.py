@@ -1,4 +1,4 @@
-"""Jobs about people: who takes part, and forgetting them."""
+"""Jobs of participants: join, erase, get questions, answer, undo."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from penchant.study import questions as rules
 from penchant.study.events import ANSWER, ERASE, SKIP, WITHDRAW
-from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, HowFar
+from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED
 from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import studies
 from penchant.study.store import tables as t
@@ -16,7 +16,7 @@ from penchant.study.store.studies import RUNNING
 from penchant.study.store.tables import new_id
 
 PRESENT_SECONDS = 180.0
-"""Who was seen within this time is here, and has questions prepared."""
+"""Seconds since the last request within which a person counts as present."""
 
 
 def join(
@@ -29,7 +29,7 @@ def join(
     consent: bool = False,
     known: str | None = None,
 ) -> str:
-    """Let somebody in and return their id.
+    """Add a participant and return their id.
 
     A panel's participant who comes again is the same, if their browser knows who they are: known
     is what its cookie says. A panel's id is no secret, so that it alone gives nothing of theirs
@@ -81,7 +81,7 @@ def join(
 
 
 def erase(conn: Connection, study: str, person: str, now: float) -> int:
-    """Remove a person and everything that came from them; how many events that were.
+    """Erase a person and all their data; return how many events were removed.
 
     Snapshots that were made before they answered stay. Of the others the summary stays, without
     their row, until the model has learned anew; the model files, which hold answers, do not.
@@ -109,7 +109,7 @@ def erase(conn: Connection, study: str, person: str, now: float) -> int:
 
 
 def of_present(conn: Connection, study: str, summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary without rows of people who are gone."""
+    """A summary without the rows of erased people."""
     p = t.participant.c
     present = set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
     rows = summary.get("raters", [])
@@ -150,7 +150,7 @@ def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, 
 
 
 def participant(conn: Connection, study: str, person: str) -> Any:
-    """The row of somebody who takes part, or a refusal."""
+    """The row of a participant, or a refusal."""
     row = conn.execute(t.PARTICIPANT, {"who": person, "in_study": study}).first()
     if row is None:
         raise ParticipantRefusal("forbidden", "stranger")
@@ -158,7 +158,7 @@ def participant(conn: Connection, study: str, person: str) -> Any:
 
 
 def not_running(state: str) -> Refusal:
-    """Why nothing new happens in a study."""
+    """The refusal of a study that is paused or closed."""
     if state == studies.PAUSED:
         return ParticipantRefusal("paused", "paused")
     return ParticipantRefusal("closed", "closed")
@@ -166,33 +166,29 @@ def not_running(state: str) -> Refusal:
 
 @dataclass(frozen=True)
 class Turn:
-    """What a participant is to see: open questions, how far they are, what they may take back."""
+    """What a participant is to see.
+
+    answers: how many they gave; ran_out: nothing is left to ask, though they are not at their
+    limit; undo: the question whose answer they may take back.
+    """
 
     questions: list[Any]
-    part: HowFar
+    answers: int
     finished: bool
+    ran_out: bool
     undo: str | None
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """That an answer stands, under which number, and whether it stood before."""
-
-    seq: int
-    repeated: bool
 
 
 def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
     """Hand out up to n questions: those that are open already, prepared ones, or random ones."""
     it = studies.get(conn, study)
     here = participant(conn, study, person)
-    part = HowFar(here.answers, max(0.0, now - here.joined))
     undo = here.last_answered if it.config.undo else None
-    finished = rules.is_finished(it.config, part)
+    finished = rules.is_finished(it.config, here.answers, now - here.joined)
     if it.state != RUNNING or finished:
-        return Turn([], part, finished, undo)
+        return Turn([], here.answers, finished, False, undo)
     if it.config.answers_per_person is not None:
-        n = min(n, it.config.answers_per_person - part.answers)
+        n = min(n, it.config.answers_per_person - here.answers)
     lent = {"who": person, "in_study": study, "until": now + it.config.lease_seconds}
     conn.execute(t.SEEN, {"who": person, "at": now})
     still_open = conn.execute(t.RENEW, lent).all()
@@ -204,13 +200,13 @@ def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
         if row is None:
             break
         found.append(row)
-    return Turn(found, part, not found, undo)
+    return Turn(found, here.answers, not found, not found, undo)
 
 
 def _balanced_random(
     conn: Connection, it: studies.Study, person: str, now: float, lent: dict[str, Any]
 ) -> Any:
-    """Nothing is prepared: the items asked about least, at random, without a model version."""
+    """If nothing is prepared: the items asked about least, ties at random."""
     i, q = t.item.c, t.question.c
     rows = conn.execute(sa.select(i.id, i.asked).where(i.study == it.id, i.active)).all()
     asked = set(conn.execute(sa.select(q.pair).where(q.participant == person)).scalars())
@@ -251,8 +247,8 @@ def answer(
     order: Any,
     ms: int | None,
     now: float,
-) -> Receipt:
-    """Record an answer, or with order None a skip; said again, the first one stands.
+) -> tuple[int, bool]:
+    """Record an answer, or with order None a skip; its number, and whether it stood before.
 
     Who was shown a question may answer it, also after its lease and after the study closed.
     """
@@ -260,7 +256,7 @@ def answer(
     row = _question(conn, study, person, question)
     stands = _standing(conn, question)
     if stands is not None:
-        return Receipt(stands.seq, repeated=True)
+        return stands.seq, True
     if row.state != OPEN:
         raise ParticipantRefusal("conflict", "not_shown")
     ms = None if ms is None else max(0, min(int(ms), 2**31 - 1))
@@ -283,7 +279,7 @@ def answer(
         conn, study, kind, payload, now, participant=person, question=question, ms=ms
     )
     conn.execute(t.SET_QUESTION, {"which": question, "to_state": state})
-    return Receipt(seq, repeated=False)
+    return seq, False
 
 
 def undo(conn: Connection, study: str, person: str, question: str, now: float) -> None:

@@ -1,4 +1,4 @@
-"""Jobs that look at a study as a whole: the owner's overview, the plan, the export."""
+"""Read-only jobs for the owner: overview, plan, export."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -15,7 +15,7 @@ RATE_SECONDS = 60.0
 
 
 def version(conn: Connection, study: str) -> tuple[Any, ...]:
-    """Changes whenever the overview does."""
+    """A value that changes whenever the overview does."""
     s = t.snapshot.c
     it = studies.get(conn, study)
     newest = sa.select(sa.func.max(s.seq), sa.func.max(s.created)).where(s.study == study)
@@ -23,7 +23,7 @@ def version(conn: Connection, study: str) -> tuple[Any, ...]:
 
 
 def overview(conn: Connection, study: str, now: float) -> dict[str, Any]:
-    """What the owner watches: numbers that are current, and what the model said last."""
+    """The owner's overview: current counts, and the model's last summary."""
     it = studies.get(conn, study)
     items = {row.id: row for row in studies.items_of(conn, study)}
     known = learning.last_summary(conn, study) or {}
@@ -71,7 +71,7 @@ def _named(known: dict[str, Any] | None, names: dict[str, str]) -> dict[str, Any
 
 
 def counts(conn: Connection, study: str, now: float) -> dict[str, Any]:
-    """How much there is of everything, and how fast it comes."""
+    """Counts of answers, skips and questions, and the rate of answers."""
     e, q = t.event.c, t.question.c
     mine = (e.study == study, e.live)
     rows = conn.execute(
@@ -120,7 +120,7 @@ def plan(config: Any, left: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
-    """Every answer that stands, as `penchant rank` reads it, with how it came about.
+    """All answers that were not taken back, as `penchant rank` reads them.
 
     A row a pair; where questions show more than two items, a row an item and its position in an
     answer, so that choices and rankings stay whole.

@@ -35,7 +35,7 @@ class NewItem:
 
 @dataclass(frozen=True)
 class Study:
-    """A study as it stands."""
+    """A study's settings, state and last event number."""
 
     id: str
     config: Config
@@ -46,7 +46,7 @@ class Study:
 def create(
     conn: Connection, study: str, config: Config, items: Sequence[NewItem], at: float
 ) -> None:
-    """Begin a study."""
+    """Create a study."""
     if conn.execute(sa.select(t.study.c.id).where(t.study.c.id == study)).first() is not None:
         raise Refusal("conflict", f"there is a study {study!r} already: choose another name")
     conn.execute(
@@ -65,12 +65,12 @@ def get(conn: Connection, study: str) -> Study:
 
 @lru_cache(maxsize=64)
 def _parsed(config: str) -> Config:
-    """Settings change hardly ever, and are read with every request."""
+    """Cached: settings are read with every request and hardly ever change."""
     return Config.from_json(json.loads(config))
 
 
 def rewrite(conn: Connection) -> None:
-    """Write what is there already: whether it can be written is what is asked."""
+    """Write without a change, to see whether the database can be written."""
     conn.execute(t.study.update().values(seq=t.study.c.seq))
 
 
@@ -107,7 +107,7 @@ def append(
     at: float,
     **columns: Any,
 ) -> int:
-    """Write an event under the next number of the study and return that."""
+    """Append an event and return its number."""
     seq = int(conn.execute(t.NEXT_NUMBER, {"in_study": study}).scalar_one())
     row = {"study": study, "seq": seq, "kind": kind, "payload": payload, "at": at, "live": True}
     conn.execute(t.INSERT_EVENT, row | columns)
@@ -162,7 +162,7 @@ def add_items(conn: Connection, study: str, items: Sequence[NewItem], at: float)
 
 
 def retire(conn: Connection, study: str, item: str, at: float) -> None:
-    """Ask about an item no more; what was said about it stays."""
+    """Retire an item: it is not asked about any more, its answers stay."""
     found = conn.execute(
         sa.select(t.item.c.active).where(t.item.c.study == study, t.item.c.id == item)
     ).first()
@@ -244,7 +244,7 @@ def import_answers(
 
 
 def _said(items: Sequence[str], answer: dict[str, Any]) -> Any:
-    """The same for the same answer of the same person, in whichever order the items stand."""
+    """A key of an answer and its user that does not depend on the order of the items."""
     groups = tuple(tuple(sorted(items[place] for place in group)) for group in answer["order"])
     return groups, answer["user"]
 
@@ -258,7 +258,7 @@ def create_invite(
     uses: int | None = 1,
     days: float | None = None,
 ) -> str:
-    """Make an invitation and return its token, which is nowhere else."""
+    """Make an invitation and return its token; only a hash of it is stored."""
     get(conn, study)
     if uses is not None and uses < 1:
         raise Refusal("bad", f"uses is {uses}: an invite must serve at least once")
@@ -279,7 +279,7 @@ def create_invite(
 
 
 def find_invite(conn: Connection, study: str, token: str, role: str, now: float) -> Any:
-    """The invite behind a token; wrong, foreign, expired and used up ones are refused alike."""
+    """The invite of a token; unknown, foreign, expired and used-up ones get the same refusal."""
     i = t.invite.c
     row = conn.execute(
         sa.select(t.invite).where(
@@ -292,7 +292,7 @@ def find_invite(conn: Connection, study: str, token: str, role: str, now: float)
 
 
 def get_invite(conn: Connection, study: str, invite: str, now: float) -> Any | None:
-    """An invite by its id, while it stands."""
+    """An invite by its id, or None if it is gone or expired."""
     i = t.invite.c
     row = conn.execute(sa.select(t.invite).where(i.id == invite, i.study == study)).first()
     expired = row is not None and row.expires is not None and row.expires <= now
@@ -300,7 +300,7 @@ def get_invite(conn: Connection, study: str, invite: str, now: float) -> Any | N
 
 
 def invites_of(conn: Connection, study: str) -> list[dict[str, Any]]:
-    """What may be shown of the invites."""
+    """The invites without their hashes."""
     i = t.invite.c
     query = sa.select(i.id, i.role, i.label, i.uses_left, i.expires, i.created)
     rows = conn.execute(query.where(i.study == study).order_by(i.created))
@@ -308,7 +308,7 @@ def invites_of(conn: Connection, study: str) -> list[dict[str, Any]]:
 
 
 def revoke_invite(conn: Connection, study: str, invite: str) -> None:
-    """Let an invite serve no more; an owner's sessions that came from it end."""
+    """Revoke an invite; an owner's sessions that came from it end."""
     i = t.invite.c
     gone = conn.execute(t.invite.delete().where(i.id == invite, i.study == study))
     if not gone.rowcount:

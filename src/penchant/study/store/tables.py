@@ -119,7 +119,7 @@ snapshot = sa.Table(
 
 
 def new_id() -> str:
-    """A name that cannot be guessed and tells nothing: 96 random bits."""
+    """A random id of 96 bits."""
     return secrets.token_urlsafe(12)
 
 
@@ -129,7 +129,7 @@ def new_token() -> str:
 
 
 def hash_token(token: str) -> str:
-    """What the database keeps of a token: it is random, so that a plain hash hides it.
+    """The hash of a token that is stored; a plain hash is enough, as tokens are random.
 
     >>> len(hash_token("secret"))
     64
@@ -138,7 +138,7 @@ def hash_token(token: str) -> str:
 
 
 def hash_external_id(external_id: str, study: str, key: str) -> str:
-    """What the database keeps of a panel's id: those can be guessed, so that a key is needed."""
+    """The stored hash of a panel's id; keyed, as these ids can be guessed."""
     return hmac.new(key.encode(), f"{study}\n{external_id}".encode(), hashlib.sha256).hexdigest()
 
 

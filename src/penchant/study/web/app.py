@@ -79,8 +79,8 @@ async def _media(name: str, request: Request) -> Response:
 
 
 async def _html_item(item: str, request: Request) -> Response:
-    """HTML of the owner's, for a sandboxed frame and nothing else."""
-    rows = await site_of(request).read(lambda c: studies.items_by_id(c, [item]))
+    """The owner's HTML, for a sandboxed frame only."""
+    rows = await site_of(request).read(studies.items_by_id, [item])
     if not rows or rows[0].media != "html":
         raise Refusal("unknown", "there is no such file")
     headers = {"Content-Security-Policy": SANDBOX_POLICY}
@@ -88,7 +88,7 @@ async def _html_item(item: str, request: Request) -> Response:
 
 
 async def _explain(request: Request, error: Any) -> Response:
-    """What cannot be done, for programs as JSON and for people as a page in their language."""
+    """A refusal: JSON for programs, a page in their language for people."""
     refusal = error if isinstance(error, Refusal) else Refusal("bad", str(error))
     status = STATUS[refusal.code]
     headers = {"Retry-After": RETRY_AFTER[status]} if status in RETRY_AFTER else None
@@ -100,7 +100,7 @@ async def _explain(request: Request, error: Any) -> Response:
 
 
 async def _no_page(request: Request, error: Any) -> Response:
-    """An address that does not exist, and methods that it does not know."""
+    """Unknown addresses (404) and methods (405)."""
     if error.status_code == 404:
         return await _explain(request, ParticipantRefusal("unknown", "page"))
     return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
@@ -114,7 +114,7 @@ async def _malformed(request: Request, error: Any) -> Response:
 
 
 async def _unavailable(request: Request, error: Any) -> Response:
-    """The database or the disk is away: whoever retries will find that nothing was lost."""
+    """The database or the disk is not available: 503, and a retry loses nothing."""
     # messages of errors may hold what was sent
     why = error.strerror if isinstance(error, OSError) else type(error.orig).__name__
     log.error("unavailable: %s", why)

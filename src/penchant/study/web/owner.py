@@ -17,7 +17,6 @@ from fastapi.responses import (
     StreamingResponse,
 )
 from pydantic import BaseModel, Field, FiniteFloat, Json
-from sqlalchemy import Connection
 from starlette.background import BackgroundTask
 
 from penchant.study.folder import backup_to, read_votes, write_votes
@@ -70,7 +69,7 @@ class InviteIn(BaseModel):
 @router.get("")
 async def get_study(study: StudyName, site: Owned) -> JSONResponse:
     """The study as it stands: settings, counts, ranking, raters, calibration."""
-    it = await site.read(lambda c: studies.get(c, study))
+    it = await site.read(studies.get, study)
     return JSONResponse({"config": it.config.to_json(), **await overview(site, study)})
 
 
@@ -92,7 +91,7 @@ async def change_study(study: StudyName, changes: Changes, site: Owned) -> JSONR
 @router.get("/items")
 async def list_items(study: StudyName, site: Owned) -> list[dict[str, Any]]:
     """All items, retired ones too."""
-    rows = await site.read(lambda c: studies.items_of(c, study))
+    rows = await site.read(studies.items_of, study)
     hidden = ("study", "position")
     return [{k: v for k, v in row._mapping.items() if k not in hidden} for row in rows]
 
@@ -103,8 +102,7 @@ async def add_items(
 ) -> dict[str, list[str]]:
     """Add items while the study runs."""
     new = [NewItem(item.name, item.media, item.body, item.features) for item in items]
-    now = site.now()
-    return {"ids": await site.write(lambda c: studies.add_items(c, study, new, now))}
+    return {"ids": await site.write(studies.add_items, study, new, site.now())}
 
 
 @router.post("/items/upload", status_code=201)
@@ -116,16 +114,15 @@ async def upload_item(
     file: Annotated[UploadFile, File()],
     features: Annotated[Json[dict[str, FiniteFloat]] | None, Form()] = None,
 ) -> dict[str, list[str]]:
-    """Add one item that is a file, its features as JSON; its name and type are not believed."""
+    """Add one item that is a file, its features as JSON; the client's name and type are ignored."""
     content = await file.read(LARGEST_FILE + 1)
     ending = FilePath(file.filename or "").suffix
     stored = await asyncio.to_thread(
         store_media, site.folder.media, content, ending, medium, "the file"
     )
-    now = site.now()
     new = [NewItem(name, medium, stored, features or {})]
     try:
-        return {"ids": await site.write(lambda c: studies.add_items(c, study, new, now))}
+        return {"ids": await site.write(studies.add_items, study, new, site.now())}
     except Refusal:
         (site.folder.media / stored).unlink(missing_ok=True)
         raise
@@ -133,21 +130,20 @@ async def upload_item(
 
 @router.delete("/items/{item}")
 async def retire_item(study: StudyName, item: Id, site: Owned) -> dict[str, str]:
-    """Ask about an item no more."""
-    now = site.now()
-    await site.write(lambda c: studies.retire(c, study, item, now))
+    """Retire an item: it is not asked about any more."""
+    await site.write(studies.retire, study, item, site.now())
     return {"retired": item}
 
 
 @router.get("/invites")
 async def list_invites(study: StudyName, site: Owned) -> list[dict[str, Any]]:
-    """Invitations, without their tokens, which nobody has."""
-    return await site.read(lambda c: studies.invites_of(c, study))
+    """Invitations, without their tokens, of which only hashes are stored."""
+    return await site.read(studies.invites_of, study)
 
 
 @router.post("/invites", status_code=201)
 async def make_invites(study: StudyName, wanted: InviteIn, site: Owned) -> dict[str, list[str]]:
-    """Make invitations; their paths are told once."""
+    """Make invitations; their links are shown only here."""
     now = site.now()
 
     def job(conn: Any) -> list[str]:
@@ -165,25 +161,21 @@ def invite_path(study: str, role: str, token: str) -> str:
 
 @router.delete("/invites/{invite}")
 async def revoke(study: StudyName, invite: Id, site: Owned) -> dict[str, str]:
-    """Let an invitation serve no more."""
-    await site.write(lambda c: studies.revoke_invite(c, study, invite))
+    """Revoke an invitation."""
+    await site.write(studies.revoke_invite, study, invite)
     return {"revoked": invite}
 
 
 @router.get("/participants")
 async def list_participants(study: StudyName, site: Owned) -> list[dict[str, Any]]:
     """Who takes part, by random ids."""
-    now = site.now()
-    return await site.read(lambda c: participants.participants_of(c, study, now))
+    return await site.read(participants.participants_of, study, site.now())
 
 
 @router.delete("/participants/{person}")
 async def erase(study: StudyName, person: Id, site: Owned) -> dict[str, int]:
-    """Remove a person and all that came from them."""
-    now = site.now()
-    n = await site.write(lambda c: participants.erase(c, study, person, now))
-    await asyncio.to_thread(site.database.scrub)
-    return {"erased_events": n}
+    """Erase a person and all their data."""
+    return {"erased_events": await site.erase(study, person)}
 
 
 @router.get("/plan")
@@ -199,7 +191,7 @@ async def export(
     site: Owned,
     form: Annotated[str, Query(alias="format", pattern="^(csv|jsonl|parquet)$")] = "csv",
 ) -> FileResponse:
-    """Every pair that stands, as `penchant rank` reads it."""
+    """All answers that were not taken back, as `penchant rank` reads them."""
     rows = await site.read(lambda c: list(reports.export_rows(c, study)))
     path = FilePath(tempfile.mkdtemp(prefix="penchant-")) / f"{study}.{form}"
     await asyncio.to_thread(write_votes, rows, path)
@@ -216,10 +208,9 @@ async def import_votes(
     """
     content = await file.read(LARGEST_FILE + 1)
     rows, is_export = await asyncio.to_thread(read_votes, content)
-    now = site.now()
     return {
         "rows": await site.write(
-            lambda c: studies.import_answers(c, study, rows, now, is_export=is_export)
+            studies.import_answers, study, rows, site.now(), is_export=is_export
         )
     }
 
@@ -233,7 +224,7 @@ async def backup(study: StudyName, site: Owned) -> FileResponse:
 
 
 def _passing(path: FilePath) -> FileResponse:
-    """A file that is gone once it was sent."""
+    """A temporary file, deleted once it was sent."""
 
     def clean() -> None:
         path.unlink(missing_ok=True)
@@ -260,7 +251,7 @@ MOST_STREAMS = 50
 
 @pages.get("/o/{study}", response_class=HTMLResponse)
 async def dashboard(study: StudyName, request: Request) -> Response:
-    """The dashboard, or with a link's key the button that opens it: looking changes nothing."""
+    """The dashboard, or with a link's key the sign-in page; a GET changes nothing."""
     site = site_of(request)
     it, items = await site.read(lambda c: (studies.get(c, study), studies.items_of(c, study)))
     key = request.query_params.get("key", "")[:200]
@@ -279,7 +270,7 @@ async def login(study: StudyName, request: Request) -> Response:
     form = await request.form()
     key, now = str(form.get("key") or "")[:200], site.now()
     async with site.guessing(request):
-        invite = await site.read(lambda c: studies.find_invite(c, study, key, "owner", now))
+        invite = await site.read(studies.find_invite, study, key, "owner", now)
     response = RedirectResponse(f"/o/{study}", 303)
     site.give_cookie(request, response, "owner", study, {"id": invite.id})
     return response
@@ -297,7 +288,7 @@ async def live(study: StudyName, request: Request, site: Owned) -> StreamingResp
         try:
             last: Any = None
             while not await request.is_disconnected():
-                seen = await site.read(lambda c: reports.version(c, study))
+                seen = await site.read(reports.version, study)
                 if seen != last:
                     last = seen
                     state = await overview(site, study)
@@ -315,9 +306,4 @@ async def live(study: StudyName, request: Request, site: Owned) -> StreamingResp
 
 async def overview(site: Site, study: str) -> dict[str, Any]:
     """Everything that the dashboard shows."""
-    now = site.now()
-
-    def job(conn: Connection) -> dict[str, Any]:
-        return reports.overview(conn, study, now)
-
-    return await site.read(job)
+    return await site.read(reports.overview, study, site.now())

@@ -1,7 +1,5 @@
 """What participants see and do."""
 
-import asyncio
-from functools import partial
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
@@ -11,7 +9,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from penchant.study.config import LANGUAGES, LARGEST_SET, Config
-from penchant.study.questions import CHECK, is_finished
+from penchant.study.questions import CHECK
 from penchant.study.refusals import ParticipantRefusal, Refusal, strings
 from penchant.study.store import participants, studies
 from penchant.study.store.participants import Turn
@@ -44,7 +42,7 @@ class Which(BaseModel):
 async def welcome(study: StudyName, request: Request) -> Response:
     """The first page: what this is, consent, start. Looking at it changes nothing."""
     site = site_of(request)
-    it = await site.read(lambda c: studies.get(c, study))
+    it = await site.read(studies.get, study)
     panel = _external_id(it.config, request.query_params)
     here = site.cookie(request, "participant", study)
     # two people of a panel may share a browser
@@ -79,12 +77,16 @@ async def join(study: StudyName, request: Request) -> Response:
     hashed = hash_external_id(external, study, site.folder.secret) if external else None
     consent = form.get("consent") == "yes"
     known = (site.cookie(request, "participant", study) or {}).get("id")
-    now = site.now()
-    join_as = partial(
-        participants.join, token=token, external_id_hash=hashed, consent=consent, known=known
-    )
     async with site.guessing(request):
-        person = await site.write(lambda c: join_as(c, study, now))
+        person = await site.write(
+            participants.join,
+            study,
+            site.now(),
+            token=token,
+            external_id_hash=hashed,
+            consent=consent,
+            known=known,
+        )
     response = RedirectResponse(f"/s/{study}/vote", 303)
     site.give_cookie(request, response, "participant", study, {"id": person, "panel": external})
     if form.get("lang") in LANGUAGES:
@@ -126,9 +128,10 @@ async def next_questions(
 async def answer(study: StudyName, reply: Reply, request: Request) -> JSONResponse:
     """Record an answer or a skip; sent again it is answered as before, and counts once."""
     site, person = _who(request, study)
-    given = (study, person, reply.question, reply.order, reply.ms, site.now())
-    receipt = await site.write(lambda c: participants.answer(c, *given))
-    return JSONResponse({"seq": receipt.seq, "repeated": receipt.repeated})
+    seq, repeated = await site.write(
+        participants.answer, study, person, reply.question, reply.order, reply.ms, site.now()
+    )
+    return JSONResponse({"seq": seq, "repeated": repeated})
 
 
 @router.post("/vote")
@@ -138,8 +141,7 @@ async def vote(study: StudyName, request: Request) -> Response:
     form = await request.form()
     question = str(form.get("question") or "")[:64]
     order = _order_of({key: str(value) for key, value in form.items()})
-    given = (study, person, question, order, None, site.now())
-    await site.write(lambda c: participants.answer(c, *given))
+    await site.write(participants.answer, study, person, question, order, None, site.now())
     return RedirectResponse(f"/s/{study}/vote", 303)
 
 
@@ -147,8 +149,7 @@ async def vote(study: StudyName, request: Request) -> Response:
 async def undo(study: StudyName, which: Which, request: Request) -> JSONResponse:
     """Take back one of the last answers."""
     site, person = _who(request, study)
-    now = site.now()
-    await site.write(lambda c: participants.undo(c, study, person, which.question, now))
+    await site.write(participants.undo, study, person, which.question, site.now())
     return JSONResponse({"undone": which.question})
 
 
@@ -158,7 +159,7 @@ async def undo_form(study: StudyName, request: Request) -> Response:
     site, person = _who(request, study)
     form = await request.form()
     question, now = str(form.get("question") or "")[:64], site.now()
-    await site.write(lambda c: participants.undo(c, study, person, question, now))
+    await site.write(participants.undo, study, person, question, now)
     return RedirectResponse(f"/s/{study}/vote", 303)
 
 
@@ -172,8 +173,7 @@ async def done(study: StudyName, request: Request) -> Response:
     it, turn = await _turn(site, request, study, 1)
     words = language(request, it.config.language)
     finished = turn.finished or it.state == studies.CLOSED
-    earned = finished and turn.part.answers > 0
-    ran_out = turn.finished and not is_finished(it.config, turn.part)
+    earned = finished and turn.answers > 0
     redirect = it.config.redirect.replace("{id}", quote(str(content.get("panel", "")), safe=""))
     return page(
         "done",
@@ -182,7 +182,7 @@ async def done(study: StudyName, request: Request) -> Response:
         config=it.config,
         finished=finished,
         code=it.config.completion_code if earned else "",
-        said="nothing_left" if ran_out else "done_default",
+        said="nothing_left" if turn.ran_out else "done_default",
         undo=turn.undo if it.state == RUNNING else None,
         redirect=redirect if earned else "",
     )
@@ -190,10 +190,10 @@ async def done(study: StudyName, request: Request) -> Response:
 
 @router.delete("/me")
 async def erase_me(study: StudyName, request: Request) -> JSONResponse:
-    """Remove everything that came from whoever asks."""
+    """Erase the participant who sends this, with all their data."""
     site, person = _who(request, study)
     site.erasures.check(address(request))
-    n = await _erase(site, study, person)
+    n = await site.erase(study, person)
     return _forget(JSONResponse({"erased_events": n}), study)
 
 
@@ -202,24 +202,17 @@ async def erase_form(study: StudyName, request: Request) -> Response:
     """The same from a form."""
     site, person = _who(request, study)
     site.erasures.check(address(request))
-    await _erase(site, study, person)
-    it = await site.read(lambda c: studies.get(c, study))
+    await site.erase(study, person)
+    it = await site.read(studies.get, study)
     words = language(request, it.config.language)
     heading = strings(words)["erased_title"]
     return _forget(page("message", words, heading=heading, text="erased"), study)
 
 
 def _forget(response: T, study: str) -> T:
-    """Let a browser be nobody's again."""
+    """Delete the participant cookie."""
     response.delete_cookie(f"participant_{study}", path=f"/s/{study}")
     return response
-
-
-async def _erase(site: Site, study: str, person: str) -> int:
-    now = site.now()
-    n = await site.write(lambda c: participants.erase(c, study, person, now))
-    await asyncio.to_thread(site.database.scrub)
-    return n
 
 
 def _who(request: Request, study: str) -> tuple[Site, str]:
@@ -240,15 +233,15 @@ async def _turn(site: Site, request: Request, study: str, n: int) -> tuple[Study
 
 
 async def _shown(site: Site, config: Config, turn: Turn) -> dict[str, Any]:
-    """A turn as participants get it: no ids, no names, nothing about anybody else."""
+    """A turn as JSON for participants: no item ids, no names, nothing about other people."""
     wanted = {item for q in turn.questions if q.kind != CHECK for item in q.shown}
     unknown = wanted - set(site.shown)
     if unknown:
-        rows = await site.read(lambda c: studies.items_by_id(c, unknown))
+        rows = await site.read(studies.items_by_id, unknown)
         site.shown.update({row.id: option(row.id, row.media, row.body) for row in rows})
     return {
         "questions": [_question(site, config, q) for q in turn.questions],
-        "done": turn.part.answers,
+        "done": turn.answers,
         "of": config.answers_per_person,
         "finished": turn.finished,
         "undo": turn.undo,

@@ -1,4 +1,4 @@
-"""What keeps a study safe on the web: headers, origins, sizes."""
+"""Safety of the web side: headers, origins, sizes, rate limits."""
 
 import hashlib
 import logging
@@ -69,7 +69,7 @@ class Safety:
 
 
 def why_not(headers: Headers) -> Refusal | None:
-    """Why a write is not taken: another site sent it, as far as browsers tell.
+    """Why a write is refused: by its headers it comes from another site.
 
     Programs that carry a token, not a cookie, need not say where they come from.
     """
@@ -101,7 +101,7 @@ def _harden(headers: MutableHeaders, trusted: bool, path: str) -> None:
 
 
 class _Body:
-    """Counts what arrives: a length that was announced may be a lie, or missing."""
+    """Counts the bytes of a body: Content-Length may be wrong or missing."""
 
     def __init__(self, receive: Receive, largest: int = SMALL_BODY) -> None:
         self._receive, self.largest = receive, largest
@@ -117,7 +117,7 @@ class _Body:
 
 
 SLOTS = 1 << 15
-"""Of a limit: whoever shares one by chance shares its limit, which is far above what people do."""
+"""Buckets of a limit. Two people in one bucket share its limit, which is far above normal use."""
 
 SLOT_BYTES = 16
 log = logging.getLogger("penchant.study")
@@ -148,7 +148,7 @@ class Rate:
         self.numbers: memoryview[float] = numbers.cast("d")
 
     def allows(self, who: str) -> bool:
-        """Whether it is allowed once more; counts it if so."""
+        """Whether one more is allowed; counts it if so."""
         slot, now = self._slot(who), self.clock()
         used = self._used(slot, now)
         allowed = used + 1.0 <= self.burst
@@ -167,7 +167,7 @@ class Rate:
         return max(0.0, used - (now - at) * self.per_second)
 
     def _slot(self, who: str) -> int:
-        """Keyed, so that nobody can look for a name that shares another's bucket."""
+        """A keyed hash, so that nobody can search for a name in another's bucket."""
         digest = hashlib.blake2b(who.encode(), digest_size=8, key=self.key).digest()
         return 2 * (int.from_bytes(digest, "big") % SLOTS)
 

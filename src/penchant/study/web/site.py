@@ -1,4 +1,4 @@
-"""What every route needs: the folder, the database, who is asking, how often."""
+"""What every route needs: folder, database, cookies, rate limits, pages and languages."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import nh3
 from fastapi import Request, Response
@@ -22,13 +22,14 @@ from sqlalchemy.exc import OperationalError
 from penchant.study.config import FOLLOW_BROWSER, LANGUAGES
 from penchant.study.folder import SETTINGS, Folder, keeps_ending
 from penchant.study.refusals import ParticipantRefusal, Refusal, strings
-from penchant.study.store import Database, studies
+from penchant.study.store import Database, participants, studies
 from penchant.study.web.safety import Rate, shared_numbers
 
 T = TypeVar("T")
+P = ParamSpec("P")
 SESSION_SECONDS = 90 * 86_400
 LEAST_ROOM = 4_000_000
-"""Bytes: small writes may still find a place where larger ones do not any more."""
+"""Bytes that must be free: small writes can still succeed on a disk that is full for others."""
 log = logging.getLogger("penchant.study")
 
 
@@ -56,7 +57,7 @@ class Site:
         self.erasures = rate(40, 1 / 30)
 
     async def problems(self) -> list[str]:
-        """What keeps this study from working; empty where all is well. Looked at once a second."""
+        """Why this study does not work; empty if it does. Checked at most once a second."""
         if time.monotonic() < self._looked + 1.0:
             return self._problems
         found = keeps_ending(self.folder.path)
@@ -72,13 +73,23 @@ class Site:
         self._looked, self._problems = time.monotonic(), found
         return found
 
-    async def write(self, job: Callable[[Connection], T]) -> T:
+    async def write(
+        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
+    ) -> T:
         """Hand a job to the writer and wait for its commit, without holding a thread."""
-        return await asyncio.wrap_future(self.database.submit(job))
+        return await asyncio.wrap_future(self.database.submit(job, *args, **options))
 
-    async def read(self, job: Callable[[Connection], T]) -> T:
+    async def read(
+        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
+    ) -> T:
         """Run a job that only looks, in a thread."""
-        return await asyncio.to_thread(self.database.read, job)
+        return await asyncio.to_thread(lambda: self.database.read(job, *args, **options))
+
+    async def erase(self, study: str, person: str) -> int:
+        """Erase a person and what the database's log holds of them; how many events."""
+        n = await self.write(participants.erase, study, person, self.now())
+        await asyncio.to_thread(self.database.scrub)
+        return n
 
     def signer(self, role: str) -> URLSafeTimedSerializer:
         """Signs the cookies of a role."""
@@ -87,7 +98,7 @@ class Site:
     def give_cookie(
         self, request: Request, response: Response, role: str, study: str, content: Any
     ) -> None:
-        """Let a browser remember who it is; scripts cannot read it, other sites cannot send it."""
+        """Set the signed cookie of a participant or owner: HttpOnly, SameSite=Lax."""
         response.set_cookie(
             f"{role}_{study}",
             self.signer(role).dumps({"study": study, **content}),
@@ -99,7 +110,7 @@ class Site:
         )
 
     def cookie(self, request: Request, role: str, study: str) -> dict[str, Any] | None:
-        """What a cookie says, if we signed it for this study."""
+        """The content of a cookie with a valid signature for this study, or None."""
         raw = request.cookies.get(f"{role}_{study}")
         if raw is None:
             return None
@@ -114,14 +125,14 @@ class Site:
         return found
 
     def participant(self, request: Request, study: str) -> str:
-        """The participant who asks, or a refusal."""
+        """The id of the participant who sent the request."""
         content = self.cookie(request, "participant", study)
         if content is None:
             raise ParticipantRefusal("forbidden", "stranger")
         return str(content["id"])
 
     async def require_owner(self, request: Request, study: str) -> None:
-        """Refuse everybody but the owner: a token, or a cookie whose invite still stands.
+        """Refuse everybody but the owner: a token, or a cookie whose invite is still valid.
 
         What others do from the same address is no reason to refuse them.
         """
@@ -130,20 +141,18 @@ class Site:
         invite = None
         if kind.lower() == "bearer":
             async with self.guessing(request):
-                invite = await self.read(
-                    lambda c: studies.find_invite(c, study, token, "owner", now)
-                )
+                invite = await self.read(studies.find_invite, study, token, "owner", now)
         elif (content := self.cookie(request, "owner", study)) is not None:
-            invite = await self.read(lambda c: studies.get_invite(c, study, content["id"], now))
+            invite = await self.read(studies.get_invite, study, content["id"], now)
         if invite is None:
             raise ParticipantRefusal("forbidden", "owner_only")
         self.owners.check(invite.id)
 
     @asynccontextmanager
     async def guessing(self, request: Request) -> AsyncIterator[None]:
-        """Count a token that turns out wrong; who guesses too often is told to wait.
+        """Count wrong tokens per address and refuse further ones when there are too many.
 
-        A right one is always taken: it is too long to be found by guessing.
+        A right token is always accepted: it is too long to be guessed.
         """
         try:
             yield
@@ -160,12 +169,12 @@ def site_of(request: Request) -> Site:
 
 
 def address(request: Request) -> str:
-    """Where a request came from; proxies are believed only as far as the server was told to."""
+    """The client's address; forwarded headers count only from the proxies that `serve` names."""
     return request.client.host if request.client else "unknown"
 
 
 def language(request: Request, fixed: str) -> str:
-    """The language for whoever asks."""
+    """The language of a reply."""
     wanted = request.query_params.get("lang") or request.cookies.get("lang")
     return language_for(wanted, request.headers.get("accept-language"), fixed)
 
@@ -174,7 +183,7 @@ TAGS = {
     *("p", "br", "hr", "em", "strong", "code", "pre", "blockquote", "ul", "ol", "li"),
     *("h1", "h2", "h3", "h4", "table", "thead", "tbody", "tr", "th", "td"),
 }
-"""What Markdown may become: no links and no images, which would lead or call elsewhere."""
+"""Allowed HTML tags of Markdown: no links and no images, which would contact other servers."""
 
 
 def language_for(wanted: str | None, accepted: str | None, fixed: str = FOLLOW_BROWSER) -> str:
@@ -190,7 +199,7 @@ def language_for(wanted: str | None, accepted: str | None, fixed: str = FOLLOW_B
 
 @cache
 def as_html(markdown: str) -> str:
-    """Markdown as harmless HTML.
+    """Markdown as sanitised HTML.
 
     >>> as_html("**bold** <script>alert(1)</script>")
     '<p><strong>bold</strong> &lt;script&gt;alert(1)&lt;/script&gt;</p>'

@@ -1,0 +1,441 @@
+"""Rankings and choices, whole: who put what before what else among several items at once.
+
+Everything that is said about a set at once is an order of places. A full ranking has one item in
+a place; the best of k is one item before the others, the worst of k the others before one, best
+and worst one before the others before one. A place that several items share is a choice of them
+all at once: `gp.rows` takes an order as the choices, one a place, that it consists of.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penchant.data.build import code_strictly, read_numbers
+from penchant.data.names import Names, as_column, python_scalar
+from penchant.data.table import Table
+from penchant.errors import DataError
+from penchant.numerics.types import BoolArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceStages:
+    """Choices of one size: of the k items, those marked were taken first.
+
+    item: (G, k) ascending; chosen: (G, k); count: (G,); user: (G,) or None.
+    """
+
+    item: IntArray
+    chosen: BoolArray
+    count: IntArray
+    user: IntArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """Distinct orders of three items or more, each with the number of times it was given.
+
+    item, place: (N,) the items of all orders, one order after the other, best first; place counts
+    from 0 in each. start: (r + 1,) where each order begins. count: (r,). user: (r,) or None.
+    tied: (r,) whether items of one place were said to be equal; else they were not compared.
+    """
+
+    item: IntArray
+    place: IntArray
+    start: IntArray
+    count: IntArray
+    user: IntArray | None
+    tied: BoolArray
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            values = getattr(self, field.name)
+            if values is not None:
+                frozen = values.view()
+                frozen.flags.writeable = False
+                object.__setattr__(self, field.name, frozen)
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rankings):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def size(self) -> IntArray:
+        """(r,) how many items each order holds."""
+        return np.diff(self.start)
+
+    def merge(self) -> "Rankings":
+        """Equal orders as one with a count, in an order that depends on what they say alone."""
+        size, parts = self.size, []
+        for k in np.unique(size):
+            rows = np.flatnonzero(size == k)
+            item, place = self._of_size(rows, int(k))
+            order = np.lexsort((item, place), axis=1)
+            item, place = (np.take_along_axis(a, order, axis=1) for a in (item, place))
+            who = np.zeros(len(rows), dtype=np.intp) if self.user is None else self.user[rows]
+            said = np.column_stack([who, item, place, self.tied[rows]])
+            distinct, same = np.unique(said, axis=0, return_inverse=True)
+            count = np.zeros(len(distinct), dtype=np.intp)
+            np.add.at(count, same.ravel(), self.count[rows])
+            parts.append(_of_rows(distinct, count, int(k), self.user is None))
+        return _concatenated(parts) if parts else self
+
+    def _of_size(self, rows: IntArray, k: int) -> tuple[IntArray, IntArray]:
+        """(len(rows), k) items and places of orders of k items."""
+        where = self.start[rows, None] + np.arange(k)
+        return self.item[where], self.place[where]
+
+    def take(self, rows: IntArray | BoolArray) -> "Rankings | None":
+        """Some of the orders; None where that is none."""
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        if not len(rows):
+            return None
+        size = self.size[rows]
+        start = np.append(0, np.cumsum(size))
+        where = np.repeat(self.start[rows] - start[:-1], size) + np.arange(start[-1])
+        user = None if self.user is None else self.user[rows]
+        count, tied = self.count[rows], self.tied[rows]
+        return Rankings(self.item[where], self.place[where], start, count, user, tied)
+
+    def with_count(self, count: IntArray) -> "Rankings | None":
+        """The orders that are given at least once now."""
+        return replace(self, count=count).take(count > 0)
+
+    def recoded(self, item_code: IntArray, user_code: IntArray) -> "Rankings":
+        """The same with other numbers for items and users."""
+        user = None if self.user is None else user_code[self.user]
+        return replace(self, item=item_code[self.item], user=user)
+
+    def locate(self, others: "Rankings") -> IntArray:
+        """For each of the others the order here that says the same, or −1."""
+        known = {key: row for row, key in enumerate(self._keys())}
+        return np.array([known.get(key, -1) for key in others._keys()], dtype=np.intp)
+
+    def _keys(self) -> Iterator[tuple[int, bool, bytes, bytes]]:
+        for row in range(len(self)):
+            where = slice(self.start[row], self.start[row + 1])
+            who = -1 if self.user is None else int(self.user[row])
+            said = self.item[where].tobytes(), self.place[where].tobytes()
+            yield who, bool(self.tied[row]), *said
+
+    def named(
+        self, items: Names, users: Names, tied: bool
+    ) -> list[tuple[list[list[Any]], Any, int]]:
+        """Places, user and count of the orders whose equal places are ties, or of the others."""
+        found = []
+        for row in np.flatnonzero(self.tied == tied):
+            where = slice(self.start[row], self.start[row + 1])
+            places: list[list[Any]] = [[] for _ in range(self.place[where][-1] + 1)]
+            for item, place in zip(self.item[where], self.place[where], strict=True):
+                places[place].append(items[item])
+            who = None if self.user is None else users[self.user[row]]
+            found.append((places, who, int(self.count[row])))
+        return found
+
+    def pairs(self) -> Table:
+        """Every pair of items of different places, and of equal ones where they were tied."""
+        order, first, second = all_pairs(self.size)
+        tie = self.place[first] == self.place[second]
+        told = ~tie | self.tied[order]
+        order, first, second, tie = (a[told] for a in (order, first, second, tie))
+        user = None if self.user is None else self.user[order]
+        winner, loser = self.item[first], self.item[second]
+        return Table(winner, loser, self.count[order], user, tie, None).merge()
+
+    def stages(self) -> list[ChoiceStages]:
+        """The choices that the orders consist of: each place out of it and all later ones.
+
+        Equal ones are one with a count; one entry for each size of set and of what was taken.
+        """
+        found: dict[tuple[int, int], list[IntArray]] = {}
+        for k in np.unique(self.size):
+            rows = np.flatnonzero(self.size == k)
+            item, place = self._of_size(rows, int(k))
+            for at in range(int(place.max(initial=0))):
+                left = place >= at
+                shape = np.stack([left.sum(axis=1), (place == at).sum(axis=1)], axis=1)
+                # the last place of an order is no choice: nothing else is left
+                for n, t in np.unique(shape[shape[:, 0] > shape[:, 1]], axis=0):
+                    some = np.flatnonzero((shape == (n, t)).all(axis=1))
+                    kept = left[some]
+                    names = item[some][kept].reshape(-1, n)
+                    chosen = (place[some] == at)[kept].reshape(-1, n)
+                    by_item = np.argsort(names, axis=1)
+                    who = np.zeros(len(some)) if self.user is None else self.user[rows[some]]
+                    parts = (np.take_along_axis(a, by_item, axis=1) for a in (names, chosen))
+                    columns = [who, *parts, self.count[rows[some]]]
+                    found.setdefault((n, t), []).append(np.column_stack(columns).astype(np.intp))
+        return [
+            _stages(np.concatenate(said), n, self.user is None)
+            for (n, _), said in sorted(found.items())
+        ]
+
+
+def _stages(said: IntArray, k: int, is_pooled: bool) -> ChoiceStages:
+    """Rows of user, k items, k marks and a count, merged."""
+    distinct, same = np.unique(said[:, :-1], axis=0, return_inverse=True)
+    count = np.zeros(len(distinct), dtype=np.intp)
+    np.add.at(count, same.ravel(), said[:, -1])
+    item, chosen = distinct[:, 1 : k + 1], distinct[:, k + 1 :].astype(bool)
+    return ChoiceStages(item, chosen, count, None if is_pooled else distinct[:, 0])
+
+
+def _of_rows(said: IntArray, count: IntArray, k: int, is_pooled: bool) -> Rankings:
+    item, place = said[:, 1 : k + 1].ravel(), said[:, k + 1 : 2 * k + 1].ravel()
+    start = np.arange(0, k * len(said) + 1, k)
+    user, tied = None if is_pooled else said[:, 0].copy(), said[:, -1].astype(bool)
+    return Rankings(item, place, start, count, user, tied)
+
+
+def _concatenated(parts: "list[Rankings]") -> Rankings:
+    size = np.concatenate([part.size for part in parts])
+    item, place, count, tied = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("item", "place", "count", "tied")
+    )
+    users = [part.user for part in parts if part.user is not None]
+    user = np.concatenate(users) if users else None
+    return Rankings(item, place, np.append(0, np.cumsum(size)), count, user, tied)
+
+
+def joined_rankings(one: Rankings | None, two: Rankings | None) -> Rankings | None:
+    """Both together, merged."""
+    parts = [part for part in (one, two) if part is not None]
+    if len({part.user is None for part in parts}) > 1:
+        raise DataError(
+            "only one of the two sets of comparisons has a user for its rankings: both or neither "
+            "must; build both alike, or drop users with pooled()"
+        )
+    return _concatenated(parts).merge() if parts else None
+
+
+def all_pairs(size: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return (block, i, j) with i < j for all pairs of positions within consecutive blocks."""
+    start = np.cumsum(size) - size
+    parts = list(_pairs_by_size(size, start))
+    if not parts:
+        empty = np.empty(0, dtype=np.intp)
+        return empty, empty, empty
+    block, first, second = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return block, first, second
+
+
+def _pairs_by_size(size: IntArray, start: IntArray) -> Iterator[tuple[IntArray, ...]]:
+    for n in np.unique(size[size > 1]):  # blocks of one size share their pattern of pairs
+        blocks = np.flatnonzero(size == n)
+        i, j = np.triu_indices(n, 1)
+        yield (
+            np.repeat(blocks, len(i)),
+            (start[blocks, None] + i).ravel(),
+            (start[blocks, None] + j).ravel(),
+        )
+
+
+class Orders(NamedTuple):
+    """Rankings as data: single pairs, and what is said of three items or more at once."""
+
+    pairs: Table
+    rankings: Rankings | None
+    items: Names
+    users: Names
+
+
+def merge_rankings(
+    rankings: Iterable[Iterable[Any]],
+    users: Iterable[Any] | None,
+    items: Iterable[Any] | None,
+    *,
+    count: IntArray | None = None,
+    tied: bool | Sequence[bool] = True,
+) -> Orders:
+    """Return the distinct orders in the rankings; one of two items is a pair.
+
+    count: (r,) how often each was given. tied: whether items of one place were said to be equal,
+    in all or in each; else they were not compared.
+
+    >>> orders = merge_rankings([["a", ("b", "c")], ["c", "a"]], None, None)
+    >>> orders.pairs.winner.tolist(), orders.rankings.item.tolist(), orders.rankings.place.tolist()
+    ([2], [0, 1, 2], [0, 1, 1])
+    """
+    rankings = rankings if isinstance(rankings, np.ndarray) else list(rankings)
+    listed, place, size = _listed(rankings)
+    start = np.append(0, np.cumsum(size))
+    codes, names = code_strictly(
+        listed,
+        items,
+        "items",
+        lambda i: f"ranking {np.searchsorted(start[1:], i, side='right')}",
+    )
+    order, first, second = all_pairs(size)
+    _refuse_repeats(order, codes[first], codes[second], names)
+    equal = np.broadcast_to(np.asarray(tied, dtype=bool), size.shape)
+    tie = place[first] == place[second]
+    if not (~tie | equal[order]).any():
+        raise DataError(
+            "the rankings hold no pair of items: at least one must rank two items or more"
+        )
+    who, known = _who(users, len(rankings))
+    n = np.ones(len(size), dtype=np.intp) if count is None else count
+    everything = Rankings(codes, place, start, n, who, equal)
+    last = np.zeros(len(size), dtype=np.intp)
+    np.maximum.at(last, np.repeat(np.arange(len(last)), size), place)
+    is_order = (size > 2) & (last > 0)
+    small, whole = everything.take(~is_order), everything.take(is_order)
+    pairs = _no_rows(who) if small is None else small.pairs()
+    return Orders(pairs, None if whole is None else whole.merge(), names, known)
+
+
+def merge_choices(
+    chosen: Iterable[Any] | None,
+    worst: Iterable[Any] | None,
+    sets: Iterable[Iterable[Any]],
+    user: Iterable[Any] | None,
+    items: Iterable[Any] | None,
+) -> Orders:
+    """Return the orders behind choices: what was taken, the others, what was put last."""
+    shown = [list(_members_of_set(s, number)) for number, s in enumerate(sets)]
+    best = _taken(chosen, shown, "chosen")
+    last = _taken(worst, shown, "worst")
+    if chosen is None and worst is None:
+        raise DataError("a choice needs what was chosen: give chosen=, worst= or both")
+    rankings = []
+    for number, (first, names, final) in enumerate(zip(best, shown, last, strict=True)):
+        ends = [*first, *final]
+        twice = [name for name in first if name in final]
+        if twice:
+            raise DataError(f"choice {number} has {twice[0]!r} both as the best and as the worst")
+        others = [name for name in names if name not in ends]
+        places = [place for place in (first, others, final) if place]
+        if len(places) < 2:
+            raise DataError(
+                f"choice {number} takes {first or final!r} out of {names!r}: something must be "
+                "left that was not taken; drop the choice or name the whole set"
+            )
+        rankings.append(places)
+    return merge_rankings(rankings, user, items, tied=False)
+
+
+def _taken(taken: Iterable[Any] | None, shown: list[list[Any]], what: str) -> list[list[Any]]:
+    """What was taken in each choice; none where that is not told."""
+    if taken is None:
+        return [[] for _ in shown]
+    given = [list(map(python_scalar, _members(entry))) for entry in as_column(taken, what)]
+    if len(given) != len(shown):
+        raise DataError(
+            f"{what} has {len(given)} entries for {len(shown)} sets: it must name what was taken "
+            "of each set"
+        )
+    for number, (names, those) in enumerate(zip(shown, given, strict=True)):
+        for name in those:
+            if name not in names:
+                raise DataError(
+                    f"{what}[{number}] is {name!r}, which is not in its set {names!r}: a set must "
+                    "name everything that was shown, with what was taken"
+                )
+    return given
+
+
+def _members_of_set(shown: Any, number: int) -> Iterable[Any]:
+    if isinstance(shown, str | bytes) or not isinstance(shown, Iterable):
+        raise DataError(f"sets[{number}] is {shown!r}: it must hold the items that were shown")
+    return map(python_scalar, shown)
+
+
+def _who(users: Iterable[Any] | None, n: int) -> tuple[IntArray | None, Names]:
+    if users is None:
+        return None, ()
+    who = as_column(users, "users")
+    if len(who) != n:
+        raise DataError(
+            f"users has {len(who)} entries for {n} rankings: it must name the one "
+            "person who made each ranking"
+        )
+    return code_strictly(who, None, "users", lambda i: f"users[{i}]")
+
+
+def _no_rows(user: IntArray | None) -> Table:
+    none = np.empty(0, dtype=np.intp)
+    return Table(none, none, none, None if user is None else none, none.astype(bool), None)
+
+
+def _listed(rankings: Sequence[Iterable[Any]] | NDArray[Any]) -> tuple[Any, IntArray, IntArray]:
+    """The items of all rankings, one after the other, where each stands, and (r,) sizes."""
+    if isinstance(rankings, np.ndarray) and rankings.ndim == 2:
+        n, k = rankings.shape
+        return rankings.ravel(), np.tile(np.arange(k), n), np.full(n, k, dtype=np.intp)
+    parts = [_flatten(ranking, number) for number, ranking in enumerate(rankings)]
+    place = np.array([p for _, places in parts for p in places], dtype=np.intp)
+    size = np.array([len(names) for names, _ in parts], dtype=np.intp)
+    return [name for names, _ in parts for name in names], place, size
+
+
+def _flatten(ranking: Iterable[Any], number: int) -> tuple[list[Any], list[int]]:
+    if isinstance(ranking, str | bytes) or not isinstance(ranking, Iterable):
+        raise DataError(
+            f"ranking {number} is {ranking!r}: a ranking must be a sequence of items, best first"
+        )
+    names: list[Any] = []
+    places: list[int] = []
+    place = 0
+    for entry in ranking:
+        tied = list(_members(entry))
+        names += tied
+        places += [place] * len(tied)
+        place += bool(tied)
+    return names, places
+
+
+def _members(entry: Any) -> Sequence[Any]:
+    return list(entry) if isinstance(entry, list | tuple | set | frozenset) else [entry]
+
+
+def _refuse_repeats(ranking: IntArray, first: IntArray, second: IntArray, names: Names) -> None:
+    repeated = np.flatnonzero(first == second)
+    if len(repeated):
+        where = repeated[0]
+        raise DataError(
+            f"ranking {ranking[where]} names {names[first[where]]!r} more than once: an item can "
+            "have one place only; drop the repetition"
+        )
+
+
+def merge_scores(scores: Iterable[float], groups: Iterable[Any] | None) -> tuple[Table, Names]:
+    """Return the comparisons between all scores of a group, and the items 0 … n−1."""
+    given = as_column(scores, "scores")
+    values = read_numbers(given)
+    if not np.isfinite(values).all():
+        where = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise DataError(
+            f"scores[{where}] is {given[where]!r}: every score must be a finite number; drop the "
+            "item or give it a score"
+        )
+    group = np.zeros(len(values), dtype=np.intp)
+    if groups is not None:
+        column = as_column(groups, "groups")
+        if len(column) != len(values):
+            raise DataError(
+                f"groups has {len(column)} entries for {len(values)} scores: it must name the "
+                "group of each score"
+            )
+        group, _ = code_strictly(column, None, "groups", lambda i: f"groups[{i}]")
+    order = np.argsort(group, kind="stable")
+    _, first, second = all_pairs(np.bincount(group))
+    if not len(first):
+        raise DataError("no group holds two scores: a comparison needs two items")
+    first, second = order[first], order[second]
+    swap = values[second] > values[first]
+    winner, loser = np.where(swap, second, first), np.where(swap, first, second)
+    margin = values[winner] - values[loser]
+    count = np.ones(len(winner), dtype=np.intp)
+    rows = Table(winner, loser, count, None, margin == 0, margin)
+    return rows.merge(), tuple(range(len(values)))

@@ -1,0 +1,114 @@
+"""Looking ahead: what simulations say, where it is known what they must say."""
+
+import numpy as np
+import pytest
+
+from penchant.ask import Budget, Joint, StudyDesign, TopSettled, answers_left, plan
+from penchant.errors import DataError
+from penchant.likelihoods import Probit
+
+
+def test_a_budget_needs_what_is_left_of_it():
+    belief = Joint(np.zeros(4), np.eye(4), Probit())
+    assert answers_left(belief, Budget(7), "random", random_state=0) == (7, 7, 7)
+
+
+def test_nothing_is_left_where_everything_is_settled():
+    sure = Joint(np.array([9.0, 0.0, 0.0]), 0.1 * np.eye(3), Probit())
+    assert answers_left(sure, TopSettled(k=1), random_state=0) == (0, 0, 0)
+
+
+def test_beyond_the_horizon_there_is_no_number():
+    twins = Joint(np.zeros(2), np.eye(2), Probit())
+    left = answers_left(twins, TopSettled(k=1, level=0.999999), horizon=3, random_state=0)
+    assert left.high is None
+
+
+def test_the_range_is_in_order_and_comes_again_with_its_seed():
+    belief = Joint(np.array([1.0, 0.5, 0.0, -1.0]), np.eye(4), Probit())
+    rule = TopSettled(k=1)
+    first, again = (answers_left(belief, rule, random_state=3) for _ in range(2))
+    assert first == again
+    assert 0 <= first.low <= first.median
+    assert first.high is None or first.median <= first.high
+
+
+def test_a_wider_gap_needs_fewer_answers():
+    """Counted over many futures: medians of ten are coarse."""
+    counts = [
+        answers_left(
+            Joint(gap * np.arange(4.0), 0.3 * np.eye(4), Probit()),
+            TopSettled(k=1, level=0.9),
+            "expected_best",
+            n_futures=30,
+            random_state=0,
+        ).median
+        for gap in (1.5, 0.3)
+    ]
+    assert counts[0] < counts[1]
+
+
+def test_a_plan_reaches_its_reliability_and_no_earlier():
+    result = plan(StudyDesign(6, n_raters=4), 0.7, n_simulations=20, random_state=1)
+    assert len(result.reliability) == result.comparisons
+    assert result.reliability[-1] >= 0.7
+    assert (result.reliability[:-1] < 0.7).all()
+    assert result.per_rater == -(-result.comparisons // 4)
+
+
+def test_more_reliability_and_more_disagreement_cost_more():
+    few, many = (
+        plan(StudyDesign(6), level, n_simulations=20, random_state=0).comparisons
+        for level in (0.6, 0.8)
+    )
+    assert few < many
+    alike, unlike = (
+        plan(StudyDesign(6, 5, disagreement=d), 0.7, n_simulations=20, random_state=0).comparisons
+        for d in (0.0, 1.0)
+    )
+    assert alike < unlike
+
+
+def test_choosing_needs_fewer_than_drawing():
+    study = StudyDesign(12, spread=2.0)
+    drawn, chosen = (
+        plan(study, 0.85, criterion, n_simulations=20, random_state=0).comparisons
+        for criterion in ("random", "information_gain")
+    )
+    assert chosen < drawn
+
+
+def test_what_cannot_be_reached_has_no_number():
+    assert (
+        plan(StudyDesign(5), 0.99, n_simulations=3, longest=4, random_state=0).comparisons is None
+    )
+
+
+@pytest.mark.slow
+def test_the_plan_holds_in_a_study_that_is_then_run():
+    """Mean reliability of fresh studies of the planned length, in standard errors."""
+    study = StudyDesign(10, n_raters=3, spread=1.5)
+    planned = plan(study, 0.8, n_simulations=200, random_state=0).comparisons
+    runs = [
+        plan(study, 0.999, n_simulations=10, longest=planned, random_state=99 + seed)
+        for seed in range(20)
+    ]
+    reached = [run.reliability[-1] for run in runs]
+    error = np.std(reached) / np.sqrt(20)
+    assert abs(np.mean(reached) - 0.8) < 5 * error + 0.01
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_items": 2}, "three items"),
+        ({"n_items": 5, "n_raters": 0}, "one rater"),
+        ({"n_items": 5, "spread": 0.0}, "positive"),
+        ({"n_items": 5, "disagreement": -1.0}, "not negative"),
+    ],
+)
+def test_studies_that_cannot_be(wrong, message):
+    with pytest.raises(DataError, match=message):
+        StudyDesign(**wrong)
+    with pytest.raises(DataError, match="between 0 and 1"):
+        plan(StudyDesign(5), 1.0)

@@ -1,0 +1,459 @@
+"""Chains: growth, restarts, learning, interruption; what their samplers leave invariant."""
+
+from collections import Counter
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from penchant.communities import (
+    Answers,
+    Chain,
+    ChainPlan,
+    ChainState,
+    MixtureData,
+    chains,
+    count_pairs,
+    fit_community,
+    split_merge,
+)
+from penchant.data import Comparisons
+from penchant.gp import ItemHyper, Settings
+from penchant.kernels import RBF, Independent, Inputs
+from penchant.likelihoods import Probit, Ties
+from penchant.metrics import adjusted_rand
+
+N_ITEMS = 6
+TASTES = np.array([[2.0, 1.0, 0.0, 0.0, -1.0, -2.0], [-2.0, 0.0, 2.0, -1.0, 1.0, 0.0]])
+
+
+def planted(n_users=30, n_votes=20, seed=0, tastes=TASTES):
+    """A mixture whose users have one of the tastes each, and their communities."""
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n_users) % len(tastes)
+    user = np.repeat(np.arange(n_users), n_votes)
+    a = rng.integers(N_ITEMS, size=len(user))
+    b = (a + rng.integers(1, N_ITEMS, size=len(user))) % N_ITEMS
+    f = tastes[truth[user]]
+    rows = np.arange(len(user))
+    wins = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
+    winner, loser = np.where(wins, a, b), np.where(wins, b, a)
+    data = Comparisons.from_pairs(winner, loser, user=user, items=range(N_ITEMS))
+    hyper = ItemHyper(Independent(), Probit())
+    items = Inputs(index=np.arange(N_ITEMS))
+    return MixtureData(Answers.of(data), items, hyper, settings=Settings(tolerance=1e-3)), truth
+
+
+def plan(sampler="collapsed", n_warmup=8, prior=None, learn=True, own=False):
+    return ChainPlan(sampler, n_warmup, 1.0, prior, learn, own)
+
+
+def run(mixture, how, n_sweeps, state=None):
+    state = state or chains.start_chain(mixture, how, (3, 0))
+    for _ in range(n_sweeps):
+        state = chains.sweep(mixture, how, state)
+    return state
+
+
+def assert_same(a, b):
+    for field in fields(a):
+        np.testing.assert_array_equal(getattr(a, field.name), getattr(b, field.name))
+
+
+def test_a_chain_starts_where_it_is_told():
+    mixture, truth = planted()
+    certain = np.eye(3)[2 * truth]  # the middle one is nobody's
+    theta = mixture.hyper.theta + 0.1
+    state = chains.start_chain(mixture, plan(), (3, 0), certain, theta)
+    np.testing.assert_array_equal(state.assignment, truth)
+    np.testing.assert_array_equal(state.theta, theta)
+    assert len(state.utilities) == 2
+
+
+@pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
+def test_planted_communities_are_found(sampler):
+    mixture, truth = planted()
+    state = run(mixture, plan(sampler), 14)
+    # one draw of the chain, which may hold a stray small community
+    assert adjusted_rand(truth, state.assignment) > 0.8
+
+
+@pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
+def test_the_same_seed_gives_the_same_chain_and_another_another(sampler):
+    mixture, _ = planted(n_users=12)
+    how = plan(sampler)
+    assert_same(run(mixture, how, 4), run(mixture, how, 4))
+    other = run(mixture, how, 4, chains.start_chain(mixture, how, (4, 0)))
+    assert not np.array_equal(other.tau, run(mixture, how, 4).tau)
+
+
+def test_a_chain_continues_exactly_from_a_copied_state():
+    mixture, _ = planted(n_users=12)
+    how = plan(prior=(1.0, 1.0))
+    halfway = run(mixture, how, 5)
+    copied = replace(
+        halfway,
+        **{
+            f.name: np.copy(v)
+            for f in fields(halfway)
+            if isinstance(v := getattr(halfway, f.name), np.ndarray)
+        },
+    )
+    assert_same(run(mixture, how, 4, copied), run(mixture, how, 9))
+
+
+def test_sizes_and_evidence_describe_the_assignment():
+    mixture, _ = planted(n_users=12)
+    state = run(mixture, plan(), 3)
+    counts = count_pairs(mixture.answers.counts, state.assignment, len(state.utilities))
+    fits = [fit_community(mixture, c, t) for c, t in zip(counts, state.thetas, strict=True)]
+    assert [fit.log_evidence for fit in fits] == pytest.approx(state.log_evidence, abs=1e-3)
+    assert state.sizes.min() > 0
+
+
+def test_hyperparameters_are_learned_only_while_warming_up():
+    mixture, _ = planted()
+    how = plan(n_warmup=4)
+    before = run(mixture, how, 4)
+    assert not np.array_equal(before.theta, mixture.hyper.theta)
+    np.testing.assert_array_equal(run(mixture, how, 3, before).theta, before.theta)
+    kept = run(mixture, replace(how, learn=False), 4)
+    np.testing.assert_array_equal(kept.theta, mixture.hyper.theta)
+
+
+def test_opposite_tastes_do_not_teach_that_there_is_no_taste():
+    f = TASTES[0]
+    mixture, truth = planted(tastes=np.stack([f, -f]), seed=2)
+    state = run(mixture, plan(), 14)
+    assert np.exp(state.theta[0]) > 0.5
+    assert adjusted_rand(truth, state.assignment) > 0.9
+
+
+def test_shared_hyperparameters_are_where_the_evidence_is_highest():
+    mixture, truth = planted()
+    mixture = replace(mixture, settings=Settings(tolerance=1e-9))
+    counts = count_pairs(mixture.answers.counts, truth.astype(np.int32), 2)
+    blank, step = np.zeros(counts.shape[1]), 1e-4
+
+    def evidence(theta):
+        return sum(fit_community(mixture, c, theta).log_evidence for c in counts)
+
+    learned = chains.learn_shared(mixture, [(c, blank, blank) for c in counts], np.array([0.4]))
+    assert evidence(learned) > evidence(np.array([0.4]))
+    # a weak prior of some nats beside hundreds: the evidence is nearly flat there
+    assert abs(evidence(learned + step) - evidence(learned - step)) / (2 * step) < 1.0
+
+
+def test_own_hyperparameters_stay_near_the_shared_where_answers_are_few():
+    mixture, _ = planted(n_users=40, tastes=4.0 * TASTES[:1])
+    few = np.zeros(40, dtype=np.int32)
+    few[0] = 1
+    counts = count_pairs(mixture.answers.counts, few, 2)
+    blank = np.zeros(counts.shape[1])
+    theta = np.array([-2.0])
+    own = chains.learn_own(mixture, [(c, blank, blank) for c in counts], theta)
+    assert abs(own[1, 0] - theta[0]) < 0.5 * abs(own[0, 0] - theta[0])
+
+
+def test_a_likelihood_with_parameters_and_ties_runs():
+    data = Comparisons.from_pairs(
+        [0, 1, 2, 0, 2, 1],
+        [1, 2, 0, 2, 1, 0],
+        user=[0, 0, 1, 1, 2, 2],
+        tie=[False, True, False, False, True, False],
+    )
+    X = np.array([[0.0], [1.0], [2.0]])
+    hyper = ItemHyper(RBF(), Ties())
+    items = Inputs(X, index=np.arange(3))
+    mixture = MixtureData(Answers.of(data), items, hyper, settings=Settings(tolerance=1e-3))
+    state = run(mixture, plan(own=True), 5)
+    assert np.isfinite(state.log_joint)
+    assert state.thetas.shape == (len(state.utilities), len(hyper.theta))
+
+
+def test_groups_that_no_one_would_miss_do_not_count():
+    mixture, truth = planted(n_users=40)
+    how = plan(learn=False)
+    junk = truth.astype(np.int32)
+    junk[[0, 1, 2, 3]] = 2  # two of each taste
+    state = run(mixture, how, 1)
+    partition = chains.partition_of(mixture, state, junk)
+    settled = chains.draw_utilities(mixture, how, state, partition, np.random.default_rng(0))
+    assert chains.supported(mixture, settled).tolist() == [True, True, False]
+
+
+def test_an_interrupted_chain_keeps_what_it_has(monkeypatch):
+    mixture, _ = planted(n_users=12)
+    how = plan(n_warmup=2)
+    sweeps = []
+
+    def interrupt(state):
+        sweeps.append(state.sweep)
+        if state.sweep == 5:
+            raise KeyboardInterrupt
+
+    chain = Chain.of(chains.start_chain(mixture, how, (3, 0)))
+    after, completed = chains.run_chain(mixture, how, chain, 9, interrupt)
+    assert not completed
+    assert after.state.sweep == 5
+    assert len(after.log_joint) == 6
+    assert len(after.draws) == 3
+    resumed, completed = chains.run_chain(mixture, how, after, 4, lambda state: None)
+    assert completed
+    assert_same(resumed.state, run(mixture, how, 9))
+
+
+def test_an_interrupt_at_once_leaves_one_draw():
+    mixture, _ = planted(n_users=12)
+
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    chain = Chain.of(chains.start_chain(mixture, plan(), (3, 0)))
+    (after,), completed = chains.run_chains(mixture, plan(), [chain], 9, interrupt)
+    assert not completed
+    assert len(after.draws) == 1
+
+
+def test_chains_that_never_began_are_left_out():
+    mixture, _ = planted(n_users=12)
+
+    def interrupt(state):
+        if state.sweep == 1:
+            raise KeyboardInterrupt
+
+    started = [Chain.of(chains.start_chain(mixture, plan(), (3, number))) for number in range(3)]
+    after, completed = chains.run_chains(mixture, plan(), started, 9, interrupt)
+    assert not completed
+    assert [chain.state.sweep for chain in after] == [1]
+
+
+def test_chains_agree_on_hyperparameters_when_they_are_warm():
+    mixture, _ = planted()
+    how = plan(n_warmup=6)
+    started = [Chain.of(chains.start_chain(mixture, how, (3, number))) for number in range(2)]
+    alone = [chains.run_chain(mixture, how, chain, 6, lambda state: None)[0] for chain in started]
+    together, _ = chains.run_chains(mixture, how, started, 8, lambda state: None)
+    learned = np.stack([chain.state.theta for chain in alone])
+    assert np.ptp(learned, axis=0).max() > 0.0
+    for chain in together:
+        np.testing.assert_allclose(chain.state.theta, learned.mean(axis=0), rtol=1e-14)
+        np.testing.assert_allclose(
+            chain.state.thetas, chain.state.theta + np.zeros_like(chain.state.thetas), atol=1e-14
+        )
+
+
+def test_long_chains_are_thinned(monkeypatch):
+    monkeypatch.setattr(chains, "DRAWS_PER_CHAIN", 3)
+    mixture, _ = planted(n_users=6, n_votes=4)
+    how = plan(n_warmup=1, learn=False)
+    chain = Chain.of(chains.start_chain(mixture, how, (3, 0)))
+    after, _ = chains.run_chain(mixture, how, chain, 10, lambda state: None)
+    assert len(after.draws) == 3
+
+
+def test_one_user_is_one_community():
+    mixture, _ = planted(n_users=1)
+    state = run(mixture, plan(), 4)
+    assert state.sizes.tolist() == [1]
+
+
+reassign = chains.compiled_reassign()
+
+
+def blank_state(assignment, concentration):
+    assignment = np.asarray(assignment, dtype=np.int32)
+    k = assignment.max() + 1
+    return ChainState(
+        assignment=assignment,
+        utilities=np.zeros((k, 1)),
+        tau=np.zeros((k, 1)),
+        nu=np.zeros((k, 1)),
+        thetas=np.zeros((k, 0)),
+        theta=np.zeros(0),
+        log_evidence=np.zeros(k),
+        concentration=concentration,
+        log_joint=0.0,
+        seed=(0,),
+        sweep=0,
+    )
+
+
+def number_of_communities(concentration, n_users):
+    return sum(concentration / (concentration + i) for i in range(n_users))
+
+
+@pytest.mark.parametrize("concentration", [0.5, 3.0])
+def test_without_evidence_the_scan_leaves_the_chinese_restaurant_process(rng, concentration):
+    n_users, n_functions, n_scans = 8, 40, 4000
+    assignment = np.zeros(n_users, dtype=np.int32)
+    numbers = np.empty(n_scans)
+    log_likelihood = np.zeros((n_users, n_functions), dtype=np.float32)
+    for k in range(n_scans):
+        _, assignment = np.unique(assignment, return_inverse=True)
+        assignment = assignment.astype(np.int32)
+        size = np.bincount(assignment, minlength=n_functions)
+        used = int(assignment.max()) + 1
+        empty = np.arange(used, used + chains.N_EMPTY)
+        uniform = (1.0 - rng.random((n_users, 2))).astype(np.float32)
+        scan = chains.Scan(log_likelihood, assignment, size, empty, uniform)
+        done, _ = reassign(scan, np.log(concentration / chains.N_EMPTY), 0, used + chains.N_EMPTY)
+        assert done == n_users
+        numbers[k] = len(np.unique(assignment))
+    # neighbouring scans are correlated: blocks of 50 are nearly independent
+    blocks = numbers.reshape(-1, 50).mean(axis=1)
+    error = blocks.std(ddof=1) / np.sqrt(len(blocks))
+    assert abs(numbers.mean() - number_of_communities(concentration, n_users)) < 4 * error
+
+
+def test_the_scan_stops_where_no_fresh_function_is_left(rng):
+    # every user prefers the last function on offer, so that each one fills an empty community
+    log_likelihood = np.tile(np.arange(6, dtype=np.float32) * 50, (5, 1))
+    assignment = np.zeros(5, dtype=np.int32)
+    size = np.array([5, 0, 0, 0, 0, 0])
+    uniform = np.full((5, 2), 0.5, np.float32)
+    scan = chains.Scan(log_likelihood, assignment, size, np.array([1, 2]), uniform)
+    user, fresh = reassign(scan, 0.0, 0, 3)
+    assert fresh == 6
+    assert user < 5
+    assert size.sum() == 5
+    np.testing.assert_array_equal(np.bincount(assignment, minlength=6), size)
+
+
+def test_the_scan_is_the_same_compiled_and_not(rng):
+    arguments = (
+        rng.standard_normal((30, 12)).astype(np.float32),
+        rng.integers(3, size=30).astype(np.int32),
+    )
+    results = []
+    for function in (reassign, reassign.py_func):
+        log_likelihood, assignment = (a.copy() for a in arguments)
+        size = np.bincount(assignment, minlength=12)
+        uniform = np.linspace(0.01, 1.0, 60, dtype=np.float32).reshape(30, 2)
+        scan = chains.Scan(log_likelihood, assignment, size, np.array([3, 4, 5]), uniform)
+        assert function(scan, 0.0, 0, 6)[0] == 30
+        np.testing.assert_array_equal(np.bincount(assignment, minlength=12), size)
+        results.append(assignment)
+    np.testing.assert_array_equal(*results)
+
+
+def test_stick_weights_have_the_posterior_mean(rng):
+    state = blank_state([0] * 6 + [1] * 3, concentration=2.0)
+    draws = np.exp([chains.draw_log_weights(state, rng) for _ in range(4000)])
+    assert draws.shape[1] == 2 + chains.N_EMPTY
+    np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-5)
+    error = draws.std(axis=0) / np.sqrt(len(draws))
+    expected = [6 / 11, 3 / 11]
+    assert (np.abs(draws.mean(axis=0)[:2] - expected) < 4 * error[:2]).all()
+
+
+def test_concentration_and_partitions_leave_the_gamma_prior(rng):
+    shape, rate, n_users = 2.0, 1.0, 10
+    values = np.empty(6000)
+    value = 1.0
+    for k in range(len(values)):
+        uniform = rng.random(n_users)
+        n_communities = int((uniform < value / (value + np.arange(n_users))).sum())
+        state = blank_state([0] * n_users, value)
+        values[k] = value = chains.draw_concentration(state, (shape, rate), n_communities, rng)
+    blocks = values.reshape(-1, 50).mean(axis=1)
+    error = blocks.std(ddof=1) / np.sqrt(len(blocks))
+    assert abs(values.mean() - shape / rate) < 4 * error
+
+
+def tiny_mixture(n_users):
+    """Users of two opposite tastes who answer four questions each, some of them wrongly."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for user in range(n_users):
+        order = [0, 1, 2, 3] if 2 * user <= n_users else [3, 2, 1, 0]
+        for _ in range(4):
+            a, b = sorted(rng.choice(4, 2, replace=False))
+            if rng.random() < 0.15:
+                a, b = b, a
+            rows.append((user, order[a], order[b]))
+    user, winner, loser = zip(*rows, strict=True)
+    data = Comparisons.from_pairs(winner, loser, user=user, items=range(4), users=range(n_users))
+    hyper = ItemHyper(Independent(3.0), Probit())
+    items = Inputs(index=np.arange(4))
+    return MixtureData(Answers.of(data), items, hyper, settings=Settings(tolerance=1e-4))
+
+
+def partitions(n_users, prefix=()):
+    """All partitions, each as the labels in order of first appearance."""
+    if len(prefix) == n_users:
+        yield prefix
+        return
+    for label in range(max(prefix, default=-1) + 2):
+        yield from partitions(n_users, (*prefix, label))
+
+
+def exact_posterior(mixture):
+    """Probability of every partition, by enumeration."""
+    log_joint = {}
+    for partition in partitions(mixture.answers.n_users):
+        labels = np.array(partition, dtype=np.int32)
+        counts = count_pairs(mixture.answers.counts, labels, labels.max() + 1)
+        evidence = sum(fit_community(mixture, c, mixture.hyper.theta).log_evidence for c in counts)
+        log_joint[partition] = evidence + split_merge.log_prior_of_sizes(np.bincount(labels), 1.0)
+    top = max(log_joint.values())
+    total = sum(np.exp(value - top) for value in log_joint.values())
+    return {key: np.exp(value - top) / total for key, value in log_joint.items()}
+
+
+def test_partition_probabilities_sum_to_one():
+    for concentration in (0.3, 2.0):
+        total = sum(
+            np.exp(split_merge.log_prior_of_sizes(np.bincount(labels), concentration))
+            for labels in partitions(6)
+        )
+        assert total == pytest.approx(1.0)
+
+
+def frequencies(mixture, sampler, n_sweeps):
+    plan = ChainPlan(sampler, 0, 1.0, None, learn=False, own=False)
+    state = chains.start_chain(mixture, plan, (0, 0))
+    seen = Counter()
+    for _ in range(n_sweeps):
+        state = chains.sweep(mixture, plan, state)
+        first_seen = {}
+        seen[tuple(first_seen.setdefault(c, len(first_seen)) for c in state.assignment)] += 1
+    return {key: times / n_sweeps for key, times in seen.items()}
+
+
+def distance(found, exact):
+    return 0.5 * sum(abs(found.get(key, 0.0) - p) for key, p in exact.items())
+
+
+@pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
+def test_gibbs_steps_leave_the_exact_posterior(sampler, monkeypatch):
+    monkeypatch.setattr(chains, "MOVES", 0)
+    # five partitions: 500 correlated sweeps are off by about 0.03
+    found = frequencies(tiny_mixture(3), sampler, 500)
+    assert distance(found, exact_posterior(tiny_mixture(3))) < 0.12
+
+
+@pytest.fixture
+def remembered_fits(monkeypatch):
+    """Five users form 31 communities at most: a chain of thousands of sweeps fits each once."""
+    fits = {}
+
+    def fit_once(mixture, pair_counts, theta, start=None):
+        answers = pair_counts.tobytes()
+        if answers not in fits:
+            fits[answers] = fit_community(mixture, pair_counts, theta)
+        return fits[answers]
+
+    monkeypatch.setattr(chains, "fit_community", fit_once)
+    monkeypatch.setattr(split_merge, "fit_community", fit_once)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("remembered_fits")
+@pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
+@pytest.mark.parametrize("n_moves", [0, 3])
+def test_chains_leave_the_exact_posterior(sampler, n_moves, monkeypatch):
+    monkeypatch.setattr(chains, "MOVES", n_moves)
+    # 52 partitions of five users
+    found = frequencies(tiny_mixture(5), sampler, 4000)
+    assert distance(found, exact_posterior(tiny_mixture(5))) < 0.08

@@ -1,0 +1,370 @@
+"""The deterministic search for communities: its evidence, its slopes, what it finds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from penchant.communities import (
+    Answers,
+    MixtureData,
+    bethe,
+    component,
+    find_communities,
+    search,
+    split_merge,
+)
+from penchant.data import Comparisons
+from penchant.errors import DataError
+from penchant.gp import Edges, ItemHyper, factor_prior
+from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian
+from penchant.kernels.relations import undirected
+from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
+from penchant.metrics import adjusted_rand
+
+N_ITEMS = 12
+X = np.random.default_rng(7).standard_normal((N_ITEMS, 2))
+KERNEL = RBF((2.0, 3.0), 1.5) + Independent(0.2)
+
+
+def draw(n_tastes=4, n_users=160, n_votes=24, seed=0, scale=2.0):
+    """Votes of users of a few component, and who has which."""
+    rng = np.random.default_rng(seed)
+    utilities = scale * rng.standard_normal((n_tastes, N_ITEMS))
+    truth = np.arange(n_users) % n_tastes
+    user = np.repeat(np.arange(n_users), n_votes)
+    a = rng.integers(N_ITEMS, size=len(user))
+    b = (a + rng.integers(1, N_ITEMS, size=len(user))) % N_ITEMS
+    f = utilities[truth[user]]
+    rows = np.arange(len(user))
+    wins = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
+    return user, np.where(wins, a, b), np.where(wins, b, a), truth
+
+
+def crowd_of(user, winner, loser, likelihood=None, kernel=None, **options):
+    data = Comparisons.from_pairs(
+        winner, loser, user=user, items=range(N_ITEMS), users=range(user.max() + 1)
+    )
+    hyper = ItemHyper(kernel or Independent(2.0), likelihood or Probit())
+    return MixtureData(Answers.of(data), Inputs(X, index=np.arange(N_ITEMS)), hyper, **options)
+
+
+def with_outcomes(crowd, likelihood):
+    """The crowd with ties and margins where the likelihood needs them."""
+    rng = np.random.default_rng(1)
+    m = crowd.answers.n_answers
+    outcomes = Outcomes()
+    if likelihood.n_answers == 3:
+        outcomes = Outcomes(tie=rng.random(m) < 0.2)
+    if isinstance(likelihood, Gaussian):
+        outcomes = Outcomes(margin=1.0 + rng.standard_normal(m))
+    hyper = crowd.hyper._replace(likelihood=likelihood)
+    return replace(crowd, answers=replace(crowd.answers, outcomes=outcomes), hyper=hyper)
+
+
+LIKELIHOODS = [
+    Probit(),
+    Logit(),
+    Gaussian(0.7),
+    Ties(0.4),
+    Ties(0.4, "logit"),
+    Lapse(Probit(), 0.05),
+    Lapse(Ties(), 0.05),
+]
+
+
+@pytest.fixture
+def exact(monkeypatch):
+    """Newton's method to the end."""
+    monkeypatch.setattr(component, "TOLERANCE", 1e-18)
+
+
+def test_log_z_is_a_dense_laplace_approximation(exact):
+    user, winner, loser, _ = draw(n_users=8)
+    crowd = crowd_of(user, winner, loser, kernel=KERNEL)
+    w = np.random.default_rng(0).random(crowd.answers.n_answers)
+    taste = crowd.model(crowd.hyper.theta).fit(w)
+    K = KERNEL(crowd.items)
+    D = np.eye(N_ITEMS)[crowd.answers.winner] - np.eye(N_ITEMS)[crowd.answers.loser]
+    inverse = np.linalg.inv(K)
+
+    def negative(f):
+        local = Probit().log_prob(D @ f)
+        return 0.5 * f @ inverse @ f - w @ local.value, inverse @ f - D.T @ (w * local.d1)
+
+    f = minimize(negative, np.zeros(N_ITEMS), jac=True, tol=1e-12).x
+    A = D.T @ np.diag(-w * Probit().log_prob(D @ f).d2) @ D
+    expected = -negative(f)[0] - 0.5 * np.linalg.slogdet(np.eye(N_ITEMS) + K @ A)[1]
+    assert taste.log_z == pytest.approx(expected, abs=1e-6)
+    posterior = crowd.model(crowd.hyper.theta).posterior(taste)
+    np.testing.assert_allclose(posterior.mean, f, atol=1e-4)
+    np.testing.assert_allclose(posterior.covariance(), np.linalg.inv(inverse + A), atol=1e-4)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS[:5], ids=repr)
+@pytest.mark.parametrize(
+    ("kernel", "max_rank", "many", "rtol"),
+    [(KERNEL, None, 500, 1e-4), (KERNEL, 5, 500, 1e-4), (Independent(2.0), None, 2, 1e-3)],
+    ids=["dense", "bounded rank", "many items"],
+)
+def test_slopes_are_those_of_log_z(exact, monkeypatch, likelihood, kernel, max_rank, many, rtol):
+    monkeypatch.setattr(component, "MANY_ITEMS", many)
+    user, winner, loser, _ = draw(n_users=8)
+    crowd = with_outcomes(crowd_of(user, winner, loser, kernel=kernel), likelihood)
+    crowd = replace(crowd, max_rank=max_rank)
+    w = np.random.default_rng(0).random((2, crowd.answers.n_answers))
+
+    def value(theta, weights):
+        model = crowd.model(theta)
+        return sum(model.fit(each).log_z for each in weights)
+
+    theta = crowd.hyper.theta
+    model = crowd.model(theta)
+    assert isinstance(model.prior, bethe.BethePrior) == (many == 2)
+    fitted = tuple(model.fit(each) for each in w)
+    steps = 1e-4 * np.eye(len(theta))
+    numeric = [(value(theta + s, w) - value(theta - s, w)) / 2e-4 for s in steps]
+    np.testing.assert_allclose(model.gradient(fitted), numeric, atol=1e-4, rtol=rtol)
+    for answer in (0, 5):
+        step = np.zeros_like(w)
+        step[0, answer] = 1e-4
+        numeric = (value(theta, w + step) - value(theta, w - step)) / 2e-4
+        assert model.slope(fitted[0])[answer] == pytest.approx(numeric, rel=rtol / 10, abs=1e-5)
+
+
+def test_fewer_answers_than_items(exact):
+    """Then the algebra is among comparisons, and the slope is carried back to the items."""
+    answered = np.array([0, 0, 1]), np.array([0, 1, 2]), np.array([5, 6, 7])
+    crowd = crowd_of(*answered, kernel=KERNEL)
+    theta, w = crowd.hyper.theta, np.ones(3)
+    model = crowd.model(theta)
+    steps = 1e-4 * np.eye(len(theta))
+    numeric = [
+        (crowd.model(theta + s).fit(w).log_z - crowd.model(theta - s).fit(w).log_z) / 2e-4
+        for s in steps
+    ]
+    np.testing.assert_allclose(model.gradient((model.fit(w),)), numeric, atol=1e-6)
+    assert find_communities(crowd).n_communities == 1
+
+
+def test_sweeps_and_learning_never_lower_the_objective():
+    user, winner, loser, _ = draw()
+    crowd = crowd_of(user, winner, loser, kernel=KERNEL)
+    rng = np.random.default_rng(3)
+    start = rng.dirichlet(np.ones(4), crowd.answers.n_users)
+    allocation = component.allocate(crowd.model(crowd.hyper.theta), start)
+    values = [allocation.objective]
+    for _ in range(12):
+        allocation = component.sweep(allocation)
+        values.append(allocation.objective)
+    assert np.diff(values).min() > -1e-2  # the tolerance of Newton's method
+    learned, _ = component.learn(allocation)
+    assert learned.objective >= allocation.objective
+    assert component.settle(allocation, 5, 0.0).objective >= allocation.objective
+
+
+def test_the_search_climbs():
+    user, winner, loser, _ = draw()
+    trace = find_communities(crowd_of(user, winner, loser)).trace
+    assert np.diff([step.objective for step in trace]).min() > -1e-6
+
+
+def test_four_communities_are_found_and_predict():
+    user, winner, loser, truth = draw()
+    found = find_communities(crowd_of(user, winner, loser))
+    assert found.n_communities == 4
+    assert adjusted_rand(truth, found.labels) > 0.95
+    np.testing.assert_allclose(found.membership.sum(axis=1), 1.0)
+    sizes = found.membership.sum(axis=0)
+    assert (np.diff(sizes) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("k", [None, 4])
+def test_very_many_users_are_settled_by_what_some_of_them_showed(k, monkeypatch):
+    user, winner, loser, _ = draw()
+    crowd = crowd_of(user, winner, loser)
+    whole = find_communities(crowd, n_communities=k)
+    monkeypatch.setattr(search, "MANY_USERS", 100)
+    found = find_communities(crowd, n_communities=k)
+    assert found.report.steps[0] == "start among 100 users"
+    assert "everybody" in found.report.steps
+    assert found.n_communities == whole.n_communities
+    assert adjusted_rand(whole.labels, found.labels) > 0.95
+    assert found.objective == pytest.approx(whole.objective, abs=1.0)
+
+
+def test_shuffled_users_are_one_community():
+    user, winner, loser, _ = draw()
+    shuffled = np.random.default_rng(0).permutation(user)
+    assert find_communities(crowd_of(shuffled, winner, loser)).n_communities == 1
+
+
+def test_the_same_votes_give_the_same_bits():
+    user, winner, loser, _ = draw()
+    first, second = (find_communities(crowd_of(user, winner, loser)) for _ in range(2))
+    np.testing.assert_array_equal(first.membership, second.membership)
+    assert first.trace == second.trace
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
+def test_every_likelihood_runs(likelihood):
+    user, winner, loser, _ = draw(n_tastes=2, n_users=40, scale=3.0)
+    crowd = with_outcomes(crowd_of(user, winner, loser), likelihood)
+    found = find_communities(crowd)
+    assert np.isfinite(found.objective)
+    assert np.isfinite(found.membership).all()
+    assert all(np.isfinite(posterior.mean).all() for posterior in found.posteriors)
+
+
+def test_relations_and_a_bounded_rank():
+    user, winner, loser, truth = draw(n_tastes=2)
+    ring = np.roll(np.eye(N_ITEMS), 1, axis=1)
+    items = Inputs(
+        X,
+        relations={"ring": undirected(ring + ring.T)},
+        index=np.arange(N_ITEMS),
+    )
+    crowd = crowd_of(user, winner, loser, kernel=RBF((2.0, 2.0)) + RegularizedLaplacian("ring"))
+    found = find_communities(replace(crowd, items=items, max_rank=8))
+    assert adjusted_rand(truth, found.labels) > 0.9
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 6])
+def test_the_number_may_be_fixed(k):
+    user, winner, loser, truth = draw()
+    found = find_communities(crowd_of(user, winner, loser), n_communities=k)
+    assert found.n_communities == k
+    assert found.membership.shape == (160, k)
+    if k == 4:
+        assert adjusted_rand(truth, found.labels) > 0.95
+
+
+@pytest.mark.parametrize("k", [0, 161])
+def test_a_number_that_cannot_be(k):
+    user, winner, loser, _ = draw()
+    with pytest.raises(DataError, match="n_communities"):
+        find_communities(crowd_of(user, winner, loser), n_communities=k)
+
+
+def test_users_without_answers_belong_anywhere():
+    user, winner, loser, _ = draw(n_tastes=2, n_users=40)
+    crowd = crowd_of(2 * user, winner, loser)  # every second user is silent
+    found = find_communities(crowd)
+    sizes = found.membership[::2].sum(axis=0)
+    np.testing.assert_allclose(found.membership[1], sizes / sizes.sum(), atol=1e-12)
+    assert len(found.membership) == crowd.answers.n_users
+
+
+def test_newcomers_are_placed_by_their_answers():
+    user, winner, loser, truth = draw()
+    found = find_communities(crowd_of(user, winner, loser))
+    sizes = found.allocation.sizes
+    again = search.place(found.posteriors, sizes, found.allocation.crowd.answers)
+    assert adjusted_rand(truth, again.argmax(axis=1)) > 0.95
+    silent = Comparisons.from_pairs([0], [1], user=[1], items=range(N_ITEMS), users=range(2))
+    placed = search.place(found.posteriors, sizes, Answers.of(silent))
+    np.testing.assert_allclose(placed[0], sizes / sizes.sum())
+
+
+def test_a_start_is_taken_up():
+    user, winner, loser, truth = draw()
+    crowd = crowd_of(user, winner, loser)
+    found = find_communities(crowd, start=np.eye(4)[truth])
+    assert found.trace[0].n_communities == 4
+    assert found.n_communities == 4
+
+
+def test_one_community_is_the_preference_model_of_all_votes():
+    user, winner, loser, _ = draw(n_tastes=1)
+    crowd = crowd_of(user, winner, loser)
+    together = component.everybody_together(crowd, crowd.hyper.theta)
+    counts = np.asarray(crowd.answers.counts.sum(axis=0)).ravel()
+    np.testing.assert_allclose(together.components[0].weights, counts)
+    # λ = 1: the partition of everybody together has probability Γ(U) / Γ(U + 1)
+    users = crowd.answers.n_users
+    assert together.objective == pytest.approx(together.components[0].log_z - np.log(users))
+
+
+VARIANCE = 1.7
+
+
+def states(winner, loser, seed=0):
+    """Sparse and dense posteriors of the same items, given the same sites."""
+    rng = np.random.default_rng(seed)
+    weight, shift = rng.gamma(1.0, size=len(winner)), rng.standard_normal(len(winner))
+    edges = Edges.between(winner, loser, np.ones(len(winner)), Outcomes())
+    items = Inputs(index=np.arange(len(edges.items)))
+    dense = factor_prior(Independent(VARIANCE), items, edges)
+    return bethe.BethePrior.of(VARIANCE, edges), dense, weight, shift
+
+
+def tree(n=40, seed=3):
+    """Every edge twice, once in either direction."""
+    rng = np.random.default_rng(seed)
+    child = np.arange(1, n)
+    parent = (rng.random(n - 1) * child).astype(int)
+    return np.append(child, parent), np.append(parent, child)
+
+
+def random_graph(n=200, degree=30, seed=4):
+    rng = np.random.default_rng(seed)
+    winner = np.repeat(np.arange(n), degree // 2)
+    return winner, (winner + rng.integers(1, n, len(winner))) % n
+
+
+def test_on_a_tree_bethe_s_determinant_is_exact():
+    sparse, dense, weight, shift = states(*tree())
+    ours, theirs = sparse.refresh(100.0 * weight, shift), dense.refresh(100.0 * weight, shift)
+    np.testing.assert_allclose(ours.mean, theirs.mean, atol=1e-6)
+    assert ours.log_det == pytest.approx(theirs.log_det, abs=1e-6)
+    np.testing.assert_allclose(ours.var, theirs.var, rtol=1e-4)
+    assert ours.n_settled == pytest.approx(theirs.n_settled, abs=1e-3)
+
+
+def test_on_a_random_graph_bethe_s_determinant_misses_little():
+    sparse, dense, weight, shift = states(*random_graph())
+    ours, theirs = sparse.refresh(weight, shift), dense.refresh(weight, shift)
+    np.testing.assert_allclose(ours.mean, theirs.mean, atol=1e-6)
+    assert ours.log_det == pytest.approx(theirs.log_det, abs=3.0)  # of some six hundred
+    np.testing.assert_allclose(ours.var, theirs.var, rtol=0.06)
+    points = np.random.default_rng(1).standard_normal(sparse.rank)
+    np.testing.assert_allclose(ours.solve(points), theirs.solve(points), atol=1e-6)
+    np.testing.assert_allclose(ours.pulled(points), theirs.pulled(points), atol=1e-9)
+    rows = np.random.default_rng(2).standard_normal((30, sparse.rank))
+    (values, moves), (expected, same) = (
+        split_merge.main_directions(rows, s, 2) for s in (ours, theirs)
+    )
+    np.testing.assert_allclose(values, expected, rtol=1e-3)
+    np.testing.assert_allclose(np.abs(moves.T @ same), np.abs(same.T @ same), atol=0.02)
+
+
+def test_slopes_are_those_of_bethe_s_determinant():
+    sparse, _, weight, shift = states(*random_graph(n=40, degree=8))
+    state, step = sparse.refresh(weight, shift), 1e-4
+    for edge in (0, 17, 100):
+        up, down = (
+            sparse.refresh(weight + side * step * (np.arange(len(weight)) == edge), shift)
+            for side in (1.0, -1.0)
+        )
+        slope = (up.log_det - down.log_det) / (2.0 * step)
+        assert state.var[edge] == pytest.approx(slope, rel=1e-3)
+    wide, narrow = (
+        bethe.BethePrior(sparse.design, VARIANCE * np.exp(side * step)).refresh(weight, shift)
+        for side in (1.0, -1.0)
+    )
+    slope = (wide.log_det - narrow.log_det) / (2.0 * step)
+    assert state.n_settled == pytest.approx(slope, rel=1e-3)
+
+
+def test_the_same_communities_are_found_among_many_items(monkeypatch):
+    user, winner, loser, truth = draw()
+    crowd = crowd_of(user, winner, loser)
+    dense = find_communities(crowd)
+    monkeypatch.setattr(component, "MANY_ITEMS", 2)
+    found = find_communities(crowd)
+    assert adjusted_rand(truth, found.labels) > 0.97
+    assert found.n_communities == dense.n_communities == 4
+    utilities = [np.stack([p.mean for p in g.posteriors]) for g in (found, dense)]
+    np.testing.assert_allclose(*utilities, atol=0.05)
+    assert found.posteriors[0].covariance().shape == (N_ITEMS, N_ITEMS)

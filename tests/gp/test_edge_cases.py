@@ -1,0 +1,152 @@
+"""Inference at the edges: each test fails on one small change that once went unnoticed."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, ndtr
+
+import penchant as pc
+from penchant.gp import Answered, Calendar, Edges, Settings, Votes, factor_prior, judge, learn, loop
+from penchant.gp.dynamic.prior import MOST_PERIODS
+from penchant.gp.items.problem import as_weights
+from penchant.gp.users import problem as user_problem
+from penchant.gp.users.arrowhead import SharedPrior
+from penchant.gp.users.blocks import PairBlock
+from penchant.gp.users.nystrom import factor_users
+from penchant.kernels import RBF, Independent, Inputs
+from penchant.likelihoods import Outcomes, Probit, Raters
+
+
+@pytest.mark.parametrize("max_sweeps", [6, 9, 15])
+def test_sweeps_after_frozen_steps_that_failed_count_towards_the_most(max_sweeps, monkeypatch):
+    """Steps that lead nowhere hand over to plain sweeps, which have only what is left."""
+    rng = np.random.default_rng(0)
+    winner = rng.integers(0, 40, 60)
+    data = pc.Comparisons.from_pairs(winner, (winner + 1 + winner % 7) % 40, items=range(40))
+    edges = Edges.of(data)
+    prior = factor_prior(Independent(4.0), Inputs(index=np.arange(40)), edges)
+    n_calls = []
+
+    def nowhere(inference, *_):
+        n_calls.append(inference.report.n_sweeps)
+        return inference.sites
+
+    monkeypatch.setattr(loop, "_frozen_steps", nowhere)
+    monkeypatch.setattr(loop, "RULE_FLOPS", 1e-3)  # so that frozen steps are worth their while
+    limits = Settings(tolerance=0.0, max_sweeps=max_sweeps)
+    inference = loop.converge(prior, Probit(), edges, limits, None)
+    assert len(n_calls) == 1
+    assert inference.report.n_sweeps == max_sweeps
+    assert not inference.report.converged
+
+
+def test_every_restart_begins_somewhere_else(rng):
+    begin, bounds = np.zeros(3), np.array([[-1.0, 1.0]] * 3)
+    assert len(learn._starts(begin, bounds, 0, rng)) == 1
+    for n_restarts in (1, 4):
+        starts = learn._starts(begin, bounds, n_restarts, rng)
+        assert len(np.unique(np.stack(starts), axis=0)) == n_restarts + 1
+        np.testing.assert_array_equal(starts[0], begin)
+        assert np.abs(starts).max() <= 1.0
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1e-8])
+def test_users_who_are_alike_are_one_pivot(tolerance):
+    """What is left of the second is nothing, by which nothing may be divided."""
+    users = Inputs(np.array([[1.0], [1.0], [1.0]]), index=np.arange(3))
+    factor = factor_users(RBF(1.0), users, 3, tolerance)
+    np.testing.assert_array_equal(factor.pivots, [0])
+    np.testing.assert_allclose(factor.rows, np.ones((3, 1)))
+
+
+@pytest.mark.parametrize(("share", "is_near"), [(0.9, True), (1.1, False)])
+def test_one_step_is_enough_where_little_is_left_to_gain(share, is_near):
+    """A Newton step along a slope s gains s² / 2c: several times that is still within tolerance."""
+    value, curvature = -100.0, 4.0
+    gain = share * learn.VALUE_TOLERANCE * abs(value) / learn.LEFT
+    slope = np.array([np.sqrt(2.0 * curvature * gain)])
+    bounds = np.array([[-1.0, 1.0]])
+    summit = learn._one_step(
+        lambda theta, tolerance: (value, slope, None), np.zeros(1), bounds, curvature
+    )
+    assert (summit is not None) == is_near
+    if summit is not None:
+        np.testing.assert_allclose(summit.theta, slope / curvature)
+
+
+def test_very_many_items_are_learned_from_by_those_compared_most(rng, monkeypatch):
+    """Votes between them stay, all of them, under new positions."""
+    monkeypatch.setattr(user_problem, "LARGEST_LEARNED", 9)
+    monkeypatch.setattr(user_problem, "LEARNING_ITEMS", 4)
+    ring = [(i, (i + 1) % 10) for i in range(10)]
+    often = [(0, 3), (3, 7), (0, 9), (9, 7)] * 5
+    winner, loser = np.array(ring + often).T
+    data = pc.Comparisons.from_pairs(
+        winner, loser, user=rng.integers(3, size=len(winner)), items=range(10), users=range(3)
+    )
+    items, users = (Inputs(index=np.arange(n)) for n in (10, 3))
+    problem = user_problem.UserProblem.of(items, users, Votes.of(data), Settings())
+    few = problem.few_items()
+    np.testing.assert_array_equal(few.items.index, [0, 3, 7, 9])
+    kept = few.items.index
+    found = zip(kept[few.edges.winner], kept[few.edges.loser], few.edges.user, strict=True)
+    wanted = [
+        pair
+        for pair in zip(data.winner, data.loser, data.user, strict=True)
+        if set(pair[:2]) <= {0, 3, 7, 9}
+    ]
+    assert sorted(found) == sorted(wanted)
+    assert few.few_items() is few
+    assert few.edges.count.sum() == 21.0  # 9 → 0 is in the ring
+
+
+@pytest.mark.parametrize(("rank", "columns"), [(1, 7), (2, 3), (3, 3)])
+def test_what_users_share_is_added_up_where_it_is_smaller(rank, columns, rng):
+    shared = SharedPrior.of(rng.standard_normal((7, 3)), rank, None)
+    assert shared.nothing().shape == (rank**2, columns, columns)
+
+
+def test_differences_far_surer_than_an_answer_are_not_made_unsure():
+    ends = PairBlock.of(np.arange(1), np.array([[0]]), np.array([0]), np.array([1]), 2)
+    variance = np.full((1, 1, 1), 1e-14)
+    _, var = ends.moments(np.zeros((1, 1)), variance, np.zeros((1, 1, 1)), np.zeros((1, 1)))
+    assert var[0] == 1e-14
+
+
+@pytest.mark.parametrize("clustered", [True, False])
+def test_what_was_worked_out_of_a_posterior_is_kept_only_where_it_still_holds(clustered):
+    """A wider covariance, for answers of one person that go together, has no such half."""
+    sides = [0, 0, 1] * 4, [1, 2, 2] * 4
+    data = pc.Comparisons.from_pairs(*sides, user=np.repeat(range(4), 3), count=[9] * 12)
+    data += pc.Comparisons.from_pairs(*sides[::-1], user=np.repeat(range(4, 8), 3), count=[9] * 12)
+    posterior = pc.PreferenceGP(clustered=clustered).fit(None, data).state_.learned.posterior
+    assert (posterior.widening is None) is not clustered
+    assert posterior.half is not None
+    assert (as_weights(posterior).half is None) is clustered
+
+
+def test_the_first_edge_of_a_choice_is_part_of_it():
+    data = pc.Comparisons.from_rankings([["a", "b", "c"], ["a", "d"]])
+    edges = Edges.of(data)
+    n = len(edges) - edges.outcomes.cliques.n_edges
+    assert n == 1
+    every = edges.outcomes.part_of(np.arange(len(edges)), len(edges))
+    assert every.cliques.n_choices == edges.outcomes.cliques.n_choices
+
+
+def test_periods_cover_the_whole_span():
+    calendar = Calendar.of(np.array([0.0, 1.0, 3000.0]), None)
+    assert calendar.length == pytest.approx(3000.0 / MOST_PERIODS)
+
+
+def test_how_much_raters_differ_is_learned(rng):
+    n_raters, n_answers, spread = 150, 80, 1.0
+    share = expit(rng.normal(-1.5, spread, n_raters))
+    rater = np.repeat(np.arange(n_raters), n_answers)
+    g = np.abs(rng.normal(0.0, 3.0, len(rater)))
+    is_random = rng.random(len(rater)) < share[rater]
+    right = np.where(is_random, rng.random(len(rater)) < 0.5, rng.random(len(rater)) < ndtr(g))
+    known = np.full(len(rater), 1e-9)
+    answered = Answered(rater, np.where(right, g, -g), known, Outcomes(), 1.0 + 0 * g, n_raters)
+    found = judge(answered, Raters(Probit()))
+    assert found.centre == pytest.approx(-1.5, abs=0.4)
+    assert found.spread == pytest.approx(spread, abs=0.35)

@@ -1,0 +1,125 @@
+"""Learned covariances, free and of low rank: parameters, derivatives, priors."""
+
+import numpy as np
+import pytest
+
+from penchant.errors import DataError
+from penchant.kernels import FreeCovariance, Inputs, LowRankCovariance
+
+N = 5
+ITEMS = Inputs(index=np.arange(N))
+LOW_RANK = LowRankCovariance(np.random.default_rng(0).standard_normal((5, 2)), 0.6)
+
+
+@pytest.fixture(params=["plain", "framed"])
+def kernel(rng, request):
+    A = rng.standard_normal((N, N))
+    found = FreeCovariance.of(A @ A.T + 0.5 * np.eye(N))
+    other = FreeCovariance.of(A.T @ A + np.eye(N))
+    return found.around(other) if request.param == "framed" else found
+
+
+def slopes(function, theta, step=1e-6):
+    return [
+        (function(theta + step * e) - function(theta - step * e)) / (2 * step)
+        for e in np.eye(len(theta))
+    ]
+
+
+def test_is_centred_and_semidefinite(kernel):
+    K = kernel(ITEMS)
+    np.testing.assert_allclose(K.sum(axis=0), 0.0, atol=1e-13)
+    assert np.linalg.eigvalsh(K)[0] > -1e-12
+    np.testing.assert_allclose(kernel.diag(ITEMS), np.diagonal(K))
+
+
+def test_differences_have_the_covariance_given(rng):
+    A = rng.standard_normal((N, N))
+    C = A @ A.T + np.eye(N)
+    D = np.eye(N)[1:] - np.eye(N)[0]
+    K = FreeCovariance.of(C)(ITEMS)
+    np.testing.assert_allclose(D @ K @ D.T, D @ C @ D.T, atol=1e-12)
+
+
+def test_another_frame_is_the_same_covariance_told_otherwise(kernel):
+    np.testing.assert_allclose(kernel.around(kernel).theta, 0.0, atol=1e-12)
+    double = kernel.scaled(4.0).around(kernel)
+    np.testing.assert_allclose(double(ITEMS), 4.0 * kernel(ITEMS))
+    diagonal = np.equal(*np.tril_indices(N))
+    np.testing.assert_allclose(double.theta, np.where(diagonal, np.log(2.0), 0.0), atol=1e-12)
+
+
+def test_theta_round_trip(kernel):
+    theta = kernel.theta
+    assert len(kernel.names) == len(theta) == len(kernel.bounds) == N * (N + 1) // 2
+    np.testing.assert_allclose(kernel.with_theta(theta)(ITEMS), kernel(ITEMS))
+    np.testing.assert_allclose(kernel.with_theta(theta + 0.1).theta, theta + 0.1)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("rank", ["free", "low"])
+def test_pullback_is_the_derivative(kernel, rng, rank, crossed):
+    kernel = kernel if rank == "free" else LOW_RANK
+    A = ITEMS.take(np.array([3, 0, 4]))
+    B = ITEMS.take(np.array([1, 3])) if crossed else None
+    G = rng.standard_normal((3, 2 if crossed else 3))
+    G = G if crossed else G + G.T
+    expected = slopes(lambda t: np.vdot(G, kernel.with_theta(t)(A, B)), kernel.theta)
+    np.testing.assert_allclose(kernel.pullback(A, G, B), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_prior_slope_is_the_derivative(kernel):
+    value, slope = kernel.entries_prior(1.7)
+    expected = slopes(lambda t: kernel.with_theta(t).entries_prior(1.7)[0], kernel.theta)
+    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7)
+    assert value < 0.0
+
+
+def test_slope_of_the_scale_is_its_derivative(kernel):
+    value, slope = kernel.log_scale()
+    expected = slopes(lambda t: kernel.with_theta(t).log_scale()[0], kernel.theta)
+    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7)
+    assert kernel.scaled(7.0).log_scale()[0] == pytest.approx(value + np.log(7.0))
+
+
+def test_prior_likes_its_centre_and_holds_back_either_way(kernel):
+    assert FreeCovariance.of(3.0 * np.eye(N)).entries_prior(3.0)[0] == pytest.approx(0.0, abs=1e-12)
+    large, small = FreeCovariance.of(9.0 * np.eye(N)), FreeCovariance.of(np.eye(N))
+    assert large.entries_prior(3.0)[0] == pytest.approx(small.entries_prior(3.0)[0])
+    inside = kernel.scaled(1.0 / kernel.typical_variance)
+    assert inside.entries_prior(1.0)[0] < 0.0
+
+
+def test_the_prior_of_em_is_blind_to_scale_and_likes_the_identity(kernel):
+    value, slope = kernel.wishart_prior()
+    assert kernel.scaled(7.0).wishart_prior()[0] == pytest.approx(value)
+    assert FreeCovariance.of(3.0 * np.eye(N)).wishart_prior()[0] == pytest.approx(0.0, abs=1e-12)
+    expected = slopes(lambda t: kernel.with_theta(t).wishart_prior()[0], kernel.theta)
+    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_em_step_on_draws_is_their_second_moment(kernel, rng):
+    """With draws seen exactly, ½ Σ (K⁻¹ f fᵀ K⁻¹ − K⁻¹) is the evidence's derivative."""
+    draws = rng.standard_normal((400, N))
+    inverse = np.linalg.inv(kernel.factor @ kernel.factor.T)
+    G = 0.5 * (inverse @ draws.T @ draws @ inverse - len(draws) * inverse)
+    new = kernel.updated(G, len(draws))
+    prior = kernel.pseudo_users * kernel.typical_variance * np.eye(N)
+    expected = (draws.T @ draws + prior) / (len(draws) + kernel.pseudo_users)
+    np.testing.assert_allclose(new.factor @ new.factor.T, expected, rtol=1e-9)
+    twice = FreeCovariance.of(draws.T @ draws / len(draws) / 2.0)
+    assert kernel.fitted_scale(twice, G, len(draws)) == pytest.approx(2.0)
+
+
+def test_new_items_have_no_place(kernel):
+    for learned in (kernel, LOW_RANK):
+        with pytest.raises(DataError, match="features"):
+            learned(np.zeros((2, 1)))
+        with pytest.raises(DataError, match="knows its 5 items only"):
+            learned(Inputs(index=np.array([N])))
+
+
+def test_slope_of_the_prior_is_its_derivative():
+    start = LowRankCovariance.begin(np.arange(5), 2, 1.3)
+    expected = slopes(lambda t: LOW_RANK.with_theta(t).log_prior(start)[0], LOW_RANK.theta)
+    np.testing.assert_allclose(LOW_RANK.log_prior(start)[1], expected, rtol=1e-6, atol=1e-6)
