@@ -164,7 +164,7 @@ class UtilityModel(BaseEstimator, ABC):
         return self._odds(fitted, pairs, users, None, z)
 
     def _spread(self, fitted: Fitted) -> FloatArray | None:
-        """(n,) standard deviations of utilities between people; None where nobody is told apart."""
+        """(n,) standard deviations of utilities between people; None in a pooled model."""
         return None
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
@@ -389,12 +389,12 @@ class UtilityModel(BaseEstimator, ABC):
     def score(self, data: Comparisons) -> float:
         """Mean log-likelihood of comparisons between known items: higher is better.
 
-        Each is foreseen for the user who made it, where the model tells users apart and knows
-        them, else for people at large, and as it was shown, where the model knows such effects, and
-        when it was made, where utilities drift and it has a time.
+        Each comparison is predicted for the user who made it, where the model knows that user, else
+        for people at large; with the order shown and the covariates, where the model has such
+        effects; and at its own time, where utilities drift.
         Ties count where the likelihood has them. A choice out of several items counts as one
-        answer, a ranking of k as its k − 1 choices; their probabilities follow from the odds of
-        the pairs in a set, see `models.choice_odds`.
+        answer, a ranking of k as its k − 1 choices; their probabilities follow from those of
+        the pairs in a set, see `models.outcomes`.
         """
         fitted, data = self._fitted(), as_comparisons(data)
         item = fitted.learned.data.item_index(data.items)
@@ -620,7 +620,7 @@ def describe_personal_scale(model: Any) -> str:
 
 @contextmanager
 def progress_bar(title: str, shown: bool) -> Iterator[Watch | None]:
-    """What to tell each evaluation of the evidence to; None where nobody would see it."""
+    """A callback for each evaluation of the evidence; None where no terminal shows it."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -645,7 +645,7 @@ def progress_bar(title: str, shown: bool) -> Iterator[Watch | None]:
 
 @contextmanager
 def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[SweepWatch]:
-    """What to tell of each of `n_sweeps` sweeps; where nobody would see it, nothing is drawn."""
+    """A callback for each of `n_sweeps` sweeps; it draws nothing where there is no terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -95,8 +95,8 @@ class CommunityGP(UtilityModel):
     Parameters
     ----------
     concentration : float or (shape, rate)
-        λ: the larger, the more communities are expected. A pair has it learned under a Gamma
-        prior.
+        λ: the larger, the more communities are expected. Pass (shape, rate) to learn it under a
+        Gamma prior.
     kernel : Kernel or None
         Prior covariance over items. None: an RBF on the standardised features beside an effect of
         each item's own, and a graph kernel per relation, or independent items without either.
@@ -202,7 +202,7 @@ class CommunityGP(UtilityModel):
             taste and the verdict are judged by one pair of every choice.
             Of those that `scan_comparisons` made, communities are searched among the users of the
             first 500,000 distinct answers, and then settled with everybody's, their number held;
-            nobody varies inside them, and `report_.steps` says so. The model knows those first
+            without personal taste, and `report_.steps` says so. The model knows those first
             users.
         relations : {"name": graph} between the items.
         user_features : (n_users, q) by name or in the order of `data.users`, or None: not used to

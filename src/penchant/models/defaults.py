@@ -160,7 +160,7 @@ SAMPLED_LINKS = 5_000
 COMPARED_ITEMS, MOST_COSINES = (16, 128), 1_000_000
 """Items whose neighbours are sought, at least and at most, and how many cosines that may take."""
 SPLITS = 2
-"""Ways in which the features are halved; either half is foreseen by the other."""
+"""Ways in which the features are halved; each half predicts the other."""
 MOST_WEIGHT = 30.0
 """Of the one source in units of the other: answers can still raise the weaker one."""
 FEW_ANSWERS = 30
@@ -183,10 +183,10 @@ class Agreement(NamedTuple):
 def relation_weight(X: Features, relation: Relation) -> float:
     """How much a relation counts beside features of weight one.
 
-    These are the odds that links know at least as much about half of the features as the other
-    half does, to the contrary; within limits, for to know features is not yet to know utilities.
-    Where nobody knows anything of them, nobody is judged; but columns without any order have to be
-    learned one by one, for which it takes about as many answers, so that very many count little.
+    It is the odds that links predict one half of the features at least as well as the other half
+    does. The odds are bounded, since what predicts features need not predict utilities. Where
+    neither predicts the features, neither is preferred; but columns that are unrelated have to be
+    learned one by one, which takes about as many answers, so that very many count little.
     """
     if not relation.n_edges:
         return 1.0 / MOST_WEIGHT
@@ -204,7 +204,7 @@ def _evidence(t: float, error: float) -> float:
 
 
 def graph_feature_agreement(X: Features, relation: Relation) -> Agreement:
-    """What links and features know of a half of the features; the mean over some halves."""
+    """How well links and features predict a half of the features; the mean over some halves."""
     n, d = X.shape
     if n < 3 or not relation.n_edges:
         return Agreement(0.0, 0.0, 1.0)

@@ -99,8 +99,8 @@ class MultiUserGP(UtilityModel):
     """Utilities of items for each of many users, with uncertainty, from all their comparisons.
 
     Every user's utilities are what users share plus a deviation of their own:
-    Cov = (ρ K_user + (1 − ρ) I) ⊗ K_item. Who compared little is filled in from the others, who
-    compared much goes their own way. Time and memory grow linearly with the number of users.
+    Cov = (ρ K_user + (1 − ρ) I) ⊗ K_item. Users with few answers are filled in from the
+    others, users with many are shrunk less. Time and memory grow linearly with the number of users.
 
     `tell` takes answers by known and by new users (without features). Settled, it is a refit with
     the same hyperparameters, of users who were folded in too. With polish=False the answer of a

@@ -203,8 +203,8 @@ class PreferenceGP(UtilityModel):
 
         X : (n_items, d) features, or None. Rows that have names (a frame's index, `encode`) are
             matched by them, others are in the order of `data.items`; docs/howto/features.md.
-        data : Comparisons; of those that `scan_comparisons` made, all users' together, as if
-            nobody had said who made them.
+        data : Comparisons; of those that `scan_comparisons` made, all users' together,
+            without their names.
         relations : {"name": graph} between the items: a symmetric (n_items, n_items) matrix,
             dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
         """
@@ -546,7 +546,7 @@ class PreferenceGP(UtilityModel):
         self.state_ = replace(self.state_, learned=learned)
 
     def _given(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
-        data: Comparisons = fitted.learned.data  # answers without a name are nobody's
+        data: Comparisons = fitted.learned.data  # answers without a name stay unnamed
         return as_answers(data, more, UNNAMED if _is_unnamed(data, more, user) else user)
 
     def _given_before(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
@@ -594,14 +594,14 @@ def as_days(at: Any) -> FloatArray:
 def answers_in_pool(data: Comparisons, more: Answers, user: Any, any_person: bool) -> Comparisons:
     """Answers to be taken out of a pool, with their givers.
 
-    Without a name they are nobody's if such are there, else those of the first who gave them.
-    any_person: whether it is no matter whose they are.
+    Answers without a name are taken from unnamed ones first, then from the first who gave them.
+    any_person: whether it does not matter whose they are.
     """
     if not _is_unnamed(data, more, user):
         return as_answers(data, more, user)
     pooled = data.pooled()
     taken = as_answers(pooled, more)
-    pooled.without(taken)  # all of them must be there, whosever they are
+    pooled.without(taken)  # all of them must be there, whoever gave them
     count = np.zeros_like(data.count)
     for row in range(len(taken)):
         rows = _same(data, taken, row)

@@ -276,7 +276,7 @@ class Ranking(RowTable[RankedItem]):
         return replace(self, rows=self._moved(zero, self.per_unit, anchor), scale="elo")
 
     def above_average(self) -> "Ranking":
-        """The same ranking with the average item at zero: nobody compared how high all lie."""
+        """The same ranking with the average item at zero: the overall level is not identified."""
         return replace(self, rows=self._moved(float(np.mean(self["utility"])), 1.0, 0.0))
 
     def _moved(self, zero: float, factor: float, anchor: float) -> tuple[RankedItem, ...]:
