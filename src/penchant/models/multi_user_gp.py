@@ -17,7 +17,7 @@ from penchant.gp import (
     check_newcomers,
     with_newcomers,
 )
-from penchant.gp.users.update import absorb
+from penchant.gp import absorb_votes as absorb
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.models.features import FeatureColumns, fitted_items

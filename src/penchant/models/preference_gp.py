@@ -8,7 +8,7 @@ import numpy as np
 from penchant.data import Comparisons, ShardedComparisons, as_comparisons
 from penchant.errors import DataError
 from penchant.gp import RULES, ItemProblem, Learned
-from penchant.gp.items.problem import absorb
+from penchant.gp import absorb_items as absorb
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood
 from penchant.models.features import FeatureColumns, fitted_items
