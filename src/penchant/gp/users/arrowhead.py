@@ -490,9 +490,11 @@ class ArrowPrior:
             log_det += part.log_det
             if self.is_kept:
                 eliminated.append(part)
-            pulls.append(tuple(block.adjoint(row) for row in drawn))
+            pulls.append(tuple(Pull.of(part, block.adjoint(row)) for row in drawn))
             if border is not None:
-                self._add_to_border(border, block, part, pulls[-1])
+                for k, pull in enumerate(pulls[-1]):
+                    border.cross[k] += block.collect(self.phi(block), pull.forced)
+                    border.corner[k] -= [inner(pull.deviation, other.x) for other in pulls[-1]]
         shared = self.shared.given(information, border)
         return ArrowState(self, weight, shift, tuple(eliminated), log_det, shared, tuple(pulls))
 
@@ -504,19 +506,24 @@ class ArrowPrior:
         size = len(z), self.user_factor.shape[1], len(self.item_factor)
         return Border(np.zeros(size), np.eye(len(z)) + multiply(weight * z, z.T))
 
-    def _add_to_border(
-        self, border: Border, block: Points, part: Eliminated, pulls: tuple[FloatArray, ...]
-    ) -> None:
-        """With X = Aᵀ D z of a user: Jᵀ X couples effects and W, and −Xᵀ C X effects."""
-        for k, x in enumerate(pulls):
-            border.cross[k] += block.collect(self.phi(block), part.forced(x))
-            deviation = part.deviation(x)
-            border.corner[k] -= [inner(deviation, other) for other in pulls]
-
 
 def gather(prior: ArrowPrior, block: Points, part: Eliminated, information: FloatArray) -> None:
     """Add what a block's users know of W, Σ_u φ_u φ_uᵀ ⊗ R_u, to the information."""
     prior.shared.add(information, block, outer_products(prior.phi(block)), part.R)
+
+
+class Pull(NamedTuple):
+    """How an effect pulls at the points of a block's users, (k, p) each: X = Aᵀ D z, C X, Jᵀ X."""
+
+    x: FloatArray
+    deviation: FloatArray
+    forced: FloatArray
+
+    @classmethod
+    def of(cls, part: Eliminated, x: FloatArray) -> "Pull":
+        """From X."""
+        deviation = part.deviation(x)
+        return cls(x, deviation, x - part.pulled(deviation))
 
 
 class Response(NamedTuple):
@@ -533,7 +540,7 @@ class ArrowState:
     """Posterior given sites, weight and shift being (m,).
 
     eliminated: each block's users, where they are kept; own_log_det: of their deviations; shared:
-    the posterior of W; pulls: X = Aᵀ D z of each block's users and each effect, (k, p).
+    the posterior of W; pulls: of each block's users and each effect.
     """
 
     prior: ArrowPrior
@@ -542,7 +549,7 @@ class ArrowState:
     eliminated: tuple[Eliminated, ...]
     own_log_det: float
     shared: SharedState
-    pulls: tuple[tuple[FloatArray, ...], ...] = ()
+    pulls: tuple[tuple[Pull, ...], ...] = ()
 
     @property
     def mean(self) -> FloatArray:
@@ -613,12 +620,11 @@ class ArrowState:
         for number, _, part in self.each():
             forced.append(part.forced(own[number]))
             if len(pull):
-                deviation = part.deviation(own[number])
-                pull -= [inner(deviation, x) for x in self.pulls[number]]
+                pull -= [inner(each.deviation, own[number]) for each in self.pulls[number]]
         effects, shared = self.shared.respond_jointly(self.collect(tuple(forced)), pull)
         if len(effects):
             own = tuple(
-                shift - sum(b * x for b, x in zip(effects, pulls, strict=True))
+                shift - sum(b * pull.x for b, pull in zip(effects, pulls, strict=True))
                 for shift, pulls in zip(own, self.pulls, strict=True)
             )
         return Response(effects, shared, own)
@@ -667,7 +673,7 @@ class ArrowState:
         found = prior.device.full((2 * q, m), 0.0)
         for number, block, part in self.each():
             phi = prior.phi(block)
-            own = [block.forward(part.deviation(x)) for x in self.pulls[number]]
+            own = [block.forward(pull.deviation) for pull in self.pulls[number]]
             cross = [block.forward(part.kept(block.pick(phi, each))) for each in wide]
             block.put(found, (*own, *cross))
         given, cross = np.split(host(found), 2)

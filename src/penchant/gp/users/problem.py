@@ -100,7 +100,7 @@ def _effect_outer(
     if not state.shared.n_effects:
         return []
     cov, with_shared = state.shared.effect_cov
-    F = [part.forced(x) for x in state.pulls[number]]
+    F = [pull.forced for pull in state.pulls[number]]
     phi, outer = state.prior.phi(block), []
     for k, each in enumerate(with_shared):
         utility = block.pick(phi, state.shared_utilities(each))
@@ -162,8 +162,8 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
             # Σ_l φ_ul ⟨R_u, Cov(shared utilities l, column)⟩
             cov = system.pick(block, phi, covariance[:, column])
             mine[:, column] = -inner_stack(R, cov)
-        for x, each in zip(state.pulls[number], with_effects, strict=True):
-            mine -= block.meet(part.forced(x), each)
+        for pull, each in zip(state.pulls[number], with_effects, strict=True):
+            mine -= block.meet(pull.forced, each)
         for sign, vectors, total in totals:
             mine += sign * block.meet(vectors[number], total)
         np.add.at(slopes, block.users, mine)
