@@ -624,7 +624,7 @@ class ArrowState:
         effects, shared = self.shared.respond_jointly(self.collect(tuple(forced)), pull)
         if len(effects):
             own = tuple(
-                shift - sum(b * pull.x for b, pull in zip(effects, pulls, strict=True))
+                shift - sum(float(b) * pull.x for b, pull in zip(effects, pulls, strict=True))
                 for shift, pulls in zip(own, self.pulls, strict=True)
             )
         return Response(effects, shared, own)

@@ -106,7 +106,7 @@ def _effect_outer(
         utility = block.pick(phi, state.shared_utilities(each))
         y = part.pulled(part.kept(utility))  # R Σ_sb
         for factor, f in zip(cov[k], F, strict=True):
-            y = y + 0.5 * factor * f
+            y = y + 0.5 * float(factor) * f
         outer.append((F[k], y))
     return outer
 
