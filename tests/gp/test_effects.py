@@ -14,10 +14,9 @@ from penchant.gp import (
     Learned,
     Settings,
     Shown,
-    gradient,
+    absorb_items,
     solve,
 )
-from penchant.gp.items.problem import absorb
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Logit, Probit, Ties
 
@@ -90,30 +89,20 @@ def test_equals_dense_algebra(m, rule):
 
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
 @pytest.mark.parametrize(("m", "rank"), [(5, None), (40, None), (40, 4)])
-def test_gradient_is_that_of_finite_differences(m, rank, rule):
+def test_gradient_is_that_of_finite_differences(check_gradient, m, rank, rule):
     problem = problem_of(comparisons(m), rule, rank)
     check_gradient(problem, ItemHyper(KERNEL, Probit()))
 
 
 @pytest.mark.parametrize("likelihood", [Logit(), Ties(0.4)], ids=repr)
-def test_gradient_with_parameters_of_the_likelihood(likelihood):
+def test_gradient_with_parameters_of_the_likelihood(check_gradient, likelihood):
     problem = problem_of(comparisons(ties=isinstance(likelihood, Ties)))
     check_gradient(problem, ItemHyper(KERNEL, likelihood))
 
 
-def test_gradient_with_margins():
+def test_gradient_with_margins(check_gradient):
     problem = problem_of(comparisons(margins=True), "exact")
     check_gradient(problem, ItemHyper(KERNEL, Gaussian(0.4)))
-
-
-def check_gradient(problem, hyper, step=1e-5):
-    slopes = []
-    for k in range(len(hyper.theta)):
-        ends = hyper.theta + step * np.array([[1.0], [-1.0]]) * np.eye(len(hyper.theta))[k]
-        up, down = (solve(problem, hyper.at(theta)).log_evidence for theta in ends)
-        slopes.append((up - down) / (2 * step))
-    found = gradient(problem, solve(problem, hyper))
-    np.testing.assert_allclose(found, slopes, rtol=1e-5, atol=1e-5)
 
 
 def test_one_pair_is_what_integration_says():
@@ -149,7 +138,7 @@ def test_absorbing_margins_is_exact():
     problem, hyper = problem_of(known, "exact"), ItemHyper(KERNEL, Gaussian(0.5))
     learned = Learned.of(known, problem, solve(problem, hyper))
     assert learned.posterior.half is not None  # worked out, and then handed over
-    after = absorb(learned, more, known.extend(more))
+    after = absorb_items(learned, more, known.extend(more))
     whole = replace(problem, edges=Edges.of(known.extend(more), problem.edges.shown))
     solution = solve(whole, hyper)
     posterior = whole.posterior(solution)
@@ -169,7 +158,7 @@ def test_an_effect_that_is_new_cannot_be_absorbed():
     problem = problem_of(known)
     learned = Learned.of(known, problem, solve(problem, ItemHyper(KERNEL, Probit())))
     more = Comparisons.from_pairs([0], [2], first=[1], items=range(N))
-    assert absorb(learned, more, known.extend(more)) is None
+    assert absorb_items(learned, more, known.extend(more)) is None
 
 
 def test_an_order_that_nobody_knows_changes_nothing():

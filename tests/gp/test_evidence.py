@@ -65,38 +65,20 @@ KERNELS = [
 ]
 
 
-def finite_differences(problem, hyper, step=1e-5):
-    slopes = []
-    for i in range(len(hyper.theta)):
-        values = []
-        for sign in (1, -1):
-            theta = hyper.theta.copy()
-            theta[i] += sign * step
-            values.append(solve(problem, hyper.at(theta)).inference.log_evidence)
-        slopes.append((values[0] - values[1]) / (2 * step))
-    return np.array(slopes)
-
-
-def check_gradient(problem, hyper, tolerance=1e-5):
-    analytic = gradient(problem, solve(problem, hyper))
-    numeric = finite_differences(problem, hyper)
-    np.testing.assert_allclose(analytic, numeric, rtol=tolerance, atol=tolerance)
-
-
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_gradient_of_every_kernel(universe, make_comparisons, kernel):
+def test_gradient_of_every_kernel(universe, make_comparisons, check_gradient, kernel):
     problem = ItemProblem(universe, Edges.of(make_comparisons(N, 40)), Settings(tolerance=1e-11))
     check_gradient(problem, ItemHyper(kernel, Probit()))
 
 
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
-def test_gradient_under_every_rule(universe, make_comparisons, rule):
+def test_gradient_under_every_rule(universe, make_comparisons, check_gradient, rule):
     problem = ItemProblem(universe, Edges.of(make_comparisons(N, 40)), Settings(rule, 1e-11))
     kernel = RBF((0.8, 1.4), 1.5) + RegularizedLaplacian("knows", 0.7, 1.2)
     check_gradient(problem, ItemHyper(kernel, Probit()))
 
 
-def test_gradient_in_comparison_space(universe):
+def test_gradient_in_comparison_space(universe, check_gradient):
     data = Comparisons.from_pairs([0, 2, 4], [1, 3, 5], items=range(N))
     problem = ItemProblem(universe, Edges.of(data), Settings(tolerance=1e-11))
     hyper = ItemHyper(RBF(1.0) + RegularizedLaplacian("knows"), Probit())
@@ -107,7 +89,7 @@ def test_gradient_in_comparison_space(universe):
 @pytest.mark.parametrize(
     "kernel", [RBF((0.8, 1.4), 1.5), RBF(1.0) + RegularizedLaplacian("knows")], ids=repr
 )
-def test_gradient_through_a_bounded_factor(universe, make_comparisons, kernel):
+def test_gradient_through_a_bounded_factor(universe, make_comparisons, check_gradient, kernel):
     problem = ItemProblem(universe, Edges.of(make_comparisons(N, 40)), Settings(tolerance=1e-11), 4)
     hyper = ItemHyper(kernel, Probit())
     assert solve(problem, hyper).prior.is_bounded
@@ -115,7 +97,7 @@ def test_gradient_through_a_bounded_factor(universe, make_comparisons, kernel):
 
 
 @pytest.mark.parametrize("likelihood", [Logit(), Ties(0.4), Lapse(Probit(), 0.1)], ids=repr)
-def test_gradient_of_likelihood_parameters(universe, rng, likelihood):
+def test_gradient_of_likelihood_parameters(universe, rng, check_gradient, likelihood):
     a = rng.integers(N, size=40)
     b = (a + 1 + rng.integers(N - 1, size=40)) % N
     tie = rng.random(40) < 0.2 if isinstance(likelihood, Ties) else None
@@ -124,7 +106,7 @@ def test_gradient_of_likelihood_parameters(universe, rng, likelihood):
     check_gradient(problem, ItemHyper(RBF(1.0, 0.8), likelihood))
 
 
-def test_gradient_of_gaussian_noise(universe, rng):
+def test_gradient_of_gaussian_noise(universe, rng, check_gradient):
     data = Comparisons.from_scores(rng.standard_normal(N))
     problem = ItemProblem(universe, Edges.of(data), Settings("exact", 1e-11))
     check_gradient(problem, ItemHyper(RBF(1.0), Gaussian(0.4)))
@@ -148,9 +130,7 @@ def test_climbing_reaches_a_stationary_point_and_em_agrees(universe, rng):
 
 
 def test_a_bounded_problem_is_learned_from_some_of_its_comparisons(rng, monkeypatch):
-    from penchant.gp.items import problem as learning
-
-    monkeypatch.setattr(learning, "LEARNING_EDGES", 150)
+    monkeypatch.setattr("penchant.gp.items.problem.LEARNING_EDGES", 150)
     n = 60
     X = rng.random((n, 1))
     f = 4.0 * np.sin(5 * X[:, 0])

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, maximize
-from penchant.gp.items import problem as guess
+from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, first_guess, maximize
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Logit, Probit, Ties
 
@@ -26,10 +25,10 @@ def _problem(rng, ties=False, lost=False):
 @pytest.mark.parametrize("likelihood", [Probit(), Logit(), Ties()], ids=["probit", "logit", "ties"])
 @pytest.mark.parametrize("lost", [False, True], ids=["usual", "one always wins"])
 def test_the_summit_is_that_of_a_climb_from_the_start(monkeypatch, rng, likelihood, lost):
-    monkeypatch.setattr(guess, "MANY", 0)
+    monkeypatch.setattr("penchant.gp.items.problem.MANY", 0)
     problem = _problem(rng, isinstance(likelihood, Ties), lost)
     start = ItemHyper(Independent(), likelihood)
-    begin = guess.first_guess(problem, start)
+    begin = first_guess(problem, start)
     plain, near = maximize(problem, start), maximize(problem, start, begin=begin)
     assert near.inference.report.n_evaluations <= 1 + plain.inference.report.n_evaluations
     assert near.inference.report.converged
@@ -40,10 +39,10 @@ def test_the_summit_is_that_of_a_climb_from_the_start(monkeypatch, rng, likeliho
 
 
 def test_the_guess_is_near_what_inference_finds(monkeypatch, rng):
-    monkeypatch.setattr(guess, "MANY", 0)
+    monkeypatch.setattr("penchant.gp.items.problem.MANY", 0)
     problem = _problem(rng)
     start = ItemHyper(Independent(), Probit())
-    begin = guess.first_guess(problem, start)
+    begin = first_guess(problem, start)
     found = maximize(problem, start)
     assert begin.theta[0] == pytest.approx(found.hyper.theta[0], abs=0.3)
     tau = found.inference.sites.tau
@@ -52,4 +51,4 @@ def test_the_guess_is_near_what_inference_finds(monkeypatch, rng):
 
 def test_nothing_is_guessed_where_it_would_not_fit(rng):
     problem = _problem(rng)
-    assert guess.first_guess(problem, ItemHyper(Independent(), Probit())) is None  # too few
+    assert first_guess(problem, ItemHyper(Independent(), Probit())) is None  # too few

@@ -4,7 +4,6 @@ from scipy import sparse
 
 from penchant.data import Comparisons, Differences
 from penchant.gp import Edges, ItemHyper, ItemProblem, Rows, Settings, solve
-from penchant.gp.rows import SparseRows
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Gaussian, Outcomes, Probit
 from penchant.numerics.linalg import multiply_symmetric
@@ -52,15 +51,6 @@ def test_edge_variances_by_both_routes(rng, n_points):
     half = rng.standard_normal((4, n_points))
     A = dense_operator(design)
     np.testing.assert_allclose(design.variances(half), np.diag(A @ half.T @ half @ A.T))
-
-
-def test_edge_points_are_a_permutation(rng):
-    points = SparseRows.permutation(np.array([2, 0, 1]))
-    y, half = rng.standard_normal(3), rng.standard_normal((2, 3))
-    np.testing.assert_array_equal(points.adjoint(y), y[[2, 0, 1]])
-    np.testing.assert_array_equal(points.forward(points.adjoint(y)), y)
-    np.testing.assert_array_equal(points.laplacian(y).diagonal(), y[[2, 0, 1]])
-    np.testing.assert_allclose(points.variances(half), points.forward((half**2).sum(0)))
 
 
 def test_edges_pool_users_and_keep_only_compared_items():

@@ -8,10 +8,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penchant.data import Comparisons
-from penchant.gp import Edges, ItemHyper, ItemProblem, Learned, Settings, Sites, place_among, solve
-from penchant.gp.items import problem as absorbing
-from penchant.gp.rows import sites_at
-from penchant.gp.update import Growth, Weights
+from penchant.gp import (
+    Edges,
+    ItemHyper,
+    ItemProblem,
+    Learned,
+    Settings,
+    absorb_items,
+    place_among,
+    solve,
+)
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 
@@ -40,7 +46,7 @@ def settle(learned, more):
 
 
 def absorb(learned, more):
-    return absorbing.absorb(learned, more, learned.data.extend(more))
+    return absorb_items(learned, more, learned.data.extend(more))
 
 
 def tell(learned, more, polish=None):
@@ -171,43 +177,6 @@ def test_columns_are_found_by_value():
     sought = np.array([[2.0, 1.0, 3.0], [0.0, 0.0, 0.0]])
     assert place_among(known, sought).tolist() == [2, 0, -1]
     assert place_among(np.empty((2, 0)), sought).tolist() == [-1, -1, -1]
-
-
-def test_sites_are_carried_to_where_they_belong():
-    sites = Sites(np.array([5.0, 6.0]), np.array([7.0, 8.0]))
-    carried = sites_at(sites, np.array([1, -1, 0]))
-    assert carried.tau.tolist() == [6.0, 0.0, 5.0]
-    assert carried.nu.tolist() == [8.0, 0.0, 7.0]
-
-
-@given(r=st.integers(1, 8), seed=st.integers(0, 1000))
-@settings(max_examples=30, deadline=None)
-def test_growth_is_the_factor_of_the_grown_matrix(r, seed):
-    rng = np.random.default_rng(seed)
-    root = rng.standard_normal((r, r))
-    lower = np.linalg.cholesky(root @ root.T + np.eye(r))
-    d, half = rng.standard_normal(r), rng.standard_normal((r, 3))
-    growth = Growth.by(np.linalg.solve(lower, d))
-    grown = growth.lower(lower)
-    np.testing.assert_allclose(grown, np.linalg.cholesky(lower @ lower.T + np.outer(d, d)))
-    np.testing.assert_allclose(
-        growth.half(np.linalg.solve(lower, half)), np.linalg.solve(grown, half), atol=1e-9
-    )
-
-
-def test_a_site_conditions_the_weights():
-    rng = np.random.default_rng(0)
-    root = rng.standard_normal((4, 4))
-    precision, mean = root @ root.T + np.eye(4), rng.standard_normal(4)
-    d, tau, nu = rng.standard_normal(4), 0.7, -0.4
-    weights = Weights(mean, np.linalg.cholesky(precision))
-    z, at, var = weights.along(d)
-    assert at[0] == pytest.approx(d @ mean)
-    assert var[0] == pytest.approx(d @ np.linalg.solve(precision, d))
-    after = weights.with_site(z, tau, nu - tau * at[0])
-    grown = precision + tau * np.outer(d, d)
-    np.testing.assert_allclose(after.lower @ after.lower.T, grown)
-    np.testing.assert_allclose(after.mean, np.linalg.solve(grown, precision @ mean + nu * d))
 
 
 def test_taking_answers_back_equals_never_having_had_them():

@@ -13,6 +13,7 @@ from penchant.gp.dynamic.problem import (
 from penchant.gp.items.cluster_robust import UNNAMED, People, edges_of
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
 from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution, first_guess
+from penchant.gp.items.problem import absorb as absorb_items
 from penchant.gp.learn import Guess, Limits, Watch, climb, expectation_maximize, maximize
 from penchant.gp.loop import (
     Inference,
@@ -59,7 +60,8 @@ from penchant.gp.users.problem import (
     select,
 )
 from penchant.gp.users.sharded import Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
-from penchant.gp.users.update import check_newcomers, with_newcomers
+from penchant.gp.users.update import absorb as absorb_votes
+from penchant.gp.users.update import check_newcomers, fold_in, with_newcomers
 
 __all__ = [
     "LEARNING_VOTES",
@@ -111,6 +113,8 @@ __all__ = [
     "VoteSites",
     "Votes",
     "Watch",
+    "absorb_items",
+    "absorb_votes",
     "add_seen",
     "add_taught",
     "as_shown",
@@ -126,6 +130,7 @@ __all__ = [
     "factor_prior",
     "feasible",
     "first_guess",
+    "fold_in",
     "foreseen",
     "gradient",
     "infer",

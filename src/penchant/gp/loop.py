@@ -67,8 +67,20 @@ State_co = TypeVar("State_co", bound=GaussianState, covariant=True)
 Refresh = Callable[[FloatArray, FloatArray], State]
 
 
-class Conditionable(Protocol[State_co]):
-    """A prior that sites can be put on."""
+class Prior(Protocol[State_co]):
+    """A Gaussian prior at one setting of the hyperparameters, factored."""
+
+    @property
+    def rank(self) -> int:
+        """Of the factor over items."""
+
+    @property
+    def residual(self) -> float:
+        """The largest variance that the factor leaves out."""
+
+    @property
+    def space(self) -> str:
+        """Where the linear algebra happens."""
 
     @property
     def flops(self) -> float:
@@ -76,6 +88,9 @@ class Conditionable(Protocol[State_co]):
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> State_co:
         """The posterior given sites of precision `weight` and shift `shift`, (m,) each."""
+
+    def coarse(self, tolerance: float) -> Self:
+        """The same prior with a factor of lower rank, for a first guess at the sites."""
 
 
 @dataclass(frozen=True)
@@ -305,7 +320,7 @@ def scaled_moves(
 
 
 def converge(
-    prior: Conditionable[State],
+    prior: Prior[State],
     likelihood: Likelihood,
     edges: Rows,
     settings: Settings,
@@ -403,32 +418,6 @@ class Hyperparameters(Protocol):
 
 
 Hyper = TypeVar("Hyper", bound=Hyperparameters)
-
-
-class Prior(Protocol[State_co]):
-    """A Gaussian prior at one setting of the hyperparameters, factored."""
-
-    @property
-    def rank(self) -> int:
-        """Of the factor over items."""
-
-    @property
-    def residual(self) -> float:
-        """The largest variance that the factor leaves out."""
-
-    @property
-    def space(self) -> str:
-        """Where the linear algebra happens."""
-
-    @property
-    def flops(self) -> float:
-        """Of the dense algebra of one `refresh`."""
-
-    def refresh(self, weight: FloatArray, shift: FloatArray) -> State_co:
-        """The posterior given sites of precision `weight` and shift `shift`, (m,) each."""
-
-    def coarse(self, tolerance: float) -> Self:
-        """The same prior with a factor of lower rank, for a first guess at the sites."""
 
 
 class Solution(NamedTuple, Generic[Hyper, State]):

@@ -40,7 +40,7 @@ from penchant.gp import (
     with_newcomers,
     with_word,
 )
-from penchant.gp.users.update import absorb
+from penchant.gp import absorb_votes as absorb
 from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get

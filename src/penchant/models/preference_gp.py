@@ -39,7 +39,7 @@ from penchant.gp import (
     maximize,
     solve,
 )
-from penchant.gp.items.problem import absorb
+from penchant.gp import absorb_items as absorb
 from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.kernels.relations import Names, is_numbered, row_names

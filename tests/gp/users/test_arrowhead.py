@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp import Settings, UserHyper, UserProblem, Votes, gradient, solve, tied_items
+from penchant.gp import Settings, UserHyper, UserProblem, Votes, solve, tied_items
 from penchant.kernels import RBF, Constant, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit
 
@@ -77,15 +77,6 @@ def assert_equals_dense(problem, hyper, dense_infer):
     np.testing.assert_allclose(state.respond(pull), expected, atol=1e-8)
 
 
-def assert_gradient(problem, hyper, step=1e-5):
-    found, slopes = gradient(problem, solve(problem, hyper)), []
-    for direction in step * np.eye(len(hyper.theta)):
-        ends = (hyper.at(hyper.theta + sign * direction) for sign in (1, -1))
-        ahead, behind = (solve(problem, end).log_evidence for end in ends)
-        slopes.append((ahead - behind) / (2 * step))
-    np.testing.assert_allclose(found, slopes, atol=2e-6)
-
-
 @pytest.mark.parametrize("user_kernel", [ALIKE, BY_FEATURES], ids=["alike", "by features"])
 @pytest.mark.parametrize(
     ("kind", "kernel"),
@@ -103,14 +94,14 @@ def assert_gradient(problem, hyper, step=1e-5):
 )
 @pytest.mark.parametrize("by_comparisons", [False, True])
 def test_every_arrangement_equals_dense_algebra(
-    monkeypatch, dense_infer, kind, kernel, user_kernel, by_comparisons
+    monkeypatch, dense_infer, check_gradient, kind, kernel, user_kernel, by_comparisons
 ):
     if by_comparisons:  # users whose comparisons close no circle are worked on among these
         monkeypatch.setattr("penchant.gp.users.blocks.MANY", 1)
         monkeypatch.setattr("penchant.numerics.batched.FEW", 1)
     problem, hyper = arranged(kind), UserHyper(kernel, user_kernel, SHARING, Probit())
     assert_equals_dense(problem, hyper, dense_infer)
-    assert_gradient(problem, hyper)
+    check_gradient(problem, hyper, rtol=1e-7, atol=2e-6)
     kinds = {type(block).__name__ for block in solve(problem, hyper).prior.arrow.blocks}
     if kind == "forests":
         assert kinds == ({"Block", "PairBlock"} if by_comparisons else {"Block"})

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.gp import Settings, UserHyper, UserProblem, Votes, solve
-from penchant.gp.users.update import fold_in
+from penchant.gp import Settings, UserHyper, UserProblem, Votes, fold_in, solve
 from penchant.kernels import RBF, Constant, Inputs
 from penchant.likelihoods import Outcomes, Probit
 

@@ -17,7 +17,6 @@ from penchant.gp import (
     maximize,
     solve,
 )
-from penchant.gp.users import problem as multi_user
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Lapse, Probit, Ties
 
@@ -54,38 +53,25 @@ def test_posterior_equals_dense_ep_on_the_kronecker_covariance(
         np.testing.assert_allclose(one.covariance(), covariance[user, :, user], atol=1e-8)
 
 
-def finite_differences(problem, hyper, step=1e-5):
-    slopes = []
-    for direction in step * np.eye(len(hyper.theta)):
-        ahead, behind = (
-            solve(problem, hyper.at(hyper.theta + sign * direction)).inference.log_evidence
-            for sign in (1, -1)
-        )
-        slopes.append((ahead - behind) / (2 * step))
-    return np.array(slopes)
-
-
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
 @pytest.mark.parametrize("item_kernel", [ITEM_KERNELS[0], FREE], ids=repr)
 @pytest.mark.parametrize("user_kernel", USER_KERNELS, ids=repr)
-def test_gradient_is_the_derivative(study, rule, item_kernel, user_kernel):
+def test_gradient_is_the_derivative(study, check_gradient, rule, item_kernel, user_kernel):
     problem = problem_of(study, rule, 1e-9)
     hyper = UserHyper(item_kernel, user_kernel, SHARING, Probit())
-    analytic = gradient(problem, solve(problem, hyper))
-    np.testing.assert_allclose(analytic, finite_differences(problem, hyper), atol=2e-6)
+    check_gradient(problem, hyper, rtol=1e-7, atol=2e-6)
 
 
-def test_gradient_through_few_pivot_users(study):
+def test_gradient_through_few_pivot_users(study, check_gradient):
     problem = replace(problem_of(study), max_user_rank=3)
     hyper = UserHyper(Linear(0.7), 1.0 + RBF((1.0, 2.0), 0.7), SHARING, Probit())
     solution = solve(problem, hyper)
     assert solution.prior.users.rows.shape == (N_USERS, 3)
     assert solution.inference.report.residual > 0.0
-    analytic = gradient(problem, solution)
-    np.testing.assert_allclose(analytic, finite_differences(problem, hyper), atol=2e-6)
+    check_gradient(problem, hyper, rtol=1e-7, atol=2e-6)
 
 
-def test_gradient_of_likelihood_parameters(study, rng):
+def test_gradient_of_likelihood_parameters(study, rng, check_gradient):
     data = study.data
     tied = Comparisons.from_pairs(
         data.winner,
@@ -99,8 +85,7 @@ def test_gradient_of_likelihood_parameters(study, rng):
         settings = Settings(tolerance=1e-11, max_sweeps=1000)
         problem = UserProblem.of(study.items, study.users, Votes.of(source), settings)
         hyper = UserHyper(Linear(0.7), Constant(1.0), SHARING, likelihood)
-        analytic = gradient(problem, solve(problem, hyper))
-        np.testing.assert_allclose(analytic, finite_differences(problem, hyper), atol=2e-6)
+        check_gradient(problem, hyper, rtol=1e-7, atol=2e-6)
 
 
 def test_theta_round_trip():
@@ -192,6 +177,6 @@ def test_votes_without_users_are_refused():
 
 
 def test_too_many_items_are_refused(study, monkeypatch):
-    monkeypatch.setattr(multi_user, "MAX_ITEMS", 5)
+    monkeypatch.setattr("penchant.gp.users.problem.MAX_ITEMS", 5)
     with pytest.raises(DataError, match="6 items"):
         problem_of(study)

@@ -14,10 +14,10 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
     Votes,
+    absorb_votes,
     solve,
     with_newcomers,
 )
-from penchant.gp.users import update as absorbing
 from penchant.kernels import RBF, Constant, Independent, Inputs
 from penchant.likelihoods import Lapse, Probit, Ties
 
@@ -57,7 +57,7 @@ def fit(data, likelihood=None, with_features=True, rule="ep"):
 
 
 def absorb(learned, data, with_features=True):
-    return absorbing.absorb(learned, data, problem_of(data, with_features))
+    return absorb_votes(learned, data, problem_of(data, with_features))
 
 
 def assert_same(one, other, atol=1e-6):

@@ -10,7 +10,7 @@ coupled by a number o_t times the identity, so that with L_t the Laplacian of a 
 one n × n inverse a period. The border is eliminated by its Schur complement.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -52,25 +52,28 @@ class TimeGrid:
         return np.clip(number, -FURTHEST, FURTHEST).astype(np.intp)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TimedRows(Rows):
-    """Rows of items in periods; covariates: (m, q) weights of further points."""
+    """Rows of items in periods; covariates: (m, q) weights of further points.
 
+    The fields that are given are those that a model file holds; the others follow from them.
+    """
+
+    outcomes: Outcomes = field(init=False)
+    items: None = field(default=None, init=False)
+    user: None = field(default=None, init=False)
+    shown: Covariates | None = field(default=None, init=False)
+    sides: None = field(default=None, init=False)
     period: IntArray
+    covariates: FloatArray
+    tie: BoolArray | None
+    margin: FloatArray | None
 
-    def __init__(
-        self,
-        winner: IntArray,
-        loser: IntArray,
-        period: IntArray,
-        covariates: FloatArray,
-        count: FloatArray,
-        tie: BoolArray | None,
-        margin: FloatArray | None,
-    ) -> None:
-        q = covariates.shape[1]
-        shown = Covariates(("",) * q, covariates.T, _effect_sd(covariates, count)) if q else None
-        outcomes = Outcomes(tie, margin)
-        super().__init__(winner, loser, count, outcomes, period=period, shown=shown)
+    def __post_init__(self) -> None:
+        z, q = self.covariates, self.covariates.shape[1]
+        shown = Covariates(("",) * q, z.T, _effect_sd(z, self.count)) if q else None
+        object.__setattr__(self, "outcomes", Outcomes(self.tie, self.margin))
+        object.__setattr__(self, "shown", shown)
 
     @classmethod
     def of(cls, data: Comparisons, grid: TimeGrid) -> "TimedRows":
@@ -78,24 +81,15 @@ class TimedRows(Rows):
         time = check_time(data)
         names = effect_names(data)
         covariates = z_of(data, names).T if names else np.zeros((len(data), 0))
-        tie = data.tie if data.tie.any() else None
-        period, count = grid.period(time), data.count.astype(float)
-        return cls(data.winner, data.loser, period, covariates, count, tie, data.margin)
-
-    @property
-    def covariates(self) -> FloatArray:
-        """(m, q) weights of further points."""
-        return np.zeros((len(self), 0)) if self.shown is None else self.shown.z.T
-
-    @property
-    def tie(self) -> BoolArray | None:
-        """(m,) which rows are ties."""
-        return self.outcomes.tie
-
-    @property
-    def margin(self) -> FloatArray | None:
-        """(m,) score of the winner less that of the loser."""
-        return self.outcomes.margin
+        return cls(
+            winner=data.winner,
+            loser=data.loser,
+            count=data.count.astype(float),
+            period=grid.period(time),
+            covariates=covariates,
+            tie=data.tie if data.tie.any() else None,
+            margin=data.margin,
+        )
 
 
 def _effect_sd(z: FloatArray, count: FloatArray) -> FloatArray:

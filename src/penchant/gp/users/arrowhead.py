@@ -14,6 +14,10 @@ and its sites to what S is made of, `ArrowState` takes S back to the block's dif
 block needs in between is kept where it fits, and worked out again where it does not.
 
 The variance of users that Φ_u leaves out is theirs alone: user u deviates by (1−ρ) + ρ missed_u.
+
+Effects of order and of covariates join W: with rows g = A f + zᵀb and X = Aᵀ D z of a user, b and W
+are coupled by Σ_u φ_u ⊗ (√ρ Φᵀ Jᵀ X), and b's own precision is I + Zᵀ D Z − Σ_u Xᵀ C X. The weights
+b stand before W in one Cholesky factor.
 """
 
 from collections.abc import Iterator
@@ -24,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.errors import NumericalError
+from penchant.gp.rows import Covariates
 from penchant.gp.users.blocks import Block, Points
 from penchant.numerics.batched import (
     add_identity,
@@ -44,14 +49,17 @@ from penchant.numerics.batched import (
 from penchant.numerics.dispatch import HOST, Device
 from penchant.numerics.linalg import (
     add_to_diagonal,
+    bordered,
     cholesky,
     gram,
     host,
     identity_like,
+    inner,
     log_det_lower,
     multiply,
     relative_flops,
     solve_lower,
+    trailing,
 )
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -164,8 +172,14 @@ class SharedPrior:
             total += host(block.collect_rows(rows, outer[some], some))
         return total
 
-    def given(self, information: FloatArray) -> "SharedState":
-        """The posterior of W."""
+    def given(self, information: FloatArray, border: "Border | None" = None) -> "SharedState":
+        """The posterior of W, and of effects beside it."""
+        if border is not None:
+            (whole,) = self.parts
+            pulls = [multiply(cross, whole.factor).ravel() for cross in border.cross]
+            S = self._precision(information, whole)
+            joint = cholesky(bordered(S, np.stack(pulls, axis=1), border.corner))
+            return SharedState(self, information, (joint.lower,), joint.jitter, border)
         factors = [cholesky(self._precision(information, part)) for part in self.parts]
         return SharedState(
             self,
@@ -190,14 +204,31 @@ class SharedPrior:
         return S
 
 
+class Border(NamedTuple):
+    """What users know of effects: cross (q, r_u, n), their coupling with W before G, and corner
+    (q, q), the effects' precision, both with all deviations integrated out."""
+
+    cross: FloatArray
+    corner: FloatArray
+
+
 @dataclass(frozen=True)
 class SharedState:
-    """The posterior of W: the information about it, and the Cholesky factor of S of each part."""
+    """The posterior of W: the information about it, and the Cholesky factor of S of each part.
+
+    border: of effects, whose weights b then stand before those of W in the one factor.
+    """
 
     prior: SharedPrior
     information: FloatArray
     lowers: tuple[FloatArray, ...]
     jitter: float
+    border: Border | None = None
+
+    @property
+    def n_effects(self) -> int:
+        """q."""
+        return 0 if self.border is None else len(self.border.corner)
 
     @property
     def log_det(self) -> float:
@@ -208,7 +239,7 @@ class SharedState:
     def lower(self) -> FloatArray:
         """Cholesky factor of the whole S, (r_u r, r_u r)."""
         if len(self.lowers) == 1:
-            return host(self.lowers[0])
+            return host(trailing(self.lowers[0], self.n_effects))
         rank, r = self.prior.rank, self.prior.factor.shape[1]
         whole = np.eye(rank * r)
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
@@ -225,11 +256,32 @@ class SharedState:
             shared[:, part.columns] = w.reshape(pull.shape)
         return shared
 
+    def respond_jointly(
+        self, collected: FloatArray, pull: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Effects b (q,) and W, by the same, and by what pulls at the effects, (q,)."""
+        if self.border is None:
+            return pull, self.respond(collected)
+        (whole,), (lower,) = self.prior.parts, self.lowers
+        shared = multiply(collected, whole.factor)
+        right = np.append(pull, shared.ravel())
+        w = solve_lower(lower, solve_lower(lower, right), transposed=True)
+        return w[: len(pull)], w[len(pull) :].reshape(shared.shape)
+
+    @cached_property
+    def effect_cov(self) -> tuple[FloatArray, FloatArray]:
+        """Covariances of effects, (q, q), and of effects with W, (q, r_u, r)."""
+        q, (lower,) = self.n_effects, self.lowers
+        units = np.eye(len(lower), q)
+        cov = host(solve_lower(lower, solve_lower(lower, units), transposed=True))
+        return cov[:q], np.ascontiguousarray(cov[q:].T).reshape(q, self.prior.rank, -1)
+
     @cached_property
     def covariance(self) -> FloatArray:
         """Of G Wᵀ, (r_u², n, n), or of W, (r_u², r, r) where information is contracted."""
         total, rank = self.prior.nothing(), self.prior.rank
-        for part, lower in zip(self.prior.parts, self.lowers, strict=True):
+        for part, joint in zip(self.prior.parts, self.lowers, strict=True):
+            lower = trailing(joint, self.n_effects)
             wide = solve_lower(lower, identity_like(lower, len(lower)))
             if not self.prior.is_contracted:
                 wide = multiply(wide.reshape(-1, len(part.columns)), part.there.T)
@@ -360,6 +412,7 @@ class ArrowPrior:
     missed: FloatArray | None = None
     parts: tuple[IntArray, ...] | None = None
     device: Device = HOST
+    shown: Covariates | None = None
 
     @cached_property
     def item_covariance(self) -> FloatArray:
@@ -370,7 +423,13 @@ class ArrowPrior:
     def shared(self) -> SharedPrior:
         """The prior of W, seen through √ρ Φ."""
         factor = np.sqrt(self.sharing) * self.item_factor
-        return SharedPrior.of(factor, self.user_factor.shape[1], self.parts, self.device)
+        parts = self.parts if self.shown is None else None  # effects tie all items together
+        return SharedPrior.of(factor, self.user_factor.shape[1], parts, self.device)
+
+    @property
+    def effect_rows(self) -> FloatArray:
+        """(q, m) weights of effects in the rows, in units of their prior."""
+        return np.zeros((0, 0)) if self.shown is None else self.shown.scaled
 
     @cached_property
     def is_kept(self) -> bool:
@@ -423,16 +482,29 @@ class ArrowPrior:
         """Condition on sites: what the loop asks of a prior."""
         information, log_det = self.shared.nothing(), 0.0
         eliminated: list[Eliminated] = []
-        there = self.device.matrix(weight)
+        there, border, pulls = self.device.matrix(weight), self._no_border(weight), []
+        drawn = [self.device.matrix(weight * z) for z in self.effect_rows]
         for number, block in enumerate(self.blocks):
             part = eliminate(block.laplacian(there), self.local_factor_of(number))
             gather(self, block, part, information)
             log_det += part.log_det
             if self.is_kept:
                 eliminated.append(part)
-        return ArrowState(
-            self, weight, shift, tuple(eliminated), log_det, self.shared.given(information)
-        )
+            pulls.append(tuple(Pull.of(part, block.adjoint(row)) for row in drawn))
+            if border is not None:
+                for k, pull in enumerate(pulls[-1]):
+                    border.cross[k] += block.collect(self.phi(block), pull.forced)
+                    border.corner[k] -= [inner(pull.deviation, other.x) for other in pulls[-1]]
+        shared = self.shared.given(information, border)
+        return ArrowState(self, weight, shift, tuple(eliminated), log_det, shared, tuple(pulls))
+
+    def _no_border(self, weight: FloatArray) -> Border | None:
+        """Of effects, before any user's deviation is integrated out."""
+        if self.shown is None:
+            return None
+        z = self.effect_rows
+        size = len(z), self.user_factor.shape[1], len(self.item_factor)
+        return Border(np.zeros(size), np.eye(len(z)) + multiply(weight * z, z.T))
 
 
 def gather(prior: ArrowPrior, block: Points, part: Eliminated, information: FloatArray) -> None:
@@ -440,11 +512,27 @@ def gather(prior: ArrowPrior, block: Points, part: Eliminated, information: Floa
     prior.shared.add(information, block, outer_products(prior.phi(block)), part.R)
 
 
-class Response(NamedTuple):
-    """Σ x for some shift x: `shared` (r_u, r) its part in W, `residual` x − L Σ x per block."""
+class Pull(NamedTuple):
+    """How an effect pulls at the points of a block's users, (k, p) each: X = Aᵀ D z, C X, Jᵀ X."""
 
+    x: FloatArray
+    deviation: FloatArray
+    forced: FloatArray
+
+    @classmethod
+    def of(cls, part: Eliminated, x: FloatArray) -> "Pull":
+        """From X."""
+        deviation = part.deviation(x)
+        return cls(x, deviation, x - part.pulled(deviation))
+
+
+class Response(NamedTuple):
+    """Σ x for a shift x of the rows: `effects` (q,), `shared` (r_u, r) its part in W; own: per
+    block the shift that is left when effects are known, (k, p)."""
+
+    effects: FloatArray
     shared: FloatArray
-    residual: tuple[FloatArray, ...]
+    own: tuple[FloatArray, ...]
 
 
 @dataclass(frozen=True)
@@ -452,7 +540,7 @@ class ArrowState:
     """Posterior given sites, weight and shift being (m,).
 
     eliminated: each block's users, where they are kept; own_log_det: of their deviations; shared:
-    the posterior of W.
+    the posterior of W; pulls: of each block's users and each effect.
     """
 
     prior: ArrowPrior
@@ -461,6 +549,7 @@ class ArrowState:
     eliminated: tuple[Eliminated, ...]
     own_log_det: float
     shared: SharedState
+    pulls: tuple[tuple[Pull, ...], ...] = ()
 
     @property
     def mean(self) -> FloatArray:
@@ -487,11 +576,6 @@ class ArrowState:
         """What had to be added to the diagonal of S."""
         return self.shared.jitter
 
-    @cached_property
-    def shifts(self) -> tuple[FloatArray, ...]:
-        """The sites' shift b of each block's users, (k, p)."""
-        return self.adjoint(self.shift)
-
     def adjoint(self, y: FloatArray) -> tuple[FloatArray, ...]:
         """Aᵀ y of each block's users, (k, p), for y (m,)."""
         there = self.prior.device.matrix(y)
@@ -504,8 +588,8 @@ class ArrowState:
 
     @cached_property
     def response(self) -> Response:
-        """Of the sites' own shift: the posterior mean of W, and α = b − L μ."""
-        return self.respond_to(self.shifts)
+        """Of the sites' own shift: the posterior means of effects and of W."""
+        return self.respond_to(self.shift)
 
     def each(self) -> Iterator[tuple[int, Points, Eliminated]]:
         """Every block with its users eliminated, worked out again where it was not kept."""
@@ -529,45 +613,84 @@ class ArrowState:
             total += block.collect(self.prior.phi(block), x)
         return total
 
-    def respond_to(self, shifts: tuple[FloatArray, ...]) -> Response:
-        """Apply the posterior covariance to a shift given per block as (k, p)."""
-        forced = tuple(part.forced(shifts[number]) for number, _, part in self.each())
-        shared = self.shared.respond(self.collect(forced))
-        everybodys, residual = self._everybodys(shared), []
+    def respond_to(self, y: FloatArray) -> Response:
+        """Apply the posterior covariance to a shift of the rows, (m,)."""
+        own, forced = self.adjoint(y), []
+        pull = multiply(self.prior.effect_rows, y)
+        for number, _, part in self.each():
+            forced.append(part.forced(own[number]))
+            if len(pull):
+                pull -= [inner(each.deviation, own[number]) for each in self.pulls[number]]
+        effects, shared = self.shared.respond_jointly(self.collect(tuple(forced)), pull)
+        if len(effects):
+            own = tuple(
+                shift - sum(float(b) * pull.x for b, pull in zip(effects, pulls, strict=True))
+                for shift, pulls in zip(own, self.pulls, strict=True)
+            )
+        return Response(effects, shared, own)
+
+    def residual(self, response: Response) -> tuple[FloatArray, ...]:
+        """Aᵀ (x − D A Σ x) of each block's users, for a shift x of the rows."""
+        everybodys, residual = self.shared_utilities(response.shared), []
         for number, block, part in self.each():
             utility = block.pick(self.prior.phi(block), everybodys)
-            residual.append(forced[number] - part.pulled(part.kept(utility)))  # R = L J
-        return Response(shared, tuple(residual))
+            left = part.forced(response.own[number]) - part.pulled(part.kept(utility))  # R = L J
+            residual.append(left)
+        return tuple(residual)
 
     def respond(self, pull: FloatArray) -> FloatArray:
         """A Σ Aᵀ pull, (m,)."""
-        shifts = self.adjoint(pull)
-        forced = tuple(part.forced(shifts[number]) for number, _, part in self.each())
-        everybodys = self._everybodys(self.shared.respond(self.collect(forced)))
+        response = self.respond_to(pull)
+        everybodys = self.shared_utilities(response.shared)
         answer = self.prior.device.full((1, len(pull)), 0.0)
         for number, block, part in self.each():
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
-            moved = block.forward(utility + part.deviation(shifts[number]))
+            moved = block.forward(utility + part.deviation(response.own[number]))
             block.put(answer, (moved,))
         differences: FloatArray = host(answer)[0]
-        return differences
+        return differences + self._of_effects(response.effects)
 
-    def _everybodys(self, shared: FloatArray) -> FloatArray:
+    def _of_effects(self, effects: FloatArray) -> FloatArray | float:
+        """(m,) zᵀ b."""
+        return multiply(self.prior.effect_rows.T, effects) if len(effects) else 0.0
+
+    def shared_utilities(self, shared: FloatArray) -> FloatArray:
         """(r_u, n): √ρ Φ Wᵀ of each user feature, for W = shared (r_u, r)."""
         return self.prior.device.matrix(multiply(shared, self.prior.shared.factor.T))
 
     @cached_property
     def _edges(self) -> tuple[FloatArray, FloatArray]:
-        forced = tuple(part.forced(self.shifts[number]) for number, _, part in self.each())
-        return self.edges_given(self.shared.respond(self.collect(forced)))
+        mean, var = self.edges_given(self.response.shared, self.response.own)
+        if not self.shared.n_effects:
+            return mean, var
+        return mean + self._of_effects(self.response.effects), self._with_effects(var)
 
-    def edges_given(self, shared: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(m,) means and variances of the differences, where W has the posterior mean `shared`."""
+    def _with_effects(self, var: FloatArray) -> FloatArray:
+        """(m,) var + 2 tᵀ Σ_bs Jᵀ Aᵀ + tᵀ Σ_bb t, t = z − A C X: the effects' uncertainty, too."""
+        prior, q, m = self.prior, self.shared.n_effects, len(var)
+        cov, with_shared = self.shared.effect_cov
+        wide = [self.shared_utilities(each) for each in with_shared]
+        found = prior.device.full((2 * q, m), 0.0)
+        for number, block, part in self.each():
+            phi = prior.phi(block)
+            own = [block.forward(pull.deviation) for pull in self.pulls[number]]
+            cross = [block.forward(part.kept(block.pick(phi, each))) for each in wide]
+            block.put(found, (*own, *cross))
+        given, cross = np.split(host(found), 2)
+        t = prior.effect_rows - given
+        whole: FloatArray = var + np.einsum("qm,qm->m", t, 2.0 * cross + multiply(cov, t))
+        return whole
+
+    def edges_given(
+        self, shared: FloatArray, own: tuple[FloatArray, ...]
+    ) -> tuple[FloatArray, FloatArray]:
+        """(m,) means and variances of the differences of utilities, where W has the posterior mean
+        `shared`, and users the shifts `own` of each block, (k, p)."""
         moments = self.prior.device.full((2, len(self.weight)), 0.0)
-        everybodys = self._everybodys(shared)
+        everybodys = self.shared_utilities(shared)
         for number, block, part in self.each():
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
-            utility += part.deviation(self.shifts[number])
+            utility += part.deviation(own[number])
             C = part.C
             found = block.moments(utility, C, part.left_by(C), self.shared_at(block))
             block.put(moments, found)

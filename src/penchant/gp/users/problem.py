@@ -8,13 +8,12 @@ from scipy.special import expit, logit
 
 from penchant.data import components
 from penchant.errors import DataError
-from penchant.gp.effects import EffectsState, WithEffects
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
 from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
 from penchant.gp.rows import Covariates, Votes, VoteSites
-from penchant.gp.users.arrowhead import ArrowPrior, ArrowState, outer_products
-from penchant.gp.users.blocks import Arrangement, tied_items
+from penchant.gp.users.arrowhead import ArrowPrior, ArrowState, Eliminated, outer_products
+from penchant.gp.users.blocks import Arrangement, Points, tied_items
 from penchant.gp.users.nystrom import UserFactor, factor_users
 from penchant.gp.users.posterior import Kept, UserPosteriors
 from penchant.kernels import FreeCovariance, Inputs, Kernel
@@ -31,6 +30,7 @@ from penchant.numerics.linalg import (
     rank_at,
     row_squares,
     solve_lower,
+    stack_rows,
 )
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
@@ -49,34 +49,17 @@ class Slopes(NamedTuple):
     own: FloatArray
 
 
-def outer_vectors(
-    state: ArrowState | EffectsState[ArrowState], drift: FloatArray | None = None
-) -> Signed:
+def outer_vectors(state: ArrowState, drift: FloatArray | None = None) -> Signed:
     """α alone; with a drift of the mode (Laplace), ααᵀ + uαᵀ + αuᵀ as two signed squares.
 
     drift: (m,) how much log|B| changes with each edge's mean; u = (I − L Σ) Aᵀ drift.
     """
-    if isinstance(state, EffectsState):
-        return _outer_vectors_beside_effects(state, drift)
-    alpha = state.response.residual
+    alpha = state.residual(state.response)
     if drift is None:
         return [(1.0, alpha)]
-    u = state.respond_to(state.adjoint(drift)).residual
+    u = state.residual(state.respond_to(drift))
     both = tuple(a + b for a, b in zip(alpha, u, strict=True))
     return [(1.0, both), (-1.0, u)]
-
-
-def _outer_vectors_beside_effects(
-    state: EffectsState[ArrowState], drift: FloatArray | None
-) -> Signed:
-    """The same where Σ is that with effects, and what their uncertainty takes from R."""
-    adjoint = state.inner.adjoint
-    follow: Signed = [(1.0, adjoint(state.weight * row)) for row in state.spread]
-    pull = state.shift - state.weight * state.mean
-    if drift is None:
-        return [(1.0, adjoint(pull)), *follow]
-    u = drift - state.weight * state.respond(drift)
-    return [(1.0, adjoint(pull + u)), (-1.0, adjoint(u)), *follow]
 
 
 def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
@@ -92,6 +75,8 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
             shared -= host(block.weighted_sum(row_squares(phi)[:, None], R))[0]
         # R of one user's own utilities, the shared part's uncertainty included
         own = multiply_stack(multiply_stack(R, state.shared_at(block)), R) - R
+        for x, y in _effect_outer(state, block, part, number):
+            own += x[:, :, None] * y[:, None, :] + y[:, :, None] * x[:, None, :]
         for sign, vectors in outer:
             x = vectors[number]
             own += sign * x[:, :, None] * x[:, None, :]
@@ -103,6 +88,27 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
     for sign, vectors in outer:
         shared += sign * gram(state.collect(vectors))
     return Slopes(0.5 * shared, 0.5 * personal, 0.5 * by_user)
+
+
+def _effect_outer(
+    state: ArrowState, block: Points, part: Eliminated, number: int
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Pairs x, y (k, p) whose x yᵀ + y xᵀ is what effects add: R Σ_sb Fᵀ + F Σ_bs R + F Σ_bb Fᵀ.
+
+    F = Jᵀ X: what L f + X b follows the effects by.
+    """
+    if not state.shared.n_effects:
+        return []
+    cov, with_shared = state.shared.effect_cov
+    F = [pull.forced for pull in state.pulls[number]]
+    phi, outer = state.prior.phi(block), []
+    for k, each in enumerate(with_shared):
+        utility = block.pick(phi, state.shared_utilities(each))
+        y = part.pulled(part.kept(utility))  # R Σ_sb
+        for factor, f in zip(cov[k], F, strict=True):
+            y = y + 0.5 * float(factor) * f
+        outer.append((F[k], y))
+    return outer
 
 
 def _half_information(state: ArrowState) -> FloatArray | None:
@@ -126,7 +132,11 @@ def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
             total[cells] -= host(trace_blocks(information))
         else:
             projected = halves.reshape(rank, rank, -1, n)
-        half = solve_lower(lower, join_blocks(projected))
+        joined = join_blocks(projected)
+        if shared.border is not None:
+            cross = shared.border.cross.reshape(shared.n_effects, -1)
+            joined = stack_rows(prior.device.matrix(cross), joined)
+        half = solve_lower(lower, joined)
         total[cells] += host(gram(half.reshape(-1, size)))
     return total
 
@@ -142,6 +152,9 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
     totals = [
         (sign, vectors, multiply(state.collect(vectors), K_shared)) for sign, vectors in outer
     ]
+    with_effects = []
+    if state.shared.n_effects:
+        with_effects = [multiply(each, system.factor.T) for each in state.shared.effect_cov[1]]
     for number, block, part in state.each():
         phi, R = prior.phi(block), part.R
         mine = np.zeros((len(phi), rank))
@@ -149,6 +162,8 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
             # Σ_l φ_ul ⟨R_u, Cov(shared utilities l, column)⟩
             cov = system.pick(block, phi, covariance[:, column])
             mine[:, column] = -inner_stack(R, cov)
+        for pull, each in zip(state.pulls[number], with_effects, strict=True):
+            mine -= block.meet(pull.forced, each)
         for sign, vectors, total in totals:
             mine += sign * block.meet(vectors[number], total)
         np.add.at(slopes, block.users, mine)
@@ -244,6 +259,7 @@ class UserPrior:
         sharing: float,
         arranged: Arrangement,
         device: Device = HOST,
+        shown: Covariates | None = None,
     ) -> "UserPrior":
         """From the factors and ρ; device: where what there is of each user lives."""
         arrow = ArrowPrior(
@@ -254,6 +270,7 @@ class UserPrior:
             users.missed,
             arranged.parts,
             device,
+            shown,
         )
         return cls(items, users, arrow, arranged)
 
@@ -282,12 +299,13 @@ class UserPrior:
         rows = np.ascontiguousarray(self.items.rows[:, :rank])
         few = self.items._replace(rows=rows)
         arrow = self.arrow
-        return UserPrior.of(few, self.users, arrow.sharing, self.arranged, arrow.device)
+        device, shown = arrow.device, arrow.shown
+        return UserPrior.of(few, self.users, arrow.sharing, self.arranged, device, shown)
 
-    def over(self, arranged: Arrangement) -> "UserPrior":
-        """The same prior, for other comparisons."""
-        arrow = self.arrow
-        return UserPrior.of(self.items, self.users, arrow.sharing, arranged, arrow.device)
+    def over(self, arranged: Arrangement, shown: Covariates | None) -> "UserPrior":
+        """The same prior, for other comparisons, made as `shown` says."""
+        rho, device = self.arrow.sharing, self.arrow.device
+        return UserPrior.of(self.items, self.users, rho, arranged, device, shown)
 
 
 UserSolution = Solution[UserHyper, Any]
@@ -345,7 +363,7 @@ class UserProblem:
         """Whether settling every site after each answer is no burden."""
         return len(self.edges) <= EXACT_VOTES
 
-    def prior(self, hyper: UserHyper) -> Any:
+    def prior(self, hyper: UserHyper) -> UserPrior:
         """Factor both kernels."""
         tolerance = self.factor_tolerance
         K = hyper.kernel(self.items)
@@ -355,8 +373,8 @@ class UserProblem:
         if self.max_user_rank is not None:
             bound = min(bound, self.max_user_rank)
         users = factor_users(hyper.user_kernel, self.users, bound, tolerance)
-        prior = UserPrior.of(items, users, hyper.sharing, arranged, self.device)
-        return prior if self.edges.shown is None else WithEffects(prior, self.edges.shown)
+        rho, device, shown = hyper.sharing, self.device, self.edges.shown
+        return UserPrior.of(items, users, rho, arranged, device, shown)
 
     def arranged(self, tied: IntArray) -> Arrangement:
         """The users in blocks, once for each way in which a prior ties the items together."""
@@ -370,10 +388,11 @@ class UserProblem:
         """Over all users and all items."""
         hyper, inference = solution.hyper, solution.inference
         prior, state = of_utilities(solution)
-        shared, lower, effects = state.response.shared, state.lower, None
-        if isinstance(inference.state, EffectsState):
-            flat, lower, effects = _beside_effects(inference.state)
-            shared = flat.reshape(shared.shape)
+        q, effects = state.shared.n_effects, None
+        if self.edges.shown is not None:
+            joint = host(state.shared.lowers[0])
+            known, names, sd = state.response.effects, self.edges.shown.names, self.edges.shown.sd
+            effects = EffectPosterior(names, sd, known, joint[:q, :q], joint[q:, :q])
         return UserPosteriors(
             kernel=hyper.kernel,
             user_kernel=hyper.user_kernel,
@@ -384,8 +403,8 @@ class UserProblem:
             target=self.items,
             item_basis=Basis(prior.items.pivots, None, prior.items.lower),
             user_basis=Basis(prior.users.pivots, None, prior.users.lower),
-            shared_mean=shared,
-            shared_lower=lower,
+            shared_mean=state.response.shared,
+            shared_lower=state.lower,
             sites=VoteSites.of(self.edges, inference.sites, effects),
             n_fitted=len(self.users),
             effects=effects,
@@ -448,7 +467,7 @@ class UserProblem:
         """∂ log Z by the parameters of both kernels and the logit of ρ."""
         hyper, rho = solution.hyper, solution.hyper.sharing
         prior, state = of_utilities(solution)
-        outer = outer_vectors(solution.inference.state, drift)
+        outer = outer_vectors(state, drift)
         slopes, missed = item_slopes(state, outer), prior.users.missed
         G = rho * slopes.shared + slopes.personal
         lean = float(np.einsum("ij,ij->", slopes.shared, prior.arrow.item_covariance))
@@ -470,7 +489,7 @@ class UserProblem:
         """
         hyper, (_, state) = solution.hyper, of_utilities(solution)
         rho, kernel = hyper.sharing, _free(hyper.kernel)
-        slopes = item_slopes(state, outer_vectors(solution.inference.state))
+        slopes = item_slopes(state, outer_vectors(state))
         n_users = len(np.unique(self.edges.user))
         n_shared = state.prior.user_factor.shape[1]
         G = rho * slopes.shared + slopes.personal
@@ -485,31 +504,9 @@ class UserProblem:
         return _free(hyper.kernel).wishart_prior()[0]
 
 
-def over(prior: Any, arranged: Arrangement, shown: Covariates | None) -> Any:
-    """The same prior, for other comparisons, made as `shown` says."""
-    if isinstance(prior, WithEffects) and shown is not None:
-        return replace(prior, inner=prior.inner.over(arranged), shown=shown)
-    return prior.over(arranged)
-
-
 def of_utilities(solution: UserSolution) -> tuple[UserPrior, ArrowState]:
-    """Prior and state of the utilities when effects are known."""
-    prior, state = solution.prior, solution.inference.state
-    if isinstance(state, EffectsState):
-        return prior.inner, state.inner
-    return prior, state
-
-
-def _beside_effects(
-    state: EffectsState[ArrowState],
-) -> tuple[FloatArray, FloatArray, EffectPosterior]:
-    """The shared weights W with effects integrated out, and the effects."""
-    arrow = state.inner
-    pulls = [
-        arrow.respond_to(arrow.adjoint(row)).shared.ravel()
-        for row in state.weight * state.shown.scaled
-    ]
-    return state.beside(arrow.response.shared.ravel(), arrow.lower, np.stack(pulls, axis=1))
+    """Prior and state."""
+    return solution.prior, solution.inference.state
 
 
 def _free(kernel: Kernel) -> FreeCovariance:
@@ -562,7 +559,7 @@ def restrict(
     sites = replace(inference.sites, tau=inference.sites.tau[rows], nu=inference.sites.nu[rows])
     few_problem = replace(problem, edges=few, arrangements={})
     tied = tied_items(of_utilities(solution)[0].arrow.item_covariance)
-    prior = over(solution.prior, few_problem.arranged(tied), few.shown)
+    prior = solution.prior.over(few_problem.arranged(tied), few.shown)
     state = prior.refresh(few.count * sites.tau, few.count * sites.nu)
     restricted = replace(inference, state=state, sites=sites)
     return few_problem, solution._replace(prior=prior, inference=restricted)

@@ -125,7 +125,7 @@ def advance(part: UserPart, state: State, told: Broadcast) -> tuple[State, tuple
     before = told.prior_of(part)
     weight, shift = votes.count * sites.tau, votes.count * sites.nu
     here = ArrowState(before, weight, shift, (), 0.0, told.shared)
-    mean, var = here.edges_given(told.mean)
+    mean, var = here.edges_given(told.mean, here.adjoint(shift))
     proposal, skipped = hold_invalid(
         propose(RULES[told.rule], (mean, var), sites, told.likelihood, votes.outcomes), sites
     )
