@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from threading import Lock, RLock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -43,7 +43,6 @@ from penchant.models.parameters import (
     SEED,
     SIDES,
     YES_OR_NO,
-    BaseEstimator,
     Constraint,
     between,
     check_arguments,
@@ -63,6 +62,24 @@ from penchant.models.tables import (
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+
+    class BaseEstimator:
+        """What the base of scikit-learn, which is untyped, brings."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            """Parameters by name."""
+            raise NotImplementedError
+
+        def set_params(self, **params: Any) -> Self:
+            """Change parameters by name."""
+            raise NotImplementedError
+
+        def __sklearn_tags__(self) -> Any: ...
+
+else:
+    from sklearn.base import BaseEstimator as BaseEstimator
 
 UNDO_DEPTH = 50
 """How many `tell`s can be taken back by `undo`; each keeps its posterior in memory until then."""

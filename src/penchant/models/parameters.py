@@ -13,31 +13,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, fields, is_dataclass
 from numbers import Integral, Real
 from re import fullmatch
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from penchant.errors import DataError
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood, known_likelihoods
-
-if TYPE_CHECKING:
-
-    class BaseEstimator:
-        """What the base of scikit-learn, which is untyped, brings."""
-
-        def get_params(self, deep: bool = True) -> dict[str, Any]:
-            """Parameters by name."""
-            raise NotImplementedError
-
-        def set_params(self, **params: Any) -> Self:
-            """Change parameters by name."""
-            raise NotImplementedError
-
-        def __sklearn_tags__(self) -> Any: ...
-
-else:
-    from sklearn.base import BaseEstimator as BaseEstimator
 
 
 class Constraint(NamedTuple):

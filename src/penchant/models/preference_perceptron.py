@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from penchant.errors import DataError
+from penchant.models.base import BaseEstimator
 from penchant.models.parameters import (
     CALLABLE,
     NONE,
@@ -16,7 +17,6 @@ from penchant.models.parameters import (
     PROBABILITY,
     SEED,
     YES_OR_NO,
-    BaseEstimator,
     check_parameters,
     one_of,
     parameter,

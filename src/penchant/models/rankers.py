@@ -15,12 +15,12 @@ from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.kernels import RBF, Inputs, Kernel, Linear
 from penchant.metrics import disagreement_error
+from penchant.models.base import BaseEstimator
 from penchant.models.features import in_order
 from penchant.models.parameters import (
     LANDMARKS,
     POSITIVE,
     SEED,
-    BaseEstimator,
     check_parameters,
     one_of,
     parameter,

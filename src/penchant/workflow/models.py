@@ -14,7 +14,7 @@ import numpy as np
 import penchant as pc
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.models import BaseEstimator, RankedItem, Ranking, Tally, in_order
+from penchant.models import RankedItem, Ranking, Tally, in_order
 from penchant.numerics.types import FloatArray
 
 KINDS = {
@@ -113,7 +113,7 @@ def name_of(model: Any) -> str:
     return next((name for name, known in KINDS.items() if known == estimator), estimator)
 
 
-class Scorer(BaseEstimator):
+class Scorer:
     """A model that scores items by their features and does not know how sure it is.
 
     It ranks and predicts as the others do, and says what it cannot.
@@ -121,6 +121,10 @@ class Scorer(BaseEstimator):
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return what scikit-learn's `clone` needs."""
+        return {"estimator": self.estimator}
 
     def fit(self, X: Any, data: Comparisons) -> Self:
         """Learn to score the rows of X."""
