@@ -230,7 +230,7 @@ def test_communities_share_what_the_order_does(tmp_path):
     ],
 )
 def test_small_effects_keep_their_digits(estimate, estimate_said, interval_said):
-    said = Effects((Effect("length", estimate, 0.000123, 0.00188, None),), 0.95)._cells()
+    said = Effects((Effect("length", estimate, 0.000123, 0.00188, None),), 0.95).cells()
     assert said[1] == ["length", estimate_said, interval_said, ""]
 
 

@@ -108,7 +108,8 @@ def _learned_fields(learned: Learned[Any]) -> dict[str, Any]:
     """Data, hyperparameters, sites and settings; the posterior where a refresh would be slow."""
     problem = learned.problem
     is_of_users = isinstance(problem, UserProblem)
-    shown = getattr(problem.edges, "shown", None)
+    # paths read theirs off the data
+    shown = None if isinstance(problem, PathProblem) else problem.edges.shown
     names = ("data", "hyper", "sites", "log_evidence", "report", "n_unsettled", "n_elsewhere")
     return {name: getattr(learned, name) for name in names} | {
         "items": problem.items if is_of_users else problem.universe,
