@@ -47,7 +47,7 @@ def complaint(path, **options):
         ("V.CSV", ROWS.replace(",", ";")),
         ("v.tsv", ROWS.replace(",", "\t")),
         ("v.txt", ROWS.replace(",", "|")),
-        ("v.csv.gz", gzip.compress(("\ufeff" + ROWS.replace("\n", "\r\n")).encode())),
+        ("v.csv.gz", gzip.compress(("\ufeff" + ROWS.replace("\n", "\r\n")).encode(), mtime=0)),
     ],
 )
 def test_separators_zips_and_byte_order_marks(write, monkeypatch, name, text):
@@ -285,7 +285,7 @@ def test_line_ends_over_the_border_of_a_chunk(write):
 
 def zipped(n, row=b"item %d,item %d\n", head=b"winner,loser\n"):
     rows = (row % (k % 97, k % 89 + 97) for k in range(n))
-    return gzip.compress(head + b"".join(rows))
+    return gzip.compress(head + b"".join(rows), mtime=0)
 
 
 @pytest.mark.parametrize("share", [0.999, 0.9, 0.5, 0.1])
@@ -314,7 +314,7 @@ def test_zipped_json_and_zips_of_several_parts(write):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads what Linux tells about memory")
 def test_a_zip_bomb_is_refused_before_it_fills_memory(write):
-    bomb = gzip.compress(b"winner,loser\n" + b"a,b\n" * (100 << 20 >> 2), compresslevel=9)
+    bomb = gzip.compress(b"winner,loser\n" + b"a,b\n" * (100 << 20 >> 2), compresslevel=9, mtime=0)
     path = write(bomb, "v.csv.gz")
     program = (
         "import re, sys\n"
