@@ -131,7 +131,7 @@ class Seen(NamedTuple):
     quadratic: float = 0.0
 
 
-class Parts(Protocol):
+class SweepParts(Protocol):
     """Comparisons in one part or in many: what the loop drives."""
 
     @property
@@ -150,7 +150,7 @@ class Parts(Protocol):
 
 
 def sweep_parts(
-    parts: Parts,
+    parts: SweepParts,
     settings: Settings,
     log_concave: bool,
     watch: Callable[[int, float], None] | None = None,
@@ -188,7 +188,7 @@ def sweep_parts(
     )
 
 
-def _move(parts: Parts, step: float) -> float:
+def _move(parts: SweepParts, step: float) -> float:
     """Take the step, shortening it while the posterior precision is not positive definite."""
     while True:
         try:

@@ -3,7 +3,7 @@
 A file may be a valid archive and yet name a user who is not there, or hold a factor that is none;
 a model made of it would answer, and wrongly. Every kind of `store.schema` declares its fields with
 the classes below. Dimensions have names: the first field that has one fixes it, the others must
-agree, within one value and, where a `Part` says so, with the values inside it.
+agree, within one value and, where a `Nested` says so, with the values inside it.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ class Scalar(NamedTuple):
     optional: bool = False
 
 
-class Part(NamedTuple):
+class Nested(NamedTuple):
     """A value of another kind, or of one of several ("this or that").
 
     same: dimensions of it and of this value that must agree.
@@ -89,7 +89,7 @@ class Anything(NamedTuple):
     optional: bool = True
 
 
-class Rule(NamedTuple):
+class Condition(NamedTuple):
     """What no single declaration can say: a condition on all fields, blamed on one of them."""
 
     field: str
@@ -97,7 +97,7 @@ class Rule(NamedTuple):
     words: str
 
 
-Declaration = Array | Scalar | Part | Names | Features | Anything
+Declaration = Array | Scalar | Nested | Names | Features | Anything
 
 
 def refuse(kind: str, field: str, words: str) -> NoReturn:
@@ -111,7 +111,7 @@ def refuse(kind: str, field: str, words: str) -> NoReturn:
 def check_fields(
     kind: str,
     declared: Mapping[str, Declaration],
-    rules: tuple[Rule, ...],
+    rules: tuple[Condition, ...],
     values: Mapping[str, Any],
     known: Callable[[Any], Checked],
 ) -> Checked:
@@ -153,7 +153,7 @@ class _Check:
             self.array(name, value, declared)
         elif isinstance(declared, Scalar):
             self.scalar(name, value, declared)
-        elif isinstance(declared, Part):
+        elif isinstance(declared, Nested):
             self.part(name, value, declared)
         elif isinstance(declared, Features):
             self.features(name, value, declared)
@@ -220,7 +220,7 @@ class _Check:
             self.need(name, inside, words)
             self.size(name, declared.dimension, value, value)
 
-    def part(self, name: str, value: Any, declared: Part) -> None:
+    def part(self, name: str, value: Any, declared: Nested) -> None:
         parts = (value,)
         if declared.many is not None:
             self.need(name, isinstance(value, tuple | Mapping), "must hold several values")

@@ -40,8 +40,8 @@ from penchant.models.store.checks import (
     Declaration,
     Features,
     Names,
-    Part,
-    Rule,
+    Nested,
+    Condition,
     Scalar,
     refuse,
 )
@@ -81,7 +81,7 @@ class Kind(NamedTuple):
 
     where: str
     declared: Mapping[str, Declaration]
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[Condition, ...] = ()
     save: Callable[[Any], dict[str, Any]] | None = None
     restore: Callable[..., Any] | None = None
 
@@ -256,7 +256,9 @@ def _column(kinds: str, **range_: Any) -> Array:
     return Array(kinds, ("m",), optional=True, **range_)
 
 
-_NOT_ITSELF = Rule("loser", lambda v: not (v.winner == v.loser).any(), "must not be the winner")
+_NOT_ITSELF = Condition(
+    "loser", lambda v: not (v.winner == v.loser).any(), "must not be the winner"
+)
 _SAME_FEATURES = "must have the features of the items"
 
 KINDS: dict[str, Kind] = {
@@ -277,22 +279,22 @@ KINDS: dict[str, Kind] = {
             "covariates": Array("f", ("m", "covariates"), optional=True),
             "both_bad": _column("b"),
             "source": Scalar(str),
-            "rankings": Part("rankings", {"items": "items", "users": "users"}, optional=True),
+            "rankings": Nested("rankings", {"items": "items", "users": "users"}, optional=True),
         },
         (
             _NOT_ITSELF,
-            Rule(
+            Condition(
                 "both_bad",
                 lambda v: v.both_bad is None or not (v.both_bad & ~v.tie).any(),
                 "must be ties",
             ),
-            Rule("winner", _ascends, "must stand in distinct, sorted rows"),
-            Rule(
+            Condition("winner", _ascends, "must stand in distinct, sorted rows"),
+            Condition(
                 "rankings",
                 lambda v: v.rankings is None or (v.rankings.user is None) == (v.user is None),
                 "must tell users alike",
             ),
-            Rule("rankings", _holds_pairs, "must be among the comparisons"),
+            Condition("rankings", _holds_pairs, "must be among the comparisons"),
         ),
     ),
     "rankings": Kind(
@@ -306,15 +308,17 @@ KINDS: dict[str, Kind] = {
             "tied": Array("b", ("orders",)),
         },
         (
-            Rule("start", lambda v: len(v.start) == len(v.count) + 1, "must be one a ranking"),
-            Rule("place", _are_orders, "must rise from 0 in each order of three items or more"),
+            Condition("start", lambda v: len(v.start) == len(v.count) + 1, "must be one a ranking"),
+            Condition(
+                "place", _are_orders, "must rise from 0 in each order of three items or more"
+            ),
         ),
     ),
     "inputs": Kind(
         "penchant.kernels:Inputs",
         {
             "X": Features(("n", "d"), optional=True),
-            "relations": Part("relation", {"items": "universe"}, many=""),
+            "relations": Nested("relation", {"items": "universe"}, many=""),
             "index": Array("iu", ("n",), below="universe", optional=True),
         },
     ),
@@ -330,34 +334,34 @@ KINDS: dict[str, Kind] = {
         "penchant.models.features:FeatureColumns",
         {
             "n_columns": Scalar(int, low=0, dimension="d"),
-            "scaling": Part("scaling", {"d": "d"}, optional=True),
+            "scaling": Nested("scaling", {"d": "d"}, optional=True),
             "names": Names("names"),
         },
-        (Rule("names", lambda v: len(v.names) in (0, v.n_columns), "must be all or none"),),
+        (Condition("names", lambda v: len(v.names) in (0, v.n_columns), "must be all or none"),),
     ),
     "scaling": Kind(
         "penchant.models.features:Scaling",
         {"center": Array("f", ("d",)), "scale": Array("f", ("d",), low=TINY)},
     ),
     "item hyperparameters": Kind(
-        "penchant.gp:ItemHyper", {"kernel": Part("kernel"), "likelihood": Part("likelihood")}
+        "penchant.gp:ItemHyper", {"kernel": Nested("kernel"), "likelihood": Nested("likelihood")}
     ),
     "user hyperparameters": Kind(
         "penchant.gp:UserHyper",
         {
-            "kernel": Part("kernel"),
-            "user_kernel": Part("kernel"),
+            "kernel": Nested("kernel"),
+            "user_kernel": Nested("kernel"),
             "sharing": Scalar(float, low=TINY, high=1.0 - 1e-16),
-            "likelihood": Part("likelihood"),
+            "likelihood": Nested("likelihood"),
         },
     ),
     "path hyperparameters": Kind(
         "penchant.gp:PathHyper",
         {
-            "kernel": Part("kernel"),
+            "kernel": Nested("kernel"),
             "variance": Scalar(float, low=TINY),
             "timescale": Scalar(float, low=TINY),
-            "likelihood": Part("likelihood"),
+            "likelihood": Nested("likelihood"),
         },
     ),
     "sites": Kind("penchant.gp:Sites", {"tau": Array("f", ("m",)), "nu": Array("f", ("m",))}),
@@ -388,7 +392,7 @@ KINDS: dict[str, Kind] = {
             "lower": Array("f", ("r", "r"), lower=True),
         },
         (
-            Rule(
+            Condition(
                 "first",
                 lambda v: v.second is not None or len(np.unique(v.first)) == len(v.first),
                 "must hold different pivots",
@@ -398,18 +402,18 @@ KINDS: dict[str, Kind] = {
     "posterior": Kind(
         "penchant.gp:Posterior",
         {
-            "kernel": Part("kernel"),
-            "likelihood": Part("likelihood"),
-            "universe": Part("inputs", {"n": "items", "d": "d"}),
-            "target": Part("inputs", {"d": "d"}),
-            "basis": Part("basis", {"r": "r", "items": "items"}),
+            "kernel": Nested("kernel"),
+            "likelihood": Nested("likelihood"),
+            "universe": Nested("inputs", {"n": "items", "d": "d"}),
+            "target": Nested("inputs", {"d": "d"}),
+            "basis": Nested("basis", {"r": "r", "items": "items"}),
             "coefficients": Array("f", ("r",)),
             "lower": Array("f", ("r", "r"), lower=True),
             "widening": Array("f", ("r", ""), optional=True),
-            "effects": Part("effects", {"r": "r"}, optional=True),
+            "effects": Nested("effects", {"r": "r"}, optional=True),
         },
         (
-            Rule(
+            Condition(
                 "target",
                 lambda v: (v.target.X is None) == (v.universe.X is None),
                 _SAME_FEATURES,
@@ -432,30 +436,34 @@ KINDS: dict[str, Kind] = {
     "posterior of users": Kind(
         "penchant.gp:UserPosteriors",
         {
-            "kernel": Part("kernel"),
-            "user_kernel": Part("kernel"),
-            "likelihood": Part("likelihood"),
+            "kernel": Nested("kernel"),
+            "user_kernel": Nested("kernel"),
+            "likelihood": Nested("likelihood"),
             "sharing": Scalar(float, low=TINY, high=1.0 - 1e-16),
-            "items": Part("inputs", {"n": "items", "d": "d"}),
-            "users": Part("inputs", {"n": "users"}),
-            "target": Part("inputs", {"d": "d"}),
-            "item_basis": Part("basis", {"r": "r", "items": "items"}),
-            "user_basis": Part("basis", {"r": "r_users", "items": "users"}),
+            "items": Nested("inputs", {"n": "items", "d": "d"}),
+            "users": Nested("inputs", {"n": "users"}),
+            "target": Nested("inputs", {"d": "d"}),
+            "item_basis": Nested("basis", {"r": "r", "items": "items"}),
+            "user_basis": Nested("basis", {"r": "r_users", "items": "users"}),
             "shared_mean": Array("f", ("r_users", "r")),
             "shared_lower": Array("f", ("shared", "shared"), lower=True),
-            "sites": Part("sites of users", {"users": "users", "items": "items"}),
+            "sites": Nested("sites of users", {"users": "users", "items": "items"}),
             "n_fitted": Scalar(int, low=0),
-            "kept": Part("kept", {"users": "users", "items": "items"}, optional=True),
-            "effects": Part("effects", {"r": "shared"}, optional=True),
+            "kept": Nested("kept", {"users": "users", "items": "items"}, optional=True),
+            "effects": Nested("effects", {"r": "shared"}, optional=True),
         },
         (
-            Rule(
+            Condition(
                 "shared_lower",
                 lambda v: len(v.shared_lower) == v.shared_mean.size,
                 "must belong to the weights of `shared_mean`",
             ),
-            Rule("n_fitted", lambda v: v.n_fitted <= len(v.users), "must be at most all users"),
-            Rule("target", lambda v: (v.target.X is None) == (v.items.X is None), _SAME_FEATURES),
+            Condition(
+                "n_fitted", lambda v: v.n_fitted <= len(v.users), "must be at most all users"
+            ),
+            Condition(
+                "target", lambda v: (v.target.X is None) == (v.items.X is None), _SAME_FEATURES
+            ),
         ),
     ),
     "sites of users": Kind(
@@ -482,44 +490,44 @@ KINDS: dict[str, Kind] = {
     "learned": Kind(
         "penchant.gp:Learned",
         {
-            "data": Part("comparisons", {"items": "items", "users": "users"}),
-            "hyper": Part("item hyperparameters or user hyperparameters or path hyperparameters"),
-            "items": Part("inputs", {"n": "items", "d": "d"}),
-            "users": Part("inputs", {"n": "users"}, optional=True),
-            "calendar": Part("calendar", optional=True),
+            "data": Nested("comparisons", {"items": "items", "users": "users"}),
+            "hyper": Nested("item hyperparameters or user hyperparameters or path hyperparameters"),
+            "items": Nested("inputs", {"n": "items", "d": "d"}),
+            "users": Nested("inputs", {"n": "users"}, optional=True),
+            "calendar": Nested("calendar", optional=True),
             "effect_names": Names("effects"),
             "effect_sd": Array("f", ("effects",), low=TINY, optional=True),
-            "sites": Part("sites", optional=True),
-            "posterior": Part(
+            "sites": Nested("sites", optional=True),
+            "posterior": Nested(
                 "posterior or posterior of users",
                 {"items": "items", "users": "users", "d": "d"},
                 optional=True,
             ),
             "log_evidence": Scalar(float),
-            "report": Part("report"),
+            "report": Nested("report"),
             "n_unsettled": Scalar(int, low=0),
             "rule": Scalar(str),
             "max_rank": Scalar(int, low=1, optional=True),
             "n_elsewhere": Scalar(int, low=0),
         },
         (
-            Rule("rule", lambda v: v.rule in RULES, f"must be one of {', '.join(RULES)}"),
-            Rule(
+            Condition("rule", lambda v: v.rule in RULES, f"must be one of {', '.join(RULES)}"),
+            Condition(
                 "users",
                 lambda v: (v.users is not None) == hasattr(v.hyper, "user_kernel"),
                 "must be there in a model of users, and in no other",
             ),
-            Rule(
+            Condition(
                 "data",
                 lambda v: v.users is None or v.data.user is not None,
                 "must say who made each comparison",
             ),
-            Rule(
+            Condition(
                 "calendar",
                 lambda v: (v.calendar is not None) == hasattr(v.hyper, "timescale"),
                 "must be there where utilities drift, and nowhere else",
             ),
-            Rule(
+            Condition(
                 "effect_sd",
                 lambda v: bool(v.effect_names) == (v.effect_sd is not None),
                 "must be there for every effect",
@@ -531,40 +539,40 @@ KINDS: dict[str, Kind] = {
     "communities": Kind(
         "penchant.communities:FittedMixture",
         {
-            "data": Part("comparisons", {"items": "items", "users": "users"}),
-            "sampled": Part("comparisons", {"items": "items"}),
-            "kernel": Part("kernel"),
-            "likelihood": Part("likelihood"),
+            "data": Nested("comparisons", {"items": "items", "users": "users"}),
+            "sampled": Nested("comparisons", {"items": "items"}),
+            "kernel": Nested("kernel"),
+            "likelihood": Nested("likelihood"),
             "start": Array("f", ("",)),
-            "posteriors": Part("posterior", {"items": "items"}, many="communities"),
+            "posteriors": Nested("posterior", {"items": "items"}, many="communities"),
             "membership": Array("f", ("users", "communities"), low=0.0),
-            "chains": Part("chain", {"items": "items"}, many=""),
-            "draws": Part("draws", {"communities": "communities"}, optional=True),
-            "report": Part("diagnostics or search"),
+            "chains": Nested("chain", {"items": "items"}, many=""),
+            "draws": Nested("draws", {"communities": "communities"}, optional=True),
+            "report": Nested("diagnostics or search"),
             "max_rank": Scalar(int, low=1, optional=True),
             "user_features": Array("f", ("users", ""), optional=True),
-            "personal": Part("learned", optional=True),
+            "personal": Nested("learned", optional=True),
             "communal_share": Scalar(float, low=0, high=1),
             "n_elsewhere": Scalar(int, low=0),
             "all_sizes": Array("f", ("communities",), low=0.0, optional=True),
         },
         (
-            Rule(
+            Condition(
                 "start",
                 lambda v: len(v.start) == len(v.kernel.theta) + len(v.likelihood.theta),
                 "must be the parameters of kernel and likelihood",
             ),
-            Rule(
+            Condition(
                 "membership",
                 lambda v: np.abs(v.membership.sum(axis=1) - 1.0).max(initial=0.0) < 1e-6,
                 "must have rows that sum to one",
             ),
-            Rule(
+            Condition(
                 "all_sizes",
                 lambda v: v.all_sizes is None or v.all_sizes.sum() > 0,
                 "must not all be zero",
             ),
-            Rule(
+            Condition(
                 "report",
                 lambda v: (v.draws is None) == hasattr(v.report, "steps"),
                 "must be of the search, or of the chains that were run",
@@ -577,18 +585,18 @@ KINDS: dict[str, Kind] = {
         "penchant.communities:SearchReport",
         {
             "converged": Scalar(bool),
-            "steps": Part("str", many="steps"),
-            "n_communities": Part("int", many="steps"),
-            "log_evidence": Part("float", many="steps"),
+            "steps": Nested("str", many="steps"),
+            "n_communities": Nested("int", many="steps"),
+            "log_evidence": Nested("float", many="steps"),
         },
     ),
     "chain": Kind(
         "penchant.communities:Chain",
         {
-            "state": Part("chain state", {"items": "items"}),
+            "state": Nested("chain state", {"items": "items"}),
             "log_joint": Array("f", ("sweeps",)),
             "n_communities": Array("iu", ("sweeps",), low=0),
-            "draws": Part("draw", {"items": "items"}, many=""),
+            "draws": Nested("draw", {"items": "items"}, many=""),
         },
     ),
     "chain state": Kind(
@@ -603,13 +611,13 @@ KINDS: dict[str, Kind] = {
             "log_evidence": Array("f", ("communities",)),
             "concentration": Scalar(float, low=TINY),
             "log_joint": Scalar(float),
-            "seed": Part("int", many=""),
+            "seed": Nested("int", many=""),
             "sweep": Scalar(int, low=0),
-            "n_moves": Part("int", many="moves"),
+            "n_moves": Nested("int", many="moves"),
         },
         (
-            Rule("seed", lambda v: _are_counts(v.seed), "must be whole numbers of at least 0"),
-            Rule(
+            Condition("seed", lambda v: _are_counts(v.seed), "must be whole numbers of at least 0"),
+            Condition(
                 "n_moves",
                 lambda v: len(v.n_moves) == 4 and _are_counts(v.n_moves),
                 "must be four whole numbers of at least 0",
@@ -620,10 +628,10 @@ KINDS: dict[str, Kind] = {
         "penchant.communities:Draws",
         {
             "n_communities": Scalar(int, low=1, dimension="communities"),
-            "kept": Part("draw", {"reported": "communities"}, many="kept"),
-            "likelihood": Part("likelihood"),
+            "kept": Nested("draw", {"reported": "communities"}, many="kept"),
+            "likelihood": Nested("likelihood"),
         },
-        (Rule("kept", lambda v: len(v.kept) > 0, "must hold at least one"),),
+        (Condition("kept", lambda v: len(v.kept) > 0, "must hold at least one"),),
     ),
     "draw": Kind(
         "penchant.communities:Draw",
@@ -635,13 +643,13 @@ KINDS: dict[str, Kind] = {
             "chain": Scalar(int, low=0),
             "labels": Array("iu", ("communities",), below="reported"),
         },
-        (Rule("sizes", lambda v: len(v.sizes) > 0, "must hold at least one"),),
+        (Condition("sizes", lambda v: len(v.sizes) > 0, "must hold at least one"),),
     ),
     "diagnostics": Kind(
         "penchant.communities:Diagnostics",
         {
-            "n_communities": Part("ndarray", many=""),
-            "log_joint": Part("ndarray", many=""),
+            "n_communities": Nested("ndarray", many=""),
+            "log_joint": Nested("ndarray", many=""),
             "n_warmup": Scalar(int, low=0),
             "effective_size": Scalar(float),
             "rhat": Scalar(float),
@@ -654,14 +662,14 @@ KINDS: dict[str, Kind] = {
     "fitted": Kind(
         "penchant.models.base:Fitted",
         {
-            "learned": Part("learned or communities"),
-            "columns": Part("feature columns"),
-            "user_columns": Part("feature columns"),
+            "learned": Nested("learned or communities"),
+            "columns": Nested("feature columns"),
+            "user_columns": Nested("feature columns"),
             "n_learned": Scalar(int, low=0),
-            "told": Part("tuple", many=""),
+            "told": Nested("tuple", many=""),
         },
         (
-            Rule(
+            Condition(
                 "told",
                 lambda v: _are_positions(v.told, v.learned.data.n_items),
                 "must be pairs of positions of items",
