@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("numerics", "data", "kernels", "likelihoods", "gp", "ask", "models", "communities")
+PARTS = ("numerics", "data", "io", "kernels", "likelihoods", "gp", "ask", "models", "communities")
 COPIED = ("src", "tests", "docs", "examples", "benchmarks", "results")
 FILES = ("pyproject.toml", "README.md", "Makefile", "CHANGELOG.md", "CONTRIBUTING.md")
 OPERATORS = {

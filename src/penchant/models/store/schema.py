@@ -37,11 +37,11 @@ from penchant.models.store.checks import (
     TINY,
     Anything,
     Array,
+    Condition,
     Declaration,
     Features,
     Names,
     Nested,
-    Condition,
     Scalar,
     refuse,
 )
