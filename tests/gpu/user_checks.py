@@ -137,7 +137,7 @@ def _check_state(there, here):
     close(there.lower, here.lower)
     close(there.respond(here.weight), here.respond(here.weight))
     close(there.response.shared, here.response.shared)
-    for ours, theirs in zip(there.response.residual, here.response.residual, strict=True):
+    for ours, theirs in zip(there.response.own, here.response.own, strict=True):
         close(host(ours), theirs)
 
 
