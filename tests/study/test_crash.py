@@ -24,10 +24,7 @@ from penchant.study.store import learning, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.worker import replayed
 
-pytestmark = [
-    pytest.mark.slow,  # real processes and real seconds
-    pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes in /proc"),
-]
+pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes in /proc")
 ROLES = {"web": ["web"], "model": ["work"], "both": ["web", "work"]}
 
 
@@ -170,7 +167,10 @@ def patience(away):
     return max(5.0, 2.5 * away[0])
 
 
-@pytest.mark.parametrize("who", ["web", "model", "both"])
+@pytest.mark.parametrize(
+    "who",
+    ["both", *(pytest.param(one, marks=pytest.mark.slow) for one in ("web", "model"))],
+)
 def test_kills_lose_nothing_and_double_nothing(tmp_path, who):
     folder = make_folder(tmp_path / "drinks")
     _, _, (out, err), server = run_under_fire(folder, 2, [who])
@@ -178,12 +178,14 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path, who):
     assert key not in out + err
 
 
+@pytest.mark.slow
 def test_kills_of_several_web_processes(tmp_path):
     folder = make_folder(tmp_path / "drinks")
     away, *_ = run_under_fire(folder, 6, ["web", "both"], workers=3)
     assert max(away[1:]) < patience(away)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["sqlite", "postgres"])
 def test_fifty_kills(tmp_path, request, where):
     url = request.getfixturevalue("postgres")() if where == "postgres" else None
@@ -193,6 +195,7 @@ def test_fifty_kills(tmp_path, request, where):
     assert max(away[1:]) < patience(away)
 
 
+@pytest.mark.slow
 def test_postgres_itself_is_killed(tmp_path, postgres):
     folder = make_folder(tmp_path / "drinks", postgres())
     run_under_fire(folder, 10, ["web", "model", "both"], lambda number: postgres.kill(), workers=2)
