@@ -34,7 +34,14 @@ from sklearn.cluster import KMeans
 
 import penchant as pc
 from experiments.communities import Trial, cars_trial, draw_votes, sushi_trial
-from penchant.communities import WITHIN, Answers, Crowd, find_communities, judge, one_taste
+from penchant.communities import (
+    WITHIN,
+    Answers,
+    MixtureData,
+    find_communities,
+    judge,
+    single_population,
+)
 from penchant.data import Comparisons
 from penchant.datasets import load_movielens
 from penchant.gp import ItemHyper
@@ -120,7 +127,7 @@ def crowd_of(trial):
     X = Scaling.of(trial.X).apply(trial.X)
     items = Inputs(X, index=np.arange(len(X)))
     hyper = ItemHyper(utility_kernel(items, None), Probit())
-    return Crowd(Answers.of(trial.train), items, hyper)
+    return MixtureData(Answers.of(trial.train), items, hyper)
 
 
 def timed(work):
@@ -307,7 +314,7 @@ def people():
 
 def number_of_modes(name, trial, starts=5):
     """Evidence of 2 to 6 modes of taste against one, from several starts, and their agreement."""
-    around = one_taste(find_communities(crowd_of(trial), n_communities=1))
+    around = single_population(find_communities(crowd_of(trial), n_communities=1))
     one, ballots = around.modes, around.ballots
     own = ballots.reduced(one.sites, one.spread).pull
     for k in range(2, 7):
@@ -326,7 +333,7 @@ def number_of_modes(name, trial, starts=5):
 def bare_crowd_of(trial):
     """The crowd of items without features."""
     items = Inputs(index=np.arange(trial.train.n_items))
-    return Crowd(Answers.of(trial.train), items, ItemHyper(Independent(), Probit()))
+    return MixtureData(Answers.of(trial.train), items, ItemHyper(Independent(), Probit()))
 
 
 def main():

@@ -49,7 +49,7 @@ def penchant_from_scratch(task, sampler="collapsed", n_sweeps=100, n_chains=2):
     """Chains as they were before there was a search: everybody in one community at first."""
     from unittest.mock import patch
 
-    from penchant.communities import Finding, find_communities
+    from penchant.communities import MixtureFitter, find_communities
 
     def together(finding):
         return find_communities(finding._crowd, n_communities=1, learn_parameters=False)
@@ -64,7 +64,7 @@ def penchant_from_scratch(task, sampler="collapsed", n_sweeps=100, n_chains=2):
     )
 
     def fit_from_scratch():
-        with patch.object(Finding, "grouping", together):
+        with patch.object(MixtureFitter, "grouping", together):
             fit()
 
     return fit_from_scratch, predict

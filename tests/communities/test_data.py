@@ -24,7 +24,7 @@ from penchant.errors import DataError
 from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Logit, Probit, Ties
-from penchant.models import foreseen_choices
+from penchant.models import choice_log_predictive
 
 rows = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 3), st.booleans()).filter(
@@ -247,7 +247,7 @@ def test_a_choice_is_foreseen_as_models_score_it(mixed):
         win, _, loss = np.transpose(gp.predict_proba(pairs, ties=True))
         return win, loss
 
-    log_prob, count = foreseen_choices(mixed.rankings, odds)
+    log_prob, count = choice_log_predictive(mixed.rankings, odds)
     n = answers.n_pairs
     assert answers.counts[:, n:] @ table[n:] @ np.ones(6) == pytest.approx(log_prob @ count)
     few = answers.take(np.array([1, 3])).compact()

@@ -9,8 +9,7 @@ from scipy.special import entr
 import penchant as pc
 from penchant.communities import (
     Answers,
-    Crowd,
-    Mixture,
+    MixtureData,
     common_effects,
     sharded,
 )
@@ -37,7 +36,7 @@ def test_sweeps_over_parts_end_where_nothing_is_gained(rng):
         np.where(up, a, b), np.where(up, b, a), user=user, items=range(5), users=range(40)
     )
     answers = Answers.of(data)
-    crowd = Crowd(answers, Inputs(index=np.arange(5)), ItemHyper(Independent(), Probit()))
+    crowd = MixtureData(answers, Inputs(index=np.arange(5)), ItemHyper(Independent(), Probit()))
     model, asked = crowd.model(crowd.hyper.theta), []
 
     def ask(told):
@@ -46,7 +45,7 @@ def test_sweeps_over_parts_end_where_nothing_is_gained(rng):
         return sharded.Members(soft_counts(answers, r), r.sum(axis=0), float(entr(r).sum()))
 
     slopes = (answers.winner > answers.loser) - 0.5
-    start = sharded.Views(np.column_stack([slopes, -slopes]), np.zeros(2))
+    start = sharded.ComponentTables(np.column_stack([slopes, -slopes]), np.zeros(2))
     settled = sharded.settle_parts(model, start, 40, ask)
     np.testing.assert_allclose(settled.members.sizes, [20.0, 20.0], atol=0.1)
     assert settled.n_sweeps <= len(asked) < 8 < sharded.SETTLE_SWEEPS
@@ -58,7 +57,7 @@ def test_sites_of_a_taste_lead_to_its_mode(rng):
     loser = (winner + 1 + rng.integers(5, size=80)) % 6
     data = pc.Comparisons.from_pairs(winner, loser, user=np.zeros(80, int), items=range(6))
     items = Inputs(index=np.arange(6))
-    crowd = Crowd(Answers.of(data), items, ItemHyper(Independent(2.0), Probit()))
+    crowd = MixtureData(Answers.of(data), items, ItemHyper(Independent(2.0), Probit()))
     taste = everybody_together(crowd, crowd.hyper.theta).components[0]
     tau, nu = taste.sites
     state = taste.prior.refresh(taste.weights * tau, taste.weights * nu)
@@ -73,7 +72,7 @@ def test_what_a_split_gains_counts_the_concentration(rng):
     items, hyper = Inputs(index=np.arange(4)), ItemHyper(Independent(2.0), Probit())
     gains = []
     for concentration in (0.5, 5.0):
-        crowd = Crowd(Answers.of(data), items, hyper, concentration=concentration)
+        crowd = MixtureData(Answers.of(data), items, hyper, concentration=concentration)
         whole, start = everybody_together(crowd, hyper.theta), np.repeat([0.99, 0.01], 6)
         gains.append(moves._two_way(whole, 0, np.arange(12), start).gain)
     assert gains[1] - gains[0] == pytest.approx(np.log(10.0), abs=1e-3)
@@ -141,7 +140,7 @@ def test_chains_that_were_stopped_while_warming_up_have_no_trace(rng):
 def test_moves_that_are_not_made_leave_everything_and_say_so(rng):
     data = pc.Comparisons.from_rankings([[0, 1, 2, 3], [3, 2, 1, 0]] * 4, users=range(8))
     hyper = ItemHyper(Independent(4.0), Probit())
-    mixture = Mixture(
+    mixture = MixtureData(
         Answers.of(data.as_pairs()),
         Inputs(index=np.arange(4)),
         hyper,

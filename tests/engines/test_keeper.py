@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from penchant.engines import Keeper
+from penchant.engines import ShardWorker
 from penchant.numerics.threads import in_order
 
 N_PARTS, SIZE = 12, 100
@@ -38,7 +38,7 @@ def test_threads_and_memory_change_nothing(tmp_path, max_memory):
     for n_threads in (1, 4):
         folder = tmp_path / str(n_threads)
         folder.mkdir()
-        keeper = Keeper(load, range(N_PARTS), folder, max_memory, n_threads=n_threads)
+        keeper = ShardWorker(load, range(N_PARTS), folder, max_memory, n_threads=n_threads)
         results.append([keeper.sweep(turn, add_up, turn + 1.0) for turn in range(3)])
         kept = [part.nbytes for part in keeper._parts.values()]
         kept += [array.nbytes for _, s in keeper._states.values() for array in s.values()]

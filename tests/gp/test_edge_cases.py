@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, ndtr
 
 import penchant as pc
-from penchant.gp import Answered, Calendar, Edges, Settings, Votes, factor_prior, judge, learn, loop
+from penchant.gp import Answered, Edges, Settings, TimeGrid, Votes, factor_prior, judge, learn, loop
 from penchant.gp.dynamic.prior import MOST_PERIODS
 from penchant.gp.items.problem import as_weights
 from penchant.gp.users import problem as user_problem
@@ -134,7 +134,7 @@ def test_the_first_edge_of_a_choice_is_part_of_it():
 
 
 def test_periods_cover_the_whole_span():
-    calendar = Calendar.of(np.array([0.0, 1.0, 3000.0]), None)
+    calendar = TimeGrid.of(np.array([0.0, 1.0, 3000.0]), None)
     assert calendar.length == pytest.approx(3000.0 / MOST_PERIODS)
 
 

@@ -8,12 +8,12 @@ import pytest
 from penchant.data import Comparisons
 from penchant.gp import (
     ORDER,
+    Covariates,
     Edges,
     ItemHyper,
     ItemProblem,
     Learned,
     Settings,
-    Shown,
     absorb_items,
     solve,
 )
@@ -184,9 +184,9 @@ def test_scale_of_a_covariate_is_its_own():
 
 
 def test_columns_that_are_known_keep_their_place_and_prior():
-    like = Shown((ORDER, "length"), np.zeros((2, 0)), np.array([1.0, 0.5]))
+    like = Covariates((ORDER, "length"), np.zeros((2, 0)), np.array([1.0, 0.5]))
     data = Comparisons.from_pairs(["a"], ["b"], covariates={"length": [8.0]})
-    shown = Shown.of(data, like)
+    shown = Covariates.of(data, like)
     assert shown.names == (ORDER, "length")
     assert shown.z.tolist() == [[0.0], [8.0]]
     assert shown.sd.tolist() == [1.0, 0.5]

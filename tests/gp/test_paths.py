@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.gp import Calendar, Meetings, PathHyper, PathProblem, Settings, gradient, solve
+from penchant.gp import PathHyper, PathProblem, Settings, TimedRows, TimeGrid, gradient, solve
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Probit, Ties
 
@@ -29,10 +29,10 @@ def league(seed=0, m=60, tie_rate=0.0):
 
 
 def problem_of(data, **how):
-    calendar = Calendar.of(data.time, None)
+    calendar = TimeGrid.of(data.time, None)
     X = np.arange(N)[:, None] / N
     items = Inputs(X, index=np.arange(N))
-    return PathProblem(items, Meetings.of(data, calendar), calendar, Settings(**how))
+    return PathProblem(items, TimedRows.of(data, calendar), calendar, Settings(**how))
 
 
 HYPER = PathHyper(RBF(0.7, 0.6) + Independent(0.4), 0.5, 10.0, Probit())

@@ -94,8 +94,10 @@ def check_kernels(device):
     G += G.T
     matrix = device_called(device).matrix
     for kernel in KERNELS:
-        close(entries.host(kernel(there)), kernel(here), 1e-12)
-        close(entries.host(kernel(there.take(some), there)), kernel(here.take(some), here), 1e-12)
+        close(entries.to_numpy(kernel(there)), kernel(here), 1e-12)
+        close(
+            entries.to_numpy(kernel(there.take(some), there)), kernel(here.take(some), here), 1e-12
+        )
         close(kernel.diag(there), kernel.diag(here), 1e-12)
         first, second = (there.take(p) for p in pairs)
         close(kernel.paired(first, second), np.diagonal(kernel(here)[:9, 9:18]), 1e-12)
@@ -103,9 +105,9 @@ def check_kernels(device):
         found = kernel.pullback(there.take(some), matrix(block), there)
         close(found, kernel.pullback(here.take(some), block, here), 1e-10)
     wide = RBF(3.0)
-    close(entries.host(wide(items(device, 30))), wide(items(None, 30)), 1e-12)
+    close(entries.to_numpy(wide(items(device, 30))), wide(items(None, 30)), 1e-12)
     twins = np.repeat(np.random.default_rng(2).standard_normal((5, 30)), 2, axis=0)
-    K = entries.host(wide(Inputs(twins).on(device_called(device))))
+    K = entries.to_numpy(wide(Inputs(twins).on(device_called(device))))
     assert (K[::2] == K[1::2]).all()
 
 
@@ -124,7 +126,7 @@ def check_factor(device):
     for K in cases.values():
         for most in (None, 7):
             rows, order, residual = linalg.pivoted_cholesky(matrix(K), max_rank=most)
-            ours, rank = entries.host(rows), rows.shape[1]
+            ours, rank = entries.to_numpy(rows), rows.shape[1]
             wanted = linalg.pivoted_cholesky(K, max_rank=most)
             assert rank <= (7 if most else 1.2 * wanted.rows.shape[1] + 5)
             assert (np.sort(order) == np.arange(len(K))).all()
@@ -144,14 +146,14 @@ def check_algebra(device):
         rows = rng.standard_normal((n, r))
         rows[:r] = np.tril(rows[:r])
         there, half = matrix(rows), matrix(np.asfortranarray(rows.T))
-        close(entries.host(linalg.gram(half)), rows @ rows.T, 1e-12)
-        close(np.tril(entries.host(linalg.lower_gram(half))), np.tril(rows @ rows.T), 1e-12)
+        close(entries.to_numpy(linalg.gram(half)), rows @ rows.T, 1e-12)
+        close(np.tril(entries.to_numpy(linalg.lower_gram(half))), np.tril(rows @ rows.T), 1e-12)
         edges = Edges.of(answers(n, 8 * n))
         laplacian = Differences(edges.winner, edges.loser, n).laplacian(np.ones(len(edges)))
         for L in (laplacian, np.diag(np.arange(1.0, n + 1.0))):
             other = linalg.multiply_symmetric(L, there)
-            close(entries.host(other), L @ rows, 1e-12)
-            B = np.tril(entries.host(linalg.trapezoid_product(there, other)))
+            close(entries.to_numpy(other), L @ rows, 1e-12)
+            B = np.tril(entries.to_numpy(linalg.trapezoid_product(there, other)))
             close(B, np.tril(rows.T @ (L @ rows)), 1e-11)
         for w, b in (
             (edges.winner, edges.loser),
@@ -160,7 +162,7 @@ def check_algebra(device):
         ):
             graph, weight = Differences(w, b, n), rng.uniform(0.1, 0.5, len(w))
             expected = graph.laplacian(weight) @ rows
-            close(entries.host(graph.laplacian_times(weight, there)), expected, 1e-12)
+            close(entries.to_numpy(graph.laplacian_times(weight, there)), expected, 1e-12)
         for w, b in ((edges.winner, edges.loser), (edges.winner[:1], edges.loser[:1])):
             ends, expected = differences.Ends(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
             for _ in range(2):  # the second time from what the first worked out
@@ -168,14 +170,14 @@ def check_algebra(device):
         A = rows[:r] @ rows[:r].T + np.eye(r)
         lower, jitter = linalg.cholesky(matrix(A))
         assert jitter == 0.0
-        close(entries.host(lower) @ entries.host(lower).T, A, 1e-12)
+        close(entries.to_numpy(lower) @ entries.to_numpy(lower).T, A, 1e-12)
         for transposed in (False, True):
             x = linalg.solve_lower(lower, rows[0], transposed=transposed)
-            T = entries.host(lower).T if transposed else entries.host(lower)
+            T = entries.to_numpy(lower).T if transposed else entries.to_numpy(lower)
             close(T @ x, rows[0], 1e-9)
-            X = entries.host(linalg.solve_lower(lower, there.T, transposed=transposed))
+            X = entries.to_numpy(linalg.solve_lower(lower, there.T, transposed=transposed))
             close(T @ X, rows.T, 1e-9)
-        close(entries.host(there), rows, 0.0)
+        close(entries.to_numpy(there), rows, 0.0)
         close(linalg.multiply(there, rows[0]), rows @ rows[0], 1e-12)
         close(entries.row_squares(there), (rows**2).sum(1), 1e-12)
         close(entries.column_squares(there), (rows**2).sum(0), 1e-12)

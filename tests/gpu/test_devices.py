@@ -79,11 +79,11 @@ def test_every_dispatched_function_has_its_twin():
     twins = functions(package / "numerics" / "torch_backend.py")
     found = 0
     for file in package.rglob("*.py"):
-        for host in functions(file).values():
-            kinds = {ast.unparse(each).partition("(")[0] for each in host.decorator_list}
+        for to_numpy in functions(file).values():
+            kinds = {ast.unparse(each).partition("(")[0] for each in to_numpy.decorator_list}
             if kinds & {"dispatched", "seam"}:
                 found += 1
-                assert names(twins[host.name]) == names(host), host.name
+                assert names(twins[to_numpy.name]) == names(to_numpy), to_numpy.name
     assert found > 50
 
 

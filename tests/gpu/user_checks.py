@@ -18,7 +18,7 @@ from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs,
 from penchant.likelihoods import Logit, Probit, get
 from penchant.numerics import batched as stacks
 from penchant.numerics.dispatch import device_called
-from penchant.numerics.linalg import host
+from penchant.numerics.linalg import to_numpy
 
 N, U, M = 9, 20, 260
 
@@ -57,30 +57,32 @@ def check_stacks(device):
         weight = rng.uniform(0.1, 1.0, m)
         x, F = rng.standard_normal((k, p)), rng.standard_normal((k, p, p))
         L = block.laplacian(weight)
-        close(host(block.laplacian(there(weight))), L, 1e-13)
-        close(host(block.adjoint(there(weight))), block.adjoint(weight), 1e-13)
-        close(host(block.forward(there(x))), block.forward(x), 1e-13)
+        close(to_numpy(block.laplacian(there(weight))), L, 1e-13)
+        close(to_numpy(block.adjoint(there(weight))), block.adjoint(weight), 1e-13)
+        close(to_numpy(block.forward(there(x))), block.forward(x), 1e-13)
         cov = F @ F.transpose(0, 2, 1)
         for ours, theirs in zip(
             block.differences(there(x), there(cov)), block.differences(x, cov), strict=True
         ):
-            close(host(ours), theirs, 1e-12)
+            close(to_numpy(ours), theirs, 1e-12)
         for q in (1, 3):
             weights = rng.standard_normal((k, q))
             vectors, matrices = rng.standard_normal((q, n)), rng.standard_normal((q, n, n))
             close(block.collect(weights, there(x)), block.collect(weights, x), 1e-13)
-            close(host(block.pick(weights, there(vectors))), block.pick(weights, vectors), 1e-13)
+            close(
+                to_numpy(block.pick(weights, there(vectors))), block.pick(weights, vectors), 1e-13
+            )
             close(stacks.meet_items(there(x), vectors, block), stacks.meet_items(x, vectors, block))
             summed = block.weighted_sum(weights, cov)
-            close(host(block.weighted_sum(weights, there(cov))), summed, 1e-13)
+            close(to_numpy(block.weighted_sum(weights, there(cov))), summed, 1e-13)
             rows = stacks.collect_rows(F, weights, block.items, n)
-            close(host(stacks.collect_rows(there(F), weights, block.items, n)), rows, 1e-13)
+            close(to_numpy(stacks.collect_rows(there(F), weights, block.items, n)), rows, 1e-13)
             picked = block.weighted_pick(weights, matrices)
-            close(host(block.weighted_pick(weights, there(matrices))), picked, 1e-13)
+            close(to_numpy(block.weighted_pick(weights, there(matrices))), picked, 1e-13)
             summed = stacks.sum_stack(cov, weights)
-            close(host(stacks.sum_stack(there(cov), weights)), summed, 1e-13)
+            close(to_numpy(stacks.sum_stack(there(cov), weights)), summed, 1e-13)
             mixed = stacks.mix_stack(matrices, weights)
-            close(host(stacks.mix_stack(there(matrices), weights)), mixed, 1e-13)
+            close(to_numpy(stacks.mix_stack(there(matrices), weights)), mixed, 1e-13)
         _check_algebra(there, cov, F, x)
     broken = there(-np.eye(3)[None])
     assert "a prior" in raised(NumericalError, stacks.cholesky_stack, broken, "a prior")
@@ -89,18 +91,18 @@ def check_stacks(device):
 def _check_algebra(there, cov, F, x):
     flat = cov * 0.0 + 1.0  # of rank one
     root = stacks.square_root_stack(there(flat))
-    close(host(stacks.multiply_stack(root, stacks.transpose_stack(root))), flat, 1e-11)
+    close(to_numpy(stacks.multiply_stack(root, stacks.transpose_stack(root))), flat, 1e-11)
     definite, narrow = cov + np.eye(cov.shape[1]), F[:, : F.shape[1] // 2]
     lower = stacks.cholesky_stack(definite, "a test")
-    close(host(stacks.cholesky_stack(there(definite), "a test")), lower, 1e-12)
+    close(to_numpy(stacks.cholesky_stack(there(definite), "a test")), lower, 1e-12)
     for right in (F, F[:1]):
         solved = stacks.solve_stack(lower, right)
-        close(host(stacks.solve_stack(there(lower), there(right))), solved, 1e-10)
+        close(to_numpy(stacks.solve_stack(there(lower), there(right))), solved, 1e-10)
     close(stacks.log_det_stack(there(lower)), stacks.log_det_stack(lower), 1e-13)
-    close(host(stacks.apply_stack(there(F), there(x))), stacks.apply_stack(F, x), 1e-13)
+    close(to_numpy(stacks.apply_stack(there(F), there(x))), stacks.apply_stack(F, x), 1e-13)
     close(stacks.inner_stack(there(F), there(cov)), stacks.inner_stack(F, cov), 1e-13)
     for root in (stacks.square_root_stack(there(cov)), stacks.triangle_stack(there(narrow))):
-        found = host(stacks.multiply_stack(root, stacks.transpose_stack(root)))
+        found = to_numpy(stacks.multiply_stack(root, stacks.transpose_stack(root)))
         wanted = cov if found.shape == cov.shape else narrow @ narrow.transpose(0, 2, 1)
         close(found, wanted, 1e-12)
 
@@ -138,7 +140,7 @@ def _check_state(there, here):
     close(there.respond(here.weight), here.respond(here.weight))
     close(there.response.shared, here.response.shared)
     for ours, theirs in zip(there.response.own, here.response.own, strict=True):
-        close(host(ours), theirs)
+        close(to_numpy(ours), theirs)
 
 
 def user_problems(device):

@@ -145,4 +145,4 @@ def test_a_tie_is_taken_back_and_not_one_of_two_bad_items():
     )
     gp = pc.PreferenceGP(optimize=None, likelihood="ties").fit(None, data)
     gp.withdraw(pc.Comparisons.from_pairs(["a"], ["b"], tie=[True]))
-    assert gp.comparisons_.told_ties.tolist() == ["both bad", False]
+    assert gp.comparisons_.tie_words.tolist() == ["both bad", False]

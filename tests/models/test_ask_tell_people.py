@@ -5,7 +5,7 @@ import pytest
 
 import penchant as pc
 from penchant.ask import CRITERIA, Rules
-from penchant.communities import Answers, Mixture
+from penchant.communities import Answers, MixtureData
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF
 
@@ -241,7 +241,7 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
     counts = np.ascontiguousarray((Answers.of(everything).counts.T @ model.membership_).T)
     hyper = ItemHyper(model.kernel_, model.likelihood_)
     universe = model.posteriors_[0].universe
-    mixture = Mixture(Answers.of(everything), universe, hyper)
+    mixture = MixtureData(Answers.of(everything), universe, hyper)
     from penchant.communities.chains import fit_reported
 
     refit = fit_reported(mixture, counts, mixture.hyper.theta, own=False)

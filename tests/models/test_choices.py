@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.models import foreseen_choices
+from penchant.models import choice_log_predictive
 
 N = 9
 
@@ -144,7 +144,7 @@ def test_probabilities_of_all_choices_add_up_to_one(answers):
         total = 0.0
         for chosen in combinations(range(4), taken):
             data = pc.Comparisons.from_choices([chosen], [range(4)], items=range(N))
-            total += np.exp(foreseen_choices(data.rankings, foresee)[0][0])
+            total += np.exp(choice_log_predictive(data.rankings, foresee)[0][0])
         assert total == pytest.approx(1.0, abs=1e-12)
 
 

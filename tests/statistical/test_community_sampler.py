@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.communities import Answers, ChainPlan, ChainState, Mixture
+from penchant.communities import Answers, ChainPlan, ChainState, MixtureData
 from penchant.communities.chains import start_chain, sweep
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import Independent, Inputs
@@ -31,7 +31,7 @@ class Study:
 
     assignment: np.ndarray
     utilities: np.ndarray
-    mixture: Mixture
+    mixture: MixtureData
 
 
 def draw_study(rng):
@@ -54,7 +54,7 @@ def draw_study(rng):
         items=range(N_ITEMS),
         users=range(N_USERS),
     )
-    mixture = Mixture(
+    mixture = MixtureData(
         Answers.of(data),
         Inputs(index=np.arange(N_ITEMS)),
         ItemHyper(Independent(VARIANCE), Probit()),

@@ -31,7 +31,7 @@ def as_answers(
         return _with_rankings(data, more, user)
     if isinstance(more, Comparisons):
         columns: dict[str, Any] = {
-            "tie": more.told_ties,
+            "tie": more.tie_words,
             "count": more.count,
             "margin": more.margin,
             "first": more.first,

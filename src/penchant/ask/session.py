@@ -470,7 +470,7 @@ def _columns(answers: Comparisons) -> dict[str, Any]:
         "winner": [items[i] for i in answers.winner],
         "loser": [items[i] for i in answers.loser],
         "count": answers.count.tolist(),
-        "tie": answers.told_ties.tolist(),
+        "tie": answers.tie_words.tolist(),
     }
     if answers.user is not None:
         columns["user"] = [users[i] for i in answers.user]

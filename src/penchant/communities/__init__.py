@@ -28,13 +28,18 @@ from penchant.communities.data import (
     separate_pairs,
     some_of,
 )
-from penchant.communities.mixture import FittedMixture, MixtureFitter, PersonalTaste, common_effects
+from penchant.communities.mixture import (
+    FittedMixture,
+    MixtureFitter,
+    PersonalSettings,
+    common_effects,
+)
 from penchant.communities.population import WITHIN, beside_effects, single_population
 from penchant.communities.search import SearchReport, Step, find_communities, log_predictive
 from penchant.communities.sharded import (
-    CrowdPart,
+    ComponentTables,
     Members,
-    Views,
+    MixturePart,
     add_members,
     answers_of_all,
     choose_communities,
@@ -44,13 +49,6 @@ from penchant.communities.sharded import (
 )
 from penchant.communities.verdict import Support, judge
 
-# the names that other packages still use
-Crowd = MixtureData
-Mixture = MixtureData
-Finding = MixtureFitter
-Found = FittedMixture
-one_taste = single_population
-
 __all__ = [
     "LEARNING_SWEEPS",
     "SAMPLERS",
@@ -59,23 +57,19 @@ __all__ = [
     "Chain",
     "ChainPlan",
     "ChainState",
-    "Crowd",
-    "CrowdPart",
+    "ComponentTables",
     "Diagnostics",
     "Draw",
     "Draws",
-    "Finding",
     "FittedMixture",
-    "Found",
     "Members",
-    "Mixture",
     "MixtureData",
     "MixtureFitter",
-    "PersonalTaste",
+    "MixturePart",
+    "PersonalSettings",
     "SearchReport",
     "Step",
     "Support",
-    "Views",
     "Watch",
     "add_members",
     "answers_of_all",
@@ -96,7 +90,6 @@ __all__ = [
     "log_likelihoods",
     "log_predictive",
     "memberships",
-    "one_taste",
     "separate_pairs",
     "settle_parts",
     "single_population",

@@ -56,6 +56,7 @@ from penchant.communities.search import (
 from penchant.communities.verdict import Support, judge
 from penchant.data import Comparisons
 from penchant.gp import (
+    Covariates,
     Edges,
     ItemHyper,
     ItemProblem,
@@ -63,7 +64,6 @@ from penchant.gp import (
     Normal,
     Posterior,
     Settings,
-    Shown,
     UserHyper,
     UserProblem,
     UserSolution,
@@ -110,9 +110,9 @@ def _hyper_of(posterior: Posterior) -> ItemHyper:
     return ItemHyper(posterior.kernel, posterior.likelihood)
 
 
-def known_effects(posteriors: tuple[Posterior, ...]) -> Shown | None:
+def known_effects(posteriors: tuple[Posterior, ...]) -> Covariates | None:
     """Names and priors of the effects that communities know."""
-    return next((Shown.known(p.effects) for p in posteriors if p.effects is not None), None)
+    return next((Covariates.known(p.effects) for p in posteriors if p.effects is not None), None)
 
 
 def common_effects(posteriors: tuple[Posterior, ...]) -> tuple[tuple[str, ...], Normal] | None:
@@ -327,7 +327,7 @@ def _personal_after(
     return personal.settle(data, of(membership))
 
 
-class PersonalTaste(NamedTuple):
+class PersonalSettings(NamedTuple):
     """Personal taste inside communities: its item kernel, made where it is needed.
 
     required: wanted in any case; else the evidence chooses. learn: how hyperparameters are found.
@@ -351,7 +351,7 @@ class MixtureFitter:
     items: Inputs
     start: ItemHyper
     plan: ChainPlan
-    personal: PersonalTaste | None = None
+    personal: PersonalSettings | None = None
     n_communities: int | None = None
     max_rank: int | None = None
 

@@ -42,7 +42,7 @@ def keys_of(answers: Answers, n_items: int) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class CrowdPart:
+class MixturePart:
     """Some users' answers; place: where their distinct answers stand among all, of m."""
 
     number: int
@@ -52,7 +52,7 @@ class CrowdPart:
     m: int
 
     @classmethod
-    def of(cls, number: int, data: Comparisons, keys: IntArray) -> "CrowdPart":
+    def of(cls, number: int, data: Comparisons, keys: IntArray) -> "MixturePart":
         """keys: of all distinct answers."""
         answers = Answers.of(data)
         place = np.searchsorted(keys, keys_of(answers, data.n_items))
@@ -65,14 +65,16 @@ class CrowdPart:
         return int(counts.data.nbytes + counts.indices.nbytes + 6 * 8 * len(self.data))
 
 
-class Views(NamedTuple):
+class ComponentTables(NamedTuple):
     """What every answer says for every community, (m, K), and their log weights (K,)."""
 
     table: FloatArray
     log_weights: FloatArray
 
     @classmethod
-    def by(cls, posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) -> "Views":
+    def by(
+        cls, posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers
+    ) -> "ComponentTables":
         """By what communities prefer, uncertainty included."""
         tables = [log_predictive(posterior, answers) for posterior in posteriors]
         return cls(np.column_stack(tables), np.log(np.maximum(sizes, SMALLEST)))
@@ -91,7 +93,7 @@ def add_members(one: Members, two: Members) -> Members:
     return Members(one.counts + two.counts, one.sizes + two.sizes, one.entropy + two.entropy)
 
 
-def memberships(part: CrowdPart, views: Views) -> FloatArray:
+def memberships(part: MixturePart, views: ComponentTables) -> FloatArray:
     """(users, K), rows sum to one."""
     if not len(part.data):
         return np.zeros((part.data.n_users, len(views.log_weights)))
@@ -101,7 +103,7 @@ def memberships(part: CrowdPart, views: Views) -> FloatArray:
 
 
 def choose_communities(
-    part: CrowdPart, state: dict[str, Any], views: Views
+    part: MixturePart, state: dict[str, Any], views: ComponentTables
 ) -> tuple[dict[str, Any], Members]:
     """Let every user choose, and add up their answers."""
     r = memberships(part, views)
@@ -111,24 +113,27 @@ def choose_communities(
     return state, Members(counts, r.sum(axis=0), float(entr(r).sum()))
 
 
-class SettledCrowd(NamedTuple):
+class SettledMixture(NamedTuple):
     """Where sweeps ended; told: what memberships follow from."""
 
     members: Members
-    told: Views
+    told: ComponentTables
     objective: float
     n_sweeps: int
 
 
 def settle_parts(
-    model: ComponentModel, told: Views, n_users: int, ask: Callable[[Views], Members]
-) -> SettledCrowd:
+    model: ComponentModel,
+    told: ComponentTables,
+    n_users: int,
+    ask: Callable[[ComponentTables], Members],
+) -> SettledMixture:
     """Sweep until the objective gains less than the tolerance; never to a lower one.
 
     model: over the distinct answers of all; ask: what all parts say to a table, added up.
     """
     starts: list[ComponentPosterior | None] = [None] * len(told.log_weights)
-    best = SettledCrowd(Members(np.zeros((0, 0)), np.zeros(0), 0.0), told, -np.inf, 0)
+    best = SettledMixture(Members(np.zeros((0, 0)), np.zeros(0), 0.0), told, -np.inf, 0)
     for sweep in range(SETTLE_SWEEPS):
         members = ask(told)
         fitted = [model.refit(*each) for each in zip(members.counts, starts, strict=True)]
@@ -136,10 +141,10 @@ def settle_parts(
         objective = mixture_objective(model, fitted, n_users, value)
         gain = objective - best.objective
         if gain > 0.0:
-            best = SettledCrowd(members, told, objective, sweep + 1)
+            best = SettledMixture(members, told, objective, sweep + 1)
         if gain < SETTLE_TOLERANCE or len(fitted) == 1:
             break
         table = np.column_stack([model.slope(each) for each in fitted])
-        told = Views(table, psi(np.maximum(members.sizes, SMALLEST)))
+        told = ComponentTables(table, psi(np.maximum(members.sizes, SMALLEST)))
         starts = list(fitted)
     return best

@@ -41,7 +41,7 @@ from penchant.communities.component import (
 from penchant.communities.data import LabelArray, count_pairs, log_likelihoods
 from penchant.data import Differences
 from penchant.errors import DataError
-from penchant.gp import Design, LowRankState
+from penchant.gp import LowRankState, Operator
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -153,7 +153,7 @@ def main_directions(
     return values, solve_lower(state.lower, np.asfortranarray(vectors), transposed=True)
 
 
-def _differences(design: Design) -> sparse.csr_array:
+def _differences(design: Operator) -> sparse.csr_array:
     """D as a sparse matrix, in either space."""
     if isinstance(design, Differences):
         return design.matrix()

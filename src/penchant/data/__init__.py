@@ -14,8 +14,8 @@ from penchant.data.build import MOST as MOST
 from penchant.data.build import TRUE_WORDS as TRUE_WORDS
 from penchant.data.build import UNREADABLE as UNREADABLE
 from penchant.data.build import BrokenRow as BrokenRow
-from penchant.data.build import Codebook as Codebook
 from penchant.data.build import CodedRows as CodedRows
+from penchant.data.build import NameCodes as NameCodes
 from penchant.data.build import build as build
 from penchant.data.build import read_times as read_times
 from penchant.data.build import settle as settle

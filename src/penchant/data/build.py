@@ -80,7 +80,7 @@ class CodedRows:
         return number
 
 
-class Codebook(NamedTuple):
+class NameCodes(NamedTuple):
     """Final codes of the names that were found, and the names behind the codes.
 
     The first `n_known` names are the universe; a code beyond them is a name outside it.
@@ -111,7 +111,7 @@ def code_columns(
                 "have one entry per comparison"
             )
     (winner, loser), item_book = _encode(given, ("winner", "loser"), items, "items")
-    user, user_book = None, Codebook(np.empty(0, dtype=np.intp), (), 0)
+    user, user_book = None, NameCodes(np.empty(0, dtype=np.intp), (), 0)
     if "user" in given:
         (user,), user_book = _encode(given, ("user",), users, "users")
     elif users is not None:
@@ -136,14 +136,14 @@ def code_columns(
 
 def _encode(
     given: dict[str, Any], roles: Sequence[str], known: Iterable[Any] | None, column: str
-) -> tuple[list[IntArray], Codebook]:
+) -> tuple[list[IntArray], NameCodes]:
     encoder = Encoder()
     codes = [encoder.encode(given[role], role) for role in roles]
     book = settle(encoder.names, known, column)
     return [book.code[c] for c in codes], book
 
 
-def settle(found: Names, known: Iterable[Any] | None, column: str) -> Codebook:
+def settle(found: Names, known: Iterable[Any] | None, column: str) -> NameCodes:
     """Give the names that were found their final codes: their place in the universe `known`,
     or where there is none, their place in sorted order."""
     missing = [code for code, name in enumerate(found) if is_missing(name)]
@@ -155,7 +155,7 @@ def settle(found: Names, known: Iterable[Any] | None, column: str) -> Codebook:
     encoder = Encoder(names)
     code = encoder.encode(found, column)
     code[missing] = MISSING
-    return Codebook(code, encoder.names, len(names))
+    return NameCodes(code, encoder.names, len(names))
 
 
 def code_strictly(

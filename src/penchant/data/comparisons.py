@@ -365,7 +365,7 @@ class Comparisons:
             columns["user"] = [self.users[u] for u in self.user]
         columns["winner"] = [self.items[i] for i in self.winner]
         columns["loser"] = [self.items[i] for i in self.loser]
-        columns |= {"tie": self.told_ties, "count": self.count}
+        columns |= {"tie": self.tie_words, "count": self.count}
         for name in ("margin", "first", "time"):
             if getattr(self, name) is not None:
                 columns[name] = getattr(self, name)
@@ -395,7 +395,7 @@ class Comparisons:
         return f"<div><p>{lines}</p>{table}</div>"
 
     @property
-    def told_ties(self) -> Any:
+    def tie_words(self) -> Any:
         """(m,) what `from_pairs` takes as `tie`: true, false, or "both bad" where that was said.
 
         >>> data = Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=["both bad", "no"])

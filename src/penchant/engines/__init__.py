@@ -6,14 +6,14 @@ the order of the parts, so that `tree` adds it up the same way on every engine.
 """
 
 from penchant.engines.engine import ENGINES, Engine, open_engine, tree
-from penchant.engines.worker import Journal, Keeper, Parts, State, Work
+from penchant.engines.worker import Journal, Parts, ShardWorker, State, Work
 
 __all__ = [
     "ENGINES",
     "Engine",
     "Journal",
-    "Keeper",
     "Parts",
+    "ShardWorker",
     "State",
     "Work",
     "open_engine",

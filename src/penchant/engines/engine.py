@@ -8,7 +8,7 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 
-from penchant.engines.worker import Keeper, Parts, Work
+from penchant.engines.worker import Parts, ShardWorker, Work
 from penchant.numerics.threads import n_cores
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class LocalEngine:
     def __init__(self, parts: Parts, folder: Path) -> None:
         self.folder = folder
         numbers = [number for group in parts.groups for number in group]
-        self._keeper = Keeper(
+        self._keeper = ShardWorker(
             parts.load, numbers, folder, parts.max_memory, parts.kept, n_threads=n_cores()
         )
         self._turn = 0

@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from penchant.engines.worker import Keeper, Parts, Work
+from penchant.engines.worker import Parts, ShardWorker, Work
 from penchant.errors import DataError
 
 
@@ -28,7 +28,7 @@ class RayEngine:
         if self._is_ours:
             ray.init(address=address, log_to_driver=False)
         n_workers = min(len(parts.groups), max(1, int(ray.cluster_resources().get("CPU", 1))))
-        actor: Any = ray.remote(max_restarts=-1, max_task_retries=-1)(Keeper)
+        actor: Any = ray.remote(max_restarts=-1, max_task_retries=-1)(ShardWorker)
         self._actors = [
             actor.remote(parts.load, numbers, folder, parts.max_memory, True)
             for numbers in _dealt(parts.groups, n_workers)

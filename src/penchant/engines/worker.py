@@ -42,7 +42,7 @@ class Parts:
     kept: bool = False
 
 
-class Keeper:
+class ShardWorker:
     """Some parts, in memory while they fit, else read again for every sweep.
 
     load: part number → its data. folder: for what does not fit. durable: states are written after

@@ -1,7 +1,7 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
-from penchant.gp.dynamic.prior import TimedRows as Meetings
-from penchant.gp.dynamic.prior import TimeGrid as Calendar
+from penchant.gp.dynamic.prior import TimedRows as TimedRows
+from penchant.gp.dynamic.prior import TimeGrid as TimeGrid
 from penchant.gp.dynamic.prior import check_time, effect_names
 from penchant.gp.dynamic.problem import (
     PathHyper,
@@ -14,7 +14,7 @@ from penchant.gp.items.cluster_robust import UNNAMED, People, edges_of
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
 from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution, first_guess
 from penchant.gp.items.problem import absorb as absorb_items
-from penchant.gp.learn import Guess, Limits, Watch, climb, expectation_maximize, maximize
+from penchant.gp.learn import Limits, StartingPoint, Watch, climb, expectation_maximize, maximize
 from penchant.gp.loop import (
     Inference,
     Seen,
@@ -40,8 +40,8 @@ from penchant.gp.rows import (
     place_among,
     z_of,
 )
-from penchant.gp.rows import Covariates as Shown
-from penchant.gp.rows import Operator as Design
+from penchant.gp.rows import Covariates as Covariates
+from penchant.gp.rows import Operator as Operator
 from penchant.gp.rows import has_covariates as told
 from penchant.gp.rules import RULES, Rule
 from penchant.gp.sites import Report, Sites
@@ -70,12 +70,10 @@ __all__ = [
     "UNNAMED",
     "Answered",
     "Basis",
-    "Calendar",
     "CovarianceChoice",
-    "Design",
+    "Covariates",
     "Edges",
     "EffectPosterior",
-    "Guess",
     "Inference",
     "ItemHyper",
     "ItemPrior",
@@ -85,8 +83,8 @@ __all__ = [
     "Learned",
     "Limits",
     "LowRankState",
-    "Meetings",
     "Normal",
+    "Operator",
     "PathHyper",
     "PathPosterior",
     "PathProblem",
@@ -98,13 +96,15 @@ __all__ = [
     "Rule",
     "Seen",
     "Settings",
-    "Shown",
     "Sites",
     "Solution",
     "Start",
+    "StartingPoint",
     "Sweeps",
     "Taught",
+    "TimeGrid",
     "TimedPosterior",
+    "TimedRows",
     "UserHyper",
     "UserPart",
     "UserPosteriors",

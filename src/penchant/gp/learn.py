@@ -38,7 +38,7 @@ class Limits(NamedTuple):
     least_gain: float = 0.0
 
 
-class Guess(NamedTuple):
+class StartingPoint(NamedTuple):
     """Where to begin a climb: parameters, sites, and the objective's curvature, where known."""
 
     theta: FloatArray
@@ -46,7 +46,7 @@ class Guess(NamedTuple):
     curvature: float | None = None
 
 
-class Summit(NamedTuple):
+class Optimum(NamedTuple):
     """The highest place that a climb saw, what was remembered of it, and how the climb ended.
 
     moves: its last ones, see `minimize_in_box`.
@@ -66,7 +66,7 @@ def climb(
     bounds: FloatArray,
     limits: Limits,
     watch: Watch | None = None,
-) -> Summit:
+) -> Optimum:
     """A few steps upwards from `start` inside the box, by L-BFGS.
 
     Where the numbers break down is a wall that the line search backs away from.
@@ -87,7 +87,7 @@ def climb(
         return -value, -slope
 
     end = minimize_in_box(descend, start, bounds, *limits)
-    return Summit(best_value, best_theta, kept, n_evaluations, end.message, end.moves)
+    return Optimum(best_value, best_theta, kept, n_evaluations, end.message, end.moves)
 
 
 def maximize(
@@ -95,7 +95,7 @@ def maximize(
     start: Hyper,
     n_restarts: int = 0,
     rng: np.random.Generator | None = None,
-    begin: Guess | None = None,
+    begin: StartingPoint | None = None,
     watch: Watch | None = None,
 ) -> Solution[Hyper, State]:
     """Climb the evidence times a weak prior, from `start` and random restarts.
@@ -103,7 +103,7 @@ def maximize(
     begin: where to climb from, where it is not `start`, around which the prior stays.
     """
     rough = problem.while_learning()
-    centre, sites, curvature = begin or Guess(start.theta)
+    centre, sites, curvature = begin or StartingPoint(start.theta)
     summits = []
     for theta in _starts(centre, start.bounds, n_restarts, rng):
         evidence = _Evidence(rough, start, sites)
@@ -119,13 +119,13 @@ def maximize(
 
 def _one_step(
     evidence: "_Evidence", theta: FloatArray, bounds: FloatArray, curvature: float
-) -> Summit | None:
+) -> Optimum | None:
     """The place one Newton step away, where so little is left to gain that it need not be seen."""
     value, slope, sites = evidence(theta, FIRST_TOLERANCE)
     if LEFT * 0.5 * float(slope @ slope) / curvature > VALUE_TOLERANCE * abs(value):
         return None
     there = np.clip(theta + slope / curvature, *bounds.T)
-    return Summit(value, there, sites, 1, "converged after 1 step: the gain vanished")
+    return Optimum(value, there, sites, 1, "converged after 1 step: the gain vanished")
 
 
 class _Evidence:

@@ -21,7 +21,6 @@ from penchant.numerics.linalg import (
     column_squares,
     column_sums,
     gram,
-    host,
     multiply,
     row_products,
     row_squares,
@@ -29,6 +28,7 @@ from penchant.numerics.linalg import (
     solve_lower,
     stack_rows,
     take_columns,
+    to_numpy,
 )
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -271,21 +271,21 @@ class Posterior:
         rows = np.arange(len(self)) if index is None else index
         explained = gram(take_columns(self.half, rows))
         if not self._rest[rows].any():
-            return host(explained)
+            return to_numpy(explained)
         features = self.features[rows]
-        return host(explained + self.kernel(self.target.take(rows)) - gram(features.T))
+        return to_numpy(explained + self.kernel(self.target.take(rows)) - gram(features.T))
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """(n_samples, n) joint draws of the utilities."""
         noise = rng.standard_normal((len(self.coefficients), n_samples))
         if self.widening is not None:
             further = rng.standard_normal((self.widening.shape[1], n_samples))
-            noise += host(multiply(self.widening, further))
+            noise += to_numpy(multiply(self.widening, further))
         if n_samples < len(self.coefficients):
             weights = solve_lower(self.lower, np.asfortranarray(noise), transposed=True)
-            draws = host(multiply(self.features, weights))
+            draws = to_numpy(multiply(self.features, weights))
         else:  # the same numbers: with so many draws the factor of the covariance pays
-            draws = host(multiply(solve_lower(self.lower, self.features.T).T, noise))
+            draws = to_numpy(multiply(solve_lower(self.lower, self.features.T).T, noise))
         draws += self.mean[:, None]
         unexplained = np.flatnonzero(self._rest)
         if len(unexplained):
@@ -298,7 +298,7 @@ class Posterior:
             return np.sqrt(self._rest[items])[:, None] * noise
         features = self.features[items]
         rest = self.kernel(self.target.take(items)) - gram(features.T)
-        return host(multiply(cholesky(rest, max_jitter=1e-3).lower, noise))
+        return to_numpy(multiply(cholesky(rest, max_jitter=1e-3).lower, noise))
 
 
 class Sampled(Protocol):

@@ -16,8 +16,8 @@ from penchant.data import (
     MISSING,
     TRUE_WORDS,
     UNREADABLE,
-    Codebook,
     CodedRows,
+    NameCodes,
     settle,
     whole_numbers,
 )
@@ -58,7 +58,7 @@ class RowsByCode(NamedTuple):
     """
 
     sql: str
-    items: Codebook
+    items: NameCodes
     kind: str
 
 
@@ -91,8 +91,8 @@ class _RowQuery:
     source: Source
     reading: Reading
     battle: Battle | None
-    items: Codebook
-    users: Codebook
+    items: NameCodes
+    users: NameCodes
 
     @classmethod
     def of(
@@ -309,7 +309,7 @@ def _refuse_row_numbers(con: Any, source: Source, column: str) -> None:
         )
 
 
-def _refuse_sides_as_items(source: Source, reading: Reading, items: Codebook) -> None:
+def _refuse_sides_as_items(source: Source, reading: Reading, items: NameCodes) -> None:
     """Raise where winners are called by the names of other columns: they are sides, not items."""
     extra = {reading.columns[role] for role in _EXTRA if role in reading.columns}
     others = set(source.names) - (set(reading.columns.values()) - extra)
@@ -321,7 +321,7 @@ def _refuse_sides_as_items(source: Source, reading: Reading, items: Codebook) ->
         )
 
 
-def _make_dictionary(con: Any, table: str, roles: tuple[str, ...], kind: str) -> Codebook:
+def _make_dictionary(con: Any, table: str, roles: tuple[str, ...], kind: str) -> NameCodes:
     """Number the distinct names in a table of that name; return their final codes."""
     union = " UNION ".join(f'SELECT DISTINCT "{role}" AS name FROM picked' for role in roles)
     con.execute(
@@ -381,7 +381,7 @@ def _numbers(column: Any) -> Any:
     return column.astype(np.float64, copy=False)
 
 
-def _final(code: Any, book: Codebook) -> Any:
+def _final(code: Any, book: NameCodes) -> Any:
     if np.array_equal(book.code, np.arange(len(book.code))):
         return code
     codes = np.append(book.code, MISSING).astype(np.int32)

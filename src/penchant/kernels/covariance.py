@@ -9,7 +9,7 @@ import numpy as np
 from penchant.errors import DataError
 from penchant.kernels.base import Kernel
 from penchant.kernels.inputs import Inputs
-from penchant.numerics.linalg import cholesky, gram, host, solve_lower
+from penchant.numerics.linalg import cholesky, gram, solve_lower, to_numpy
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -138,7 +138,7 @@ class FreeCovariance(Kernel):
             _places(A, len(self.factor)),
             _places(A if B is None else B, len(self.factor)),
         )
-        slope, G = np.zeros_like(self.factor), host(G)
+        slope, G = np.zeros_like(self.factor), to_numpy(G)
         np.add.at(slope, rows, G @ self._centred[columns])
         np.add.at(slope, columns, G.T @ self._centred[rows])
         return self._by_entries(slope - slope.mean(axis=0))

@@ -18,7 +18,7 @@ from penchant.errors import DataError, NumericalError
 from penchant.kernels.base import Leaf, positive
 from penchant.kernels.inputs import Inputs
 from penchant.kernels.relations import Relation
-from penchant.numerics.linalg import host, multiply
+from penchant.numerics.linalg import multiply, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 
 DENSE_SHARE = 0.05
@@ -61,7 +61,7 @@ class GraphKernel(Leaf):
         return A.device.matrix(self._block(*self._places(A, B)))
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        return self._gradient(*self._places(A, B), host(G))
+        return self._gradient(*self._places(A, B), to_numpy(G))
 
     def _places(self, A: Inputs, B: Inputs | None) -> tuple[Relation, IntArray, IntArray]:
         relation, rows = A.place(self.relation)

@@ -13,7 +13,7 @@ from penchant.kernels.base import Inputs, Leaf, NotGiven, positive
 from penchant.kernels.inputs import Features, as_dense, squared_norms
 from penchant.numerics.dispatch import HOST, namespace
 from penchant.numerics.dispatch import dispatched as seam
-from penchant.numerics.linalg import fill_diagonal, host, multiply
+from penchant.numerics.linalg import fill_diagonal, multiply, to_numpy
 from penchant.numerics.optimize import PRIOR_SPREAD, weak_prior
 from penchant.numerics.types import FloatArray
 
@@ -224,7 +224,7 @@ def _weighted_spread(M: FloatArray, U: Features, V: Features) -> FloatArray:
     if not isinstance(U, sparse.sparray):
         spread = M.sum(axis=1) @ U**2 + M.sum(axis=0) @ V**2
         spread -= 2.0 * (U * multiply(M, V)).sum(axis=0)
-        return host(spread)
+        return to_numpy(spread)
     left, right = sparse.csc_array(U), sparse.csc_array(V)
     spread = M.sum(axis=1) @ left.multiply(left) + M.sum(axis=0) @ right.multiply(right)
     for begin in range(0, U.shape[1], COLUMNS_AT_ONCE):

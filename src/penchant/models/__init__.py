@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penchant.models.features import named_relations as named_relations
     from penchant.models.multi_user_gp import MultiUserGP as MultiUserGP
     from penchant.models.outcomes import OutcomeProbabilities as OutcomeProbabilities
-    from penchant.models.outcomes import foreseen_choices as foreseen_choices
+    from penchant.models.outcomes import choice_log_predictive as choice_log_predictive
     from penchant.models.parameters import between as between
     from penchant.models.parameters import check_argument as check_argument
     from penchant.models.parameters import whole as whole
@@ -71,7 +71,7 @@ _MODULE = {
     "default_kernel": "defaults",
     "estimator_classes": "store",
     "fitted_items": "features",
-    "foreseen_choices": "outcomes",
+    "choice_log_predictive": "outcomes",
     "in_order": "features",
     "load": "store",
     "named_relations": "features",

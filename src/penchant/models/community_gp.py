@@ -19,7 +19,7 @@ from penchant.communities import (
     Draws,
     FittedMixture,
     MixtureFitter,
-    PersonalTaste,
+    PersonalSettings,
     Support,
     beside_effects,
     common_effects,
@@ -313,7 +313,7 @@ class CommunityGP(UtilityModel):
             kernel = None if self.kernel is None else self.kernel.at_scale_of(items)
             required = not isinstance(self.personal, str)
             learn = partial(learn_tastes, kernel=kernel)
-            personal = PersonalTaste(lambda: kernel or taste_kernel(items), required, learn)
+            personal = PersonalSettings(lambda: kernel or taste_kernel(items), required, learn)
         return MixtureFitter(
             data, answers, items, start, self._plan(), personal, self.n_communities, self.max_rank
         )

@@ -17,13 +17,13 @@ from scipy import sparse
 from penchant.errors import DataWarning, warn
 from penchant.gp import (
     CovarianceChoice,
-    Guess,
     ItemHyper,
     ItemProblem,
     ItemSolution,
     Report,
     Solution,
     Start,
+    StartingPoint,
     UserHyper,
     UserProblem,
     UserSolution,
@@ -53,7 +53,7 @@ from penchant.kernels import (
 from penchant.kernels.inputs import Features, as_dense, squared_norms
 from penchant.kernels.stationary import LEAVING_PULL, MANY_FEATURES
 from penchant.likelihoods import Abstain, Probit
-from penchant.numerics.linalg import host
+from penchant.numerics.linalg import to_numpy
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -128,7 +128,7 @@ def difference_variance(kernel: Kernel, items: Inputs) -> float:
     >>> difference_variance(Independent(3.0), Inputs(index=np.arange(5)))
     6.0
     """
-    K = host(kernel(items.take(spread_over(len(items), SAMPLED_ITEMS))))
+    K = to_numpy(kernel(items.take(spread_over(len(items), SAMPLED_ITEMS))))
     n = len(K)
     if n < 2:
         return 0.0
@@ -142,7 +142,7 @@ def typical_variance(kernel: Kernel, items: Inputs) -> float:
     >>> typical_variance(Independent(3.0), Inputs(index=np.arange(5)))
     6.0
     """
-    K = host(kernel(items.take(spread_over(len(items), SAMPLED_ITEMS))))
+    K = to_numpy(kernel(items.take(spread_over(len(items), SAMPLED_ITEMS))))
     first, second = np.triu_indices(len(K), k=1)
     if not len(first):
         return 0.0
@@ -477,7 +477,7 @@ def with_relevance(
     pull = gradient(problem, common._replace(hyper=apart))[:d]
     if np.abs(pull - pull.mean()).max() <= LEAVING_PULL:
         return tied, common
-    return start, maximize(problem, start, begin=Guess(apart.theta))
+    return start, maximize(problem, start, begin=StartingPoint(apart.theta))
 
 
 def _n_apart(kernel: Kernel) -> int:
@@ -507,11 +507,11 @@ def learn_tastes(
 
     start: with the kernel that is given, or with that of the features.
     """
-    begin: Guess | None = None
+    begin: StartingPoint | None = None
     word = ""
     if not isinstance(kernel, Kernel):
         choice = _chosen(problem, start, kernel, watch)
-        start, begin = choice.start, Guess(choice.theta)
+        start, begin = choice.start, StartingPoint(choice.theta)
         word = choice.word + not_tried(problem, kernel)
     rng = as_rng(random_state)
     return with_word(maximize(problem, start, n_restarts, rng, begin, watch), word)

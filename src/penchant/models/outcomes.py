@@ -71,7 +71,9 @@ def mean_log_prob(data: Comparisons, foresee: Foresee, effects: tuple[str, ...] 
         log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
         count = single.count[counted].astype(float)
     if orders is not None:
-        choices = foreseen_choices(orders, lambda pairs, who: foresee(pairs, who, None, None)[::2])
+        choices = choice_log_predictive(
+            orders, lambda pairs, who: foresee(pairs, who, None, None)[::2]
+        )
         log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
     if not len(count):
         raise DataError("there is nothing to score: all comparisons are ties")
@@ -82,7 +84,7 @@ Foreseen = Callable[[IntArray, IntArray | None], tuple[FloatArray, FloatArray]]
 """Pairs (k, 2) and who is asked (k,) → P(first preferred) and P(second preferred)."""
 
 
-def foreseen_choices(rankings: Rankings, foresee: Foreseen) -> tuple[FloatArray, FloatArray]:
+def choice_log_predictive(rankings: Rankings, foresee: Foreseen) -> tuple[FloatArray, FloatArray]:
     """Log-probability of every choice that the rankings consist of, and how often it was made."""
     stages = [part for stage in rankings.stages() for part in feasible(stage)]
     logs = [_log_probs(stage, foresee) for stage in stages]

@@ -14,12 +14,11 @@ from penchant.gp import (
     RULES,
     UNNAMED,
     Answered,
-    Calendar,
+    Covariates,
     Edges,
     ItemHyper,
     ItemProblem,
     Learned,
-    Meetings,
     Normal,
     PathHyper,
     PathPosterior,
@@ -27,8 +26,9 @@ from penchant.gp import (
     People,
     Posterior,
     Settings,
-    Shown,
     TimedPosterior,
+    TimedRows,
+    TimeGrid,
     check_time,
     edges_of,
     effect_names,
@@ -267,9 +267,9 @@ class PreferenceGP(UtilityModel):
         if given := [name for name in others if getattr(self, name) is not None]:
             raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
         time = check_time(data)
-        calendar = Calendar.of(time, self.period)
+        calendar = TimeGrid.of(time, self.period)
         problem = PathProblem(
-            items, Meetings.of(data, calendar), calendar, Settings(self.inference)
+            items, TimedRows.of(data, calendar), calendar, Settings(self.inference)
         )
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(problem.edges.outcomes)
@@ -295,7 +295,11 @@ class PreferenceGP(UtilityModel):
         return self.kernel.at_scale_of(items)
 
     def _problem(
-        self, items: Inputs, data: Comparisons, likelihood: Likelihood, shown: Shown | None = None
+        self,
+        items: Inputs,
+        data: Comparisons,
+        likelihood: Likelihood,
+        shown: Covariates | None = None,
     ) -> ItemProblem:
         """The comparisons, each with what it counts, and who made them; shown: known effects."""
         weight: FloatArray | float = 1.0
@@ -535,7 +539,7 @@ class PreferenceGP(UtilityModel):
         """The problem of other answers, or of the same: a file does not keep what they count."""
         known: ItemProblem | PathProblem = learned.problem
         if isinstance(known, PathProblem):
-            return replace(known, edges=Meetings.of(data, known.calendar))
+            return replace(known, edges=TimedRows.of(data, known.calendar))
         likelihood, shown = learned.hyper.likelihood, known.edges.shown
         problem = self._problem(known.universe, data, likelihood, shown)
         return replace(problem, settings=known.settings, max_rank=known.max_rank)

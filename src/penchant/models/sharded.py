@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from penchant.communities import (
-    CrowdPart,
+    ComponentTables,
     FittedMixture,
     Members,
     MixtureData,
     MixtureFitter,
+    MixturePart,
     SearchReport,
     Step,
-    Views,
     add_members,
     answers_of_all,
     choose_communities,
@@ -285,7 +285,7 @@ def learn_communities(
     answers, hyper = answers_of_all(data.everybody), grouping.hyper
     crowd = replace(grouping.allocation.crowd, answers=answers)
     sizes = grouping.membership.sum(axis=0)
-    told = Views.by(grouping.posteriors, sizes, answers)
+    told = ComponentTables.by(grouping.posteriors, sizes, answers)
     keys = keys_of(answers, data.n_items)
     where = CommunityShards(data.files, keys, data.groups, data.max_memory, told)
     parts = replace(where.parts, kept=data.is_kept)
@@ -293,7 +293,7 @@ def learn_communities(
     with open_engine(engine, parts, address, task) as opened:
         journal = Journal(opened.folder if parts.kept else None)
 
-        def ask(views: Views) -> Members:
+        def ask(views: ComponentTables) -> Members:
             members: Members
             (members,) = journal.recall(
                 (Members,), lambda: (tree(opened.look(choose_communities, views), add_members),)
@@ -302,7 +302,7 @@ def learn_communities(
 
         settled = settle_parts(crowd.model(hyper.theta), told, data.n_users, ask)
     order = np.argsort(-settled.members.sizes, kind="stable")
-    told = Views(settled.told.table[:, order], settled.told.log_weights[order])
+    told = ComponentTables(settled.told.table[:, order], settled.told.log_weights[order])
     mixture = MixtureData(answers, finding.items, hyper, max_rank=finding.max_rank).precise()
     posteriors = tuple(
         fit_community(mixture, settled.members.counts[c], hyper.theta).posterior for c in order
@@ -313,7 +313,7 @@ def learn_communities(
         sampled=finding.data,
         hyper=hyper,
         start=finding.start,
-        membership=memberships(CrowdPart.of(0, finding.data, keys), told),
+        membership=memberships(MixturePart.of(0, finding.data, keys), told),
         posteriors=posteriors,
         report=SearchReport.of((*grouping.trace, step)),
         max_rank=finding.max_rank,
@@ -331,7 +331,7 @@ class CommunityShards:
     keys: IntArray
     groups: tuple[tuple[int, ...], ...]
     max_memory: int
-    told: Views
+    told: ComponentTables
 
     @property
     def parts(self) -> Parts:
@@ -346,12 +346,12 @@ class CommunityShards:
             opened.look(_write_memberships, (self.told, folder))
 
 
-def _community_part(files: BucketFiles, keys: IntArray, number: int) -> CrowdPart:
-    return CrowdPart.of(number, files.load(number), keys)
+def _community_part(files: BucketFiles, keys: IntArray, number: int) -> MixturePart:
+    return MixturePart.of(number, files.load(number), keys)
 
 
 def _write_memberships(
-    part: CrowdPart, state: State, told: tuple[Views, Path]
+    part: MixturePart, state: State, told: tuple[ComponentTables, Path]
 ) -> tuple[State, None]:
     views, folder = told
     shares: FloatArray = memberships(part, views)

@@ -23,7 +23,7 @@ from penchant.numerics.types import FloatArray, IntArray
 
 
 @dispatched()
-def host(A: FloatArray) -> FloatArray:
+def to_numpy(A: FloatArray) -> FloatArray:
     """A as NumPy's; one that is so already passes through."""
     return A
 
@@ -224,7 +224,7 @@ def pivoted_cholesky(
         if max_rank is None or len(K) > BOUNDED_ON_HOST:
             return PivotedCholesky(*torch_backend().pivoted_cholesky(K, tolerance, max_rank))
         # which pivots a bounded factor takes is part of the result: the host's choice
-        chosen = pivoted_cholesky(host(K), tolerance, max_rank)
+        chosen = pivoted_cholesky(to_numpy(K), tolerance, max_rank)
         return chosen._replace(rows=torch_backend().up(chosen.rows, K.device))
     variance = np.diagonal(K).copy()
     largest = float(variance.max())

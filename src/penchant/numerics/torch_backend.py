@@ -52,7 +52,7 @@ def up(array: Any, device: Any) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
 
-def host(A: Tensor) -> Any:
+def to_numpy(A: Tensor) -> Any:
     """A copy as NumPy's."""
     return A.detach().cpu().numpy()
 
@@ -77,7 +77,7 @@ def multiply_sparse(S: Any, A: Tensor) -> Tensor:
 
 def diagonal(A: Tensor) -> FloatArray:
     """(n,) a copy."""
-    return np.asarray(host(torch.diagonal(A)))
+    return np.asarray(to_numpy(torch.diagonal(A)))
 
 
 def add_to_diagonal(A: Tensor, value: float) -> None:
@@ -107,27 +107,27 @@ def subtract(A: Tensor, S: Any) -> None:
 
 def row_products(A: Tensor, B: Tensor) -> FloatArray:
     """(n,) Σ_j A_ij B_ij."""
-    return np.asarray(host(torch.linalg.vecdot(A, B, dim=1)))
+    return np.asarray(to_numpy(torch.linalg.vecdot(A, B, dim=1)))
 
 
 def row_squares(A: Tensor) -> FloatArray:
     """(n,) Σ_j A_ij²."""
-    return np.asarray(host(squares(A.T)))
+    return np.asarray(to_numpy(squares(A.T)))
 
 
 def column_squares(A: Tensor) -> FloatArray:
     """(n,) Σ_i A_ij²."""
-    return np.asarray(host(squares(A)))
+    return np.asarray(to_numpy(squares(A)))
 
 
 def row_sums(A: Tensor) -> FloatArray:
     """(n,) Σ_j A_ij."""
-    return np.asarray(host(A.sum(dim=1)))
+    return np.asarray(to_numpy(A.sum(dim=1)))
 
 
 def column_sums(A: Tensor) -> FloatArray:
     """(n,) Σ_i A_ij."""
-    return np.asarray(host(A.sum(dim=0)))
+    return np.asarray(to_numpy(A.sum(dim=0)))
 
 
 def inner(A: Tensor, B: Tensor) -> float:
@@ -291,7 +291,7 @@ def pivoted_cholesky(
         known = factor[candidates, :rank]
         among -= known @ known.T
         floor = max(least, PIVOT_SHARE * float(top.values[-1]))
-        lower, order, found = _small_pivoted(host(among), floor)
+        lower, order, found = _small_pivoted(to_numpy(among), floor)
         found = min(found, most - rank)
         new = candidates[up(order[:found], K.device)]
         columns = K[:, new]
@@ -310,7 +310,7 @@ def pivoted_cholesky(
     residual = float(left[others].clamp(min=0.0).max()) if rank < n else 0.0
     rows = factor[order, :rank]
     rows[:rank].tril_()
-    return rows, host(order), residual
+    return rows, to_numpy(order), residual
 
 
 def _small_pivoted(A: FloatArray, floor: float) -> tuple[FloatArray, IntArray, int]:
@@ -358,7 +358,7 @@ def solve_lower(lower: Tensor, b: Any, transposed: bool = False, overwrite: bool
     matrix = lower.T if transposed else lower
     if b.ndim == 1:
         column = up(b, lower.device)[:, None]
-        return host(torch.linalg.solve_triangular(matrix, column, upper=transposed)[:, 0])
+        return to_numpy(torch.linalg.solve_triangular(matrix, column, upper=transposed)[:, 0])
     # column by column in memory, as BLAS solves them: no copy but the result itself
     right = up(b, lower.device)
     solution = right
@@ -371,7 +371,7 @@ def solve_lower(lower: Tensor, b: Any, transposed: bool = False, overwrite: bool
 def multiply(A: Tensor, B: Any) -> Any:
     """A @ B; with a vector the product is NumPy's."""
     product = A @ up(B, A.device)
-    return host(product) if B.ndim == 1 else product
+    return to_numpy(product) if B.ndim == 1 else product
 
 
 def multiply_symmetric(S: Any, rows: Tensor) -> Tensor:
@@ -522,7 +522,7 @@ def edge_variances(half: Tensor, ends: Ends) -> FloatArray:
         difference = rows[first[part]]
         difference -= rows[second[part]]
         var[part] = torch.linalg.vector_norm(difference, dim=1).square_()
-    return np.asarray(host(var))
+    return np.asarray(to_numpy(var))
 
 
 @dataclass(frozen=True)
@@ -566,7 +566,7 @@ def _variances_by_blocks(half: Tensor, plan: _Plan) -> FloatArray:
         sorted_var[begin:end] = diagonal[a] + diagonal[b] - 2.0 * covariance[a - start, b]
     var = torch.empty_like(sorted_var)
     var[plan.order] = sorted_var
-    return np.asarray(host(var))
+    return np.asarray(to_numpy(var))
 
 
 # Batched
@@ -648,12 +648,12 @@ def join_stacks(first: Tensor, *others: Tensor) -> Tensor:
 
 def inner_stack(A: Tensor, B: Tensor) -> FloatArray:
     """(k,)."""
-    return np.asarray(host((A * B).sum(dim=(1, 2))))
+    return np.asarray(to_numpy((A * B).sum(dim=(1, 2))))
 
 
 def row_products_stack(A: Tensor, B: Tensor) -> FloatArray:
     """(k, t), NumPy's."""
-    return np.asarray(host((A * B).sum(dim=2)))
+    return np.asarray(to_numpy((A * B).sum(dim=2)))
 
 
 def join_blocks(blocks: Tensor) -> Tensor:
@@ -795,11 +795,11 @@ def collect_items(x: Tensor, weights: Any, places: StackPlaces) -> FloatArray:
     weights = up(weights, x.device)
     if places.same_items:
         total = np.zeros((weights.shape[1], places.n_items))
-        total[:, places.items[0]] = host(weights.T @ x)
+        total[:, places.items[0]] = to_numpy(weights.T @ x)
         return total
     by_item = kept(places, x.device, _by_item)
     rows = [by_item.sums((column[:, None] * x).reshape(-1)) for column in weights.T]
-    return np.asarray(host(torch.stack(rows)))
+    return np.asarray(to_numpy(torch.stack(rows)))
 
 
 def pick_items(vectors: Tensor, weights: Any, places: StackPlaces) -> Tensor:
@@ -813,7 +813,7 @@ def pick_items(vectors: Tensor, weights: Any, places: StackPlaces) -> Tensor:
 def meet_items(x: Tensor, vectors: Any, places: StackPlaces) -> FloatArray:
     """(k, q), NumPy's."""
     items = kept(places, x.device, _items)
-    return np.asarray(host(torch.einsum("kp,qkp->kq", x, up(vectors, x.device)[:, items])))
+    return np.asarray(to_numpy(torch.einsum("kp,qkp->kq", x, up(vectors, x.device)[:, items])))
 
 
 def take_columns_stack(matrix: Tensor, items: IntArray) -> Tensor:

@@ -21,7 +21,7 @@ from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import as_shown
 from penchant.io import as_comparisons
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.models import BaseEstimator, check_argument, foreseen_choices, whole
+from penchant.models import BaseEstimator, check_argument, choice_log_predictive, whole
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow import html
 from penchant.workflow.choosing import choose
@@ -269,7 +269,7 @@ def _whole_loss(fitted: Any, test: Comparisons) -> float:
         log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
         count = single.count[decided].astype(np.float64)
     if test.rankings is not None:
-        choices = foreseen_choices(test.rankings, predict)
+        choices = choice_log_predictive(test.rankings, predict)
         log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
     return -float(np.average(log_prob, weights=count))
 

@@ -22,7 +22,7 @@ from penchant.data import Comparisons
 from penchant.gp.posterior import Posterior
 from penchant.gp.rows import CliqueEdges, Edges, clique_edges, match, z_of
 from penchant.likelihoods import Outcomes
-from penchant.numerics.linalg import gram, host, solve_lower
+from penchant.numerics.linalg import gram, solve_lower, to_numpy
 from penchant.numerics.random import pair_keys
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -99,7 +99,7 @@ class People:
 
         pull: (m,) ν − τ g of the edges.
         """
-        lower = host(posterior.lower)
+        lower = to_numpy(posterior.lower)
         inverse = solve_lower(lower, np.eye(len(lower)))
         scores = solve_lower(lower, self._scores(posterior, edges, pull).T).T
         values, vectors = _widest(_excess(scores, self.n_people / self.n_seen, inverse))
@@ -123,7 +123,7 @@ class People:
         place = (np.append(person, person), np.append(first, second))
         size = (self.n_seen, len(posterior))
         by_item = sparse.coo_array((np.append(pulled, -pulled), place), size).tocsr()
-        scores: FloatArray = by_item @ host(posterior.features)
+        scores: FloatArray = by_item @ to_numpy(posterior.features)
         if posterior.effects is not None and edges.shown is not None:
             # what effects explain of a score is not the utilities': s − H M⁻¹ s_b
             by_effect = [

@@ -27,7 +27,6 @@ from penchant.numerics.linalg import (
     bordered,
     cholesky,
     diagonal,
-    host,
     identity_like,
     inverse_of_lower,
     leading_columns,
@@ -39,6 +38,7 @@ from penchant.numerics.linalg import (
     row_squares,
     solve_lower,
     stack_rows,
+    to_numpy,
     trailing,
     trapezoid_product,
     zeros_like,
@@ -241,8 +241,8 @@ class LowRankState:
         shown, runs = cast(Covariates, prior.shown), cast(Runs, prior.runs)
         units = np.eye(len(self.coefficients), q)
         solved = solve_lower(self.lower, solve_lower(self.lower, units), transposed=True)
-        cov = host(solved)  # B⁻¹[:, :q]
-        cross = host(prior.design.forward(host(multiply(prior.factor, solved[q:]))))
+        cov = to_numpy(solved)  # B⁻¹[:, :q]
+        cross = to_numpy(prior.design.forward(to_numpy(multiply(prior.factor, solved[q:]))))
         known = np.vstack([of_pair, 2.0 * cross.T])
         z, blocks, var = shown.scaled, runs.blocks, np.empty(shown.z.shape[1])
 

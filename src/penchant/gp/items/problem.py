@@ -10,7 +10,7 @@ from penchant.data import Comparisons
 from penchant.errors import NumericalError
 from penchant.gp.items.cluster_robust import People
 from penchant.gp.items.prior import ItemPrior, factor_prior
-from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE, Guess
+from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE, StartingPoint
 from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import EffectPosterior, Normal, Posterior
 from penchant.gp.rows import Edges
@@ -27,7 +27,6 @@ from penchant.numerics.linalg import (
     cholesky,
     diagonal,
     gram,
-    host,
     identity_like,
     inner,
     log_det_lower,
@@ -35,6 +34,7 @@ from penchant.numerics.linalg import (
     multiply_sparse,
     solve_lower,
     subtract,
+    to_numpy,
     trailing,
 )
 from penchant.numerics.optimize import minimize_in_box, weak_prior
@@ -117,7 +117,7 @@ class ItemProblem:
         state = inference.state
         q, effects = prior.n_effects, None
         if prior.shown is not None:
-            first, coupling = host(state.lower[:q, :q]), host(state.lower[q:, :q])
+            first, coupling = to_numpy(state.lower[:q, :q]), to_numpy(state.lower[q:, :q])
             names, sd = prior.shown.names, prior.shown.sd
             effects = EffectPosterior(names, sd, state.coefficients[:q], first, coupling)
         posterior = Posterior(
@@ -319,7 +319,7 @@ NEWTON_STEPS, LONGEST, SHORT = 10, 2.0, 0.2
 what is left is less than what a logistic model errs by."""
 
 
-def first_guess(problem: ItemProblem, start: ItemHyper) -> Guess | None:
+def first_guess(problem: ItemProblem, start: ItemHyper) -> StartingPoint | None:
     """Parameters and sites to begin with, or None where no guess is worth its time."""
     edges, scale = problem.edges, start.likelihood.choice_scale
     is_plain = edges.shown is None and edges.outcomes.cliques is None and problem.max_rank is None
@@ -336,10 +336,10 @@ def first_guess(problem: ItemProblem, start: ItemHyper) -> Guess | None:
     wanted = propose(rule, marginals, nothing, start.likelihood, edges.outcomes)
     sites = Sites(wanted.tau, wanted.nu)
     if len(start.theta) > 1:  # near in one parameter alone, a climb's first step leads away
-        return Guess(start.theta, sites)
+        return StartingPoint(start.theta, sites)
     theta = np.clip(np.log([np.mean(f * f) + np.mean(var)]), *start.bounds.T)
     # −∂²/∂(log σ²)² of −½ Σ f²/σ² − ½ n log σ² at its summit, where answers settle every f
-    return Guess(theta, sites, curvature=0.5 * len(f))
+    return StartingPoint(theta, sites, curvature=0.5 * len(f))
 
 
 def _wins(edges: Edges) -> FloatArray:
@@ -436,7 +436,7 @@ def _directions(posterior: Posterior, edges: Edges, is_bounded: bool) -> FloatAr
     """(m, q + r) z and φ_winner − φ_loser, or None where the basis does not carry one of them."""
     items = posterior.universe.take(edges.items)
     features = posterior.basis.features(posterior.kernel, posterior.universe, items)
-    directions = host(features[edges.winner] - features[edges.loser])
+    directions = to_numpy(features[edges.winner] - features[edges.loser])
     variances = posterior.kernel.diag(items)
     between = posterior.kernel.paired(items.take(edges.winner), items.take(edges.loser))
     prior = variances[edges.winner] + variances[edges.loser] - 2.0 * between

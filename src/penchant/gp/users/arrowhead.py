@@ -52,13 +52,13 @@ from penchant.numerics.linalg import (
     bordered,
     cholesky,
     gram,
-    host,
     identity_like,
     inner,
     log_det_lower,
     multiply,
     relative_flops,
     solve_lower,
+    to_numpy,
     trailing,
 )
 from penchant.numerics.types import FloatArray, IntArray
@@ -169,7 +169,7 @@ class SharedPrior:
         total: FloatArray = np.zeros((outer.shape[1], *self.factor.shape[::-1]))
         for some, G in self._rows(block):
             rows = multiply_stack(R[some], G)
-            total += host(block.collect_rows(rows, outer[some], some))
+            total += to_numpy(block.collect_rows(rows, outer[some], some))
         return total
 
     def given(self, information: FloatArray, border: "Border | None" = None) -> "SharedState":
@@ -239,12 +239,12 @@ class SharedState:
     def lower(self) -> FloatArray:
         """Cholesky factor of the whole S, (r_u r, r_u r)."""
         if len(self.lowers) == 1:
-            return host(trailing(self.lowers[0], self.n_effects))
+            return to_numpy(trailing(self.lowers[0], self.n_effects))
         rank, r = self.prior.rank, self.prior.factor.shape[1]
         whole = np.eye(rank * r)
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
             place = (np.arange(rank)[:, None] * r + part.columns).ravel()
-            whole[np.ix_(place, place)] = host(lower)
+            whole[np.ix_(place, place)] = to_numpy(lower)
         return whole
 
     def respond(self, collected: FloatArray) -> FloatArray:
@@ -273,7 +273,7 @@ class SharedState:
         """Covariances of effects, (q, q), and of effects with W, (q, r_u, r)."""
         q, (lower,) = self.n_effects, self.lowers
         units = np.eye(len(lower), q)
-        cov = host(solve_lower(lower, solve_lower(lower, units), transposed=True))
+        cov = to_numpy(solve_lower(lower, solve_lower(lower, units), transposed=True))
         return cov[:q], np.ascontiguousarray(cov[q:].T).reshape(q, self.prior.rank, -1)
 
     @cached_property
@@ -647,7 +647,7 @@ class ArrowState:
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
             moved = block.forward(utility + part.deviation(response.own[number]))
             block.put(answer, (moved,))
-        differences: FloatArray = host(answer)[0]
+        differences: FloatArray = to_numpy(answer)[0]
         return differences + self._of_effects(response.effects)
 
     def _of_effects(self, effects: FloatArray) -> FloatArray | float:
@@ -676,7 +676,7 @@ class ArrowState:
             own = [block.forward(pull.deviation) for pull in self.pulls[number]]
             cross = [block.forward(part.kept(block.pick(phi, each))) for each in wide]
             block.put(found, (*own, *cross))
-        given, cross = np.split(host(found), 2)
+        given, cross = np.split(to_numpy(found), 2)
         t = prior.effect_rows - given
         whole: FloatArray = var + np.einsum("qm,qm->m", t, 2.0 * cross + multiply(cov, t))
         return whole
@@ -694,5 +694,5 @@ class ArrowState:
             C = part.C
             found = block.moments(utility, C, part.left_by(C), self.shared_at(block))
             block.put(moments, found)
-        mean, var = host(moments)
+        mean, var = to_numpy(moments)
         return mean, var

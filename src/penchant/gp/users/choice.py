@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penchant.gp.learn import Guess, Watch, maximize
+from penchant.gp.learn import StartingPoint, Watch, maximize
 from penchant.gp.loop import solve
 from penchant.gp.rows import Votes
 from penchant.gp.rules import cavity
@@ -78,7 +78,7 @@ def choose(
             if name not in starts:
                 known = ends.get("independent", simplest)
                 starts[name] = others[name](known) if name in others else simplest
-            begin = Guess(ends[name].theta) if name in ends else None
+            begin = StartingPoint(ends[name].theta) if name in ends else None
             ends[name] = maximize(taught, starts[name], begin=begin, watch=watch).hyper
             density[name][is_judged] = left_out(both, ends[name])[is_judged]
     order = sorted(density, key=lambda name: name != fallback)

@@ -28,7 +28,7 @@ from penchant.numerics.batched import (
     transpose_stack,
 )
 from penchant.numerics.dispatch import HOST, Device
-from penchant.numerics.linalg import cholesky, gram, host, multiply, solve_lower
+from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -78,7 +78,7 @@ class Conditioned(NamedTuple):
         if self.shared is None:
             cross = cross + asked.shared_cross
         through = multiply_stack(cross, self.R[some])
-        mean = asked.mean + host(apply_stack(cross, self.alpha[some]))
+        mean = asked.mean + to_numpy(apply_stack(cross, self.alpha[some]))
         var = personal * asked.prior + asked.shared_var
         var = var - row_products_stack(through, cross)
         if self.shared is not None:

@@ -24,13 +24,13 @@ from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
     gram,
-    host,
     multiply,
     pivoted_cholesky,
     rank_at,
     row_squares,
     solve_lower,
     stack_rows,
+    to_numpy,
 )
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
@@ -72,7 +72,7 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
         R, phi = part.R, prior.phi(block)
         if halves is not None:
             halves += prior.shared.half_contracted(block, outer_products(phi), R)
-            shared -= host(block.weighted_sum(row_squares(phi)[:, None], R))[0]
+            shared -= to_numpy(block.weighted_sum(row_squares(phi)[:, None], R))[0]
         # R of one user's own utilities, the shared part's uncertainty included
         own = multiply_stack(multiply_stack(R, state.shared_at(block)), R) - R
         for x, y in _effect_outer(state, block, part, number):
@@ -81,7 +81,7 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
             x = vectors[number]
             own += sign * x[:, :, None] * x[:, None, :]
         weight = np.broadcast_to(prior.personal(block), len(own))
-        personal += host(block.weighted_sum(weight[:, None], own))[0]
+        personal += to_numpy(block.weighted_sum(weight[:, None], own))[0]
         K = block.weighted_pick(np.ones((len(own), 1)), prior.covariance_there[None])
         np.add.at(by_user, block.users, inner_stack(own, K))
     shared += _known_of_W(state, halves)
@@ -129,7 +129,7 @@ def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
         if halves is None:
             information = prior.inside(shared.information, part)
             projected = multiply_stack(part.there.T, information)  # (r_u, r_u, r, n)
-            total[cells] -= host(trace_blocks(information))
+            total[cells] -= to_numpy(trace_blocks(information))
         else:
             projected = halves.reshape(rank, rank, -1, n)
         joined = join_blocks(projected)
@@ -137,7 +137,7 @@ def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
             cross = shared.border.cross.reshape(shared.n_effects, -1)
             joined = stack_rows(prior.device.matrix(cross), joined)
         half = solve_lower(lower, joined)
-        total[cells] += host(gram(half.reshape(-1, size)))
+        total[cells] += to_numpy(gram(half.reshape(-1, size)))
     return total
 
 
@@ -390,7 +390,7 @@ class UserProblem:
         prior, state = of_utilities(solution)
         q, effects = state.shared.n_effects, None
         if self.edges.shown is not None:
-            joint = host(state.shared.lowers[0])
+            joint = to_numpy(state.shared.lowers[0])
             known, names, sd = state.response.effects, self.edges.shown.names, self.edges.shown.sd
             effects = EffectPosterior(names, sd, known, joint[:q, :q], joint[q:, :q])
         return UserPosteriors(

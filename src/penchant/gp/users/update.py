@@ -23,7 +23,7 @@ from penchant.gp.users.posterior import UserPosteriors
 from penchant.gp.users.problem import UserProblem
 from penchant.kernels import Inputs
 from penchant.numerics.batched import apply_stack, square_root_stack
-from penchant.numerics.linalg import gram, host, multiply, solve_square
+from penchant.numerics.linalg import gram, multiply, solve_square, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -136,7 +136,7 @@ def fold_in(
         phi = extended.user_features(block.users)
         personal = extended.personal(block.users, phi)
         factors.append(
-            host(square_root_stack(extended.covariances.prior_of(block.items, personal, phi)))
+            to_numpy(square_root_stack(extended.covariances.prior_of(block.items, personal, phi)))
         )
         means.append(extended.covariances.shared_mean_at(phi, block.items))
     effects = extended.effects

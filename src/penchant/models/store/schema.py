@@ -16,17 +16,17 @@ from penchant.data import Table
 from penchant.errors import DataError
 from penchant.gp import (
     RULES,
+    Covariates,
     Edges,
     Inference,
     ItemHyper,
     ItemProblem,
     Learned,
-    Meetings,
     PathHyper,
     PathProblem,
     Settings,
-    Shown,
     Solution,
+    TimedRows,
     UserHyper,
     UserProblem,
     Votes,
@@ -169,11 +169,11 @@ def _learned_of(
     # what data tell of how they were made counts only where effects of it were learned
     seen = data if effect_names else data.bare()
     if effect_names:
-        shown = Shown(effect_names, np.zeros((len(effect_names), 0)), effect_sd)
+        shown = Covariates(effect_names, np.zeros((len(effect_names), 0)), effect_sd)
     by_rater = hyper.likelihood.by_rater
     problem: ItemProblem | UserProblem | PathProblem
     if isinstance(hyper, PathHyper):
-        problem = PathProblem(items, Meetings.of(data, calendar), calendar, settings)
+        problem = PathProblem(items, TimedRows.of(data, calendar), calendar, settings)
     elif isinstance(hyper, UserHyper):
         votes = Votes.as_shown(seen, shown, by_rater)
         problem = UserProblem.of(items, users, votes, settings, max_rank)
