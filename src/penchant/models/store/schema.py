@@ -431,7 +431,7 @@ KINDS: dict[str, Kind] = {
         },
     ),
     "calendar": Kind(
-        "penchant.gp:Calendar", {"origin": Scalar(float), "length": Scalar(float, low=TINY)}
+        "penchant.gp:TimeGrid", {"origin": Scalar(float), "length": Scalar(float, low=TINY)}
     ),
     "posterior of users": Kind(
         "penchant.gp:UserPosteriors",
