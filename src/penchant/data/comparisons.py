@@ -399,7 +399,7 @@ class Comparisons:
         """(m,) what `from_pairs` takes as `tie`: true, false, or "both bad" where that was said.
 
         >>> data = Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=["both bad", "no"])
-        >>> data.told_ties.tolist()
+        >>> data.tie_words.tolist()
         ['both bad', False]
         """
         if self.both_bad is None:
