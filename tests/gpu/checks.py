@@ -14,9 +14,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 import penchant as pc
-from penchant.data import Differences
 from penchant.errors import DataError, NumericalError
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, gradient, solve
+from penchant.gp import Differences, Edges, ItemHyper, ItemProblem, Settings, gradient, solve
 from penchant.kernels import (
     RBF,
     Constant,
