@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from penchant.data import Comparisons, Differences
-from penchant.gp import Edges, ItemHyper, ItemProblem, Rows, Settings, solve
+from penchant.data import Comparisons
+from penchant.gp import Differences, Edges, ItemHyper, ItemProblem, Rows, Settings, solve
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Gaussian, Outcomes, Probit
 from penchant.numerics.linalg import multiply_symmetric

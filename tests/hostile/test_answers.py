@@ -181,12 +181,12 @@ class AnyOrder(RuleBasedStateMachine):
         pair=st.permutations(NAMES),
         who=st.integers(0, 2),
         count=st.integers(1, 3),
-        polish=st.sampled_from([None, True]),
+        reconverge=st.sampled_from([None, True]),
     )
-    def tell(self, pair, who, count, polish):
+    def tell(self, pair, who, count, reconverge):
         answers = self._answers(pair, self.users[who % len(self.users)], count)
         self.before.append(self.model.comparisons_)
-        self.model.tell(answers, polish=polish)
+        self.model.tell(answers, reconverge=reconverge)
 
     @precondition(lambda self: self.model.comparisons_.n_comparisons > 2)
     @rule(row=st.integers(0, 10**6), all_of_it=st.booleans())

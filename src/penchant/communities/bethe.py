@@ -24,8 +24,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
-from penchant.data import Differences
-from penchant.gp import Edges
+from penchant.gp import Differences, Edges
 from penchant.numerics.types import FloatArray, IntArray
 
 MANY_ITEMS = 500

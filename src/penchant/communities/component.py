@@ -31,8 +31,8 @@ from scipy.special import entr, gammaln, psi
 
 from penchant.communities.bethe import MANY_ITEMS, BethePrior, BetheState
 from penchant.communities.data import Answers, LikelihoodTerms, SingleArray
-from penchant.data import Differences
 from penchant.gp import (
+    Differences,
     Edges,
     ItemHyper,
     ItemPrior,

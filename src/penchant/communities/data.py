@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from penchant.data import ChoiceStages, Comparisons, Differences, Rankings, Table
+from penchant.data import ChoiceStages, Comparisons, Rankings, Table
 from penchant.errors import DataError
-from penchant.gp import Edges, edges_of_stages, feasible, told
+from penchant.gp import Differences, Edges, edges_of_stages, feasible, told
 from penchant.likelihoods import ChoiceGroup, Likelihood, LogProb, Outcomes
 from penchant.likelihoods.choices import on_pairs
 from penchant.numerics.random import ContentKeys, KeyArray, mixed, pair_keys

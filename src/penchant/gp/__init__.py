@@ -28,6 +28,7 @@ from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior, sum
 from penchant.gp.raters import Answered, foreseen, judge, learn_raters, of_usual_strength
 from penchant.gp.rows import (
     ORDER,
+    Differences,
     Edges,
     Rows,
     Votes,
@@ -72,6 +73,7 @@ __all__ = [
     "Basis",
     "CovarianceChoice",
     "Covariates",
+    "Differences",
     "Edges",
     "EffectPosterior",
     "Inference",

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from penchant.data import Differences
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.dispatch import hosted
 from penchant.numerics.linalg import (
+    Ends,
     cholesky,
     column_squares,
     column_sums,
+    edge_variances,
     gram,
     multiply,
     row_products,
@@ -229,7 +230,7 @@ class Posterior:
 
     def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
         """Marginals of f[first] − f[second], each (k,); z: (q, k), of zᵀβ more."""
-        explained = Differences(first, second, len(self)).variances(self.half)
+        explained = edge_variances(self.half, Ends(first, second))
         rest = self._rest[first] + self._rest[second] - 2.0 * self._rest_between(first, second)
         # of twins nothing but rounding is left, which must not be negative
         var = np.maximum(explained, 0.0) + np.maximum(rest, 0.0)
