@@ -184,7 +184,7 @@ def test_telling_withdrawing_and_files_keep_the_paths(tmp_path):
     train, more = data.split(0.3, random_state=0)
     whole = pc.PreferenceGP(**how).fit(None, data)
     told = pc.PreferenceGP(**how).fit(None, train)
-    told.tell(more, polish=False)
+    told.tell(more, reconverge=False)
     np.testing.assert_allclose(told.predict(at=35.0), whole.predict(at=35.0), atol=2e-2)
     back = pc.PreferenceGP(**how).fit(None, data).withdraw(more)
     assert back.comparisons_.n_comparisons == train.n_comparisons

@@ -271,14 +271,14 @@ def check_estimator(device):
         here = pc.PreferenceGP(kernel, random_state=0, **how).fit(X, data)
         close(there.log_evidence_, here.log_evidence_, 1e-6)
     more = [(1, 2), (3, 4), (1, 5)]
-    for polish in (True, False):
-        told = there.fit(X, data).tell(more, polish=polish).predict(return_std=True)
-        wanted = here.fit(X, data).tell(more, polish=polish).predict(return_std=True)
+    for reconverge in (True, False):
+        told = there.fit(X, data).tell(more, reconverge=reconverge).predict(return_std=True)
+        wanted = here.fit(X, data).tell(more, reconverge=reconverge).predict(return_std=True)
         for ours, theirs in zip(told, wanted, strict=True):
             close(ours, theirs)
         before = there.predict()
         there.undo()
-        close(there.tell(more, polish=polish).predict(), before, 1e-12)
+        close(there.tell(more, reconverge=reconverge).predict(), before, 1e-12)
     assert there.ask(3) == here.ask(3)
     assert len(there.rank()) == N
     _check_copies(there)

@@ -153,8 +153,8 @@ def _check_said_of_the_fit(there, here, features, user):
         there.predict_proba([(0, 1)], X=X[:3])
     if can_be_told:
         pairs, who = [(0, 1), (2, 5)], {} if user is None else {"user": user}
-        for polish in (True, False, None):
-            there.tell(pairs, polish=polish, **who)
+        for reconverge in (True, False, None):
+            there.tell(pairs, reconverge=reconverge, **who)
         there.withdraw(pairs[:1], **who).undo()
         there.tell(pairs, relearn=0.001, **who)
     with tempfile.TemporaryDirectory() as folder:

@@ -235,8 +235,10 @@ def check_user_estimator(device):
         _check_same(there, here, 10 * slack)
     model = pc.MultiUserGP(smooth, optimize=None, random_state=0)
     here, there = both(model, device, X, data)
-    for polish in (True, False):
-        _check_same(there.tell(more, polish=polish), here.tell(more, polish=polish), 1e-8)
+    for reconverge in (True, False):
+        _check_same(
+            there.tell(more, reconverge=reconverge), here.tell(more, reconverge=reconverge), 1e-8
+        )
         assert there.ask(2, user=5) == here.ask(2, user=5)
         _check_same(there.withdraw(more), here.withdraw(more), 1e-8)
     before = there.predict(users=[5])

@@ -103,7 +103,7 @@ class MultiUserGP(UtilityModel):
     others, users with many are shrunk less. Time and memory grow linearly with the number of users.
 
     `tell` takes answers by known and by new users (without features). Settled, it is a refit with
-    the same hyperparameters, of users who were folded in too. With polish=False the answer of a
+    the same hyperparameters, of users who were folded in too. With reconverge=False the answer of a
     user who was fitted changes their own utilities and what users share, by one rank-one step;
     new users are folded in. That is the default beyond 3,000 distinct answers, until 2 % are not
     settled; with `sparse` everything is settled always.
@@ -164,7 +164,7 @@ class MultiUserGP(UtilityModel):
     report_ : Report, how inference went
     kept_users_, kept_items_, kept_ : with `sparse`, whom and what it kept, and by what measure
     comparisons_ : the data that were fitted, and told since
-    n_unsettled_ : how many answers were told but only absorbed
+    n_pending_sites_ : how many answers were told but only absorbed
 
     Examples
     --------
@@ -579,7 +579,7 @@ class MultiUserGP(UtilityModel):
     # More answers, and fewer
 
     def _told(
-        self, fitted: Fitted, answers: Comparisons, polish: bool | None
+        self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
     ) -> Learned[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
         learned: Learned[UserProblem] = fitted.learned
@@ -587,7 +587,7 @@ class MultiUserGP(UtilityModel):
         problem = problem_after(learned, data)
         # beside choices, rows are not one user after the other: everything is settled
         plain = self.raters is None and data.rankings is None
-        if plain and learned.is_absorbed(answers.n_comparisons, polish):
+        if plain and learned.is_absorbed(answers.n_comparisons, reconverge):
             absorbed = absorb(learned, data, problem)
             if absorbed is not None:
                 return absorbed

@@ -101,7 +101,7 @@ class PreferenceGP(UtilityModel):
     more are named, intervals take into account that answers of one person go together (`report_`
     says by how much that widens them); for taste by person see `MultiUserGP`.
 
-    `tell(polish=False)` absorbs answers in O(rank²) each and leaves the other sites where they
+    `tell(reconverge=False)` absorbs answers in O(rank²) each and leaves the other sites where they
     are; by default that is what happens beyond 500 items, until 2 % of the comparisons are not
     settled.
 
@@ -165,7 +165,7 @@ class PreferenceGP(UtilityModel):
     shares_ : what features, each relation and item effects count in the prior
     comparisons_ : the data that were fitted, pooled, and told since
     effects_ : of the order shown and of covariates, where comparisons tell them
-    n_unsettled_ : how many answers were told but only absorbed, see `tell`
+    n_pending_sites_ : how many answers were told but only absorbed, see `tell`
 
     Examples
     --------
@@ -506,14 +506,14 @@ class PreferenceGP(UtilityModel):
     # More answers, and fewer
 
     def _told(
-        self, fitted: Fitted, answers: Comparisons, polish: bool | None
+        self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
     ) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned
         data = learned.data.extend(answers)
         # a choice is not one change of one difference: it is always settled
         plain = self.raters is None and self.drift is None and self.half_life is None
         plain = plain and answers.rankings is None
-        if plain and learned.is_absorbed(answers.n_comparisons, polish):
+        if plain and learned.is_absorbed(answers.n_comparisons, reconverge):
             absorbed = absorb(learned, answers, data)
             if absorbed is not None:
                 return absorbed
