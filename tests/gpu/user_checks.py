@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.errors import NumericalError
-from penchant.gp import Settings, UserHyper, UserProblem, Votes, gradient, solve, tied_items
+from penchant.gp import Rows, Settings, UserHyper, UserProblem, gradient, solve, tied_items
 from penchant.gp.users.arrowhead import ArrowPrior
 from penchant.gp.users.blocks import Arrangement, arrange
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
@@ -164,7 +164,7 @@ def user_problems(device):
         (smooth, Constant(1.0), alike, ties, "ep", get("ties"), None),
         (smooth, RBF(1.5), told, shown, "ep", Probit(), None),
     ):
-        settings, votes = Settings(rule, tolerance=1e-11), Votes.as_shown(data)
+        settings, votes = Settings(rule, tolerance=1e-11), Rows.by_user(data)
         here = UserProblem.of(items, users, votes, settings, rank)
         yield here, here.on(device_called(device)), UserHyper(kernel, user_kernel, 0.6, likelihood)
 

@@ -20,7 +20,6 @@ from penchant.errors import DataError
 from penchant.gp import (
     RULES,
     Covariates,
-    Edges,
     Inference,
     ItemHyper,
     ItemProblem,
@@ -29,15 +28,15 @@ from penchant.gp import (
     PathProblem,
     Posterior,
     Report,
+    Rows,
     Settings,
     Sites,
     Solution,
-    TimedRows,
     TimeGrid,
     UserHyper,
     UserPosteriors,
     UserProblem,
-    Votes,
+    timed_rows,
 )
 from penchant.kernels import Inputs, Kernel, known_kernels
 from penchant.likelihoods import Likelihood
@@ -194,13 +193,13 @@ class StoredLearned:
             shown = Covariates(self.effect_names, none, np.asarray(self.effect_sd))
         problem: ItemProblem | UserProblem | PathProblem
         if self.calendar is not None:
-            rows = TimedRows.of(self.data, self.calendar)
+            rows = timed_rows(self.data, self.calendar)
             problem = PathProblem(self.items, rows, self.calendar, settings)
         elif self.users is not None:
-            votes = Votes.as_shown(data, shown, by_rater)
+            votes = Rows.by_user(data, shown, by_rater)
             problem = UserProblem.of(self.items, self.users, votes, settings, self.max_rank)
         else:
-            edges = Edges.of(data, shown, by_rater)
+            edges = Rows.pooled(data, shown, by_rater)
             problem = ItemProblem(self.items, edges, settings, self.max_rank)
         same = {name: getattr(self, name) for name in _AS_THEY_ARE}
         learned: Learned[Any] = Learned(problem=problem, posterior=self.posterior, **same)
