@@ -103,7 +103,7 @@ def has_type(value: Any, hint: Any) -> bool:
     return isinstance(value, NoneType if origin is None else origin)
 
 
-class Check:
+class FieldCheck:
     """The lengths of the axes found so far in one value."""
 
     def __init__(self, kind: str, sizes_of: Callable[[Any], Sizes]) -> None:

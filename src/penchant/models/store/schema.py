@@ -43,7 +43,7 @@ from penchant.likelihoods import Likelihood
 from penchant.models.store.checks import (
     TINY,
     Array,
-    Check,
+    FieldCheck,
     Condition,
     Declaration,
     Nested,
@@ -123,7 +123,7 @@ class Kind:
                 refuse(name, part, "is missing")
             if not has_type(values[part], hint):
                 refuse(name, part, f"is a {type(values[part]).__name__} and must be {hint}")
-        check = Check(name, sizes_of)
+        check = FieldCheck(name, sizes_of)
         for part, declaration in self.declared.items():
             if values[part] is not None:
                 check.field(part, values[part], declaration)
