@@ -43,9 +43,9 @@ from penchant.likelihoods import Likelihood
 from penchant.models.store.checks import (
     TINY,
     Array,
-    FieldCheck,
     Condition,
     Declaration,
+    FieldCheck,
     Nested,
     Number,
     Sizes,
