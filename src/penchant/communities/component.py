@@ -40,7 +40,6 @@ from penchant.communities.data import (
 )
 from penchant.gp import (
     Differences,
-    Edges,
     ItemHyper,
     ItemPrior,
     ItemProblem,
@@ -48,6 +47,7 @@ from penchant.gp import (
     Limits,
     LowRankState,
     Posterior,
+    Rows,
     Settings,
     Sites,
     climb,
@@ -102,11 +102,11 @@ class MixtureData:
     factor_tolerance: float = CHAIN_FACTOR_TOLERANCE
 
     @cached_property
-    def edges(self) -> Edges:
+    def edges(self) -> Rows:
         """The distinct answers between the items that occur in them."""
         answers = self.answers
         count = np.ones(len(answers.winner))
-        return Edges.between(answers.winner, answers.loser, count, answers.outcomes)
+        return Rows.between(answers.winner, answers.loser, count, answers.outcomes)
 
     def model(self, theta: FloatArray) -> "ComponentModel":
         """Every community's model at these hyperparameters: K is factored here, once."""

@@ -49,13 +49,13 @@ from penchant.gp import (
     Learned,
     Normal,
     Posterior,
+    Rows,
     Settings,
     Sites,
     UserHyper,
     UserPosteriors,
     UserProblem,
     UserSolution,
-    Votes,
     solve,
 )
 from penchant.kernels import Constant, Inputs, Kernel, Linear
@@ -764,7 +764,7 @@ def as_features(membership: FloatArray) -> Inputs:
 
 
 def user_problem(
-    items: Inputs, membership: FloatArray, votes: Votes, settings: Settings | None = None
+    items: Inputs, membership: FloatArray, votes: Rows, settings: Settings | None = None
 ) -> UserProblem:
     """Users with their memberships for features."""
     return UserProblem.of(items, as_features(membership), votes, settings or Settings())
@@ -795,7 +795,7 @@ def fit_personal(
 
     Returns all users' utilities, the communal share and (U, K) memberships, the users' features.
     """
-    problem = user_problem(items, membership, Votes.as_shown(data))
+    problem = user_problem(items, membership, Rows.by_user(data))
     population = learn(problem, start)
     if membership.shape[1] == 1:
         return Learned.of(data, problem, population), 0.0, membership
@@ -803,7 +803,7 @@ def fit_personal(
     pairs = separate_pairs(data)
     drawn = drawn_counts(pairs, HELD_OUT)
     kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
-    partial = user_problem(items, members(Answers.of(kept)), Votes.as_shown(kept))
+    partial = user_problem(items, members(Answers.of(kept)), Rows.by_user(kept))
     losses = [
         _losses(partial, with_communal_share(population.hyper, s), held_out)
         for s in COMMUNAL_SHARES
@@ -813,7 +813,7 @@ def fit_personal(
         population = solve(problem, with_communal_share(population.hyper, best))
     elif unites:
         membership = np.ones((data.n_users, 1))
-        problem = user_problem(items, membership, Votes.as_shown(data))
+        problem = user_problem(items, membership, Rows.by_user(data))
     return Learned.of(data, problem, population), best, membership
 
 
@@ -829,7 +829,7 @@ def with_communal_share(population: UserHyper, s: float) -> UserHyper:
 
 def _losses(problem: UserProblem, hyper: UserHyper, held_out: Comparisons) -> FloatArray:
     """(h,) log losses of the held-out answers, ties left out."""
-    votes = Votes.as_shown(held_out, problem.edges.shown)
+    votes = Rows.by_user(held_out, problem.edges.shown)
     if votes.outcomes.tie is not None:
         votes = votes.part(np.flatnonzero(~votes.outcomes.tie))
     posterior = problem.posterior(solve(problem, hyper))
