@@ -393,7 +393,7 @@ class Partition(NamedTuple):
         return Partition(position[assignment], occupied)
 
 
-class Proposal(NamedTuple):
+class Transition(NamedTuple):
     """The partition after a move, whether it was a split, and whether it was accepted."""
 
     partition: Partition
@@ -464,7 +464,7 @@ def log_prior_of_sizes(sizes: IntArray, concentration: float) -> float:
 
 def split_or_merge(
     target: Target, partition: Partition, users: IntArray, rng: np.random.Generator
-) -> Proposal:
+) -> Transition:
     """Propose to split the community of the two `users`, or to merge their two communities."""
     pair = partition.assignment[users].astype(np.intp)
     if pair[0] == pair[1]:
@@ -479,28 +479,28 @@ def split_or_merge(
     log_gain = target.log_gain(whole, parts, partition.sizes[pair])
     log_uniform = np.log(rng.random())
     if log_uniform >= -log_gain:  # a proposal's probability is at most one: no need to launch
-        return Proposal(partition, False, False)
+        return Transition(partition, False, False)
     members = np.flatnonzero(np.isin(partition.assignment, pair))
     side = (partition.assignment[members] == pair[1]).astype(np.int32)
     launch = Launch.of(target, members, users, whole, rng)
     if log_uniform >= launch.log_prob(side) - log_gain:
-        return Proposal(partition, False, False)
-    return Proposal(target.merged(partition, pair, total, whole), False, True)
+        return Transition(partition, False, False)
+    return Transition(target.merged(partition, pair, total, whole), False, True)
 
 
 def merge_similar_or_divide(
     target: Target, partition: Partition, rng: np.random.Generator
-) -> Proposal:
+) -> Transition:
     """Propose to merge two similar communities or, as often, to divide one by coin."""
     propose = divide_by_coin if rng.random() < 0.5 else merge_similar
     return propose(target, partition, rng)
 
 
-def merge_similar(target: Target, partition: Partition, rng: np.random.Generator) -> Proposal:
+def merge_similar(target: Target, partition: Partition, rng: np.random.Generator) -> Transition:
     """Propose to merge two communities, most likely two whose members answered alike."""
     n_communities = len(partition.groups)
     if n_communities == 1:
-        return Proposal(partition, False, False)
+        return Transition(partition, False, False)
     log_chosen = _log_pair_probabilities(target, partition)
     number = rng.choice(len(log_chosen), p=np.exp(log_chosen))
     pair = np.stack(np.triu_indices(n_communities, 1))[:, number]
@@ -512,7 +512,7 @@ def merge_similar(target: Target, partition: Partition, rng: np.random.Generator
     return _decide(partition, target.merged(partition, pair, total, whole), False, log_ratio, rng)
 
 
-def divide_by_coin(target: Target, partition: Partition, rng: np.random.Generator) -> Proposal:
+def divide_by_coin(target: Target, partition: Partition, rng: np.random.Generator) -> Transition:
     """Propose to divide a community by a coin of unknown bias for every member."""
     n_communities = len(partition.groups)
     c = int(rng.integers(n_communities))
@@ -520,7 +520,7 @@ def divide_by_coin(target: Target, partition: Partition, rng: np.random.Generato
     side = (rng.random(len(members)) < rng.random()).astype(np.int32)
     sizes = np.bincount(side, minlength=2)
     if not sizes.all():
-        return Proposal(partition, True, False)
+        return Transition(partition, True, False)
     whole = target.fit(*partition.groups[c][:2])
     divided, log_gain = target.divided(partition, members, side, whole, (whole.sites,) * 2)
     # the pair (c, K) among the K + 1 communities after the division
@@ -532,10 +532,10 @@ def divide_by_coin(target: Target, partition: Partition, rng: np.random.Generato
 
 def _decide(
     before: Partition, after: Partition, is_split: bool, log_ratio: float, rng: np.random.Generator
-) -> Proposal:
+) -> Transition:
     """Metropolis and Hastings' rule."""
     is_accepted = bool(np.log(rng.random()) < log_ratio)
-    return Proposal(after if is_accepted else before, is_split, is_accepted)
+    return Transition(after if is_accepted else before, is_split, is_accepted)
 
 
 class Launch(NamedTuple):
