@@ -607,8 +607,8 @@ KINDS: dict[str, Kind] = {
         "penchant.models.base:Fitted",
         rules=(
             Condition(
-                "told",
-                lambda v: all(max(pair) < v.learned.data.n_items for pair in v.told),
+                "last_pairs",
+                lambda v: all(max(pair) < v.learned.data.n_items for pair in v.last_pairs),
                 "must be pairs of positions of items",
             ),
         ),
