@@ -45,7 +45,7 @@ from penchant.models.store.checks import (
     Scalar,
     refuse,
 )
-from penchant.numerics.dispatch import hosted
+from penchant.numerics.dispatch import on_cpu
 
 FORMAT = "penchant model"
 VERSION = 3
@@ -95,8 +95,8 @@ class Kind(NamedTuple):
     def taken(self, value: Any) -> dict[str, Any]:
         """The fields of a value, in this machine's memory."""
         if self.save is not None:
-            return hosted(self.save(value))
-        return hosted({name: getattr(value, name) for name in self.declared})
+            return on_cpu(self.save(value))
+        return on_cpu({name: getattr(value, name) for name in self.declared})
 
     def made(self, values: Mapping[str, Any]) -> Any:
         """The value of these fields."""
