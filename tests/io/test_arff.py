@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from penchant.datasets import load_regression, read_arff
-from penchant.datasets.items import REGRESSION_ROWS
+from penchant.datasets import REGRESSION_ROWS
 from penchant.errors import DataError
 
 TEXT = """% a comment
