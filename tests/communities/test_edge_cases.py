@@ -21,7 +21,7 @@ from penchant.communities.component import expected_log_likelihoods as log_likel
 from penchant.communities.data import count_pairs
 from penchant.communities.mixture import infer_beside_effects
 from penchant.communities.split_merge import Partition, Target, reunite
-from penchant.gp import ItemHyper, Settings, Votes
+from penchant.gp import ItemHyper, Rows, Settings
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 
@@ -160,6 +160,6 @@ def test_a_community_that_nobody_belongs_to_stays_as_it_is():
     known = pc.PreferenceGP(Independent(1.0)).fit(None, data).state_.learned.posterior
     for nobody in (0.0, 1e-6):
         membership = np.array([[1.0 - nobody, nobody]] * 2)
-        inferred = infer_beside_effects((known, known), membership, Votes.of(data), None)
+        inferred = infer_beside_effects((known, known), membership, Rows.by_user(data), None)
         assert inferred[0] is not known
         assert inferred[1] is known

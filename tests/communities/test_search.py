@@ -17,7 +17,7 @@ from penchant.communities import (
 )
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import Edges, ItemHyper, factor_prior
+from penchant.gp import ItemHyper, Rows, factor_prior
 from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian
 from penchant.kernels.relations import undirected
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
@@ -293,7 +293,7 @@ def states(winner, loser, seed=0):
     """Sparse and dense posteriors of the same items, given the same sites."""
     rng = np.random.default_rng(seed)
     weight, shift = rng.gamma(1.0, size=len(winner)), rng.standard_normal(len(winner))
-    edges = Edges.between(winner, loser, np.ones(len(winner)), Outcomes())
+    edges = Rows.between(winner, loser, np.ones(len(winner)), Outcomes())
     items = Inputs(index=np.arange(len(edges.items)))
     dense = factor_prior(Independent(VARIANCE), items, edges)
     return bethe.BethePrior.of(VARIANCE, edges), dense, weight, shift

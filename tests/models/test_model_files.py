@@ -43,12 +43,12 @@ def saved(tmp_path_factory):
     kernel, fixed = RBF(0.5) + Independent(0.3), {"optimize": None}
     sampled = {"inference": "mcmc", "personal": False, "n_sweeps": 8, "random_state": 0}
     models = {
-        TOLD: pc.PreferenceGP(**fixed).fit(X, everybody).tell([(0, 1)], polish=False),
+        TOLD: pc.PreferenceGP(**fixed).fit(X, everybody).tell([(0, 1)], reconverge=False),
         ITEMS: pc.PreferenceGP(**fixed).fit(X, everybody),
         RELATION: pc.PreferenceGP(**fixed).fit(None, everybody, {"ring": ring + ring.T}),
         USERS: pc.MultiUserGP(kernel, **fixed)
         .fit(X, people, user_features=Z)
-        .tell([(0, 1)], user=0, polish=False),
+        .tell([(0, 1)], user=0, reconverge=False),
         FREE: pc.MultiUserGP("free", **fixed).fit(None, people),
         SPARSE: pc.MultiUserGP(kernel, sparse=(6, 6), **fixed).fit(X, people),
         GROUPS: pc.CommunityGP(kernel=kernel, **sampled, **fixed).fit(X, people),

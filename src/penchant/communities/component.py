@@ -31,9 +31,8 @@ from scipy.special import entr, gammaln, psi
 
 from penchant.communities.bethe import MANY_ITEMS, BethePrior, BetheState
 from penchant.communities.data import Answers, LikelihoodTerms, SingleArray
-from penchant.data import Differences
 from penchant.gp import (
-    Edges,
+    Differences,
     ItemHyper,
     ItemPrior,
     ItemProblem,
@@ -41,6 +40,7 @@ from penchant.gp import (
     Limits,
     LowRankState,
     Posterior,
+    Rows,
     Settings,
     Sites,
     climb,
@@ -95,11 +95,11 @@ class MixtureData:
     factor_tolerance: float = CHAIN_FACTOR_TOLERANCE
 
     @cached_property
-    def edges(self) -> Edges:
+    def edges(self) -> Rows:
         """The distinct answers between the items that occur in them."""
         answers = self.answers
         count = np.ones(len(answers.winner))
-        return Edges.between(answers.winner, answers.loser, count, answers.outcomes)
+        return Rows.between(answers.winner, answers.loser, count, answers.outcomes)
 
     def model(self, theta: FloatArray) -> "ComponentModel":
         """Every community's model at these hyperparameters: K is factored here, once."""

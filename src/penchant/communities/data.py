@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from penchant.data import ChoiceStages, Comparisons, Differences, Rankings, Table
+from penchant.data import ChoiceStages, Comparisons, Rankings, Table
 from penchant.errors import DataError
-from penchant.gp import Edges, edges_of_stages, feasible, told
+from penchant.gp import Differences, Rows, edges_of_stages, feasible, told
 from penchant.likelihoods import ChoiceGroup, Likelihood, LogProb, Outcomes
 from penchant.likelihoods.choices import on_pairs
 from penchant.numerics.random import ContentKeys, KeyArray, mixed, pair_keys
@@ -167,7 +167,7 @@ class Answers:
         """Positions of the users who answered anything."""
         return np.flatnonzero(np.diff(self.counts.indptr))
 
-    def edges(self, weights: FloatArray) -> Edges:
+    def edges(self, weights: FloatArray) -> Rows:
         """The answers that count for something, each so often (m,)."""
         n, cliques = self.n_pairs, self.outcomes.cliques
         pairs = np.flatnonzero(weights[:n])
@@ -178,7 +178,7 @@ class Answers:
             # counts of choices are inside their sites
             count = np.append(count, np.ones(cliques.n_edges))
             outcomes = outcomes._replace(cliques=cliques.counted(weights[n:]))
-        return Edges.between(winner, loser, count, outcomes)
+        return Rows.between(winner, loser, count, outcomes)
 
     def differences(self, n_items: int) -> Differences:
         """The operator that turns n utilities into the answers' differences."""

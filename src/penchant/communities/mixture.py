@@ -57,17 +57,16 @@ from penchant.communities.verdict import Support, judge
 from penchant.data import Comparisons
 from penchant.gp import (
     Covariates,
-    Edges,
     ItemHyper,
     ItemProblem,
     Learned,
     Normal,
     Posterior,
+    Rows,
     Settings,
     UserHyper,
     UserProblem,
     UserSolution,
-    Votes,
     solve,
     told,
     with_newcomers,
@@ -88,7 +87,7 @@ JUDGING_USERS = 5_000
 def infer_beside_effects(
     posteriors: tuple[Posterior, ...],
     membership: FloatArray,
-    votes: Votes,
+    votes: Rows,
     max_rank: int | None,
 ) -> tuple[Posterior, ...]:
     """Each community's utilities, and effects, given who belongs to it; parameters stay."""
@@ -98,7 +97,7 @@ def infer_beside_effects(
         count = votes.count * share[votes.user]
         some = votes.part(np.flatnonzero(count > LEAST_SHARE * votes.count))
         count = some.count * share[some.user]
-        edges = Edges.between(some.winner, some.loser, count, some.outcomes)
+        edges = Rows.between(some.winner, some.loser, count, some.outcomes)
         edges = replace(edges, shown=some.shown)
         problem = ItemProblem(known.universe, edges, Settings(RULE), max_rank)
         fitted = problem.posterior(solve(problem, _hyper_of(known))) if len(edges) else known
@@ -234,7 +233,7 @@ class FittedMixture:
         """The users who gave more or fewer answers than before."""
         now, then = (
             np.bincount(v.user, v.count, before.n_users)
-            for v in (Votes.of(data.as_pairs()) for data in (self.data, before))
+            for v in (Rows.by_user(data.as_pairs().bare()) for data in (self.data, before))
         )
         return np.flatnonzero(now != then)
 
@@ -277,7 +276,7 @@ class FittedMixture:
         """
         like = known_effects(self.posteriors)
         if told(self.data) or like is not None:
-            votes = Votes.as_shown(self.data.as_pairs(), like)
+            votes = Rows.by_user(self.data.as_pairs(), like)
             return infer_beside_effects(self.posteriors, self.membership, votes, self.max_rank)
         mixture = MixtureData(self.answers, self.items, self.hyper, max_rank=self.max_rank)
         fit = partial(fit_community, mixture.precise())
@@ -313,7 +312,7 @@ def _personal_after(
     Unless settled, known users keep the memberships that they were fitted with.
     """
     problem, data, membership = personal.problem, found.data, found.membership
-    votes = Votes.as_shown(data, problem.edges.shown)
+    votes = Rows.by_user(data, problem.edges.shown)
 
     def of(features: FloatArray) -> UserProblem:
         return user_problem(problem.items, features, votes, problem.settings)

@@ -44,13 +44,13 @@ from penchant.gp import (
     Learned,
     Normal,
     Posterior,
+    Rows,
     Settings,
     Sites,
     UserHyper,
     UserPosteriors,
     UserProblem,
     UserSolution,
-    Votes,
     solve,
 )
 from penchant.kernels import Constant, Inputs, Kernel, Linear
@@ -759,7 +759,7 @@ def as_features(membership: FloatArray) -> Inputs:
 
 
 def user_problem(
-    items: Inputs, membership: FloatArray, votes: Votes, settings: Settings
+    items: Inputs, membership: FloatArray, votes: Rows, settings: Settings
 ) -> UserProblem:
     """Users with their memberships for features."""
     return UserProblem.of(items, as_features(membership), votes, settings)
@@ -792,7 +792,7 @@ class PersonalModel(NamedTuple):
 
     def problem(self, data: Comparisons, membership: FloatArray) -> UserProblem:
         """Users with their memberships for features, beside effects of how things were shown."""
-        return user_problem(self.items, membership, Votes.as_shown(data), self.settings)
+        return user_problem(self.items, membership, Rows.by_user(data), self.settings)
 
     def fit(
         self, data: Comparisons, membership: FloatArray
@@ -837,7 +837,7 @@ def with_communal_share(population: UserHyper, s: float) -> UserHyper:
 
 def _losses(problem: UserProblem, hyper: UserHyper, held_out: Comparisons) -> FloatArray:
     """(h,) log losses of the held-out answers, ties left out."""
-    votes = Votes.as_shown(held_out, problem.edges.shown)
+    votes = Rows.by_user(held_out, problem.edges.shown)
     if votes.outcomes.tie is not None:
         votes = votes.part(np.flatnonzero(~votes.outcomes.tie))
     posterior = problem.posterior(solve(problem, hyper))

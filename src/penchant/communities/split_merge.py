@@ -39,9 +39,8 @@ from penchant.communities.component import (
     sweep,
 )
 from penchant.communities.data import LabelArray, count_pairs, log_likelihoods
-from penchant.data import Differences
 from penchant.errors import DataError
-from penchant.gp import LowRankState, Operator
+from penchant.gp import Differences, LowRankState, Operator
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -24,8 +24,7 @@ from penchant.data.choices import ChoiceStages as ChoiceStages
 from penchant.data.choices import Rankings as Rankings
 from penchant.data.choices import merge_rankings as merge_rankings
 from penchant.data.comparisons import Comparisons
-from penchant.data.graph import Differences as Differences
-from penchant.data.graph import components as components
+from penchant.data.comparisons import components as components
 from penchant.data.names import Encoder as Encoder
 from penchant.data.names import Lookup as Lookup
 from penchant.data.names import Name as Name

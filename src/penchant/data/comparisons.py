@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse import csgraph
 
 from penchant.data.build import build, code_columns
 from penchant.data.choices import (
@@ -19,7 +20,6 @@ from penchant.data.choices import (
     merge_rankings,
     merge_scores,
 )
-from penchant.data.graph import components, laplacian
 from penchant.data.names import Encoder, Lookup, Names
 from penchant.data.split import WholeAnswers, folds, hold_out
 from penchant.data.table import Table
@@ -433,7 +433,10 @@ class Comparisons:
         >>> Comparisons.from_pairs([0, 0, 1], [1, 1, 2]).laplacian().toarray().tolist()
         [[2.0, -2.0, 0.0], [-2.0, 3.0, -1.0], [0.0, -1.0, 1.0]]
         """
-        return laplacian(self.winner, self.loser, self.count, self.n_items)
+        weight, n = self.count.astype(np.float64), self.n_items
+        met = sparse.coo_matrix((weight, (self.winner, self.loser)), shape=(n, n))
+        met = met + met.T
+        return sparse.csr_matrix(sparse.diags(np.asarray(met.sum(axis=1)).ravel()) - met)
 
     def components(self) -> tuple[int, IntArray]:
         """Return how many groups the comparisons connect the items into, and each item's group.
@@ -759,3 +762,14 @@ def _covariate_names(given: Any, covariates: FloatArray | None) -> tuple[str, ..
     if isinstance(given, Mapping):
         return tuple(map(str, given))
     return tuple(f"x{k + 1}" for k in range(covariates.shape[1]))
+
+
+def components(winner: IntArray, loser: IntArray, n: int) -> tuple[int, IntArray]:
+    """Return the number of connected groups and the group of each of the n items."""
+    if n * n < len(winner):  # then some pairs occur many times, and once is enough
+        met = np.zeros(n * n, dtype=bool)
+        met[winner * n + loser] = True
+        winner, loser = np.divmod(np.flatnonzero(met), n)
+    edges = sparse.coo_matrix((np.ones(len(winner)), (winner, loser)), shape=(n, n))
+    n_groups, labels = csgraph.connected_components(edges, directed=False)
+    return int(n_groups), labels.astype(np.intp)

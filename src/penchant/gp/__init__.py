@@ -1,8 +1,8 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
-from penchant.gp.dynamic.prior import TimedRows as TimedRows
+from penchant.gp.choices import edges_of_stages, feasible
 from penchant.gp.dynamic.prior import TimeGrid as TimeGrid
-from penchant.gp.dynamic.prior import check_time, effect_names
+from penchant.gp.dynamic.prior import check_time, effect_names, timed_rows
 from penchant.gp.dynamic.problem import (
     PathHyper,
     PathPosterior,
@@ -28,14 +28,11 @@ from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior, sum
 from penchant.gp.raters import Answered, foreseen, judge, learn_raters, of_usual_strength
 from penchant.gp.rows import (
     ORDER,
-    Edges,
+    Differences,
     Rows,
-    Votes,
     VoteSites,
     as_shown,
     columns,
-    edges_of_stages,
-    feasible,
     match,
     place_among,
     z_of,
@@ -72,7 +69,7 @@ __all__ = [
     "Basis",
     "CovarianceChoice",
     "Covariates",
-    "Edges",
+    "Differences",
     "EffectPosterior",
     "Inference",
     "ItemHyper",
@@ -104,14 +101,12 @@ __all__ = [
     "Taught",
     "TimeGrid",
     "TimedPosterior",
-    "TimedRows",
     "UserHyper",
     "UserPart",
     "UserPosteriors",
     "UserProblem",
     "UserSolution",
     "VoteSites",
-    "Votes",
     "Watch",
     "absorb_items",
     "absorb_votes",
@@ -150,6 +145,7 @@ __all__ = [
     "solve",
     "summarize_ranks",
     "tied_items",
+    "timed_rows",
     "told",
     "with_newcomers",
     "with_word",

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from penchant.data import Differences
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.dispatch import hosted
 from penchant.numerics.linalg import (
+    Ends,
     cholesky,
     column_squares,
     column_sums,
+    edge_variances,
     gram,
     multiply,
     row_products,
@@ -107,8 +108,8 @@ class EffectPosterior:
         return Normal(multiply(z.T, self.mean), var)
 
     def coupled(self, own_lower: FloatArray) -> FloatArray:
-        """(r, q) by how much w, in units of its own precision, follows b."""
-        return solve_lower(own_lower, self.coupling)
+        """(r, q) C, by how much w, in units of its own precision, follows b; always NumPy's."""
+        return to_numpy(solve_lower(own_lower, self.coupling))
 
     def covariance(self, own_lower: FloatArray) -> FloatArray:
         """(q, q) of β: sd (lower⁻ᵀ (I + CᵀC) lower⁻¹) sd, C the coupling."""
@@ -229,7 +230,7 @@ class Posterior:
 
     def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
         """Marginals of f[first] − f[second], each (k,); z: (q, k), of zᵀβ more."""
-        explained = Differences(first, second, len(self)).variances(self.half)
+        explained = edge_variances(self.half, Ends(first, second))
         rest = self._rest[first] + self._rest[second] - 2.0 * self._rest_between(first, second)
         # of twins nothing but rounding is left, which must not be negative
         var = np.maximum(explained, 0.0) + np.maximum(rest, 0.0)
@@ -249,9 +250,9 @@ class Posterior:
         u = solve_lower(effects.lower, effects.sd[:, None] * z)
         C = effects.coupled(self.lower)
         if self.widening is not None:  # as in `half`
-            C = stack_rows(C, multiply(self.widening.T, C))
-        meeting = multiply(C.T, self.half)
-        together = np.einsum("qk,qk->k", u, meeting[:, first] - meeting[:, second])
+            C = np.concatenate([C, to_numpy(multiply(self.widening.T, C))])
+        meeting = to_numpy(multiply(self.half.T, C))
+        together = np.einsum("qk,kq->k", u, meeting[first] - meeting[second])
         inflated = u + multiply(gram(C), u)
         var = var + np.einsum("qk,qk->k", u, inflated) - 2.0 * together
         return Normal(mean + multiply(z.T, effects.mean), np.maximum(var, 0.0))

@@ -85,12 +85,11 @@ class CommunityGP(UtilityModel):
     samples memberships instead, so that whatever is uncertain (who belongs where, how many
     communities there are) comes with probabilities.
 
-    `tell` takes answers by known and by new users. It places those users anew among the
-    communities that there are and infers the communities' utilities again (not with
-    polish=False), with personal taste also everybody's own. Which communities there are, and the
-    hyperparameters, stay until `relearn` (or, with chains, `resume`) asks again. `withdraw`
-    searches again, so that it equals a refit exactly; with chains, or more than a million answers,
-    it places users anew as `tell` does.
+    `tell` takes answers by known and by new users. It computes the memberships of those users
+    again and, unless reconverge=False, the utilities of the communities, with personal taste also
+    everybody's own. The communities and the hyperparameters stay until `relearn` (or, with
+    chains, `resume`). `withdraw` searches again and equals a refit exactly; with chains, or with
+    more than a million answers, it only computes memberships again, as `tell` does.
 
     Parameters
     ----------
@@ -554,12 +553,12 @@ class CommunityGP(UtilityModel):
             self.state_, self._history = replace(fitted, learned=learned), ()
         return self
 
-    def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> FittedMixture:
+    def _told(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> FittedMixture:
         found: FittedMixture = fitted.learned
         check_all_here(found.n_elsewhere)
         data = found.data.extend(answers)
         told = np.atleast_1d(data.user_index(answers.users))
-        return found.with_answers(data, told, polish)
+        return found.with_answers(data, told, reconverge)
 
     def _without(self, fitted: Fitted, data: Comparisons) -> FittedMixture:
         found: FittedMixture = fitted.learned

@@ -39,6 +39,7 @@ from penchant.errors import DataError
 from penchant.gp import (
     LEARNING_VOTES,
     Learned,
+    Rows,
     Seen,
     Sites,
     Sweeps,
@@ -47,7 +48,6 @@ from penchant.gp import (
     UserPosteriors,
     UserProblem,
     UserSolution,
-    Votes,
     VoteSites,
     Watch,
     add_seen,
@@ -206,7 +206,7 @@ class ShardStore:
             )
         tau, nu = (np.concatenate([getattr(s, name) for s in sites]) for name in ("tau", "nu"))
         posterior = _of_users(learned.posterior, some, Sites(tau, nu))
-        problem = learned.problem.over(posterior.users, Votes.of(some))
+        problem = learned.problem.over(posterior.users, Rows.by_user(some.bare()))
         total = learned.data.n_comparisons + learned.n_elsewhere
         return replace(
             learned,
@@ -249,7 +249,7 @@ class SettledUsers:
 def _of_users(posterior: UserPosteriors, data: Comparisons, sites: Sites) -> UserPosteriors:
     """The posterior of other users, whom what is shared knows of too."""
     users = Inputs(index=np.arange(data.n_users))
-    voted = VoteSites.of(Votes.of(data), sites)
+    voted = VoteSites.of(Rows.by_user(data.bare()), sites)
     return replace(posterior, users=users, sites=voted, n_fitted=data.n_users)
 
 

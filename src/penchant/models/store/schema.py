@@ -17,19 +17,18 @@ from penchant.errors import DataError
 from penchant.gp import (
     RULES,
     Covariates,
-    Edges,
     Inference,
     ItemHyper,
     ItemProblem,
     Learned,
     PathHyper,
     PathProblem,
+    Rows,
     Settings,
     Solution,
-    TimedRows,
     UserHyper,
     UserProblem,
-    Votes,
+    timed_rows,
 )
 from penchant.kernels import Kernel, known_kernels
 from penchant.likelihoods import Likelihood
@@ -173,12 +172,12 @@ def _learned_of(
     by_rater = hyper.likelihood.by_rater
     problem: ItemProblem | UserProblem | PathProblem
     if isinstance(hyper, PathHyper):
-        problem = PathProblem(items, TimedRows.of(data, calendar), calendar, settings)
+        problem = PathProblem(items, timed_rows(data, calendar), calendar, settings)
     elif isinstance(hyper, UserHyper):
-        votes = Votes.as_shown(seen, shown, by_rater)
+        votes = Rows.by_user(seen, shown, by_rater)
         problem = UserProblem.of(items, users, votes, settings, max_rank)
     else:  # what answers count depends on the estimator, which completes it by `rebuilt`
-        problem = ItemProblem(items, Edges.of(seen, shown, by_rater), settings, max_rank)
+        problem = ItemProblem(items, Rows.pooled(seen, shown, by_rater), settings, max_rank)
         return Learned(problem=problem, hyper=hyper, **rest)
     return rebuilt(Learned(problem=problem, hyper=hyper, **rest), problem)
 
