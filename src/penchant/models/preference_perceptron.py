@@ -27,12 +27,7 @@ from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.online.feedback import LabelUser, Round, group, rounds_of
 from penchant.online.perceptron import (
-    LOSSES,
-    UPDATES,
     FeatureMap,
-    Real,
-    State,
-    UpdateRule,
     check_docs,
     check_grades,
     check_order,
@@ -41,11 +36,11 @@ from penchant.online.perceptron import (
     check_scores,
     discounts,
     learn,
-    new_state,
     present_greedily,
     present_sorted,
     swap_neighbours,
 )
+from penchant.online.rule import LOSSES, UPDATES, Real, State, UpdateRule, new_state
 
 LABEL_DEPTH = 25
 """How far down the list a labelled query is read (paper 002, Section 4)."""

@@ -12,13 +12,9 @@ from penchant.online.feedback import (
 )
 from penchant.online.feedback import discounted as discounted
 from penchant.online.feedback import group as group
-from penchant.online.perceptron import LOSSES as LOSSES
-from penchant.online.perceptron import UPDATES as UPDATES
 from penchant.online.perceptron import FeatureMap
-from penchant.online.perceptron import UpdateRule as UpdateRule
 from penchant.online.perceptron import discounts as discounts
 from penchant.online.perceptron import learn as learn
-from penchant.online.perceptron import new_state as new_state
 from penchant.online.perceptron import present_greedily as present_greedily
 from penchant.online.perceptron import present_sorted as present_sorted
 from penchant.online.perceptron import swap_neighbours as swap_neighbours
@@ -32,6 +28,10 @@ from penchant.online.regret import (
     simulate,
 )
 from penchant.online.regret import feature_norm as feature_norm
+from penchant.online.rule import LOSSES as LOSSES
+from penchant.online.rule import UPDATES as UPDATES
+from penchant.online.rule import UpdateRule as UpdateRule
+from penchant.online.rule import new_state as new_state
 
 __all__ = [
     "AlphaUser",

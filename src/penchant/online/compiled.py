@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.online.perceptron import (
+from penchant.online.rule import (
     ADAPTIVE,
     EXPONENTIATED,
     HINGE,
