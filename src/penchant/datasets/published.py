@@ -318,8 +318,14 @@ class League:
 
     def take(self, rows: IntArray) -> "League":
         """Return some of the games."""
-        columns = (self.season, self.day, self.home, self.away, self.goals)
-        return League(self.teams, *(column[rows] for column in columns))
+        return League(
+            self.teams,
+            self.season[rows],
+            self.day[rows],
+            self.home[rows],
+            self.away[rows],
+            self.goals[rows],
+        )
 
     def comparisons(self) -> Comparisons:
         """Return the winners, with draws as ties, days, and the home team as shown first."""
