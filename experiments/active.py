@@ -79,7 +79,7 @@ class Settled:
         winner, loser = (first, second) if answer == WIN else (second, first)
         if self.model is None:
             return self.fit([winner], [loser])
-        return Joint.of(self.model.tell([(winner, loser)], polish=True).posterior_)
+        return Joint.of(self.model.tell([(winner, loser)], reconverge=True).posterior_)
 
     def fit(self, winner: Iterable[int], loser: Iterable[int]) -> Belief:
         """Learn from all answers at once."""

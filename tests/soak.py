@@ -189,7 +189,7 @@ def check_steps(model, refit, data, rng):
     pair = [(data.items[data.loser[row]], data.items[data.winner[row]])]
     user = {} if data.user is None else {"user": data.users[data.user[row]]}
     if not data.tie[row]:
-        model.tell(pair, polish=True, **user)
+        model.tell(pair, reconverge=True, **user)
         check_same(model, refit(model.comparisons_), settled, "tell equals a refit")
         model.withdraw(pair, **user)
         must(model.comparisons_ == data, "withdraw takes back what was told")

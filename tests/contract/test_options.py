@@ -435,7 +435,7 @@ NO_TOLD = (*NO_PAIRS, [("a", "a")])
 TELL = {
     "more": Keyword([("a", "e")], [("e", "a")], NO_TOLD, {"user": "user 1"}, BARE),
     "user": Keyword("user 1", "user 6", ([], ["user 1", "user 2"]), {"more": [("a", "e")]}, BARE),
-    "polish": Keyword(True, False, ("x", 1, 0), {"more": SINGLE}, BARE),
+    "reconverge": Keyword(True, False, ("x", 1, 0), {"more": SINGLE}, BARE),
     "relearn": Keyword(None, 0.0, ("x", -1, float("nan"), True), {"more": MORE}, LEARNED),
 }
 WITHDRAW = {

@@ -222,7 +222,7 @@ def test_telling_and_undoing_is_keeping_a_reference(model):
 
 def test_withdrawing_what_was_told_is_as_if_it_never_was(model):
     before, more = model.predict(users=USERS), votes(seed=3, n_each=2)
-    model.tell(more, polish=True)
+    model.tell(more, reconverge=True)
     moved = np.abs(model.predict(users=USERS) - before).max()
     model.withdraw(more)
     assert model.comparisons_ == copy.deepcopy(model.comparisons_)
@@ -334,7 +334,7 @@ def test_an_interrupt_leaves_what_was_there(model, monkeypatch):
     monkeypatch.setattr(sys.modules["penchant.gp.loop"], "converge", interrupted)
     for change in (
         lambda: model.fit(X[::-1], data),
-        lambda: model.tell([("wine", "tea")], user="user 00", polish=True),
+        lambda: model.tell([("wine", "tea")], user="user 00", reconverge=True),
         lambda: model.withdraw(votes()._with_count(np.ones(len(votes()), dtype=int))),
     ):
         with pytest.raises(KeyboardInterrupt):
@@ -345,7 +345,7 @@ def test_an_interrupt_leaves_what_was_there(model, monkeypatch):
 def test_no_answer_is_lost_between_threads(model):
     def tell(user):
         for _ in range(5):
-            model.tell([("tea", "wine")], user=user, polish=False)
+            model.tell([("tea", "wine")], user=user, reconverge=False)
 
     threads = [threading.Thread(target=tell, args=(user,)) for user in USERS[:4]]
     for thread in threads:

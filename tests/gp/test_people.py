@@ -141,7 +141,7 @@ def test_telling_and_withdrawing_keep_who_said_what(tmp_path):
     _, data = study(5, spread=1.0, n_people=20)
     train, more = data.split(0.2, random_state=0)
     whole = fitted(data)
-    told = fitted(train).tell(more, polish=True)
+    told = fitted(train).tell(more, reconverge=True)
     np.testing.assert_allclose(
         told.predict(return_std=True)[1], whole.predict(return_std=True)[1], rtol=1e-5
     )

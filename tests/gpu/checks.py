@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.errors import DataError, NumericalError
-from penchant.gp import Differences, Edges, ItemHyper, ItemProblem, Settings, gradient, solve
+from penchant.gp import Differences, ItemHyper, ItemProblem, Rows, Settings, gradient, solve
 from penchant.kernels import (
     RBF,
     Constant,
@@ -147,7 +147,7 @@ def check_algebra(device):
         there, half = matrix(rows), matrix(np.asfortranarray(rows.T))
         close(entries.to_numpy(linalg.gram(half)), rows @ rows.T, 1e-12)
         close(np.tril(entries.to_numpy(linalg.lower_gram(half))), np.tril(rows @ rows.T), 1e-12)
-        edges = Edges.of(answers(n, 8 * n))
+        edges = Rows.pooled(answers(n, 8 * n))
         laplacian = Differences(edges.winner, edges.loser, n).laplacian(np.ones(len(edges)))
         for L in (laplacian, np.diag(np.arange(1.0, n + 1.0))):
             other = linalg.multiply_symmetric(L, there)
@@ -187,7 +187,7 @@ def problems(device):
     """Item space, comparison space, a bounded rank, other rules and likelihoods."""
     full = RBF((0.6, 1.2, 3.0), 1.4) + 0.3 * Independent()
     smooth = RBF(3.0, 2.0)
-    dense, few = Edges.of(answers()), Edges.of(answers(m=20))
+    dense, few = Rows.pooled(answers()), Rows.pooled(answers(m=20))
     for kernel, edges, rule, likelihood, rank in (
         (full, dense, "ep", PROBIT, None),
         (smooth, dense, "ep", PROBIT, None),
@@ -271,14 +271,14 @@ def check_estimator(device):
         here = pc.PreferenceGP(kernel, random_state=0, **how).fit(X, data)
         close(there.log_evidence_, here.log_evidence_, 1e-6)
     more = [(1, 2), (3, 4), (1, 5)]
-    for polish in (True, False):
-        told = there.fit(X, data).tell(more, polish=polish).predict(return_std=True)
-        wanted = here.fit(X, data).tell(more, polish=polish).predict(return_std=True)
+    for reconverge in (True, False):
+        told = there.fit(X, data).tell(more, reconverge=reconverge).predict(return_std=True)
+        wanted = here.fit(X, data).tell(more, reconverge=reconverge).predict(return_std=True)
         for ours, theirs in zip(told, wanted, strict=True):
             close(ours, theirs)
         before = there.predict()
         there.undo()
-        close(there.tell(more, polish=polish).predict(), before, 1e-12)
+        close(there.tell(more, reconverge=reconverge).predict(), before, 1e-12)
     assert there.ask(3) == here.ask(3)
     assert len(there.rank()) == N
     _check_copies(there)

@@ -62,6 +62,8 @@ GIVEN = [
     ("noise", {"raters": "noise"}, (None, votes())),
     ("rankings", {}, (X, rankings())),
     ("kept", {"optimize": None}, (X, votes())),
+    ("order", {}, (None, votes(first=SIDE))),
+    ("covariates", {}, (X, votes(covariates={"length": RNG.standard_normal(M)}))),
 ]
 OF_ITEMS = [
     ("max_rank", {"max_rank": 5}, (X, votes())),
@@ -69,10 +71,10 @@ OF_ITEMS = [
     ("em", {"optimize": "em"}, (X, votes())),
     ("independent answers", {"clustered": False}, (X, votes())),
     ("nobody named", {}, (X, votes().pooled())),
+    ("order at a bounded rank", {"max_rank": 5}, (X, votes(first=SIDE))),
+    ("order by em", {"optimize": "em"}, (X, votes(first=SIDE))),
 ]
 OF_USERS = [
-    ("order", {}, (None, votes(first=SIDE))),
-    ("covariates", {}, (X, votes(covariates={"length": RNG.standard_normal(M)}))),
     ("free", {"kernel": "free"}, (None, votes())),
     ("sparse", {"sparse": (4, 6)}, (X, votes())),
 ]
@@ -151,8 +153,8 @@ def _check_said_of_the_fit(there, here, features, user):
         there.predict_proba([(0, 1)], X=X[:3])
     if can_be_told:
         pairs, who = [(0, 1), (2, 5)], {} if user is None else {"user": user}
-        for polish in (True, False, None):
-            there.tell(pairs, polish=polish, **who)
+        for reconverge in (True, False, None):
+            there.tell(pairs, reconverge=reconverge, **who)
         there.withdraw(pairs[:1], **who).undo()
         there.tell(pairs, relearn=0.001, **who)
     with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.errors import NumericalError
-from penchant.gp import Settings, UserHyper, UserProblem, Votes, gradient, solve, tied_items
+from penchant.gp import Rows, Settings, UserHyper, UserProblem, gradient, solve, tied_items
 from penchant.gp.users.arrowhead import ArrowPrior
 from penchant.gp.users.blocks import Arrangement, arrange
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
@@ -164,7 +164,7 @@ def user_problems(device):
         (smooth, Constant(1.0), alike, ties, "ep", get("ties"), None),
         (smooth, RBF(1.5), told, shown, "ep", Probit(), None),
     ):
-        settings, votes = Settings(rule, tolerance=1e-11), Votes.as_shown(data)
+        settings, votes = Settings(rule, tolerance=1e-11), Rows.by_user(data)
         here = UserProblem.of(items, users, votes, settings, rank)
         yield here, here.on(device_called(device)), UserHyper(kernel, user_kernel, 0.6, likelihood)
 
@@ -235,8 +235,10 @@ def check_user_estimator(device):
         _check_same(there, here, 10 * slack)
     model = pc.MultiUserGP(smooth, optimize=None, random_state=0)
     here, there = both(model, device, X, data)
-    for polish in (True, False):
-        _check_same(there.tell(more, polish=polish), here.tell(more, polish=polish), 1e-8)
+    for reconverge in (True, False):
+        _check_same(
+            there.tell(more, reconverge=reconverge), here.tell(more, reconverge=reconverge), 1e-8
+        )
         assert there.ask(2, user=5) == here.ask(2, user=5)
         _check_same(there.withdraw(more), here.withdraw(more), 1e-8)
     before = there.predict(users=[5])

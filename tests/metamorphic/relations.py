@@ -297,7 +297,7 @@ def counts_are_told_again(case, world, model):
         orders=world.orders * 2,
     )
     fixed = case.estimator(optimize=None)
-    told = world.fit(fixed).tell(world.data(), polish=True)
+    told = world.fit(fixed).tell(world.data(), reconverge=True)
     other = twice.fit(case.estimator(optimize=None))
     if told.report_.converged and other.report_.converged:
         close(
@@ -412,7 +412,7 @@ def taken_back_and_told(case, world, model):
     if case.model == "CommunityGP":  # withdraw searches again: other communities may be found
         close(answers(other.undo(), world.items, world.users), before, 0.0, "undo is exact")
         return
-    other.tell(data, polish=True)
+    other.tell(data, reconverge=True)
     assert other.comparisons_ == model.comparisons_
     close(answers(other, world.items, world.users), before, SETTLED, "withdrawn and told again")
 
@@ -423,8 +423,8 @@ def split_and_told(case, world, model):
     first, later = parted(world)
     half = first.fit(case.estimator(optimize=None))
     whole = world.fit(case.estimator(optimize=None))
-    for polish in (True, None):  # so few answers are settled by default
-        told = copy.deepcopy(half).tell(later.data(), polish=polish)
+    for reconverge in (True, None):  # so few answers are settled by default
+        told = copy.deepcopy(half).tell(later.data(), reconverge=reconverge)
         assert told.comparisons_ == whole.comparisons_
         if told.report_.converged and whole.report_.converged:
             there = answers(told, world.items, world.users)

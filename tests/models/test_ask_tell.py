@@ -54,7 +54,7 @@ def test_telling_equals_refitting(gp):
         gp.posterior_.universe.X,
         gp.comparisons_ + pc.Comparisons.from_pairs(*np.array(more).T, items=range(10)),
     )
-    gp.tell(more, polish=True)
+    gp.tell(more, reconverge=True)
     np.testing.assert_allclose(gp.predict(), refit.predict(), atol=1e-6)
     np.testing.assert_allclose(gp.posterior_.covariance(), refit.posterior_.covariance(), atol=1e-6)
     assert gp.log_evidence_ == pytest.approx(refit.log_evidence_, abs=1e-6)
@@ -63,11 +63,11 @@ def test_telling_equals_refitting(gp):
 
 def test_absorbing_one_answer_is_close_and_cheap(gp):
     before = gp.predict_proba([(0, 5)])[0]
-    gp.tell([(0, 5)], polish=False)
+    gp.tell([(0, 5)], reconverge=False)
     absorbed = gp.predict().copy()
     assert gp.predict_proba([(0, 5)])[0] > before
     gp.undo()
-    gp.tell([(0, 5)], polish=True)
+    gp.tell([(0, 5)], reconverge=True)
     np.testing.assert_allclose(absorbed, gp.predict(), atol=0.05)
 
 

@@ -161,7 +161,7 @@ def test_a_reloaded_model_asks_and_learns_the_same(fitted, tmp_path):
 @pytest.mark.parametrize("more", [MORE, NEW, MORE + NEW], ids=["known", "new", "both"])
 @pytest.mark.parametrize("how", [{}, {"sparse": (9, 5)}, {"inference": "laplace"}], ids=str)
 def test_multi_user_telling_equals_a_refit(more, how):
-    told = multi_user(**how).fit(None, votes()).tell(more, polish=True)
+    told = multi_user(**how).fit(None, votes()).tell(more, reconverge=True)
     refit = multi_user(**how).fit(None, votes() + more)
     for ours, theirs in zip(
         told.predict(users=told.comparisons_.users, return_std=True),
@@ -179,7 +179,7 @@ def test_multi_user_telling_equals_a_refit(more, how):
 def test_multi_user_telling_with_learned_hyperparameters_keeps_them():
     model = multi_user(optimize="evidence").fit(None, votes())
     kernel, sharing = model.kernel_, model.sharing_
-    model.tell(MORE, polish=True)
+    model.tell(MORE, reconverge=True)
     fixed = multi_user(kernel=kernel, sharing=sharing, user_kernel=model.user_kernel_)
     refit = fixed.fit(None, votes() + MORE)
     np.testing.assert_allclose(everybodys(model), everybodys(refit), rtol=1e-6, atol=1e-6)
@@ -188,13 +188,13 @@ def test_multi_user_telling_with_learned_hyperparameters_keeps_them():
 
 def test_multi_user_absorbing_is_close_and_counted():
     model = multi_user().fit(None, votes())
-    settled = everybodys(model.tell(MORE, polish=True))
-    absorbed = everybodys(model.undo().tell(MORE, polish=False))
-    assert model.n_unsettled_ == MORE.n_comparisons
+    settled = everybodys(model.tell(MORE, reconverge=True))
+    absorbed = everybodys(model.undo().tell(MORE, reconverge=False))
+    assert model.n_pending_sites_ == MORE.n_comparisons
     before = everybodys(model.undo())
     assert np.abs(absorbed - settled).max() < 0.2 * np.abs(settled - before).max()
-    model.tell(MORE, polish=False).tell(NEW, polish=True)
-    assert model.n_unsettled_ == 0
+    model.tell(MORE, reconverge=False).tell(NEW, reconverge=True)
+    assert model.n_pending_sites_ == 0
     refit = multi_user().fit(None, votes() + MORE + NEW)
     np.testing.assert_allclose(everybodys(model), everybodys(refit), atol=1e-6)
 
@@ -222,7 +222,7 @@ def test_folding_in_keeps_the_rows_of_sites_and_data_together():
     )
     folded = model.fold_in(turned)
     np.testing.assert_allclose(everybodys(folded), everybodys(model.fold_in(NEW)), atol=1e-9)
-    told = folded.tell(MORE, polish=True)
+    told = folded.tell(MORE, reconverge=True)
     refit = multi_user().fit(None, votes() + NEW + MORE)
     np.testing.assert_allclose(everybodys(told), everybodys(refit), atol=1e-6)
 
@@ -231,7 +231,7 @@ def test_folding_in_keeps_the_rows_of_sites_and_data_together():
 def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
     model = community(personal=personal).fit(None, votes())
     draws, kernel = model.draws_, model.kernel_
-    model.tell(MORE + NEW, polish=True)
+    model.tell(MORE + NEW, reconverge=True)
     everything = votes() + MORE + NEW
     np.testing.assert_allclose(
         model.membership_, draws.membership(Answers.of(everything)), atol=1e-6
@@ -249,12 +249,11 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
         np.testing.assert_allclose(ours.mean, theirs.posterior.mean, atol=1e-6)
         np.testing.assert_allclose(ours.covariance(), theirs.posterior.covariance(), atol=1e-6)
     if personal:
-        from penchant.communities.population import PersonalModel
-        from penchant.gp import UserHyper, solve
+        from penchant.communities.population import user_problem
+        from penchant.gp import Rows, UserHyper, solve
 
         old = model.personal_
-        start = PersonalModel(old.items, old.kernel, old.likelihood, draws.membership, TIGHT)
-        problem = start.problem(everything, model.membership_)
+        problem = user_problem(old.items, model.membership_, Rows.by_user(everything), TIGHT)
         hyper = UserHyper(old.kernel, old.user_kernel, old.sharing, old.likelihood)
         again = problem.posterior(solve(problem, hyper)).utilities(np.arange(14))
         np.testing.assert_allclose(everybodys(model), again.mean, atol=1e-6)
@@ -263,7 +262,7 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
 def test_unpolished_communities_place_users_and_leave_utilities():
     model = community().fit(None, votes())
     posteriors, placed = model.posteriors_, model.tell(MORE).membership_
-    model.undo().tell(MORE, polish=False)
+    model.undo().tell(MORE, reconverge=False)
     assert model.posteriors_ is posteriors
     np.testing.assert_array_equal(model.membership_, placed)
 

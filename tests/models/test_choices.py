@@ -46,11 +46,11 @@ def fitted(model, data):
     return model(optimize=None, random_state=0).fit(None, data)
 
 
-@pytest.mark.parametrize("polish", [None, False, True])
-def test_telling_choices_is_a_refit(world, answers, polish):
+@pytest.mark.parametrize("reconverge", [None, False, True])
+def test_telling_choices_is_a_refit(world, answers, reconverge):
     rng, f = world
     more = choices(rng, 3, f)
-    told = fitted(pc.PreferenceGP, answers).tell(more, polish=polish)
+    told = fitted(pc.PreferenceGP, answers).tell(more, reconverge=reconverge)
     again = fitted(pc.PreferenceGP, answers + more)
     assert told.comparisons_ == again.comparisons_
     np.testing.assert_allclose(told.predict(), again.predict(), atol=1e-6)
@@ -69,9 +69,9 @@ def test_withdrawing_a_ranking_is_a_refit_and_undo_is_exact(answers):
 
 
 def test_pairs_told_beside_choices_keep_the_choices(answers):
-    gp = fitted(pc.PreferenceGP, answers).tell([(4, 5)], polish=False)
-    assert gp.n_unsettled_ == 1
-    gp.tell([(5, 6)], polish=True)
+    gp = fitted(pc.PreferenceGP, answers).tell([(4, 5)], reconverge=False)
+    assert gp.n_pending_sites_ == 1
+    gp.tell([(5, 6)], reconverge=True)
     more = pc.Comparisons.from_pairs([4, 5], [5, 6], items=range(N))
     again = fitted(pc.PreferenceGP, answers + more)
     np.testing.assert_allclose(gp.predict(), again.predict(), atol=1e-6)

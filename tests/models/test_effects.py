@@ -124,8 +124,8 @@ def test_telling_withdrawing_and_undoing_equal_a_refit():
 def test_absorbing_is_near_settling():
     data, more = battles(300, 6, slope=0.004), battles(3, 7, slope=0.004)
     settled = pc.PreferenceGP(random_state=0).fit(None, data)
-    absorbed = copy.deepcopy(settled).tell(more, polish=False)
-    settled.tell(more, polish=True)
+    absorbed = copy.deepcopy(settled).tell(more, reconverge=False)
+    settled.tell(more, reconverge=True)
     np.testing.assert_allclose(absorbed.predict(), settled.predict(), atol=5e-3)
     for one, two in zip(absorbed.effects_, settled.effects_, strict=True):
         assert one.estimate == pytest.approx(two.estimate, abs=2e-3)

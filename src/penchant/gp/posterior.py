@@ -106,8 +106,8 @@ class EffectPosterior:
         return Normal(multiply(z.T, self.mean), var)
 
     def coupled(self, own_lower: FloatArray) -> FloatArray:
-        """(r, q) by how much w, in units of its own precision, follows b."""
-        return solve_lower(own_lower, self.coupling)
+        """(r, q) C, by how much w, in units of its own precision, follows b; always NumPy's."""
+        return to_numpy(solve_lower(own_lower, self.coupling))
 
     def covariance(self, own_lower: FloatArray) -> FloatArray:
         """(q, q) of β: sd (lower⁻ᵀ (I + CᵀC) lower⁻¹) sd, C the coupling."""
@@ -248,9 +248,9 @@ class Posterior:
         u = solve_lower(effects.lower, effects.sd[:, None] * z)
         C = effects.coupled(self.lower)
         if self.widening is not None:  # as in `half`
-            C = stack_rows(C, multiply(self.widening.T, C))
-        meeting = multiply(C.T, self.half)
-        together = np.einsum("qk,qk->k", u, meeting[:, first] - meeting[:, second])
+            C = np.concatenate([C, to_numpy(multiply(self.widening.T, C))])
+        meeting = to_numpy(multiply(self.half.T, C))
+        together = np.einsum("qk,kq->k", u, meeting[first] - meeting[second])
         inflated = u + multiply(gram(C), u)
         var = var + np.einsum("qk,qk->k", u, inflated) - 2.0 * together
         return Normal(mean + multiply(z.T, effects.mean), np.maximum(var, 0.0))

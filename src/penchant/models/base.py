@@ -31,7 +31,7 @@ from penchant.communities import ChainState
 from penchant.communities import Watch as SweepWatch
 from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
-from penchant.gp import Answered, Edges, Normal, Report, Watch
+from penchant.gp import Answered, Normal, Report, Rows, Watch
 from penchant.io import as_comparisons
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.models.features import FeatureColumns, check_row_pairs, n_rows, one_user_a_pair
@@ -193,7 +193,7 @@ class UtilityModel(BaseEstimator, ABC):
         raise UntoldError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
 
     @abstractmethod
-    def _told(self, fitted: Fitted, answers: Comparisons, polish: bool | None) -> Any:
+    def _told(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> Any:
         """What is known after more answers, under the hyperparameters there are."""
 
     @abstractmethod
@@ -280,7 +280,7 @@ class UtilityModel(BaseEstimator, ABC):
         return self._fitted().columns.n_columns
 
     @property
-    def n_unsettled_(self) -> int:
+    def n_pending_sites_(self) -> int:
         """How many answers were told but only absorbed, see `tell`."""
         return int(self._fitted().learned.n_unsettled)
 
@@ -473,7 +473,7 @@ class UtilityModel(BaseEstimator, ABC):
         more: Comparisons | Iterable[tuple[Any, Any]],
         *,
         user: Any = None,
-        polish: bool | None = None,
+        reconverge: bool | None = None,
         relearn: float | None = None,
     ) -> Self:
         """Learn from more answers without a refit; `undo` takes them back.
@@ -481,7 +481,7 @@ class UtilityModel(BaseEstimator, ABC):
         more : comparisons, or (winner, loser) pairs, between known items; rankings and choices
             are always settled.
         user : who gave them, where `more` does not say and the model tells users apart.
-        polish : True settles everything, equal to a refit with the same hyperparameters; False
+        reconverge : True settles everything, equal to a refit with the same hyperparameters; False
             only absorbs the answers, much faster. None: as soon as it is quick, or there is
             much to settle. What a model does exactly is in its own documentation.
         relearn : learn the hyperparameters again, as `fit` does, once the comparisons have
@@ -490,16 +490,21 @@ class UtilityModel(BaseEstimator, ABC):
         With `raters`, how reliable everybody is counts as a hyperparameter: it stays as the fit
         learned it, so that a refit, which learns it anew, differs until `relearn`.
         """
-        how = {"polish": (polish, NONE | YES_OR_NO), "relearn": (relearn, NONE | NOT_NEGATIVE)}
+        how = {
+            "reconverge": (reconverge, NONE | YES_OR_NO),
+            "relearn": (relearn, NONE | NOT_NEGATIVE),
+        }
         check_arguments(self, "tell", **how)
         with self._alone() as fitted:
             answers = self._given(fitted, more, user)
             tie = answers.tie if answers.tie.any() else None
             outcomes = Outcomes(tie, answers.margin)
             is_pairs = answers.rankings is None
-            self.likelihood_.check(outcomes if is_pairs else Edges.of(answers).outcomes)
+            self.likelihood_.check(outcomes if is_pairs else Rows.pooled(answers).outcomes)
             pairs = zip(answers.winner.tolist(), answers.loser.tolist(), strict=True)
-            after = replace(fitted, learned=self._told(fitted, answers, polish), told=tuple(pairs))
+            after = replace(
+                fitted, learned=self._told(fitted, answers, reconverge), told=tuple(pairs)
+            )
             total = after.learned.data.n_comparisons
             if relearn is not None and total >= (1.0 + relearn) * fitted.n_learned:
                 after = replace(after, learned=self._relearned(after), n_learned=total)

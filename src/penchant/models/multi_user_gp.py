@@ -19,12 +19,12 @@ from penchant.gp import (
     Learned,
     Normal,
     Posterior,
+    Rows,
     Settings,
     UserHyper,
     UserPosteriors,
     UserProblem,
     UserSolution,
-    Votes,
     check_newcomers,
     expectation_maximize,
     foreseen,
@@ -103,7 +103,7 @@ class MultiUserGP(UtilityModel):
     others, users with many are shrunk less. Time and memory grow linearly with the number of users.
 
     `tell` takes answers by known and by new users (without features). Settled, it is a refit with
-    the same hyperparameters, of users who were folded in too. With polish=False the answer of a
+    the same hyperparameters, of users who were folded in too. With reconverge=False the answer of a
     user who was fitted changes their own utilities and what users share, by one rank-one step;
     new users are folded in. That is the default beyond 3,000 distinct answers, until 2 % are not
     settled; with `sparse` everything is settled always.
@@ -164,7 +164,7 @@ class MultiUserGP(UtilityModel):
     report_ : Report, how inference went
     kept_users_, kept_items_, kept_ : with `sparse`, whom and what it kept, and by what measure
     comparisons_ : the data that were fitted, and told since
-    n_unsettled_ : how many answers were told but only absorbed
+    n_pending_sites_ : how many answers were told but only absorbed
 
     Examples
     --------
@@ -237,7 +237,7 @@ class MultiUserGP(UtilityModel):
             return self._keep(learned, columns, FeatureColumns(0, None))
         check_in_memory(self)
         data = as_comparisons(data)
-        votes = Votes.as_shown(data, by_rater=self.raters is not None)
+        votes = Rows.by_user(data, by_rater=self.raters is not None)
         columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(
             user_features, data.users, "users", self.user_kernel is None, user_relations
@@ -305,7 +305,7 @@ class MultiUserGP(UtilityModel):
         """The same from users in shards: what is known of some, and where the others are."""
         some = first_users(data)
         users = Inputs(index=np.arange(some.n_users))
-        problem = UserProblem.of(items, users, Votes.of(some), Settings(self.inference))
+        problem = UserProblem.of(items, users, Rows.by_user(some.bare()), Settings(self.inference))
         with threads_for(len(items)):
             solution = self._solution(problem, some)
             with progress_bar("sweeping all users", self.progress) as watch:
@@ -579,7 +579,7 @@ class MultiUserGP(UtilityModel):
     # More answers, and fewer
 
     def _told(
-        self, fitted: Fitted, answers: Comparisons, polish: bool | None
+        self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
     ) -> Learned[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
         learned: Learned[UserProblem] = fitted.learned
@@ -587,7 +587,7 @@ class MultiUserGP(UtilityModel):
         problem = problem_after(learned, data)
         # beside choices, rows are not one user after the other: everything is settled
         plain = self.raters is None and data.rankings is None
-        if plain and learned.is_absorbed(answers.n_comparisons, polish):
+        if plain and learned.is_absorbed(answers.n_comparisons, reconverge):
             absorbed = absorb(learned, data, problem)
             if absorbed is not None:
                 return absorbed
@@ -623,5 +623,5 @@ def problem_after(learned: Learned[UserProblem], data: Comparisons) -> UserProbl
     if n_new:
         users = posterior.with_users(Inputs(index=np.arange(n_new))).users
     by_rater = learned.hyper.likelihood.by_rater
-    votes = Votes.as_shown(data, learned.problem.edges.shown, by_rater)
+    votes = Rows.by_user(data, learned.problem.edges.shown, by_rater)
     return learned.problem.over(users, votes)

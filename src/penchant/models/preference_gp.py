@@ -15,7 +15,6 @@ from penchant.gp import (
     UNNAMED,
     Answered,
     Covariates,
-    Edges,
     ItemHyper,
     ItemProblem,
     Learned,
@@ -25,9 +24,9 @@ from penchant.gp import (
     PathProblem,
     People,
     Posterior,
+    Rows,
     Settings,
     TimedPosterior,
-    TimedRows,
     TimeGrid,
     check_time,
     edges_of,
@@ -38,6 +37,7 @@ from penchant.gp import (
     learn_raters,
     maximize,
     solve,
+    timed_rows,
 )
 from penchant.gp import absorb_items as absorb
 from penchant.io import as_comparisons
@@ -101,7 +101,7 @@ class PreferenceGP(UtilityModel):
     more are named, intervals take into account that answers of one person go together (`report_`
     says by how much that widens them); for taste by person see `MultiUserGP`.
 
-    `tell(polish=False)` absorbs answers in O(rank²) each and leaves the other sites where they
+    `tell(reconverge=False)` absorbs answers in O(rank²) each and leaves the other sites where they
     are; by default that is what happens beyond 500 items, until 2 % of the comparisons are not
     settled.
 
@@ -165,7 +165,7 @@ class PreferenceGP(UtilityModel):
     shares_ : what features, each relation and item effects count in the prior
     comparisons_ : the data that were fitted, pooled, and told since
     effects_ : of the order shown and of covariates, where comparisons tell them
-    n_unsettled_ : how many answers were told but only absorbed, see `tell`
+    n_pending_sites_ : how many answers were told but only absorbed, see `tell`
 
     Examples
     --------
@@ -224,13 +224,6 @@ class PreferenceGP(UtilityModel):
                 "utilities that drift; leave period out, or give drift='ou'"
             )
 
-    def _check_on_host(self, what: str) -> None:
-        if device_called(self.device) is not CPU:
-            raise DataError(
-                f"{what} worked on by the CPU alone, got device={self.device!r}: leave it at None, "
-                "or drop them with data.bare()"
-            )
-
     # Learning
 
     def _learn(self, items: Inputs, data: Comparisons) -> Learned[Any]:
@@ -242,8 +235,6 @@ class PreferenceGP(UtilityModel):
             check_named(data, f"raters={self.raters!r}")
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         problem = self._problem(items, data, likelihood)
-        if problem.edges.shown is not None:
-            self._check_on_host("the order shown and covariates are")
         likelihood.check(problem.edges.outcomes)
         start = ItemHyper(self._item_kernel(items), likelihood)
         with threads_for(len(problem.edges.items)):
@@ -262,15 +253,16 @@ class PreferenceGP(UtilityModel):
         return learned
 
     def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
-        self._check_on_host("drift is")
+        if device_called(self.device) is not CPU:
+            raise DataError(
+                f"drift is worked on by the CPU alone, got device={self.device!r}: leave it at None"
+            )
         others = ("raters", "half_life", "max_rank")
         if given := [name for name in others if getattr(self, name) is not None]:
             raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
         time = check_time(data)
         calendar = TimeGrid.of(time, self.period)
-        problem = PathProblem(
-            items, TimedRows.of(data, calendar), calendar, Settings(self.inference)
-        )
+        problem = PathProblem(items, timed_rows(data, calendar), calendar, Settings(self.inference))
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(problem.edges.outcomes)
         span = float(time.max() - time.min()) or 1.0
@@ -306,7 +298,7 @@ class PreferenceGP(UtilityModel):
         if self.half_life is not None:
             data = data.as_pairs()
             weight = faded_counts(data, self.half_life) / data.count
-        edges = Edges.of(data, shown, likelihood.by_rater)
+        edges = Rows.pooled(data, shown, likelihood.by_rater)
         if self.half_life is not None:
             edge = edges_of(data, np.arange(len(data)), edges)
             count = np.bincount(edge, faded_counts(data, self.half_life), len(edges))
@@ -504,7 +496,7 @@ class PreferenceGP(UtilityModel):
         problem = self._problem_after(learned, learned.data)
         data, edges = learned.data.single_pairs(), problem.edges
         edge = np.arange(len(data))  # paths have an edge a row
-        if isinstance(edges, Edges):
+        if isinstance(problem, ItemProblem):
             edge = edges_of(data, edge, edges)
         mean, var = foreseen(problem, learned.hyper, learned.sites, personal=False)
         givers, times = np.asarray(data.user), faded_counts(data, self.half_life)
@@ -514,14 +506,14 @@ class PreferenceGP(UtilityModel):
     # More answers, and fewer
 
     def _told(
-        self, fitted: Fitted, answers: Comparisons, polish: bool | None
+        self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
     ) -> Learned[ItemProblem]:
         learned: Learned[ItemProblem] = fitted.learned
         data = learned.data.extend(answers)
         # a choice is not one change of one difference: it is always settled
         plain = self.raters is None and self.drift is None and self.half_life is None
         plain = plain and answers.rankings is None
-        if plain and learned.is_absorbed(answers.n_comparisons, polish):
+        if plain and learned.is_absorbed(answers.n_comparisons, reconverge):
             absorbed = absorb(learned, answers, data)
             if absorbed is not None:
                 return absorbed
@@ -539,7 +531,7 @@ class PreferenceGP(UtilityModel):
         """The problem of other answers, or of the same: a file does not keep what they count."""
         known: ItemProblem | PathProblem = learned.problem
         if isinstance(known, PathProblem):
-            return replace(known, edges=TimedRows.of(data, known.calendar))
+            return replace(known, edges=timed_rows(data, known.calendar))
         likelihood, shown = learned.hyper.likelihood, known.edges.shown
         problem = self._problem(known.universe, data, likelihood, shown)
         return replace(problem, settings=known.settings, max_rank=known.max_rank)

@@ -52,7 +52,7 @@ class WinShare(UtilityModel):
     def _odds(self, fitted, pairs, users, X, z=None):
         return Odds.of(Probit(), fitted.learned.belief.difference(pairs[:, 0], pairs[:, 1]))
 
-    def _told(self, fitted, answers, polish):
+    def _told(self, fitted, answers, reconverge):
         return count(fitted.learned.data.extend(answers))
 
     def _without(self, fitted, data):

@@ -16,7 +16,7 @@ import numpy as np
 
 from penchant.errors import NumericalError
 from penchant.gp.posterior import Basis
-from penchant.gp.rows import Covariates, Edges, Operator, Runs, SparseRows
+from penchant.gp.rows import Covariates, Operator, Rows, Runs, SparseRows
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.numerics.dispatch import CPU, check_room
 from penchant.numerics.linalg import (
@@ -303,7 +303,7 @@ def _check_width(largest: float) -> None:
 def factor_prior(
     kernel: Kernel,
     universe: Inputs,
-    edges: Edges,
+    edges: Rows,
     max_rank: int | None = None,
     tolerance: float = FACTOR_TOLERANCE,
 ) -> ItemPrior:
@@ -331,7 +331,7 @@ def factor_prior(
     return _item_prior(edges, pivoted_cholesky(K, tolerance, overwrite=True))
 
 
-def _independent_prior(variance: float, edges: Edges) -> ItemPrior:
+def _independent_prior(variance: float, edges: Rows) -> ItemPrior:
     """Φ = σI: there is nothing to factor."""
     n = len(edges.items)
     rows = np.diag(np.full(n, np.sqrt(variance)))
@@ -339,14 +339,14 @@ def _independent_prior(variance: float, edges: Edges) -> ItemPrior:
     return replace(prior, variance=variance)
 
 
-def _item_prior(edges: Edges, chosen: PivotedCholesky, is_bounded: bool = False) -> ItemPrior:
+def _item_prior(edges: Rows, chosen: PivotedCholesky, is_bounded: bool = False) -> ItemPrior:
     design = edges.operator(np.argsort(chosen.order))
     basis = Basis(edges.items[chosen.pivots], None, chosen.lower)
     return ItemPrior(chosen, basis, design, is_bounded)
 
 
 def _bounded_prior(
-    kernel: Kernel, compared: Inputs, edges: Edges, rank: int, tolerance: float
+    kernel: Kernel, compared: Inputs, edges: Rows, rank: int, tolerance: float
 ) -> ItemPrior:
     p = len(edges.items)
     # an even spread over the item order keeps the choice deterministic and cheap

@@ -11,7 +11,7 @@ from penchant.errors import DataError
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
 from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
-from penchant.gp.rows import Covariates, Votes, VoteSites
+from penchant.gp.rows import Covariates, Rows, VoteSites
 from penchant.gp.users.arrowhead import ArrowPrior, ArrowState, Eliminated, outer_products
 from penchant.gp.users.blocks import Arrangement, Points, tied_items
 from penchant.gp.users.nystrom import UserFactor, factor_users
@@ -320,7 +320,7 @@ class UserProblem:
 
     items: Inputs
     users: Inputs
-    edges: Votes
+    edges: Rows
     settings: Settings
     factor_tolerance: float = FACTOR_TOLERANCE
     max_user_rank: int | None = None
@@ -334,7 +334,7 @@ class UserProblem:
         cls,
         items: Inputs,
         users: Inputs,
-        votes: Votes,
+        votes: Rows,
         settings: Settings,
         max_user_rank: int | None = None,
     ) -> "UserProblem":
@@ -354,7 +354,7 @@ class UserProblem:
         """The same problem, worked on elsewhere."""
         return self if device is self.device else replace(self, device=device, arrangements={})
 
-    def over(self, users: Inputs, votes: Votes) -> "UserProblem":
+    def over(self, users: Inputs, votes: Rows) -> "UserProblem":
         """The same items and settings, with other users and votes."""
         return replace(self, users=users, edges=votes, arrangements={})
 
@@ -565,6 +565,6 @@ def restrict(
     return few_problem, solution._replace(prior=prior, inference=restricted)
 
 
-def _rows(votes: Votes, users: IntArray, items: IntArray) -> IntArray:
+def _rows(votes: Rows, users: IntArray, items: IntArray) -> IntArray:
     kept = np.isin(votes.user, users) & np.isin(votes.winner, items) & np.isin(votes.loser, items)
     return np.flatnonzero(kept)
