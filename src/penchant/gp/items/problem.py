@@ -24,7 +24,6 @@ from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     add_outer,
     add_to_diagonal,
-    beside,
     bordered,
     cholesky,
     diagonal,
@@ -34,6 +33,7 @@ from penchant.numerics.linalg import (
     log_det_lower,
     multiply,
     multiply_sparse,
+    prepend_columns,
     solve_lower,
     subtract,
     to_numpy,
@@ -278,14 +278,16 @@ def as_weights(posterior: Posterior) -> Weights:
         return Weights(posterior.coefficients, posterior.lower, half)
     lower = bordered(posterior.lower, effects.coupling, effects.lower)
     if half is not None:  # effects say nothing of an item's utility once the weights are known
-        half = beside(half.T, np.zeros((half.shape[1], len(effects.names)))).T
+        half = prepend_columns(np.zeros((half.shape[1], len(effects.names))), half.T).T
     return Weights(np.append(effects.scaled_mean, posterior.coefficients), lower, half)
 
 
 def from_weights(posterior: Posterior, weights: Weights) -> Posterior:
     """The posterior with other weights; what was worked out and still holds is handed over."""
     q = 0 if posterior.effects is None else len(posterior.effects.names)
-    changed = replace(posterior, coefficients=weights.mean[q:], lower=trailing(weights.lower, q))
+    changed = replace(
+        posterior, coefficients=weights.mean[q:], lower=trailing_block(weights.lower, q)
+    )
     if posterior.effects is not None:
         effects = replace(
             posterior.effects,
