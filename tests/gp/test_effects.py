@@ -9,10 +9,10 @@ from penchant.data import Comparisons
 from penchant.gp import (
     ORDER,
     Covariates,
-    Edges,
     ItemHyper,
     ItemProblem,
     Learned,
+    Rows,
     Settings,
     absorb_items,
     solve,
@@ -42,7 +42,7 @@ def comparisons(m=40, seed=0, ties=False, margins=False):
 
 
 def problem_of(data, rule="ep", rank=None, tolerance=1e-11):
-    return ItemProblem(UNIVERSE, Edges.of(data), Settings(rule, tolerance), rank)
+    return ItemProblem(UNIVERSE, Rows.pooled(data), Settings(rule, tolerance), rank)
 
 
 def dense(problem, solution):
@@ -108,7 +108,7 @@ def test_gradient_with_margins(check_gradient):
 def test_one_pair_is_what_integration_says():
     """One answer, prior of g + zβ normal: its moments are those of a truncated normal."""
     data = Comparisons.from_pairs([0], [1], first=[1], items=range(N))
-    problem = ItemProblem(UNIVERSE, Edges.of(data), Settings(tolerance=1e-12))
+    problem = ItemProblem(UNIVERSE, Rows.pooled(data), Settings(tolerance=1e-12))
     posterior = problem.posterior(solve(problem, ItemHyper(Independent(0.5), Probit())))
     # β ~ N(0, 1), f_0 − f_1 ~ N(0, 1): the noisy sum has variance 3, and β is a third of it
     expected = np.sqrt(2 / np.pi) * np.sqrt(3.0) / 3.0
@@ -123,7 +123,7 @@ def test_settling_equals_inference_from_scratch(ties):
     problem = problem_of(known)
     learned = Learned.of(known, problem, solve(problem, ItemHyper(KERNEL, likelihood)))
     data = known.extend(more)
-    edges = Edges.of(data, problem.edges.shown)
+    edges = Rows.pooled(data, problem.edges.shown)
     np.testing.assert_array_equal(edges.shown.sd, problem.edges.shown.sd)
     settled = learned.settle(data, replace(problem, edges=edges)).posterior
     scratch = solve(replace(problem, edges=edges), ItemHyper(KERNEL, likelihood))
@@ -139,7 +139,7 @@ def test_absorbing_margins_is_exact():
     learned = Learned.of(known, problem, solve(problem, hyper))
     assert learned.posterior.half is not None  # worked out, and then handed over
     after = absorb_items(learned, more, known.extend(more))
-    whole = replace(problem, edges=Edges.of(known.extend(more), problem.edges.shown))
+    whole = replace(problem, edges=Rows.pooled(known.extend(more), problem.edges.shown))
     solution = solve(whole, hyper)
     posterior = whole.posterior(solution)
     np.testing.assert_allclose(after.posterior.mean, posterior.mean, atol=1e-9)
@@ -164,7 +164,7 @@ def test_an_effect_that_is_new_cannot_be_absorbed():
 def test_an_order_that_nobody_knows_changes_nothing():
     plain = Comparisons.from_pairs([0, 1], [1, 2], items=range(N))
     unknown = Comparisons.from_pairs([0, 1], [1, 2], first=[0, 0], items=range(N))
-    assert Edges.of(unknown).shown is None
+    assert Rows.pooled(unknown).shown is None
     assert solve(problem_of(unknown), ItemHyper(KERNEL, Probit())).log_evidence == (
         solve(problem_of(plain), ItemHyper(KERNEL, Probit())).log_evidence
     )

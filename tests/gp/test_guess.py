@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, first_guess, maximize
+from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, first_guess, maximize
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Logit, Probit, Ties
 
@@ -19,7 +19,7 @@ def _problem(rng, ties=False, lost=False):
     tie = np.abs(g) < 0.3 if ties else None
     winner, loser = np.where(g > 0, a, b), np.where(g > 0, b, a)
     data = Comparisons.from_pairs(winner, loser, tie=tie, items=range(n))
-    return ItemProblem(Inputs(None, {}, np.arange(n)), Edges.of(data), Settings())
+    return ItemProblem(Inputs(None, {}, np.arange(n)), Rows.pooled(data), Settings())
 
 
 @pytest.mark.parametrize("likelihood", [Probit(), Logit(), Ties()], ids=["probit", "logit", "ties"])

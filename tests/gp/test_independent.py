@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, factor_prior, gradient, solve
+from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, factor_prior, gradient, solve
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 from penchant.numerics.threads import in_blocks
@@ -17,7 +17,7 @@ def edges():
     rng = np.random.default_rng(0)
     a = rng.integers(12, size=90)
     b = (a + 1 + rng.integers(11, size=90)) % 12
-    return Edges.of(pc.Comparisons.from_pairs(a, b, items=range(12)))
+    return Rows.pooled(pc.Comparisons.from_pairs(a, b, items=range(12)))
 
 
 def test_sites_meet_the_same_gaussian(edges):

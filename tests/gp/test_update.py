@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from penchant.data import Comparisons
 from penchant.gp import (
-    Edges,
     ItemHyper,
     ItemProblem,
     Learned,
+    Rows,
     Settings,
     absorb_items,
     place_among,
@@ -42,7 +42,7 @@ def answers(n, seed, ties=False, margins=False):
 
 def settle(learned, more):
     data = learned.data.extend(more)
-    return learned.settle(data, replace(learned.problem, edges=Edges.of(data)))
+    return learned.settle(data, replace(learned.problem, edges=Rows.pooled(data)))
 
 
 def absorb(learned, more):
@@ -59,7 +59,7 @@ def tell(learned, more, polish=None):
 
 def learn(data, likelihood, rule="ep", kernel=KERNEL, rank=None):
     universe = Inputs(X, index=np.arange(N_ITEMS))
-    problem = ItemProblem(universe, Edges.of(data), Settings(rule), rank)
+    problem = ItemProblem(universe, Rows.pooled(data), Settings(rule), rank)
     return Learned.of(data, problem, solve(problem, ItemHyper(kernel, likelihood)))
 
 
@@ -128,7 +128,7 @@ def test_absorbing_one_answer_matches_the_moments_of_its_update():
 def test_absorbing_keeps_sites_by_which_the_posterior_can_be_worked_out_again():
     learned = learn(answers(30, 1), Probit())
     absorbed = absorb(learned, answers(4, 2))
-    edges = Edges.of(absorbed.data)
+    edges = Rows.pooled(absorbed.data)
     L = np.zeros((N_ITEMS, N_ITEMS))
     shift = np.zeros(N_ITEMS)
     for winner, loser, c, tau, nu in zip(
@@ -187,5 +187,5 @@ def test_taking_answers_back_equals_never_having_had_them():
     learned = learn(data, Probit())
     less = data.without(taken)
     assert less == left
-    settled = learned.settle(less, replace(learned.problem, edges=Edges.of(less)))
+    settled = learned.settle(less, replace(learned.problem, edges=Rows.pooled(less)))
     assert_same(settled, learn(left, Probit()))

@@ -1,8 +1,8 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
-from penchant.gp.dynamic.prior import TimedRows as TimedRows
+from penchant.gp.choices import edges_of_stages, feasible
 from penchant.gp.dynamic.prior import TimeGrid as TimeGrid
-from penchant.gp.dynamic.prior import check_time, effect_names
+from penchant.gp.dynamic.prior import check_time, effect_names, timed_rows
 from penchant.gp.dynamic.problem import (
     PathHyper,
     PathPosterior,
@@ -29,14 +29,10 @@ from penchant.gp.raters import Answered, foreseen, judge, learn_raters, of_usual
 from penchant.gp.rows import (
     ORDER,
     Differences,
-    Edges,
     Rows,
-    Votes,
     VoteSites,
     as_shown,
     columns,
-    edges_of_stages,
-    feasible,
     match,
     place_among,
     z_of,
@@ -74,7 +70,6 @@ __all__ = [
     "CovarianceChoice",
     "Covariates",
     "Differences",
-    "Edges",
     "EffectPosterior",
     "Inference",
     "ItemHyper",
@@ -106,14 +101,12 @@ __all__ = [
     "Taught",
     "TimeGrid",
     "TimedPosterior",
-    "TimedRows",
     "UserHyper",
     "UserPart",
     "UserPosteriors",
     "UserProblem",
     "UserSolution",
     "VoteSites",
-    "Votes",
     "Watch",
     "absorb_items",
     "absorb_votes",
@@ -152,6 +145,7 @@ __all__ = [
     "solve",
     "summarize_ranks",
     "tied_items",
+    "timed_rows",
     "told",
     "with_newcomers",
     "with_word",

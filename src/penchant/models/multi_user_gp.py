@@ -19,12 +19,12 @@ from penchant.gp import (
     Learned,
     Normal,
     Posterior,
+    Rows,
     Settings,
     UserHyper,
     UserPosteriors,
     UserProblem,
     UserSolution,
-    Votes,
     check_newcomers,
     expectation_maximize,
     foreseen,
@@ -85,7 +85,7 @@ from penchant.models.sharded import (
     learn_shards,
     whereabouts,
 )
-from penchant.numerics.dispatch import HOST, device_called
+from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -237,7 +237,7 @@ class MultiUserGP(UtilityModel):
             return self._keep(learned, columns, FeatureColumns(0, None))
         check_in_memory(self)
         data = as_comparisons(data)
-        votes = Votes.as_shown(data, by_rater=self.raters is not None)
+        votes = Rows.by_user(data, by_rater=self.raters is not None)
         columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(
             user_features, data.users, "users", self.user_kernel is None, user_relations
@@ -264,7 +264,7 @@ class MultiUserGP(UtilityModel):
             name: getattr(self, name)
             for name in ("user_kernel", "sparse", "raters", "max_user_rank")
         }
-        given["device"] = None if device_called(self.device) is HOST else self.device
+        given["device"] = None if device_called(self.device) is CPU else self.device
         if told := [name for name, value in given.items() if value is not None]:
             raise DataError(
                 f"scanned comparisons do not go together with {', '.join(told)} yet: leave it out, "
@@ -305,7 +305,7 @@ class MultiUserGP(UtilityModel):
         """The same from users in shards: what is known of some, and where the others are."""
         some = first_users(data)
         users = Inputs(index=np.arange(some.n_users))
-        problem = UserProblem.of(items, users, Votes.of(some), Settings(self.inference))
+        problem = UserProblem.of(items, users, Rows.by_user(some.bare()), Settings(self.inference))
         with threads_for(len(items)):
             solution = self._solution(problem, some)
             with progress_bar("sweeping all users", self.progress) as watch:
@@ -623,5 +623,5 @@ def problem_after(learned: Learned[UserProblem], data: Comparisons) -> UserProbl
     if n_new:
         users = posterior.with_users(Inputs(index=np.arange(n_new))).users
     by_rater = learned.hyper.likelihood.by_rater
-    votes = Votes.as_shown(data, learned.problem.edges.shown, by_rater)
+    votes = Rows.by_user(data, learned.problem.edges.shown, by_rater)
     return learned.problem.over(users, votes)

@@ -15,7 +15,6 @@ from penchant.gp import (
     UNNAMED,
     Answered,
     Covariates,
-    Edges,
     ItemHyper,
     ItemProblem,
     Learned,
@@ -25,9 +24,9 @@ from penchant.gp import (
     PathProblem,
     People,
     Posterior,
+    Rows,
     Settings,
     TimedPosterior,
-    TimedRows,
     TimeGrid,
     check_time,
     edges_of,
@@ -38,11 +37,12 @@ from penchant.gp import (
     learn_raters,
     maximize,
     solve,
+    timed_rows,
 )
 from penchant.gp import absorb_items as absorb
 from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel, as_relations
-from penchant.kernels.relations import Names, is_numbered, row_names
+from penchant.kernels.inputs import Names, is_numbered, row_names
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.base import Fitted, UtilityModel, warn_unless_converged
 from penchant.models.defaults import (
@@ -77,7 +77,7 @@ from penchant.models.parameters import (
 )
 from penchant.models.store import rebuilt
 from penchant.models.tables import Ranking, check_named
-from penchant.numerics.dispatch import HOST, device_called
+from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -224,13 +224,6 @@ class PreferenceGP(UtilityModel):
                 "utilities that drift; leave period out, or give drift='ou'"
             )
 
-    def _check_on_host(self, what: str) -> None:
-        if device_called(self.device) is not HOST:
-            raise DataError(
-                f"{what} worked on by the CPU alone, got device={self.device!r}: leave it at None, "
-                "or drop them with data.bare()"
-            )
-
     # Learning
 
     def _learn(self, items: Inputs, data: Comparisons) -> Learned[Any]:
@@ -242,8 +235,6 @@ class PreferenceGP(UtilityModel):
             check_named(data, f"raters={self.raters!r}")
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         problem = self._problem(items, data, likelihood)
-        if problem.edges.shown is not None:
-            self._check_on_host("the order shown and covariates are")
         likelihood.check(problem.edges.outcomes)
         start = ItemHyper(self._item_kernel(items), likelihood)
         with threads_for(len(problem.edges.items)):
@@ -262,15 +253,16 @@ class PreferenceGP(UtilityModel):
         return learned
 
     def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
-        self._check_on_host("drift is")
+        if device_called(self.device) is not CPU:
+            raise DataError(
+                f"drift is worked on by the CPU alone, got device={self.device!r}: leave it at None"
+            )
         others = ("raters", "half_life", "max_rank")
         if given := [name for name in others if getattr(self, name) is not None]:
             raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
         time = check_time(data)
         calendar = TimeGrid.of(time, self.period)
-        problem = PathProblem(
-            items, TimedRows.of(data, calendar), calendar, Settings(self.inference)
-        )
+        problem = PathProblem(items, timed_rows(data, calendar), calendar, Settings(self.inference))
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(problem.edges.outcomes)
         span = float(time.max() - time.min()) or 1.0
@@ -306,7 +298,7 @@ class PreferenceGP(UtilityModel):
         if self.half_life is not None:
             data = data.as_pairs()
             weight = faded_counts(data, self.half_life) / data.count
-        edges = Edges.of(data, shown, likelihood.by_rater)
+        edges = Rows.pooled(data, shown, likelihood.by_rater)
         if self.half_life is not None:
             edge = edges_of(data, np.arange(len(data)), edges)
             count = np.bincount(edge, faded_counts(data, self.half_life), len(edges))
@@ -504,7 +496,7 @@ class PreferenceGP(UtilityModel):
         problem = self._problem_after(learned, learned.data)
         data, edges = learned.data.single_pairs(), problem.edges
         edge = np.arange(len(data))  # paths have an edge a row
-        if isinstance(edges, Edges):
+        if isinstance(problem, ItemProblem):
             edge = edges_of(data, edge, edges)
         mean, var = foreseen(problem, learned.hyper, learned.sites, personal=False)
         givers, times = np.asarray(data.user), faded_counts(data, self.half_life)
@@ -539,7 +531,7 @@ class PreferenceGP(UtilityModel):
         """The problem of other answers, or of the same: a file does not keep what they count."""
         known: ItemProblem | PathProblem = learned.problem
         if isinstance(known, PathProblem):
-            return replace(known, edges=TimedRows.of(data, known.calendar))
+            return replace(known, edges=timed_rows(data, known.calendar))
         likelihood, shown = learned.hyper.likelihood, known.edges.shown
         problem = self._problem(known.universe, data, likelihood, shown)
         return replace(problem, settings=known.settings, max_rank=known.max_rank)

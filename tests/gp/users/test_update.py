@@ -9,11 +9,11 @@ from penchant.data import Comparisons
 from penchant.gp import (
     RULES,
     Learned,
+    Rows,
     Settings,
     Sites,
     UserHyper,
     UserProblem,
-    Votes,
     absorb_votes,
     solve,
     with_newcomers,
@@ -46,7 +46,9 @@ def users(n, with_features):
 
 def problem_of(data, with_features=True, rule="ep"):
     items = Inputs(X, index=np.arange(N_ITEMS))
-    return UserProblem.of(items, users(data.n_users, with_features), Votes.of(data), Settings(rule))
+    return UserProblem.of(
+        items, users(data.n_users, with_features), Rows.by_user(data), Settings(rule)
+    )
 
 
 def fit(data, likelihood=None, with_features=True, rule="ep"):
@@ -144,7 +146,7 @@ def test_the_site_of_one_answer_is_what_its_marginal_suggests():
     learned = fit(before)
     posteriors, absorbed = learned.posterior, absorb(learned, before.extend(told)).posterior
     marginal = posteriors.differences(np.array([3]), np.array([0]), np.array([1]))
-    proposal = RULES["ep"].propose(*marginal, Sites.zeros(1), Probit(), Votes.of(told).outcomes)
+    proposal = RULES["ep"].propose(*marginal, Sites.zeros(1), Probit(), Rows.by_user(told).outcomes)
     extra = absorbed.sites.weight.sum() - posteriors.sites.weight.sum()
     assert extra == pytest.approx(proposal.tau[0], rel=1e-7)
 

@@ -6,10 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from penchant.errors import DataError
-from penchant.gp.dynamic.prior import PathPrior, PathState, TimedRows, TimeGrid
+from penchant.gp.dynamic.prior import PathPrior, PathState, TimeGrid
 from penchant.gp.learn import SITE_TOLERANCE
 from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import Basis, Normal, Posterior
+from penchant.gp.rows import Rows
 from penchant.gp.sites import Sites
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood
@@ -234,7 +235,7 @@ class PathProblem:
     """Comparisons in time between the items of a universe, users not told apart."""
 
     universe: Inputs
-    edges: TimedRows
+    edges: Rows
     calendar: TimeGrid
     settings: Settings
     schedule: ClassVar[Schedule] = EM

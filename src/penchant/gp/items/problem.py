@@ -13,17 +13,18 @@ from penchant.gp.items.prior import ItemPrior, factor_prior
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE, StartingPoint
 from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import EffectPosterior, Normal, Posterior
-from penchant.gp.rows import Edges
+from penchant.gp.rows import Rows
 from penchant.gp.rules import RULES, propose
 from penchant.gp.sites import Sites
 from penchant.gp.update import Learned, Weights, joined
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.dispatch import HOST
+from penchant.numerics.dispatch import CPU
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     add_outer,
     add_to_diagonal,
+    bordered,
     cholesky,
     diagonal,
     gram,
@@ -32,10 +33,11 @@ from penchant.numerics.linalg import (
     log_det_lower,
     multiply,
     multiply_sparse,
+    prepend_columns,
     solve_lower,
     subtract,
     to_numpy,
-    trailing,
+    trailing_block,
 )
 from penchant.numerics.optimize import minimize_in_box, weak_prior
 from penchant.numerics.random import pair_keys
@@ -91,7 +93,7 @@ class ItemProblem:
     """
 
     universe: Inputs
-    edges: Edges
+    edges: Rows
     settings: Settings
     max_rank: int | None = None
     factor_tolerance: float = FACTOR_TOLERANCE
@@ -127,7 +129,7 @@ class ItemProblem:
             target=self.universe,
             basis=prior.basis,
             coefficients=state.coefficients[q:],
-            lower=trailing(state.lower, q),
+            lower=trailing_block(state.lower, q),
             effects=effects,
         )
         if self.people is None:
@@ -274,24 +276,24 @@ def as_weights(posterior: Posterior) -> Weights:
     half = half if posterior.widening is None else None
     if effects is None:
         return Weights(posterior.coefficients, posterior.lower, half)
-    q, r = len(effects.names), len(posterior.lower)
-    lower = np.zeros((q + r, q + r))
-    lower[:q, :q], lower[q:, :q], lower[q:, q:] = effects.lower, effects.coupling, posterior.lower
+    lower = bordered(posterior.lower, effects.coupling, effects.lower)
     if half is not None:  # effects say nothing of an item's utility once the weights are known
-        half = np.concatenate([np.zeros((q, half.shape[1])), half])
+        half = prepend_columns(np.zeros((half.shape[1], len(effects.names))), half.T).T
     return Weights(np.append(effects.scaled_mean, posterior.coefficients), lower, half)
 
 
 def from_weights(posterior: Posterior, weights: Weights) -> Posterior:
     """The posterior with other weights; what was worked out and still holds is handed over."""
     q = 0 if posterior.effects is None else len(posterior.effects.names)
-    changed = replace(posterior, coefficients=weights.mean[q:], lower=weights.lower[q:, q:])
+    changed = replace(
+        posterior, coefficients=weights.mean[q:], lower=trailing_block(weights.lower, q)
+    )
     if posterior.effects is not None:
         effects = replace(
             posterior.effects,
             scaled_mean=weights.mean[:q],
-            lower=weights.lower[:q, :q],
-            coupling=weights.lower[q:, :q],
+            lower=to_numpy(weights.lower[:q, :q]),
+            coupling=to_numpy(weights.lower[q:, :q]),
         )
         changed = replace(changed, effects=effects)
     if "features" in vars(posterior):
@@ -324,7 +326,7 @@ def first_guess(problem: ItemProblem, start: ItemHyper) -> StartingPoint | None:
     edges, scale = problem.edges, start.likelihood.choice_scale
     is_plain = edges.shown is None and edges.outcomes.cliques is None and problem.max_rank is None
     is_large = len(edges) >= MANY and len(edges.items) ** 2 <= DENSE * len(edges)
-    is_known = isinstance(start.kernel, Independent) and problem.universe.device is HOST
+    is_known = isinstance(start.kernel, Independent) and problem.universe.device is CPU
     if not (is_plain and is_large and is_known) or scale is None:
         return None
     try:
@@ -342,7 +344,7 @@ def first_guess(problem: ItemProblem, start: ItemHyper) -> StartingPoint | None:
     return StartingPoint(theta, sites, curvature=0.5 * len(f))
 
 
-def _wins(edges: Edges) -> FloatArray:
+def _wins(edges: Rows) -> FloatArray:
     """(n, n) how often the one of the row won against the other; a tie is half a win for each."""
     n, count, tie = len(edges.items), edges.count, edges.outcomes.tie
     pair = edges.winner * n + edges.loser
@@ -398,7 +400,7 @@ def absorb(
     """
     posterior, problem = learned.posterior, learned.problem
     known = problem.edges.shown
-    edges = Edges.of(more, known)
+    edges = Rows.pooled(more, known)
     if edges.shown is not None and (known is None or edges.shown.names != known.names):
         return None
     is_bounded = problem.max_rank is not None and len(posterior.coefficients) >= problem.max_rank
@@ -419,7 +421,7 @@ def absorb(
         log_evidence += float(likelihood.tilted(mean, var, outcome).log_z[0])
         added.tau[e] += tau
         added.nu[e] += nu
-    union = Edges.of(data, known)
+    union = Rows.pooled(data, known)
     return replace(
         learned,
         data=data,
@@ -432,7 +434,7 @@ def absorb(
     )
 
 
-def _directions(posterior: Posterior, edges: Edges, is_bounded: bool) -> FloatArray | None:
+def _directions(posterior: Posterior, edges: Rows, is_bounded: bool) -> FloatArray | None:
     """(m, q + r) z and φ_winner − φ_loser, or None where the basis does not carry one of them."""
     items = posterior.universe.take(edges.items)
     features = posterior.basis.features(posterior.kernel, posterior.universe, items)

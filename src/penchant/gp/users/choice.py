@@ -14,7 +14,7 @@ import numpy as np
 
 from penchant.gp.learn import StartingPoint, Watch, maximize
 from penchant.gp.loop import solve
-from penchant.gp.rows import Votes
+from penchant.gp.rows import Rows
 from penchant.gp.rules import cavity
 from penchant.gp.users.problem import UserHyper, UserProblem, UserSolution
 from penchant.kernels import FreeCovariance
@@ -89,7 +89,7 @@ def choose(
     return CovarianceChoice(best, start, theta, scores)
 
 
-def _simplest_of_the_best(density: Mapping[str, FloatArray], votes: Votes) -> str:
+def _simplest_of_the_best(density: Mapping[str, FloatArray], votes: Rows) -> str:
     """The first candidate that the best one does not beat by more than a standard error.
 
     density: (m,) log density of each answer, by candidate, from simple to rich. The error is that
@@ -141,7 +141,7 @@ def left_out(problem: UserProblem, hyper: UserHyper) -> FloatArray:
     return log_z
 
 
-def _halves(votes: Votes) -> list[IntArray]:
+def _halves(votes: Rows) -> list[IntArray]:
     """The users in two halves, each with not too many answers; one part where users are few."""
     users, n_votes = np.unique(votes.user, return_counts=True)
     if len(users) < FEWEST_USERS:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
 from penchant.gp.loop import Seen, Settings, dot, hold_invalid, scaled_moves, sweep_parts
-from penchant.gp.rows import Votes
+from penchant.gp.rows import Rows
 from penchant.gp.rules import RULES, propose
 from penchant.gp.sites import Report, Sites
 from penchant.gp.users.arrowhead import (
@@ -39,14 +39,14 @@ class UserPart:
     """The votes of some users, arranged; number: of the part."""
 
     number: int
-    votes: Votes
+    votes: Rows
     n_users: int
     blocks: tuple[Points, ...]
 
     @classmethod
     def of(cls, number: int, data: Comparisons, tied: IntArray) -> "UserPart":
         """tied: (n,) labels of items that the prior ties together."""
-        votes = Votes.of(data)
+        votes = Rows.by_user(data.bare())
         if not len(votes):
             return cls(number, votes, data.n_users, ())
         blocks = Arrangement.of(votes.user, votes.winner, votes.loser, tied).blocks

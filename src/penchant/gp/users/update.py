@@ -13,7 +13,7 @@ import numpy as np
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp.loop import Settings, infer
-from penchant.gp.rows import Covariates, Votes, VoteSites, match
+from penchant.gp.rows import Covariates, Rows, VoteSites, match
 from penchant.gp.rules import RULES
 from penchant.gp.sites import Report, Sites
 from penchant.gp.update import Learned, Weights
@@ -115,14 +115,14 @@ def check_newcomers(known: Comparisons, data: Comparisons) -> None:
 
 def votes_of_newcomers(
     known: Comparisons, extended: Comparisons, like: Covariates | None = None
-) -> Votes:
+) -> Rows:
     """What those users compared who came after the known ones; like: effects that are known."""
     votes = _votes(extended, like)
     return votes.part(np.flatnonzero(votes.user >= known.n_users))
 
 
 def fold_in(
-    posteriors: UserPosteriors, newcomers: Inputs, votes: Votes, settings: Settings
+    posteriors: UserPosteriors, newcomers: Inputs, votes: Rows, settings: Settings
 ) -> tuple[UserPosteriors, Report]:
     """The posteriors with the newcomers after the known users.
 
@@ -164,17 +164,17 @@ def with_newcomers(
     )
 
 
-def _votes(data: Comparisons, like: Covariates | None) -> Votes:
+def _votes(data: Comparisons, like: Covariates | None) -> Rows:
     """As the known effects see them; where there are none, newcomers' cannot be learned."""
     if like is None:
-        return Votes.of(data)
-    votes = Votes.as_shown(data, like)
+        return Rows.by_user(data.bare())
+    votes = Rows.by_user(data, like)
     if votes.shown is not None and votes.shown.names != like.names:
-        votes = Votes.as_shown(data.bare(keep=("covariates",)), like)
+        votes = Rows.by_user(data.bare(keep=("covariates",)), like)
     return votes
 
 
-def _pairs_first(known: Votes, late: Votes) -> IntArray:
+def _pairs_first(known: Rows, late: Rows) -> IntArray:
     """The rows of both in the order of `Votes`: all single pairs, then all edges of choices."""
     pairs, choices = [], []
     start = 0
@@ -233,9 +233,7 @@ def absorb(
     )
 
 
-def _answered(
-    posteriors: UserPosteriors, vote: Votes, row: int, rule: str
-) -> UserPosteriors | None:
+def _answered(posteriors: UserPosteriors, vote: Rows, row: int, rule: str) -> UserPosteriors | None:
     """After one more copy of one answer, whose site is in `row`.
 
     With d the winner's features less the loser's, C the covariance of the user's weights when
@@ -283,7 +281,7 @@ def _changed(posteriors: UserPosteriors, **changes: Any) -> UserPosteriors:
     return changed
 
 
-def _own(posteriors: UserPosteriors, vote: Votes) -> tuple[FloatArray, float, float]:
+def _own(posteriors: UserPosteriors, vote: Rows) -> tuple[FloatArray, float, float]:
     """e (r,), dᵀC(own shifts) and dᵀC d, by the k answers that the user gave: O(k r + k³)."""
     sites, user = posteriors.sites, vote.user
     (personal,) = posteriors.personal(user, posteriors.user_features(user))
