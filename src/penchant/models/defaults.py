@@ -49,12 +49,12 @@ from penchant.kernels import (
     Product,
     RegularizedLaplacian,
 )
-from penchant.kernels.inputs import Features, squared_norms
+from penchant.kernels.inputs import Features
 from penchant.kernels.stationary import LEAVING_PULL, MANY_FEATURES
 from penchant.likelihoods import Abstain, Probit
 from penchant.models.features import evenly_spaced
 from penchant.models.graph_agreement import relation_weight
-from penchant.numerics.linalg import to_numpy
+from penchant.numerics.linalg import row_squares, to_numpy
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import IntArray
 
@@ -291,7 +291,7 @@ def _total_variance(X: Features) -> float:
     if not isinstance(X, sparse.sparray):
         return float(X.var(axis=0).sum())
     mean = np.asarray(X.mean(axis=0)).ravel()
-    return float(squared_norms(X).mean() - mean @ mean)
+    return float(row_squares(X).mean() - mean @ mean)
 
 
 def _has_twins(X: Features) -> bool:

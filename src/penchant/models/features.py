@@ -12,8 +12,7 @@ from penchant.data import Comparisons, check_connected, closest
 from penchant.errors import DataError, DataWarning, warn
 from penchant.kernels import Inputs, Relation, as_relations
 from penchant.kernels.base import Combination, NotGiven
-from penchant.kernels.inputs import Features
-from penchant.kernels.relations import column_names, is_numbered, row_names
+from penchant.kernels.inputs import Features, column_names, is_numbered, row_names
 from penchant.kernels.stationary import Stationary
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -11,8 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from penchant.kernels import Relation
-from penchant.kernels.inputs import Features, as_dense, squared_norms
+from penchant.kernels.inputs import Features, as_dense
 from penchant.models.features import evenly_spaced
+from penchant.numerics.linalg import row_squares
 from penchant.numerics.types import FloatArray, IntArray
 
 SAMPLED_LINKS = 5_000
@@ -126,7 +127,7 @@ class CentredRows(NamedTuple):
         """The rows X (n, d) of all items."""
         mean = np.asarray(X.mean(axis=0)).ravel()
         along = np.asarray(X @ mean).ravel() - 0.5 * float(mean @ mean)
-        return cls(X, along, np.sqrt(np.maximum(squared_norms(X) - 2.0 * along, 0.0)))
+        return cls(X, along, np.sqrt(np.maximum(row_squares(X) - 2.0 * along, 0.0)))
 
     def paired(self, first: IntArray, second: IntArray) -> FloatArray:
         """Cosines (k,) of first[i] and second[i]."""

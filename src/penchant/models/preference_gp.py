@@ -41,7 +41,7 @@ from penchant.gp import (
 )
 from penchant.gp import absorb_items as rank_one_update
 from penchant.kernels import Inputs, Kernel, as_relations
-from penchant.kernels.relations import Names, is_numbered, row_names
+from penchant.kernels.inputs import Names, is_numbered, row_names
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.base import (
     Answers,
@@ -82,7 +82,7 @@ from penchant.models.parameters import (
 )
 from penchant.models.store import rebuilt
 from penchant.models.tables import Estimates, Ranking, check_named
-from penchant.numerics.dispatch import HOST, device_called
+from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -252,7 +252,7 @@ class PreferenceGP(UtilityModel):
 
     def _learn_paths(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
         """The same for utilities that drift."""
-        if device_called(self.device) is not HOST:
+        if device_called(self.device) is not CPU:
             raise DataError(
                 f"drift is worked on by the CPU alone, got device={self.device!r}: leave it at None"
             )
