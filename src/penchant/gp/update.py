@@ -158,7 +158,7 @@ class Growth(NamedTuple):
         return np.sqrt(self.after / self.before), self.z / np.sqrt(self.after * self.before)
 
 
-@dispatched()
+@dispatched
 def grown_lower(
     lower: FloatArray, z: FloatArray, stretch: FloatArray, share: FloatArray
 ) -> FloatArray:
@@ -176,7 +176,7 @@ def grown_lower(
     return grown
 
 
-@dispatched()
+@dispatched
 def shrunk_half(
     half: FloatArray, z: FloatArray, stretch: FloatArray, share: FloatArray
 ) -> FloatArray:

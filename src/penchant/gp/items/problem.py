@@ -19,12 +19,11 @@ from penchant.gp.sites import Sites
 from penchant.gp.update import Learned, Weights, joined
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.dispatch import HOST
+from penchant.numerics.dispatch import CPU
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     add_outer,
     add_to_diagonal,
-    beside,
     bordered,
     cholesky,
     diagonal,
@@ -34,10 +33,11 @@ from penchant.numerics.linalg import (
     log_det_lower,
     multiply,
     multiply_sparse,
+    prepend_columns,
     solve_lower,
     subtract,
     to_numpy,
-    trailing,
+    trailing_block,
 )
 from penchant.numerics.optimize import minimize_in_box, weak_prior
 from penchant.numerics.random import pair_keys
@@ -129,7 +129,7 @@ class ItemProblem:
             target=self.universe,
             basis=prior.basis,
             coefficients=state.coefficients[q:],
-            lower=trailing(state.lower, q),
+            lower=trailing_block(state.lower, q),
             effects=effects,
         )
         if self.people is None:
@@ -278,14 +278,16 @@ def as_weights(posterior: Posterior) -> Weights:
         return Weights(posterior.coefficients, posterior.lower, half)
     lower = bordered(posterior.lower, effects.coupling, effects.lower)
     if half is not None:  # effects say nothing of an item's utility once the weights are known
-        half = beside(half.T, np.zeros((half.shape[1], len(effects.names)))).T
+        half = prepend_columns(np.zeros((half.shape[1], len(effects.names))), half.T).T
     return Weights(np.append(effects.scaled_mean, posterior.coefficients), lower, half)
 
 
 def from_weights(posterior: Posterior, weights: Weights) -> Posterior:
     """The posterior with other weights; what was worked out and still holds is handed over."""
     q = 0 if posterior.effects is None else len(posterior.effects.names)
-    changed = replace(posterior, coefficients=weights.mean[q:], lower=trailing(weights.lower, q))
+    changed = replace(
+        posterior, coefficients=weights.mean[q:], lower=trailing_block(weights.lower, q)
+    )
     if posterior.effects is not None:
         effects = replace(
             posterior.effects,
@@ -324,7 +326,7 @@ def first_guess(problem: ItemProblem, start: ItemHyper) -> StartingPoint | None:
     edges, scale = problem.edges, start.likelihood.choice_scale
     is_plain = edges.shown is None and edges.outcomes.cliques is None and problem.max_rank is None
     is_large = len(edges) >= MANY and len(edges.items) ** 2 <= DENSE * len(edges)
-    is_known = isinstance(start.kernel, Independent) and problem.universe.device is HOST
+    is_known = isinstance(start.kernel, Independent) and problem.universe.device is CPU
     if not (is_plain and is_large and is_known) or scale is None:
         return None
     try:

@@ -52,7 +52,7 @@ from penchant.models.store.checks import (
     has_type,
     refuse,
 )
-from penchant.numerics.dispatch import hosted
+from penchant.numerics.dispatch import on_cpu
 from penchant.numerics.types import FloatArray
 
 FORMAT = "penchant model"
@@ -114,7 +114,7 @@ class Kind:
     def taken(self, value: Any) -> dict[str, Any]:
         """The fields of a value, in this machine's memory."""
         stored = value if self.form is None else self.form.of(value)
-        return hosted({name: getattr(stored, name) for name in self.hints})
+        return on_cpu({name: getattr(stored, name) for name in self.hints})
 
     def checked(self, name: str, values: Mapping[str, Any], sizes_of: Any) -> Sizes:
         """Check every field; return the lengths of the axes. sizes_of: those of nested values."""
