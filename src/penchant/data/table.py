@@ -23,7 +23,7 @@ class _Digit(NamedTuple):
     """
 
     code: NDArray[np.integer[Any]]
-    decode: NDArray[Any] | np.generic
+    decode: Any
     bits: int
 
 
@@ -70,11 +70,15 @@ class _RowKeys:
     def columns(self, key: IntArray) -> list[NDArray[Any]]:
         """Return the columns of the rows that have these keys."""
         found: list[NDArray[Any]] = []
+        key = key.copy()
         for place in range(len(self.digits) - 1, -1, -1):
             _, decode, bits = self.digits[place]
             code = key & ((1 << bits) - 1)
-            found.append(decode[code] if isinstance(decode, np.ndarray) else code + decode)
-            key = key >> bits
+            if isinstance(decode, np.ndarray):
+                found.append(decode[code])
+            else:
+                found.append(code + decode if decode or decode.dtype.kind == "f" else code)
+            key >>= bits
             key = self.packed[place][key] if place in self.packed else key
         return found[::-1]
 
