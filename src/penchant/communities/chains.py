@@ -55,7 +55,7 @@ from penchant.communities.split_merge import (
     split_or_merge,
 )
 from penchant.errors import DataError
-from penchant.gp import Limits, climb, columns, gradient, place_among
+from penchant.gp import Limits, columns, gradient, maximize, place_among
 from penchant.likelihoods import Likelihood
 from penchant.metrics import adjusted_rand
 from penchant.numerics.linalg import multiply, pivoted_cholesky
@@ -142,7 +142,7 @@ def _climb_evidence(
             slope += gradient(fit.problem, fit.solution)
         return value, slope, None
 
-    return climb(objective, theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
+    return maximize(objective, theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
 
 
 def fit_reported(

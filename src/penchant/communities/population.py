@@ -40,8 +40,8 @@ from penchant.communities.split_merge import MEMBER, disagreement
 from penchant.data import Comparisons
 from penchant.gp import (
     RULES,
+    FitState,
     ItemHyper,
-    Learned,
     Normal,
     Posterior,
     Rows,
@@ -796,7 +796,7 @@ class PersonalModel(NamedTuple):
 
     def fit(
         self, data: Comparisons, membership: FloatArray
-    ) -> tuple[Learned[UserProblem], float, FloatArray]:
+    ) -> tuple[FitState[UserProblem], float, FloatArray]:
         """Learn the population, choose the communal share, infer all users' utilities.
 
         Returns these, the share and (U, K) memberships, the users' features: of one community
@@ -806,7 +806,7 @@ class PersonalModel(NamedTuple):
         start = UserHyper(self.kernel, Constant(1.0), 0.5, self.likelihood)
         population = (self.learn or solve)(problem, start)
         if membership.shape[1] == 1:
-            return Learned.of(data, problem, population), 0.0, membership
+            return FitState.of(data, problem, population), 0.0, membership
         # whoever gave one ranking would have nothing left to be placed by, were it held out whole
         pairs = separate_pairs(data)
         drawn = drawn_counts(pairs, HELD_OUT)
@@ -822,7 +822,7 @@ class PersonalModel(NamedTuple):
         elif self.unites:
             membership = np.ones((data.n_users, 1))
             problem = self.problem(data, membership)
-        return Learned.of(data, problem, population), best, membership
+        return FitState.of(data, problem, population), best, membership
 
 
 def with_communal_share(population: UserHyper, s: float) -> UserHyper:

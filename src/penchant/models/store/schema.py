@@ -17,10 +17,10 @@ from penchant.errors import DataError
 from penchant.gp import (
     RULES,
     Covariates,
+    FitState,
     Inference,
     ItemHyper,
     ItemProblem,
-    Learned,
     PathHyper,
     PathProblem,
     Rows,
@@ -103,7 +103,7 @@ class Kind(NamedTuple):
         return make(**{name: values[name] for name in self.declared})
 
 
-def _learned_fields(learned: Learned[Any]) -> dict[str, Any]:
+def _learned_fields(learned: FitState[Any]) -> dict[str, Any]:
     """Data, hyperparameters, sites and settings; the posterior where a refresh would be slow."""
     problem = learned.problem
     is_of_users = isinstance(problem, UserProblem)
@@ -122,7 +122,7 @@ def _learned_fields(learned: Learned[Any]) -> dict[str, Any]:
     }
 
 
-def _is_rebuilt(learned: Learned[Any]) -> bool:
+def _is_rebuilt(learned: FitState[Any]) -> bool:
     """Whether one refresh of the sites gives the posterior in about a second."""
     problem, posterior = learned.problem, learned.posterior
     if isinstance(problem, PathProblem):
@@ -137,7 +137,7 @@ def _is_rebuilt(learned: Learned[Any]) -> bool:
     return bool(shared**3 + (len(problem.items) + len(problem.edges)) * rank**2 < REBUILD_FLOPS)
 
 
-def rebuilt(learned: Learned[Any], problem: Any) -> Learned[Any]:
+def rebuilt(learned: FitState[Any], problem: Any) -> FitState[Any]:
     """What a file holds, with the problem that its data pose, and the posterior of its sites."""
     m, sites, posterior = len(problem.edges), learned.sites, learned.posterior
     if sites is not None and len(sites.tau) != m:
@@ -163,7 +163,7 @@ def _learned_of(
     rule: str,
     max_rank: int | None,
     **rest: Any,
-) -> Learned[Any]:
+) -> FitState[Any]:
     data, settings, shown = rest["data"], Settings(rule), None
     # what data tell of how they were made counts only where effects of it were learned
     seen = data if effect_names else data.bare()
@@ -178,8 +178,8 @@ def _learned_of(
         problem = UserProblem.of(items, users, votes, settings, max_rank)
     else:  # what answers count depends on the estimator, which completes it by `rebuilt`
         problem = ItemProblem(items, Rows.pooled(seen, shown, by_rater), settings, max_rank)
-        return Learned(problem=problem, hyper=hyper, **rest)
-    return rebuilt(Learned(problem=problem, hyper=hyper, **rest), problem)
+        return FitState(problem=problem, hyper=hyper, **rest)
+    return rebuilt(FitState(problem=problem, hyper=hyper, **rest), problem)
 
 
 def _communities_fields(found: FittedMixture) -> dict[str, Any]:
@@ -487,7 +487,7 @@ KINDS: dict[str, Kind] = {
         },
     ),
     "learned": Kind(
-        "penchant.gp:Learned",
+        "penchant.gp:FitState",
         {
             "data": Nested("comparisons", {"items": "items", "users": "users"}),
             "hyper": Nested("item hyperparameters or user hyperparameters or path hyperparameters"),
