@@ -16,7 +16,13 @@ from penchant.gp.posterior import Posterior
 from penchant.gp.rows import Rows, match
 from penchant.gp.rules import RULES, Sites
 from penchant.numerics.dispatch import dispatched
-from penchant.numerics.linalg import beside, bordered, solve_lower, to_numpy, trailing
+from penchant.numerics.linalg import (
+    bordered,
+    prepend_columns,
+    solve_lower,
+    to_numpy,
+    trailing_block,
+)
 from penchant.numerics.types import FloatArray
 
 BLOCK = 32
@@ -41,7 +47,7 @@ def growth(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.sqrt(after / before), z / np.sqrt(after * before)
 
 
-@dispatched()
+@dispatched
 def grown_lower(
     lower: FloatArray, z: FloatArray, stretch: FloatArray, share: FloatArray
 ) -> FloatArray:
@@ -59,7 +65,7 @@ def grown_lower(
     return grown
 
 
-@dispatched()
+@dispatched
 def shrunk_half(
     half: FloatArray, z: FloatArray, stretch: FloatArray, share: FloatArray
 ) -> FloatArray:
@@ -109,14 +115,16 @@ def as_weights(posterior: Posterior) -> Weights:
         return Weights(posterior.coefficients, posterior.lower, half)
     lower = bordered(posterior.lower, effects.coupling, effects.lower)
     if half is not None:  # given the weights, utilities do not depend on the effects
-        half = beside(half.T, np.zeros((half.shape[1], len(effects.names)))).T
+        half = prepend_columns(np.zeros((half.shape[1], len(effects.names))), half.T).T
     return Weights(np.append(effects.scaled_mean, posterior.coefficients), lower, half)
 
 
 def from_weights(posterior: Posterior, weights: Weights) -> Posterior:
     """The posterior with other weights; cached features and `half` stay valid and are kept."""
     q = 0 if posterior.effects is None else len(posterior.effects.names)
-    changed = replace(posterior, coefficients=weights.mean[q:], lower=trailing(weights.lower, q))
+    changed = replace(
+        posterior, coefficients=weights.mean[q:], lower=trailing_block(weights.lower, q)
+    )
     if posterior.effects is not None:
         effects = replace(
             posterior.effects,

@@ -50,10 +50,10 @@ from penchant.kernels import (
     RegularizedLaplacian,
     Relation,
 )
-from penchant.kernels.inputs import Features, as_dense, squared_norms
+from penchant.kernels.inputs import Features, as_dense
 from penchant.kernels.stationary import LEAVING_PULL, MANY_FEATURES
 from penchant.likelihoods import Abstain, Probit
-from penchant.numerics.linalg import to_numpy
+from penchant.numerics.linalg import row_squares, to_numpy
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -265,7 +265,7 @@ class CentredRows(NamedTuple):
         """Of all items."""
         mean = np.asarray(X.mean(axis=0)).ravel()
         along = np.asarray(X @ mean).ravel() - 0.5 * float(mean @ mean)
-        return cls(X, along, np.sqrt(np.maximum(squared_norms(X) - 2.0 * along, 0.0)))
+        return cls(X, along, np.sqrt(np.maximum(row_squares(X) - 2.0 * along, 0.0)))
 
     def paired(self, first: IntArray, second: IntArray) -> FloatArray:
         """Cosine (k,) of each of the first with the one in the same place of the second."""
@@ -432,7 +432,7 @@ def _total_variance(X: Features) -> float:
     if not isinstance(X, sparse.sparray):
         return float(X.var(axis=0).sum())
     mean = np.asarray(X.mean(axis=0)).ravel()
-    return float(squared_norms(X).mean() - mean @ mean)
+    return float(row_squares(X).mean() - mean @ mean)
 
 
 def _has_twins(X: Features) -> bool:

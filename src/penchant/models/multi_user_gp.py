@@ -85,7 +85,7 @@ from penchant.models.sharded import (
     learn_shards,
     whereabouts,
 )
-from penchant.numerics.dispatch import HOST, device_called
+from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -264,7 +264,7 @@ class MultiUserGP(UtilityModel):
             name: getattr(self, name)
             for name in ("user_kernel", "sparse", "raters", "max_user_rank")
         }
-        given["device"] = None if device_called(self.device) is HOST else self.device
+        given["device"] = None if device_called(self.device) is CPU else self.device
         if told := [name for name, value in given.items() if value is not None]:
             raise DataError(
                 f"scanned comparisons do not go together with {', '.join(told)} yet: leave it out, "

@@ -42,7 +42,7 @@ from penchant.gp import (
 from penchant.gp import rank_one_update as absorb
 from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel, as_relations
-from penchant.kernels.relations import Names, is_numbered, row_names
+from penchant.kernels.inputs import Names, is_numbered, row_names
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.base import Fitted, UtilityModel, warn_unless_converged
 from penchant.models.defaults import (
@@ -77,7 +77,7 @@ from penchant.models.parameters import (
 )
 from penchant.models.store import rebuilt
 from penchant.models.tables import Ranking, check_named
-from penchant.numerics.dispatch import HOST, device_called
+from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -253,7 +253,7 @@ class PreferenceGP(UtilityModel):
         return learned
 
     def _drifting(self, items: Inputs, data: Comparisons) -> FitState[PathProblem]:
-        if device_called(self.device) is not HOST:
+        if device_called(self.device) is not CPU:
             raise DataError(
                 f"drift is worked on by the CPU alone, got device={self.device!r}: leave it at None"
             )

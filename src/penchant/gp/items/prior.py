@@ -18,12 +18,11 @@ from penchant.errors import NumericalError
 from penchant.gp.posterior import Basis
 from penchant.gp.rows import Covariates, Operator, Rows, Runs, SparseRows
 from penchant.kernels import Independent, Inputs, Kernel
-from penchant.numerics.dispatch import HOST, check_room
+from penchant.numerics.dispatch import CPU, check_room
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
     add_to_diagonal,
-    beside,
     bordered,
     cholesky,
     diagonal,
@@ -33,13 +32,14 @@ from penchant.numerics.linalg import (
     log_det_lower,
     multiply,
     pivoted_cholesky,
+    prepend_columns,
     rank_at,
     relative_flops,
     row_squares,
     solve_lower,
     stack_rows,
     to_numpy,
-    trailing,
+    trailing_block,
     trapezoid_product,
     zeros_like,
 )
@@ -121,7 +121,7 @@ class ItemPrior:
             pulls, corner = self._coupled(weight)
             pulled = np.stack([self.design.adjoint(pull) for pull in pulls], axis=1)
             B = bordered(B, multiply(self.factor.T, pulled), corner)
-            laplacian_factor = beside(laplacian_factor, pulled)
+            laplacian_factor = prepend_columns(pulled, laplacian_factor)
         add_to_diagonal(B, 1.0)
         _check_width(float(diagonal(B).max()))
         # B ⪰ I unless sites have negative precision, and then a jitter would hide it
@@ -199,7 +199,9 @@ class ItemPrior:
             quadratic=0.0,
             coefficients=np.zeros(size),
             lower=identity_like(self.factor, size),
-            laplacian_factor=beside(zeros_like(self.factor), np.zeros((len(self.factor), q))),
+            laplacian_factor=prepend_columns(
+                np.zeros((len(self.factor), q)), zeros_like(self.factor)
+            ),
             jitter=0.0,
             is_prior=True,
         )
@@ -230,9 +232,9 @@ class LowRankState:
         if self.is_prior:
             var = design.variances(prior.factor.T)
         elif prior.variance is not None:
-            var = prior.variance * design.variances_under(trailing(self.inverse, q))
+            var = prior.variance * design.variances_under(trailing_block(self.inverse, q))
         else:
-            var = design.variances(solve_lower(trailing(self.lower, q), prior.factor.T))
+            var = design.variances(solve_lower(trailing_block(self.lower, q), prior.factor.T))
         return np.maximum(self._with_effects(var) if q else var, prior.floor)
 
     def _with_effects(self, of_pair: FloatArray) -> FloatArray:
@@ -316,7 +318,7 @@ def factor_prior(
     if max_rank is not None and max_rank < min(p, m):
         return _bounded_prior(kernel, compared, edges, max_rank, tolerance)
     check_room(universe.device, min(p, m) if edges.sides is None else p)
-    if m >= p and isinstance(kernel, Independent) and universe.device is HOST:
+    if m >= p and isinstance(kernel, Independent) and universe.device is CPU:
         return _independent_prior(kernel.variance, edges)
     K = kernel(compared)
     if m < p and edges.sides is None:

@@ -16,7 +16,7 @@ from penchant.gp.rows import Rows
 from penchant.gp.rules import RULES, Sites, propose
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.dispatch import HOST
+from penchant.numerics.dispatch import CPU
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     add_outer,
@@ -32,7 +32,7 @@ from penchant.numerics.linalg import (
     solve_lower,
     subtract,
     to_numpy,
-    trailing,
+    trailing_block,
 )
 from penchant.numerics.optimize import minimize_in_box, weak_prior
 from penchant.numerics.random import pair_keys
@@ -124,7 +124,7 @@ class ItemProblem:
             target=self.universe,
             basis=prior.basis,
             coefficients=state.coefficients[q:],
-            lower=trailing(state.lower, q),
+            lower=trailing_block(state.lower, q),
             effects=effects,
         )
         if self.people is None:
@@ -285,7 +285,7 @@ def start_at_mode(problem: ItemProblem, start: ItemHyper) -> StartingPoint | Non
     edges, scale = problem.edges, start.likelihood.choice_scale
     is_plain = edges.shown is None and edges.outcomes.cliques is None and problem.max_rank is None
     is_large = len(edges) >= MANY and len(edges.items) ** 2 <= DENSE * len(edges)
-    is_known = isinstance(start.kernel, Independent) and problem.universe.device is HOST
+    is_known = isinstance(start.kernel, Independent) and problem.universe.device is CPU
     if not (is_plain and is_large and is_known) or scale is None:
         return None
     try:

@@ -19,7 +19,7 @@ from penchant.gp.users.posterior import Kept, UserPosteriors
 from penchant.kernels import FreeCovariance, Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.batched import inner_stack, join_blocks, multiply_stack, trace_blocks
-from penchant.numerics.dispatch import HOST, Device
+from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
@@ -258,7 +258,7 @@ class UserPrior:
         users: UserFactor,
         sharing: float,
         arranged: Arrangement,
-        device: Device = HOST,
+        device: Device = CPU,
         shown: Covariates | None = None,
     ) -> "UserPrior":
         """From the factors and ρ; device: where what there is of each user lives."""
@@ -326,7 +326,7 @@ class UserProblem:
     max_user_rank: int | None = None
     shared_size: int = SHARED_SIZE
     arrangements: dict[bytes, Arrangement] = field(default_factory=dict, repr=False, compare=False)
-    device: Device = HOST
+    device: Device = CPU
     schedule: ClassVar[Schedule] = EM
 
     @classmethod
@@ -348,7 +348,7 @@ class UserProblem:
 
     def __getstate__(self) -> dict[str, Any]:
         # blocks are as large as the device likes them
-        return {**vars(self), "device": HOST, "arrangements": {}}
+        return {**vars(self), "device": CPU, "arrangements": {}}
 
     def on(self, device: Device) -> "UserProblem":
         """The same problem, worked on elsewhere."""
