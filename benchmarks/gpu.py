@@ -26,14 +26,13 @@ from penchant.communities import Answers, log_likelihoods
 from penchant.data import Comparisons
 from penchant.gp import (
     RULES,
-    Edges,
     ItemHyper,
     ItemProblem,
+    Rows,
     Settings,
     Sites,
     UserHyper,
     UserProblem,
-    Votes,
     gradient,
     maximize,
     solve,
@@ -77,7 +76,7 @@ def rng_weights(k):
 def problem(n, m, device, tolerance=1e-4):
     X, winner, loser = task(n, m)
     pairs, count = np.unique(winner * n + loser, return_counts=True)
-    edges = Edges.between(pairs // n, pairs % n, count.astype(float), Outcomes(None, None))
+    edges = Rows.between(pairs // n, pairs % n, count.astype(float), Outcomes(None, None))
     universe = Inputs(X, index=np.arange(n)).on(device_called(device))
     return ItemProblem(universe, edges, Settings(tolerance=tolerance))
 
@@ -278,7 +277,7 @@ def users_on(where, n_users, votes, n, is_card):
     loser = (winner + 1 + rng.integers(n - 1, size=len(winner))) % n
     data = Comparisons.from_pairs(winner, loser, user=user, items=range(n), users=range(n_users))
     items, users = Inputs(index=np.arange(n)), Inputs(index=np.arange(n_users))
-    p = UserProblem.of(items, users, Votes.of(data), Settings(tolerance=1e-4))
+    p = UserProblem.of(items, users, Rows.by_user(data), Settings(tolerance=1e-4))
     p = p.on(device_called(where))
     hyper = UserHyper(FreeCovariance.of(np.eye(n) + 1.0), Constant(1.0), 0.5, PROBIT)
     prior = p.prior(hyper)

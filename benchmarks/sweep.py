@@ -5,7 +5,7 @@ from scipy.linalg import blas, lapack
 from tasks import best_time, gp_task
 
 import penchant as pc
-from penchant.gp import Edges, factor_prior
+from penchant.gp import Rows, factor_prior
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Probit
 
@@ -38,7 +38,7 @@ def run(quick):
     for n, m in ((500, 5_000),) if quick else ((500, 5_000), (1_000, 20_000), (2_000, 50_000)):
         task = gp_task(n, m, 0)
         data = pc.Comparisons.from_pairs(task["winner"], task["loser"], items=range(n))
-        edges = Edges.of(data)
+        edges = Rows.pooled(data)
         prior = factor_prior(RBF((0.5,) * 5, 2.0), Inputs(task["X"], index=np.arange(n)), edges)
         tau, nu = np.full(len(edges), 0.3), np.full(len(edges), 0.4)
 

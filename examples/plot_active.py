@@ -3,7 +3,7 @@ Asking the right questions
 ==========================
 
 Twenty-five films lie on a map; how much a viewer likes one changes smoothly over it. We may ask
-the viewer to compare two films at a time. Which two? A session asks, is told, and asks again;
+the viewer to compare two films at a time. Which two? The model asks, is told, and asks again;
 every answer updates the posterior without a refit.
 
 What to see: on the left, questions chosen by information gain order the films with about half of
@@ -21,7 +21,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import penchant as pc
-from penchant.ask import Session, Setup
 from penchant.kernels import RBF
 
 pc.plots.use_style()
@@ -35,13 +34,12 @@ def study(viewer, criterion):
     places = rng.uniform(-1.0, 1.0, (n_films, 2))
     liking = rng.multivariate_normal(np.zeros(n_films), kernel(places))
     first = pc.Comparisons.from_pairs([0], [1], items=range(n_films))
-    model = pc.PreferenceGP(kernel, optimize=None).fit(places, first)
-    session = Session(model, Setup(criterion, seed=viewer))
+    model = pc.PreferenceGP(kernel, optimize=None, random_state=viewer).fit(places, first)
     error, regret = [], []
     for _ in range(n_answers):
-        ((a, b),) = session.ask()
+        ((a, b),) = model.ask(1, criterion)
         prefers_a = liking[a] - liking[b] + rng.standard_normal() > 0
-        session.tell([(a, b) if prefers_a else (b, a)])
+        model.tell([(a, b) if prefers_a else (b, a)])
         believed = model.predict()
         wrong = np.sign(believed[:, None] - believed) != np.sign(liking[:, None] - liking)
         error.append(wrong.sum() / (n_films * (n_films - 1)))

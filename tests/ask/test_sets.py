@@ -49,24 +49,3 @@ def test_rules_hold_for_sets(belief, data):
     rules = Rules(items=(0, 1, 2, 3))
     for items in grow_sets(belief, data, [(0, 1), (2, 3)], 4, rules, 0):
         assert set(items) == {0, 1, 2, 3}
-
-
-def test_a_session_writes_choices_whole_and_replays_them(tmp_path):
-    import penchant as pc
-    from penchant.ask import Session
-
-    def model():
-        return pc.PreferenceGP(optimize=None, random_state=0).fit(
-            None, Comparisons.from_pairs(["a", "b"], ["b", "c"], items=list("abcde"))
-        )
-
-    told = Comparisons.from_choices(["a"], [list("abcd")]) + Comparisons.from_rankings(
-        [["e", ["a", "b"]], ["c", "d"]]
-    )
-    path = tmp_path / "log.jsonl"
-    session = Session(model(), log=path).tell(told)
-    session.close()
-    again = Session.replay(path, model())
-    assert again.model.comparisons_ == session.model.comparisons_
-    assert again.model.comparisons_.rankings.count.sum() == 2
-    assert (again.model.predict() == session.model.predict()).all()

@@ -16,7 +16,7 @@ from penchant.communities import (
     verdict,
 )
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Settings, UserHyper, UserProblem, Votes, solve
+from penchant.gp import ItemHyper, Rows, Settings, UserHyper, UserProblem, solve
 from penchant.kernels import Constant, Independent, Inputs
 from penchant.likelihoods import Gaussian, Outcomes, Probit, Ties
 from penchant.models import CommunityGP
@@ -72,7 +72,7 @@ def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypat
     problem = UserProblem.of(
         Inputs(index=np.arange(N_ITEMS)),
         Inputs(index=np.arange(n_users)),
-        Votes.of(data),
+        Rows.by_user(data),
         Settings(tolerance=1e-10),
     )
     hyper = UserHyper(Independent(variance), Constant(1.0), shared, Probit())

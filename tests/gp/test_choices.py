@@ -9,17 +9,8 @@ from scipy.special import logsumexp
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import (
-    Edges,
-    ItemHyper,
-    ItemProblem,
-    Settings,
-    UserHyper,
-    UserProblem,
-    Votes,
-    solve,
-)
-from penchant.gp.rows import clique_edges
+from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, UserHyper, UserProblem, solve
+from penchant.gp.choices import clique_edges
 from penchant.kernels import RBF, Constant, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit
 
@@ -90,7 +81,7 @@ def dense_laplace(K, derivatives, value):
 @pytest.mark.parametrize("likelihood", [Probit(), Logit()])
 def test_inference_is_laplace_of_the_choices(items, answers, likelihood):
     kernel = RBF(np.array([1.0, 1.5]), 1.4)
-    problem = ItemProblem(items, Edges.of(answers), Settings(tolerance=1e-11))
+    problem = ItemProblem(items, Rows.pooled(answers), Settings(tolerance=1e-11))
     solution = solve(problem, ItemHyper(kernel, likelihood))
     posterior = problem.posterior(solution)
     K = kernel(items)
@@ -108,7 +99,7 @@ def test_inference_is_laplace_of_the_choices(items, answers, likelihood):
 @pytest.mark.parametrize("likelihood", [Probit(), Logit()])
 def test_sites_are_gradient_and_curvature_of_the_log_likelihood(answers, likelihood):
     """To 1e-8: Aᵀ(ν − τ g) is the gradient, and Aᵀ τ A the curvature, written out by subsets."""
-    edges = Edges.of(answers)
+    edges = Rows.pooled(answers)
     f = np.random.default_rng(1).normal(size=N)
     winner, loser = edges.ends
     cliques, scale = edges.outcomes.cliques, likelihood.choice_scale
@@ -126,7 +117,7 @@ def test_sites_are_gradient_and_curvature_of_the_log_likelihood(answers, likelih
 
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
 def test_the_gradient_of_the_evidence_is_exact_for_choices(items, answers, check_gradient, rule):
-    problem = ItemProblem(items, Edges.of(answers), Settings(rule, tolerance=1e-12))
+    problem = ItemProblem(items, Rows.pooled(answers), Settings(rule, tolerance=1e-12))
     check_gradient(problem, ItemHyper(RBF(np.array([1.0, 1.5]), 1.4), Probit()), 1e-4, 1e-7)
 
 
@@ -135,14 +126,14 @@ def test_the_gradient_is_exact_beside_pairs_under_laplace_and_close_under_ep(
 ):
     pairs = Comparisons.from_pairs([0, 1, 2, 5, 6], [1, 2, 3, 4, 0], items=range(N))
     hyper = ItemHyper(RBF(np.array([1.0, 1.5]), 1.4), Probit())
-    edges = Edges.of(answers + pairs)
+    edges = Rows.pooled(answers + pairs)
     for rule, tolerance in (("laplace", 1e-5), ("ep", 5e-3)):
         problem = ItemProblem(items, edges, Settings(rule, 1e-12))
         check_gradient(problem, hyper, 1e-4, 1e-7, tolerance)
 
 
 def test_a_bounded_rank_has_the_same_gradient_of_its_own_evidence(items, answers, check_gradient):
-    problem = ItemProblem(items, Edges.of(answers), Settings(tolerance=1e-12), max_rank=4)
+    problem = ItemProblem(items, Rows.pooled(answers), Settings(tolerance=1e-12), max_rank=4)
     check_gradient(problem, ItemHyper(RBF(np.array([1.0, 1.5]), 1.4), Logit()), 1e-4, 1e-7)
 
 
@@ -153,11 +144,13 @@ def test_a_choice_of_two_is_the_pair_under_laplace_and_logit(items):
     staged = staged + Comparisons.from_pairs([1], [2], items=range(N))
     hyper = ItemHyper(RBF(np.ones(2), 1.0), Logit())
     one, two = (
-        solve(ItemProblem(items, Edges.of(data), Settings("laplace", 1e-12)), hyper)
+        solve(ItemProblem(items, Rows.pooled(data), Settings("laplace", 1e-12)), hyper)
         for data in (ranked, staged)
     )
     assert one.log_evidence == pytest.approx(two.log_evidence, abs=1e-10)
-    means = [ItemProblem(items, Edges.of(ranked), Settings()).posterior(s).mean for s in (one, two)]
+    means = [
+        ItemProblem(items, Rows.pooled(ranked), Settings()).posterior(s).mean for s in (one, two)
+    ]
     np.testing.assert_allclose(means[0], means[1], atol=1e-9)
 
 
@@ -170,7 +163,9 @@ def test_counts_are_repetitions(items):
     for a, b in zip(one.sites(g, 1.0)[:1], three.sites(g, 1.0)[:1], strict=True):
         np.testing.assert_allclose(3 * a, b)
     assert three.n_choices == 3 * one.n_choices
-    assert solve(ItemProblem(items, Edges.of(thrice), Settings()), hyper).inference.report.converged
+    assert solve(
+        ItemProblem(items, Rows.pooled(thrice), Settings()), hyper
+    ).inference.report.converged
 
 
 def test_many_ways_are_taken_one_item_at_a_time():
@@ -191,7 +186,7 @@ def test_many_ways_are_taken_one_item_at_a_time():
 @pytest.mark.parametrize("likelihood", [Gaussian(1.0), Lapse(Probit())])
 def test_likelihoods_without_a_form_for_choices_say_so(answers, likelihood):
     with pytest.raises(DataError, match="choices out of several items"):
-        likelihood.check(Edges.of(answers).outcomes)
+        likelihood.check(Rows.pooled(answers).outcomes)
 
 
 def test_users_with_choices_are_the_dense_model(items, check_gradient):
@@ -202,7 +197,7 @@ def test_users_with_choices_are_the_dense_model(items, check_gradient):
     ) + Comparisons.from_choices([0, 3], [[0, 1, 2], [3, 4, 0]], user=["v", "u"], items=range(N))
     users = Inputs(None, {}, np.arange(2))
     kernel = RBF(np.ones(2), 1.2)
-    problem = UserProblem.of(items, users, Votes.of(data), Settings(tolerance=1e-12))
+    problem = UserProblem.of(items, users, Rows.by_user(data), Settings(tolerance=1e-12))
     hyper = UserHyper(kernel, Constant(1.0), 0.6, Logit())
     solution = solve(problem, hyper)
     K = np.kron(0.6 * np.ones((2, 2)) + 0.4 * np.eye(2), kernel(items))

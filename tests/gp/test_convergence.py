@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, infer, solve
+from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, infer, solve
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Lapse, Logit, Probit, Ties
 
@@ -18,7 +18,7 @@ def pose(rng, make_comparisons):
 
     def pose(n_items, n_pairs):
         items = Inputs(rng.standard_normal((n_items, 2)), index=np.arange(n_items))
-        return ItemProblem(items, Edges.of(make_comparisons(n_items, n_pairs)), Settings())
+        return ItemProblem(items, Rows.pooled(make_comparisons(n_items, n_pairs)), Settings())
 
     return pose
 

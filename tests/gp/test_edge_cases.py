@@ -5,9 +5,18 @@ import pytest
 from scipy.special import expit, ndtr
 
 import penchant as pc
-from penchant.gp import Answered, Edges, Settings, TimeGrid, Votes, factor_prior, judge, learn, loop
+from penchant.gp import (
+    Answered,
+    Rows,
+    Settings,
+    TimeGrid,
+    as_weights,
+    factor_prior,
+    judge,
+    learn,
+    loop,
+)
 from penchant.gp.dynamic.prior import MOST_PERIODS
-from penchant.gp.items.problem import as_weights
 from penchant.gp.users import problem as user_problem
 from penchant.gp.users.arrowhead import SharedPrior
 from penchant.gp.users.blocks import PairBlock
@@ -22,7 +31,7 @@ def test_sweeps_after_frozen_steps_that_failed_count_towards_the_most(max_sweeps
     rng = np.random.default_rng(0)
     winner = rng.integers(0, 40, 60)
     data = pc.Comparisons.from_pairs(winner, (winner + 1 + winner % 7) % 40, items=range(40))
-    edges = Edges.of(data)
+    edges = Rows.pooled(data)
     prior = factor_prior(Independent(4.0), Inputs(index=np.arange(40)), edges)
     n_calls = []
 
@@ -84,7 +93,7 @@ def test_very_many_items_are_learned_from_by_those_compared_most(rng, monkeypatc
         winner, loser, user=rng.integers(3, size=len(winner)), items=range(10), users=range(3)
     )
     items, users = (Inputs(index=np.arange(n)) for n in (10, 3))
-    problem = user_problem.UserProblem.of(items, users, Votes.of(data), Settings())
+    problem = user_problem.UserProblem.of(items, users, Rows.by_user(data), Settings())
     few = problem.few_items()
     np.testing.assert_array_equal(few.items.index, [0, 3, 7, 9])
     kept = few.items.index
@@ -126,7 +135,7 @@ def test_what_was_worked_out_of_a_posterior_is_kept_only_where_it_still_holds(cl
 
 def test_the_first_edge_of_a_choice_is_part_of_it():
     data = pc.Comparisons.from_rankings([["a", "b", "c"], ["a", "d"]])
-    edges = Edges.of(data)
+    edges = Rows.pooled(data)
     n = len(edges) - edges.outcomes.cliques.n_edges
     assert n == 1
     every = edges.outcomes.part_of(np.arange(len(edges)), len(edges))

@@ -7,7 +7,7 @@ from scipy.special import log_ndtr, ndtr
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, factor_prior, solve
+from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, factor_prior, solve
 from penchant.kernels import RBF, Independent, Inputs, Linear
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
 
@@ -17,7 +17,7 @@ PROBIT = Probit()
 
 def solved(data, kernel, likelihood=PROBIT, settings=TIGHT, X=None, rank=None):
     universe = Inputs(X, index=np.arange(data.n_items))
-    problem = ItemProblem(universe, Edges.of(data), settings, rank)
+    problem = ItemProblem(universe, Rows.pooled(data), settings, rank)
     solution = solve(problem, ItemHyper(kernel, likelihood))
     return problem, solution, problem.posterior(solution)
 
@@ -93,9 +93,9 @@ def test_every_rule_reaches_its_fixed_point(make_comparisons, rng, rule, likelih
 def test_a_count_of_two_is_the_row_twice(rule):
     """The same data as counts, or as separate edges that the engine is fed one by one."""
     merged = Comparisons.from_pairs([0, 1, 2], [1, 2, 0], count=[2, 1, 3], items=range(3))
-    edges = Edges.of(merged)
+    edges = Rows.pooled(merged)
     rows = np.repeat(np.arange(3), [2, 1, 3])
-    separate = Edges(edges.winner[rows], edges.loser[rows], np.ones(6), edges.outcomes, edges.items)
+    separate = Rows(edges.winner[rows], edges.loser[rows], np.ones(6), edges.outcomes, edges.items)
     universe = Inputs(None, index=np.arange(3))
     settings = Settings(rule, tolerance=1e-12)
     results = []
@@ -218,7 +218,7 @@ def test_a_prior_without_variance_is_an_error():
     data = Comparisons.from_pairs([0], [1], items=range(2))
     universe = Inputs(np.full((2, 1), 1e200), index=np.arange(2))
     with np.errstate(all="ignore"), pytest.raises(NumericalError, match="largest"):
-        factor_prior(Linear(), universe, Edges.of(data))
+        factor_prior(Linear(), universe, Rows.pooled(data))
 
 
 def test_prediction_of_an_edge_follows_the_probit_formula(make_comparisons):

@@ -5,13 +5,13 @@ import pytest
 
 from penchant.data import Comparisons
 from penchant.gp import (
-    Edges,
     ItemHyper,
     ItemProblem,
+    Rows,
     Settings,
     expectation_maximize,
     gradient,
-    maximize,
+    maximize_evidence,
     solve,
 )
 from penchant.kernels import (
@@ -67,20 +67,20 @@ KERNELS = [
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_gradient_of_every_kernel(universe, make_comparisons, check_gradient, kernel):
-    problem = ItemProblem(universe, Edges.of(make_comparisons(N, 40)), Settings(tolerance=1e-11))
+    problem = ItemProblem(universe, Rows.pooled(make_comparisons(N, 40)), Settings(tolerance=1e-11))
     check_gradient(problem, ItemHyper(kernel, Probit()))
 
 
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
 def test_gradient_under_every_rule(universe, make_comparisons, check_gradient, rule):
-    problem = ItemProblem(universe, Edges.of(make_comparisons(N, 40)), Settings(rule, 1e-11))
+    problem = ItemProblem(universe, Rows.pooled(make_comparisons(N, 40)), Settings(rule, 1e-11))
     kernel = RBF((0.8, 1.4), 1.5) + RegularizedLaplacian("knows", 0.7, 1.2)
     check_gradient(problem, ItemHyper(kernel, Probit()))
 
 
 def test_gradient_in_comparison_space(universe, check_gradient):
     data = Comparisons.from_pairs([0, 2, 4], [1, 3, 5], items=range(N))
-    problem = ItemProblem(universe, Edges.of(data), Settings(tolerance=1e-11))
+    problem = ItemProblem(universe, Rows.pooled(data), Settings(tolerance=1e-11))
     hyper = ItemHyper(RBF(1.0) + RegularizedLaplacian("knows"), Probit())
     assert solve(problem, hyper).prior.space == "comparisons"
     check_gradient(problem, hyper)
@@ -90,7 +90,9 @@ def test_gradient_in_comparison_space(universe, check_gradient):
     "kernel", [RBF((0.8, 1.4), 1.5), RBF(1.0) + RegularizedLaplacian("knows")], ids=repr
 )
 def test_gradient_through_a_bounded_factor(universe, make_comparisons, check_gradient, kernel):
-    problem = ItemProblem(universe, Edges.of(make_comparisons(N, 40)), Settings(tolerance=1e-11), 4)
+    problem = ItemProblem(
+        universe, Rows.pooled(make_comparisons(N, 40)), Settings(tolerance=1e-11), 4
+    )
     hyper = ItemHyper(kernel, Probit())
     assert solve(problem, hyper).prior.is_bounded
     check_gradient(problem, hyper)
@@ -102,13 +104,13 @@ def test_gradient_of_likelihood_parameters(universe, rng, check_gradient, likeli
     b = (a + 1 + rng.integers(N - 1, size=40)) % N
     tie = rng.random(40) < 0.2 if isinstance(likelihood, Ties) else None
     data = Comparisons.from_pairs(a, b, tie=tie, items=range(N))
-    problem = ItemProblem(universe, Edges.of(data), Settings(tolerance=1e-11))
+    problem = ItemProblem(universe, Rows.pooled(data), Settings(tolerance=1e-11))
     check_gradient(problem, ItemHyper(RBF(1.0, 0.8), likelihood))
 
 
 def test_gradient_of_gaussian_noise(universe, rng, check_gradient):
     data = Comparisons.from_scores(rng.standard_normal(N))
-    problem = ItemProblem(universe, Edges.of(data), Settings("exact", 1e-11))
+    problem = ItemProblem(universe, Rows.pooled(data), Settings("exact", 1e-11))
     check_gradient(problem, ItemHyper(RBF(1.0), Gaussian(0.4)))
 
 
@@ -118,9 +120,9 @@ def test_climbing_reaches_a_stationary_point_and_em_agrees(universe, rng):
     b = (a + 1 + rng.integers(N - 1, size=400)) % N
     wins = f[a] - f[b] + rng.standard_normal(400) > 0
     data = Comparisons.from_pairs(np.where(wins, a, b), np.where(wins, b, a), items=range(N))
-    problem = ItemProblem(universe, Edges.of(data), Settings(tolerance=1e-8))
+    problem = ItemProblem(universe, Rows.pooled(data), Settings(tolerance=1e-8))
     start = ItemHyper(RBF(2.0, 1.0), Probit())
-    climbed = maximize(problem, start)
+    climbed = maximize_evidence(problem, start)
     assert climbed.inference.log_evidence > solve(problem, start).inference.log_evidence + 1
     # what the evidence still wants is what the weak prior around the start holds back
     drag = (climbed.hyper.theta - start.theta) / PRIOR_SPREAD**2
@@ -139,8 +141,8 @@ def test_a_bounded_problem_is_learned_from_some_of_its_comparisons(rng, monkeypa
     wins = f[a] - f[b] + rng.standard_normal(600) > 0
     data = Comparisons.from_pairs(np.where(wins, a, b), np.where(wins, b, a), items=range(n))
     items = Inputs(X, index=np.arange(n))
-    problem = ItemProblem(items, Edges.of(data), Settings(), max_rank=15)
+    problem = ItemProblem(items, Rows.pooled(data), Settings(), max_rank=15)
     start = ItemHyper(RBF(1.0, 0.1), Probit())
-    learned = maximize(problem, start)
+    learned = maximize_evidence(problem, start)
     assert len(learned.inference.sites.tau) == len(problem.edges) > 150
     assert learned.inference.log_evidence > solve(problem, start).inference.log_evidence + 10

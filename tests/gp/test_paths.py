@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.gp import PathHyper, PathProblem, Settings, TimedRows, TimeGrid, gradient, solve
+from penchant.gp import PathHyper, PathProblem, Settings, TimeGrid, gradient, solve, timed_rows
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Probit, Ties
 
@@ -32,7 +32,7 @@ def problem_of(data, **how):
     calendar = TimeGrid.of(data.time, None)
     X = np.arange(N)[:, None] / N
     items = Inputs(X, index=np.arange(N))
-    return PathProblem(items, TimedRows.of(data, calendar), calendar, Settings(**how))
+    return PathProblem(items, timed_rows(data, calendar), calendar, Settings(**how))
 
 
 HYPER = PathHyper(RBF(0.7, 0.6) + Independent(0.4), 0.5, 10.0, Probit())
@@ -50,7 +50,7 @@ def dense(problem, solution):
     rows = np.arange(len(edges))
     A[rows, prior.place * N + edges.winner] = 1.0
     A[rows, prior.place * N + edges.loser] = -1.0
-    A[:, -2:] = edges.covariates
+    A[:, -2:] = edges.shown.z.T
     weight = edges.count * solution.inference.sites.tau
     L = A.T @ (weight[:, None] * A)
     return K, A, L, np.linalg.inv(np.linalg.inv(K) + L)
@@ -68,7 +68,7 @@ def test_a_sweep_is_that_of_dense_algebra():
     assert state.log_det == pytest.approx(np.linalg.slogdet(np.eye(len(K)) + K @ L)[1])
     assert state.quadratic == pytest.approx((A.T @ shift) @ mean)
     y = np.random.default_rng(1).standard_normal(len(edges))
-    np.testing.assert_allclose(state.respond(y), A @ S @ A.T @ y, atol=1e-9)
+    np.testing.assert_allclose(state.covariance_times(y), A @ S @ A.T @ y, atol=1e-9)
     posterior = problem.posterior(solution)
     last = slice(4 * N, 5 * N)
     np.testing.assert_allclose(posterior.mean, mean[last], atol=1e-7)

@@ -3,14 +3,7 @@ import pytest
 
 import penchant as pc
 from penchant.data import Comparisons
-from penchant.gp import (
-    Edges,
-    ItemHyper,
-    ItemProblem,
-    Settings,
-    solve,
-    summarize_ranks,
-)
+from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, solve, summarize_ranks
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Probit
 
@@ -21,7 +14,7 @@ def posterior(rng):
     X = rng.standard_normal((8, 2))
     data = Comparisons.from_pairs([0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 5, 3], items=range(8))
     universe = Inputs(X, index=np.arange(8))
-    problem = ItemProblem(universe, Edges.of(data), Settings(tolerance=1e-10))
+    problem = ItemProblem(universe, Rows.pooled(data), Settings(tolerance=1e-10))
     return problem.posterior(solve(problem, ItemHyper(RBF(1.0, 2.0), Probit())))
 
 
@@ -67,7 +60,7 @@ def test_rank_summary_counts_orders():
     """Two independent certain items and one in between: ranks are what the draws say."""
     data = Comparisons.from_pairs([0, 1], [1, 2], count=[400, 400], items=range(3))
     universe = Inputs(None, index=np.arange(3))
-    problem = ItemProblem(universe, Edges.of(data), Settings())
+    problem = ItemProblem(universe, Rows.pooled(data), Settings())
     solution = solve(problem, ItemHyper(Independent(9.0), Probit()))
     ranks = summarize_ranks(problem.posterior(solution), 0.95, 500, np.random.default_rng(0))
     np.testing.assert_array_equal(ranks.prob_best, [1.0, 0.0, 0.0])

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 import penchant as pc
-from penchant.gp import Edges, ItemHyper, ItemProblem, Settings, solve
+from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, solve
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 
@@ -18,7 +18,7 @@ def problem_of(winner, loser, count, tie=None, n=None):
     """Weighted comparisons of items on a line."""
     n = n or 1 + max(*winner, *loser)
     outcomes = Outcomes(tie=None if tie is None else np.array(tie))
-    edges = Edges.between(np.array(winner), np.array(loser), np.ones(len(winner)), outcomes)
+    edges = Rows.between(np.array(winner), np.array(loser), np.ones(len(winner)), outcomes)
     items = Inputs(np.linspace(0.0, 1.0, n)[:, None], index=np.arange(n))
     return ItemProblem(items, edges.weighted(np.array(count)), Settings(tolerance=1e-10))
 

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from penchant.data import Comparisons
-from penchant.gp import Differences, Edges, ItemHyper, ItemProblem, Rows, Settings, solve
+from penchant.gp import Differences, ItemHyper, ItemProblem, Rows, Settings, solve
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Gaussian, Outcomes, Probit
 from penchant.numerics.linalg import multiply_symmetric
@@ -55,7 +55,7 @@ def test_edge_variances_by_both_routes(rng, n_points):
 
 def test_edges_pool_users_and_keep_only_compared_items():
     data = Comparisons.from_pairs([1, 1, 3], [3, 3, 1], user=["ann", "bob", "ann"], items=range(5))
-    edges = Edges.of(data)
+    edges = Rows.pooled(data)
     assert edges.items.tolist() == [1, 3]
     assert sorted(zip(edges.winner, edges.loser, edges.count, strict=True)) == [
         (0, 1, 2.0),
@@ -65,7 +65,7 @@ def test_edges_pool_users_and_keep_only_compared_items():
 
 def test_taking_some_edges_keeps_their_items_and_outcomes():
     data = Comparisons.from_pairs([4, 1, 3], [1, 2, 0], tie=[False, True, False], items=range(5))
-    edges = Edges.of(data)
+    edges = Rows.pooled(data)
     some = edges.take(np.array([2, 0]))
     for part, row in enumerate((2, 0)):
         assert some.items[some.winner[part]] == edges.items[edges.winner[row]]
@@ -88,13 +88,13 @@ def test_rows_of_weighted_sums_have_the_posterior_of_the_dense_formula(rng, m):
     gain = K @ A.T @ np.linalg.inv(A @ K @ A.T + noise * np.eye(m))
     np.testing.assert_allclose(posterior.mean, gain @ margin, atol=1e-7)
     np.testing.assert_allclose(posterior.covariance(), K - gain @ A @ K, atol=1e-7)
-    _, known = problem.expect(posterior, np.arange(m))
+    _, known = problem.predict(posterior, np.arange(m))
     np.testing.assert_allclose(known.mean, A @ posterior.mean, atol=1e-9)
     np.testing.assert_allclose(known.var, np.diag(A @ posterior.covariance() @ A.T), atol=1e-9)
 
 
 def test_pairs_written_as_general_rows_give_the_same_fit(rng, make_comparisons):
-    edges, universe = Edges.of(make_comparisons(8, 40)), Inputs(rng.standard_normal((8, 2)))
+    edges, universe = Rows.pooled(make_comparisons(8, 40)), Inputs(rng.standard_normal((8, 2)))
     A = edges.operator(np.arange(len(edges.items))).matrix()
     over_all = sparse.csr_array(
         (np.asarray(A.data), edges.items[A.indices], A.indptr), (len(edges), 8)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.errors import DataError, NumericalError
-from penchant.gp import Differences, Edges, ItemHyper, ItemProblem, Settings, gradient, solve
+from penchant.gp import Differences, ItemHyper, ItemProblem, Rows, Settings, gradient, solve
 from penchant.kernels import (
     RBF,
     Constant,
@@ -147,7 +147,7 @@ def check_algebra(device):
         there, half = matrix(rows), matrix(np.asfortranarray(rows.T))
         close(entries.to_numpy(linalg.gram(half)), rows @ rows.T, 1e-12)
         close(np.tril(entries.to_numpy(linalg.lower_gram(half))), np.tril(rows @ rows.T), 1e-12)
-        edges = Edges.of(answers(n, 8 * n))
+        edges = Rows.pooled(answers(n, 8 * n))
         laplacian = Differences(edges.winner, edges.loser, n).laplacian(np.ones(len(edges)))
         for L in (laplacian, np.diag(np.arange(1.0, n + 1.0))):
             other = linalg.multiply_symmetric(L, there)
@@ -163,7 +163,7 @@ def check_algebra(device):
             expected = graph.laplacian(weight) @ rows
             close(entries.to_numpy(graph.laplacian_times(weight, there)), expected, 1e-12)
         for w, b in ((edges.winner, edges.loser), (edges.winner[:1], edges.loser[:1])):
-            ends, expected = differences.Ends(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
+            ends, expected = differences.EdgeIndex(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
             for _ in range(2):  # the second time from what the first worked out
                 close(differences.edge_variances(half, ends), expected, 1e-12)
         A = rows[:r] @ rows[:r].T + np.eye(r)
@@ -187,7 +187,7 @@ def problems(device):
     """Item space, comparison space, a bounded rank, other rules and likelihoods."""
     full = RBF((0.6, 1.2, 3.0), 1.4) + 0.3 * Independent()
     smooth = RBF(3.0, 2.0)
-    dense, few = Edges.of(answers()), Edges.of(answers(m=20))
+    dense, few = Rows.pooled(answers()), Rows.pooled(answers(m=20))
     for kernel, edges, rule, likelihood, rank in (
         (full, dense, "ep", PROBIT, None),
         (smooth, dense, "ep", PROBIT, None),

@@ -62,6 +62,8 @@ GIVEN = [
     ("noise", {"raters": "noise"}, (None, votes())),
     ("rankings", {}, (X, rankings())),
     ("kept", {"optimize": None}, (X, votes())),
+    ("order", {}, (None, votes(first=SIDE))),
+    ("covariates", {}, (X, votes(covariates={"length": RNG.standard_normal(M)}))),
 ]
 OF_ITEMS = [
     ("max_rank", {"max_rank": 5}, (X, votes())),
@@ -69,10 +71,10 @@ OF_ITEMS = [
     ("em", {"optimize": "em"}, (X, votes())),
     ("independent answers", {"clustered": False}, (X, votes())),
     ("nobody named", {}, (X, votes().pooled())),
+    ("order at a bounded rank", {"max_rank": 5}, (X, votes(first=SIDE))),
+    ("order by em", {"optimize": "em"}, (X, votes(first=SIDE))),
 ]
 OF_USERS = [
-    ("order", {}, (None, votes(first=SIDE))),
-    ("covariates", {}, (X, votes(covariates={"length": RNG.standard_normal(M)}))),
     ("free", {"kernel": "free"}, (None, votes())),
     ("sparse", {"sparse": (4, 6)}, (X, votes())),
 ]

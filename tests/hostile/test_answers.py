@@ -10,7 +10,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import penchant as pc
-from penchant.ask import Session
 from penchant.kernels import Independent
 
 NAMES = ["tea", "milk", "water", "ab"]
@@ -68,12 +67,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize("make", [pooled, people, groups])
-@pytest.mark.parametrize("verb", ["tell", "withdraw", "session"])
+@pytest.mark.parametrize("verb", ["tell", "withdraw"])
 def test_what_is_no_answer_is_refused_and_changes_nothing(make, verb):
     model = make()
     before, data = model.predict().tobytes(), model.comparisons_
-    user = {} if make is pooled or verb == "session" else {"user": "ann"}
-    step = Session(model).tell if verb == "session" else getattr(model, verb)
+    user = {} if make is pooled else {"user": "ann"}
+    step = getattr(model, verb)
     for wrong in WRONG:
         with pytest.raises(pc.DataError) as refused:
             step(wrong, **user)

@@ -7,7 +7,7 @@ import pytest
 
 import penchant as pc
 from penchant.errors import DataError
-from penchant.gp import Votes, rows
+from penchant.gp import Rows, choices
 from penchant.models.defaults import _share_of_ties
 
 MODELS = (pc.PreferenceGP, pc.MultiUserGP, pc.CommunityGP)
@@ -63,7 +63,7 @@ def test_choices_as_pairs_are_the_pairs_that_they_decide(rng):
     orders = random_rankings(rng).tolist()
     orders[0] = [orders[0][:2], *orders[0][2:]]
     data = pc.Comparisons.from_rankings(orders, users=range(len(orders)))
-    broken, votes = data.as_pairs(), Votes.of(data).as_pairs()
+    broken, votes = data.as_pairs(), Rows.by_user(data).as_pairs()
     said = zip(votes.user, votes.winner, votes.loser, votes.count, strict=True)
     decided = ~broken.tie  # a place that two share says nothing of these two
     columns = (broken.user, broken.winner, broken.loser, broken.count)
@@ -110,7 +110,7 @@ def test_people_who_agree_in_everything(n_users):
 
 
 def test_rankings_too_long_for_memory_are_refused_before_it_is_taken(monkeypatch):
-    monkeypatch.setattr(rows, "MOST_PAIRS", 5)
+    monkeypatch.setattr(choices, "MOST_PAIRS", 5)
     data = drinks(people=True)
     for estimator in MODELS:
         with pytest.raises(DataError, match=r"of up to \d items hold .*as_pairs\(\)"):

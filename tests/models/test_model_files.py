@@ -188,6 +188,16 @@ def wrong_parameter(file):
     file.header["model"]["params"]["random_state"] = -1
 
 
+def other_start(file):
+    kinds = {"kernel": ("Independent", {"variance": 1.0}), "likelihood": ("Probit", {})}
+    parts = {
+        name: {"$kind": kind, "number": 10_000 + k, "fields": fields}
+        for k, (name, (kind, fields)) in enumerate(kinds.items())
+    }
+    start = {"$kind": "item hyperparameters", "number": 20_000, "fields": parts}
+    file.at("communities")["start"] = start
+
+
 CASES = {
     "winner beyond the items": (ITEMS, changed("comparisons", "winner", at(-1, 999)), "winner"),
     "a negative position": (ITEMS, changed("comparisons", "loser", at(0, -1)), "loser"),
@@ -322,11 +332,7 @@ CASES = {
     "sizes below nothing": (GROUPS, sizes_of(26.0, -1.0), "all_sizes"),
     "sizes of nobody": (GROUPS, sizes_of(0.0, 0.0), "all_sizes"),
     "sizes of three": (GROUPS, sizes_of(9.0, 9.0, 7.0), "all_sizes"),
-    "a start of another length": (
-        GROUPS,
-        changed("communities", "start", lambda a: np.append(a, 0.0)),
-        "start",
-    ),
+    "a start of another length": (GROUPS, other_start, "start"),
 }
 
 

@@ -10,7 +10,7 @@ from experiments.data import split_rankings
 from penchant.data import Comparisons
 from penchant.datasets import load_cars, load_sushi_a
 from penchant.errors import DataError
-from penchant.gp import Settings, UserProblem, Votes
+from penchant.gp import Rows, Settings, UserProblem
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Lapse, Probit
 from penchant.metrics import calibration, log_loss, pair_error
@@ -88,7 +88,7 @@ def test_the_report_says_which_covariances_are_for_fewer_items(n, said):
     ring = np.arange(n)
     data = Comparisons.from_pairs(ring, np.roll(ring, 1), user=ring % 5, items=range(n))
     items, users = Inputs(index=ring), Inputs(index=np.arange(5))
-    problem = UserProblem.of(items, users, Votes.of(data), Settings())
+    problem = UserProblem.of(items, users, Rows.by_user(data), Settings())
     assert said in not_tried(problem, None)
     assert bool(said) == bool(not_tried(problem, None))
     assert not_tried(problem, "free") == ""

@@ -5,7 +5,6 @@ from penchant.ask.belief import LOSS, TIE, WIN, Belief, Joint, Part
 from penchant.ask.choose import Pool, Rules, all_pairs, ask, choose
 from penchant.ask.criteria import CRITERIA, Criterion, criterion
 from penchant.ask.plan import Plan, Range, StudyDesign, answers_left, plan
-from penchant.ask.session import Session, Setup
 from penchant.ask.sets import grow, grow_sets
 from penchant.ask.stopping import Budget, SmallGain, TopSettled, Verdict
 
@@ -23,8 +22,6 @@ __all__ = [
     "Pool",
     "Range",
     "Rules",
-    "Session",
-    "Setup",
     "SmallGain",
     "StudyDesign",
     "TopSettled",

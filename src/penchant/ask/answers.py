@@ -52,41 +52,21 @@ def as_answers(
 
 def _with_rankings(data: Comparisons, more: Comparisons, user: Any) -> Comparisons:
     """The single pairs and the rankings of `more`, over the items of `data`."""
-    single = more.single_pairs()
-    answers = as_answers(data, single, user) if len(single) else None
-    orders = orders_of(more)
-    givers = _users(data, more, user, len(orders))
-    if givers is not None and more.user is not None:
-        givers = [order["user"] for order in orders]
-    return with_orders(answers, orders, givers, data.items)
-
-
-def orders_of(answers: Comparisons) -> list[dict[str, Any]]:
-    """Rankings and choices by name: places, user, count, tied.
-
-    >>> orders_of(Comparisons.from_choices(["a"], [["a", "b", "c"]]))
-    [{'places': [['a'], ['b', 'c']], 'user': None, 'count': 1, 'tied': False}]
-    """
-    return [
-        {"places": places, "user": who, "count": count, "tied": tied}
+    rankings = [
+        (places, giver, count, tied)
         for tied in (True, False)
-        for places, who, count in answers.named_rankings(tied)
+        for places, giver, count in more.named_rankings(tied)
     ]
-
-
-def with_orders(
-    pairs: Comparisons | None,
-    orders: list[dict[str, Any]],
-    users: list[Any] | None,
-    items: tuple[Any, ...],
-) -> Comparisons:
-    """Single pairs, if any, and rankings as `orders_of` gives them, by these users."""
-    places, count, tied = (
-        [order[name] for order in orders] for name in ("places", "count", "tied")
+    places, givers, count, tied = (list(column) for column in zip(*rankings, strict=True))
+    users = _users(data, more, user, len(rankings))
+    if users is not None and more.user is not None:
+        users = givers
+    merged = merge_rankings(
+        places, users, data.items, count=np.array(count, dtype=np.intp), tied=tied
     )
-    merged = merge_rankings(places, users, items, count=np.array(count, dtype=np.intp), tied=tied)
-    told = Comparisons.from_orders(merged)
-    return told if pairs is None else pairs + told
+    answers = Comparisons.from_orders(merged)
+    single = more.single_pairs()
+    return as_answers(data, single, user) + answers if len(single) else answers
 
 
 def _users(data: Comparisons, more: Any, user: Any, n_rows: int) -> list[Any] | None:

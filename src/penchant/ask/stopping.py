@@ -111,7 +111,3 @@ class TopSettled:
         settled = float(np.mean(worst_in > best_out))
         reason = f"probability that the top {self.k} are settled"
         return Verdict(settled >= self.level, settled, self.level, reason)
-
-
-STOP_RULES: dict[str, type] = {rule.__name__: rule for rule in (Budget, SmallGain, TopSettled)}
-"""Every stop rule by name."""

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
-from penchant.gp import Differences, Edges
+from penchant.gp import Differences, Rows
 from penchant.numerics.types import FloatArray, IntArray
 
 MANY_ITEMS = 500
@@ -68,7 +68,7 @@ class BethePrior:
     is_bounded = False
 
     @classmethod
-    def of(cls, variance: float, edges: Edges) -> "BethePrior":
+    def of(cls, variance: float, edges: Rows) -> "BethePrior":
         """Over the compared items."""
         return cls(Differences(edges.winner, edges.loser, len(edges.items)), variance)
 

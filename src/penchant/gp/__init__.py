@@ -1,8 +1,8 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
-from penchant.gp.dynamic.prior import TimedRows as TimedRows
+from penchant.gp.choices import edges_of_stages, feasible
 from penchant.gp.dynamic.prior import TimeGrid as TimeGrid
-from penchant.gp.dynamic.prior import check_time, effect_names
+from penchant.gp.dynamic.prior import check_time, effect_names, timed_rows
 from penchant.gp.dynamic.problem import (
     PathHyper,
     PathPosterior,
@@ -12,14 +12,22 @@ from penchant.gp.dynamic.problem import (
 )
 from penchant.gp.items.cluster_robust import UNNAMED, People, edges_of
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
-from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution, first_guess
-from penchant.gp.items.problem import absorb as absorb_items
-from penchant.gp.learn import Limits, StartingPoint, Watch, climb, expectation_maximize, maximize
+from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution, start_at_mode
+from penchant.gp.learn import (
+    FitState,
+    Limits,
+    StartingPoint,
+    expectation_maximize,
+    maximize,
+    maximize_evidence,
+)
 from penchant.gp.loop import (
+    Callback,
     Inference,
-    Seen,
+    Report,
     Settings,
     Solution,
+    SweepSummary,
     gradient,
     infer,
     solve,
@@ -29,14 +37,10 @@ from penchant.gp.raters import Answered, foreseen, judge, learn_raters, of_usual
 from penchant.gp.rows import (
     ORDER,
     Differences,
-    Edges,
     Rows,
-    Votes,
     VoteSites,
     as_shown,
     columns,
-    edges_of_stages,
-    feasible,
     match,
     place_among,
     z_of,
@@ -44,9 +48,8 @@ from penchant.gp.rows import (
 from penchant.gp.rows import Covariates as Covariates
 from penchant.gp.rows import Operator as Operator
 from penchant.gp.rows import has_covariates as told
-from penchant.gp.rules import RULES, Rule
-from penchant.gp.sites import Report, Sites
-from penchant.gp.update import Learned
+from penchant.gp.rules import RULES, Proposal, Rule, Sites, laplace, mode_slopes, no_slopes
+from penchant.gp.update import as_weights, rank_one_update
 from penchant.gp.users.blocks import tied_items
 from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
 from penchant.gp.users.nystrom import largest_left, rank_error
@@ -61,8 +64,8 @@ from penchant.gp.users.problem import (
     select,
 )
 from penchant.gp.users.sharded import Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
-from penchant.gp.users.update import absorb as absorb_votes
 from penchant.gp.users.update import check_newcomers, fold_in, with_newcomers
+from penchant.gp.users.update import rank_one_update as rank_one_update_users
 
 __all__ = [
     "LEARNING_VOTES",
@@ -71,18 +74,18 @@ __all__ = [
     "UNNAMED",
     "Answered",
     "Basis",
+    "Callback",
     "CovarianceChoice",
     "Covariates",
     "Differences",
-    "Edges",
     "EffectPosterior",
+    "FitState",
     "Inference",
     "ItemHyper",
     "ItemPrior",
     "ItemProblem",
     "ItemSolution",
     "Kept",
-    "Learned",
     "Limits",
     "LowRankState",
     "Normal",
@@ -93,37 +96,33 @@ __all__ = [
     "PathSolution",
     "People",
     "Posterior",
+    "Proposal",
     "Report",
     "Rows",
     "Rule",
-    "Seen",
     "Settings",
     "Sites",
     "Solution",
     "Start",
     "StartingPoint",
+    "SweepSummary",
     "Sweeps",
     "Taught",
     "TimeGrid",
     "TimedPosterior",
-    "TimedRows",
     "UserHyper",
     "UserPart",
     "UserPosteriors",
     "UserProblem",
     "UserSolution",
     "VoteSites",
-    "Votes",
-    "Watch",
-    "absorb_items",
-    "absorb_votes",
     "add_seen",
     "add_taught",
     "as_shown",
+    "as_weights",
     "check_newcomers",
     "check_time",
     "choose",
-    "climb",
     "columns",
     "edges_of",
     "edges_of_stages",
@@ -131,27 +130,34 @@ __all__ = [
     "expectation_maximize",
     "factor_prior",
     "feasible",
-    "first_guess",
     "fold_in",
     "foreseen",
     "gradient",
     "infer",
     "judge",
+    "laplace",
     "largest_left",
     "learn_raters",
     "match",
     "maximize",
+    "maximize_evidence",
+    "mode_slopes",
+    "no_slopes",
     "of_usual_strength",
     "of_utilities",
     "place_among",
     "rank_error",
+    "rank_one_update",
+    "rank_one_update_users",
     "restrict",
     "scaled_start",
     "select",
     "sites_of",
     "solve",
+    "start_at_mode",
     "summarize_ranks",
     "tied_items",
+    "timed_rows",
     "told",
     "with_newcomers",
     "with_word",

@@ -9,25 +9,22 @@ written once.
 Single pairs stand first, and after them the edges of choices (`outcomes.cliques`).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
-from math import comb
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy import sparse
 
-from penchant.data import ChoiceStages, Comparisons, Rankings
+from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.gp.choices import clique_edges, decided_pairs
 from penchant.gp.posterior import EffectPosterior
-from penchant.gp.rules import BLOCK
-from penchant.gp.sites import Sites
+from penchant.gp.rules import BLOCK, Sites
 from penchant.likelihoods import Outcomes
-from penchant.likelihoods.choices import ChoiceGroup, Cliques
 from penchant.numerics.linalg import (
-    Ends,
+    EdgeIndex,
     difference_variances,
     edge_variances,
     multiply,
@@ -46,17 +43,18 @@ class Rows:
 
     winner, loser: (m,) points; of a row of `sides` the heaviest of each side. count: (m,) how often
     each was seen. items: (p,) the points' positions in the universe, None where they are the same.
-    user: (m,) who compared; period: (m,) when, as a number of a `TimeGrid`. shown: further points,
-    and their weights in each row. sides: (m, p) rows a, where a side is more than one point.
+    user: (m,) who compared, None where users are pooled; period: (m,) when, as a number of a
+    `TimeGrid`, or None. shown: further points, and their weights in each row. sides: (m, p) rows a,
+    where a side is more than one point.
     """
 
     winner: IntArray
     loser: IntArray
     count: FloatArray
     outcomes: Outcomes
-    items: IntArray | None = None
-    user: IntArray | None = None
-    period: IntArray | None = None
+    items: IntArray = None  # type: ignore[assignment]
+    user: IntArray = None  # type: ignore[assignment]
+    period: IntArray = None  # type: ignore[assignment]
     shown: "Covariates | None" = None
     sides: sparse.csr_array | None = None
 
@@ -67,14 +65,13 @@ class Rows:
         like: "Covariates | None" = None,
         by_rater: bool = False,
         by_user: bool = False,
-        with_covariates: bool = True,
     ) -> Self:
         """Comparisons as rows over all items.
 
         like: effects that are known already. by_rater: answers depend on who gives them. by_user:
         users have utilities of their own; otherwise the answers of all are taken together.
         """
-        made = with_covariates and (has_covariates(data) or like is not None)
+        made = has_covariates(data) or like is not None
         data = data.bare(keep=("first", "covariates") if made else ())
         if by_user and data.user is None:
             raise DataError(
@@ -90,25 +87,44 @@ class Rows:
             pairs.loser,
             pairs.count.astype(float),
             Outcomes(tie, pairs.margin, rater=rater),
-            user=who if by_user else None,
+            user=who if by_user else None,  # type: ignore[arg-type]
             shown=Covariates.of(pairs, like) if made else None,
         )
-        return rows if data.rankings is None else rows._with_choices(data.rankings, data.n_items)
-
-    def _with_choices(self, rankings: Rankings, n_items: int) -> Self:
-        """After the single pairs, the edges of all choices that rankings consist of."""
-        user, first, second, cliques = clique_edges(rankings, n_items)
-        shown = self.shown
+        if data.rankings is None:
+            return rows
+        user, first, second, cliques = clique_edges(data.rankings, data.n_items)
+        shown = rows.shown
         return replace(
-            self,
-            winner=np.append(self.winner, first),
-            loser=np.append(self.loser, second),
-            # counts of choices are inside their sites, and nobody knows the sides of a choice
-            count=np.append(self.count, np.ones(cliques.n_edges)),
-            outcomes=self.outcomes._replace(cliques=cliques),
-            user=None if self.user is None else np.append(self.user, user),
+            rows,
+            winner=np.append(rows.winner, first),
+            loser=np.append(rows.loser, second),
+            # counts of choices are inside their sites, and choices have no order or covariates
+            count=np.append(rows.count, np.ones(cliques.n_edges)),
+            outcomes=rows.outcomes._replace(cliques=cliques),
+            user=None if rows.user is None else np.append(rows.user, user),
             shown=None if shown is None else shown.padded(cliques.n_edges),
         )
+
+    @classmethod
+    def pooled(
+        cls, data: Comparisons, like: "Covariates | None" = None, by_rater: bool = False
+    ) -> Self:
+        """Return the rows of all users together, over the items that occur in them."""
+        return cls.of_comparisons(data, like, by_rater).compact()
+
+    @classmethod
+    def by_user(
+        cls, data: Comparisons, like: "Covariates | None" = None, by_rater: bool = False
+    ) -> Self:
+        """Return the rows of users with utilities of their own, over all items."""
+        return cls.of_comparisons(data, like, by_rater, by_user=True)
+
+    @classmethod
+    def between(
+        cls, winner: IntArray, loser: IntArray, count: FloatArray, outcomes: Outcomes
+    ) -> Self:
+        """Return rows of two items each, given by their positions in the universe."""
+        return cls(winner, loser, count, outcomes).compact()
 
     @classmethod
     def between_sides(cls, sides: sparse.csr_array, count: FloatArray, outcomes: Outcomes) -> Self:
@@ -232,76 +248,29 @@ class Rows:
         """The same with choices broken into the pairs that they decide, each an answer of its own.
 
         >>> data = Comparisons.from_rankings([["tea", "milk", "water"]], users=["ann"])
-        >>> votes = Votes.of(data).as_pairs()
+        >>> votes = Rows.by_user(data.bare()).as_pairs()
         >>> [(data.items[w], data.items[l]) for w, l in zip(votes.winner, votes.loser)]
         [('tea', 'milk'), ('milk', 'water'), ('tea', 'water')]
         """
         cliques = self.outcomes.cliques
         if cliques is None:
             return self
-        n, decided = len(self) - cliques.n_edges, []
-        for group in cliques.groups:
-            i, j = np.triu_indices(group.chosen.shape[1], 1)
-            row, pair = np.nonzero(group.chosen[:, i] != group.chosen[:, j])
-            first_won = group.chosen[row, i[pair]] > 0
-            decided.append((group.edge[row, pair], first_won, group.count[row]))
-        edge, first_won, count = (np.concatenate(part) for part in zip(*decided, strict=True))
-        answer, same = np.unique(2 * edge.astype(np.intp) + first_won, return_inverse=True)
-        rows, won = np.append(np.arange(n), n + answer // 2), answer % 2 == 1
-        won = np.append(np.ones(n, dtype=bool), won)
+        n = len(self) - cliques.n_edges
+        edge, first_won, count = decided_pairs(cliques)
+        rows = np.append(np.arange(n), n + edge)
+        won = np.append(np.ones(n, dtype=bool), first_won)
         first, second, tie = self.winner[rows], self.loser[rows], self.outcomes.tie
         return replace(
             self,
             winner=np.where(won, first, second),
             loser=np.where(won, second, first),
-            count=np.append(self.count[:n], np.bincount(same, count, len(answer))),
+            count=np.append(self.count[:n], count),
             outcomes=Outcomes(
-                None if tie is None else np.append(tie, np.zeros(len(answer), dtype=bool))
+                None if tie is None else np.append(tie, np.zeros(len(edge), dtype=bool))
             ),
             user=None if self.user is None else self.user[rows],
             shown=None if self.shown is None else self.shown.part(rows),
         )
-
-
-class Edges(Rows):
-    """Rows of all users' comparisons taken together, over the items that occur in them."""
-
-    items: IntArray
-
-    @classmethod
-    def of(
-        cls, data: Comparisons, like: "Covariates | None" = None, by_rater: bool = False
-    ) -> "Edges":
-        """like: effects that are known already; by_rater: each user's edges are their own."""
-        return cls.of_comparisons(data, like, by_rater).compact()
-
-    @classmethod
-    def between(
-        cls, winner: IntArray, loser: IntArray, count: FloatArray, outcomes: Outcomes
-    ) -> "Edges":
-        """Edges given by positions in the universe."""
-        return cls(winner, loser, count, outcomes).compact()
-
-
-class Votes(Rows):
-    """Rows of users with utilities of their own, over all items."""
-
-    user: IntArray
-
-    @classmethod
-    def of(cls, data: Comparisons) -> "Votes":
-        """All comparisons of all users, whatever they tell of how they were made."""
-        return cls.of_comparisons(data, by_user=True, with_covariates=False)
-
-    @classmethod
-    def as_shown(
-        cls, data: Comparisons, like: "Covariates | None" = None, by_rater: bool = False
-    ) -> "Votes":
-        """All comparisons of all users, and how they were made.
-
-        like: effects known already; by_rater: answers depend on who gives them.
-        """
-        return cls.of_comparisons(data, like, by_rater, by_user=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,13 +288,13 @@ class VoteSites:
     shift: FloatArray
 
     @classmethod
-    def of(cls, votes: Votes, sites: Sites, effects: EffectPosterior | None = None) -> "VoteSites":
+    def of(cls, votes: Rows, sites: Sites, effects: EffectPosterior | None = None) -> "VoteSites":
         """Votes and the sites that inference found for them."""
         where = (votes.user, votes.winner, votes.loser)
         weight, shift = votes.count * sites.tau, votes.count * sites.nu
         return cls(*where, weight, shift - weight * votes.offset(effects))
 
-    def per_copy(self, votes: Votes, effects: EffectPosterior | None = None) -> Sites:
+    def per_copy(self, votes: Rows, effects: EffectPosterior | None = None) -> Sites:
         """The sites of one copy each of the same comparisons, on all that they depend on."""
         shift = self.shift + self.weight * votes.offset(effects)
         return Sites(self.weight / votes.count, shift / votes.count)
@@ -415,7 +384,7 @@ class Differences:
 
     def __init__(self, winner: IntArray, loser: IntArray, n_points: int) -> None:
         self.winner, self.loser, self.n_points = winner, loser, n_points
-        self.ends = Ends(winner, loser)
+        self.ends = EdgeIndex(winner, loser)
 
     @cached_property
     def _pattern(self) -> tuple[sparse.csr_array, IntArray, IntArray]:
@@ -666,88 +635,3 @@ class Runs:
             (slice(int(self.starts[one]), int(ends[two - 1])), slice(one, two))
             for one, two in pairwise(cuts)
         ]
-
-
-# Choices: every choice that a ranking consists of is a clique, its pairs are edges
-
-MOST_WAYS = 1000
-"""Of taking so many out of a set: where there are more, each item taken (or left, if those are
-fewer) is a choice of its own against all of the other side."""
-
-MOST_PAIRS = 50_000_000
-"""In all choices, 55 bytes each: their number grows with the cube of a ranking's length."""
-
-CHOICE_BLOCK = 1 << 20
-"""Numbers in the largest temporary: choices are worked on so many together."""
-
-
-class CliqueEdges(NamedTuple):
-    """The distinct pairs of items in all sets, of each user; user 0 where nobody is told apart."""
-
-    user: IntArray
-    first: IntArray
-    second: IntArray
-    cliques: Cliques
-
-
-def clique_edges(rankings: Rankings, n_items: int) -> CliqueEdges:
-    """The edges of all choices, first < second, sorted, and where each choice has its own."""
-    stages = [part for stage in rankings.stages() for part in feasible(stage)]
-    return edges_of_stages(stages, n_items)
-
-
-def edges_of_stages(stages: list[ChoiceStages], n_items: int) -> CliqueEdges:
-    """The same of choices; groups stand in the order of the stages and of their rows."""
-    pairs = sum(len(stage.item) * comb(stage.item.shape[1], 2) for stage in stages)
-    longest = max(stage.item.shape[1] for stage in stages)
-    if pairs > MOST_PAIRS:
-        raise DataError(
-            f"rankings or grades of up to {longest} items hold {pairs:,} pairs within choices, and "
-            f"memory is planned for {MOST_PAIRS:,}: break them into pairs with data.as_pairs(), or "
-            "read some of the items only (where=)"
-        )
-    keys = [_keys(stage, n_items) for stage in stages]
-    distinct, place = np.unique(np.concatenate([key.ravel() for key in keys]), return_inverse=True)
-    ends = np.cumsum([key.size for key in keys])[:-1]
-    groups = tuple(
-        group
-        for stage, key, at in zip(stages, keys, np.split(place.ravel(), ends), strict=True)
-        for group in _groups(stage, at.reshape(key.shape))
-    )
-    who, pair = np.divmod(distinct, n_items * n_items)
-    first, second = np.divmod(pair, n_items)
-    return CliqueEdges(who, first, second, Cliques(len(distinct), groups))
-
-
-def _groups(stage: ChoiceStages, edge: IntArray) -> Iterator[ChoiceGroup]:
-    """The choices in blocks; edges in four bytes, since there are many of them."""
-    k, t = stage.item.shape[1], int(stage.chosen[0].sum())
-    block = max(1, CHOICE_BLOCK // max(edge.shape[1], comb(k, t), k * k))
-    small: IntArray = edge.astype(np.int32) if edge.max(initial=0) < 2**31 else edge
-    for start in range(0, len(edge), block):
-        rows = slice(start, start + block)
-        chosen, count = stage.chosen[rows].astype(float), stage.count[rows].astype(float)
-        yield ChoiceGroup(small[rows], chosen, count)
-
-
-def _keys(stage: ChoiceStages, n_items: int) -> IntArray:
-    """(G, k(k−1)/2) a number for each user and pair of items."""
-    i, j = np.triu_indices(stage.item.shape[1], 1)
-    pair = stage.item[:, i] * n_items + stage.item[:, j]
-    return pair if stage.user is None else stage.user[:, None] * n_items**2 + pair
-
-
-def feasible(stage: ChoiceStages) -> list[ChoiceStages]:
-    """The choices themselves, or where subsets are too many those of one item each."""
-    k, t = stage.item.shape[1], int(stage.chosen[0].sum())
-    if comb(k, t) <= MOST_WAYS:
-        return [stage]
-    alone = stage.chosen if 2 * t <= k else ~stage.chosen
-    row, column = np.nonzero(alone)
-    kept = ~alone[row]
-    kept[np.arange(len(row)), column] = True
-    size = int(kept[0].sum())
-    item = stage.item[row][kept].reshape(-1, size)
-    chosen = stage.chosen[row][kept].reshape(-1, size)
-    user = None if stage.user is None else stage.user[row]
-    return [ChoiceStages(item, chosen, stage.count[row], user)]

@@ -17,8 +17,6 @@ from penchant.io.scan import scan_comparisons
 from penchant.io.source import open_duck as open_duck
 from penchant.io.tables import CellTable, Links, read_relation, read_table
 from penchant.io.tables import read_arff as read_arff
-from penchant.io.write import sync_folder as sync_folder
-from penchant.io.write import take_lock as take_lock
 from penchant.io.write import whole_file as whole_file
 from penchant.io.write import write_parquet as write_parquet
 

@@ -18,6 +18,7 @@ from penchant.communities import (
     ChainPlan,
     Draws,
     FittedMixture,
+    MixtureData,
     MixtureFitter,
     PersonalSettings,
     Support,
@@ -275,24 +276,24 @@ class CommunityGP(UtilityModel):
 
     def _find(self, items: Inputs, data: Comparisons) -> FittedMixture:
         """By a search, or by chains from what a search finds."""
-        finding = self._first_finding(items, data)
+        fitter = self._first_fitter(items, data)
         with threads_for(len(items)):
             if self.inference == "variational":
-                return finding.searched()
+                return fitter.fit_by_search()
             seed = int(as_rng(self.random_state).integers(2**32))
-            grouping = finding.grouping()
-            chains = finding.started(grouping, seed, self.n_chains)
-            return self._sampled(finding, chains, self.n_sweeps, finding.varies(grouping))
+            result = fitter.search()
+            chains = fitter.start_chains(result, seed, self.n_chains)
+            return self._sampled(fitter, chains, self.n_sweeps, fitter.has_variation(result))
 
     def _find_in_shards(
         self, items: Inputs, data: ShardedComparisons
     ) -> tuple[FittedMixture, CommunityShards]:
         """By a search among some users, then settled with everybody's answers."""
         with threads_for(len(items)):
-            finding = self._first_finding(items, first_users(data))
-            return learn_communities(data, self.engine, self.address, finding)
+            fitter = self._first_fitter(items, first_users(data))
+            return learn_communities(data, self.engine, self.address, fitter)
 
-    def _first_finding(self, items: Inputs, data: Comparisons) -> MixtureFitter:
+    def _first_fitter(self, items: Inputs, data: Comparisons) -> MixtureFitter:
         answers = Answers.of(data)
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(answers.outcomes)
@@ -301,9 +302,9 @@ class CommunityGP(UtilityModel):
         else:
             kernel = self.kernel.at_scale_of(items)
         start = ItemHyper(kernel, likelihood)
-        return self._finding(data, answers, items, start)
+        return self._fitter(data, answers, items, start)
 
-    def _finding(
+    def _fitter(
         self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
     ) -> MixtureFitter:
         """What to find communities in, and how; start: where hyperparameters start."""
@@ -313,33 +314,37 @@ class CommunityGP(UtilityModel):
             required = not isinstance(self.personal, str)
             learn = partial(learn_tastes, kernel=kernel)
             personal = PersonalSettings(lambda: kernel or taste_kernel(items), required, learn)
-        return MixtureFitter(
-            data, answers, items, start, self._plan(), personal, self.n_communities, self.max_rank
+        *shape, rate = np.atleast_1d(np.asarray(self.concentration, dtype=float)).tolist()
+        mixture = MixtureData(
+            answers,
+            items,
+            start,
+            concentration=shape[0] / rate if shape else rate,
+            max_rank=self.max_rank,
+            concentration_prior=(shape[0], rate) if shape else None,
         )
+        return MixtureFitter(data, mixture, self._plan(), personal, self.n_communities)
 
-    def _finding_again(self, found: FittedMixture) -> MixtureFitter:
+    def _fitter_again(self, found: FittedMixture) -> MixtureFitter:
         """The same on the answers that there are now."""
         check_all_here(found.n_elsewhere)
-        return self._finding(found.data, found.answers, found.items, found.start)
+        return self._fitter(found.data, found.answers, found.items, found.start)
 
     def _sampled(
-        self, finding: MixtureFitter, chains: Sequence[Chain], n_sweeps: int, personal: bool
+        self, fitter: MixtureFitter, chains: Sequence[Chain], n_sweeps: int, personal: bool
     ) -> FittedMixture:
         with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
-            found = finding.sampled(chains, n_sweeps, watch)
+            found = fitter.fit_by_chains(chains, n_sweeps, watch)
         if told(found.data):
             found = replace(found, posteriors=found.inferred())
         if (message := found.report.advice()) is not None:
             warn(message, ConvergenceWarning)
-        return finding.with_personal(found) if personal and found.report.completed else found
+        return fitter.with_personal(found) if personal and found.report.completed else found
 
     def _plan(self) -> ChainPlan:
-        *rest, last = np.atleast_1d(np.asarray(self.concentration, dtype=float)).tolist()
         return ChainPlan(
             sampler=self.sampler,
             n_warmup=self.n_sweeps // 2,
-            concentration=rest[0] / last if rest else last,
-            concentration_prior=(rest[0], last) if rest else None,
             learn=self.optimize is not None,
             own=self.hyperparameters == "community",
         )
@@ -423,7 +428,7 @@ class CommunityGP(UtilityModel):
             found: FittedMixture = fitted.learned
             support = found.support
             if support is None:
-                support = self._finding_again(found).judged(found)
+                support = self._fitter_again(found).assess(found)
                 self.state_ = replace(fitted, learned=replace(found, support=support))
         return support
 
@@ -574,12 +579,14 @@ class CommunityGP(UtilityModel):
     def _found_anew(self, found: FittedMixture) -> FittedMixture:
         """Communities and hyperparameters, asked for again."""
         if found.draws is None:
-            return replace(self._finding_again(found).searched(), user_features=found.user_features)
+            return replace(
+                self._fitter_again(found).fit_by_search(), user_features=found.user_features
+            )
         return self._resumed(found, self.n_sweeps - self.n_sweeps // 2 + LEARNING_SWEEPS)
 
     def _resumed(self, found: FittedMixture, n_sweeps: int) -> FittedMixture:
         """After more sweeps of every chain."""
-        finding = self._finding_again(found)
+        fitter = self._fitter_again(found)
         personal = not isinstance(self.personal, str) or found.personal is not None
-        after = self._sampled(finding, finding.carried(found), n_sweeps, personal)
+        after = self._sampled(fitter, fitter.chains_of(found), n_sweeps, personal)
         return replace(after, user_features=found.user_features)

@@ -15,34 +15,34 @@ from penchant.gp import (
     UNNAMED,
     Answered,
     Covariates,
-    Edges,
+    FitState,
     ItemHyper,
     ItemProblem,
-    Learned,
     Normal,
     PathHyper,
     PathPosterior,
     PathProblem,
     People,
     Posterior,
+    Rows,
     Settings,
     TimedPosterior,
-    TimedRows,
     TimeGrid,
     check_time,
     edges_of,
     effect_names,
     expectation_maximize,
-    first_guess,
     foreseen,
     learn_raters,
-    maximize,
+    maximize_evidence,
     solve,
+    start_at_mode,
+    timed_rows,
 )
-from penchant.gp import absorb_items as absorb
+from penchant.gp import rank_one_update as absorb
 from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel, as_relations
-from penchant.kernels.relations import Names, is_numbered, row_names
+from penchant.kernels.inputs import Names, is_numbered, row_names
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models.base import Fitted, UtilityModel, warn_unless_converged
 from penchant.models.defaults import (
@@ -77,7 +77,7 @@ from penchant.models.parameters import (
 )
 from penchant.models.store import rebuilt
 from penchant.models.tables import Ranking, check_named
-from penchant.numerics.dispatch import HOST, device_called
+from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -224,16 +224,9 @@ class PreferenceGP(UtilityModel):
                 "utilities that drift; leave period out, or give drift='ou'"
             )
 
-    def _check_on_host(self, what: str) -> None:
-        if device_called(self.device) is not HOST:
-            raise DataError(
-                f"{what} worked on by the CPU alone, got device={self.device!r}: leave it at None, "
-                "or drop them with data.bare()"
-            )
-
     # Learning
 
-    def _learn(self, items: Inputs, data: Comparisons) -> Learned[Any]:
+    def _learn(self, items: Inputs, data: Comparisons) -> FitState[Any]:
         """Everything, hyperparameters included."""
         if self.drift is not None:
             return self._drifting(items, data)
@@ -242,8 +235,6 @@ class PreferenceGP(UtilityModel):
             check_named(data, f"raters={self.raters!r}")
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         problem = self._problem(items, data, likelihood)
-        if problem.edges.shown is not None:
-            self._check_on_host("the order shown and covariates are")
         likelihood.check(problem.edges.outcomes)
         start = ItemHyper(self._item_kernel(items), likelihood)
         with threads_for(len(problem.edges.items)):
@@ -257,26 +248,27 @@ class PreferenceGP(UtilityModel):
             if self.raters is not None:
                 learn = None if self.optimize is None else partial(self._solve, problem)
                 solution = learn_raters(problem, solution, False, learn)
-            learned = Learned.of(data, problem, solution)
+            learned = FitState.of(data, problem, solution)
         warn_unless_converged(learned.report)
         return learned
 
-    def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
-        self._check_on_host("drift is")
+    def _drifting(self, items: Inputs, data: Comparisons) -> FitState[PathProblem]:
+        if device_called(self.device) is not CPU:
+            raise DataError(
+                f"drift is worked on by the CPU alone, got device={self.device!r}: leave it at None"
+            )
         others = ("raters", "half_life", "max_rank")
         if given := [name for name in others if getattr(self, name) is not None]:
             raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
         time = check_time(data)
         calendar = TimeGrid.of(time, self.period)
-        problem = PathProblem(
-            items, TimedRows.of(data, calendar), calendar, Settings(self.inference)
-        )
+        problem = PathProblem(items, timed_rows(data, calendar), calendar, Settings(self.inference))
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(problem.edges.outcomes)
         span = float(time.max() - time.min()) or 1.0
         start = PathHyper(self._item_kernel(items), START_VARIANCE, 0.5 * span, likelihood)
         with threads_for(len(items)):
-            learned = Learned.of(data, problem, self._solve(problem, start))
+            learned = FitState.of(data, problem, self._solve(problem, start))
         warn_unless_converged(learned.report)
         return learned
 
@@ -285,8 +277,8 @@ class PreferenceGP(UtilityModel):
             return solve(problem, start)
         if self.optimize == "em":
             return expectation_maximize(problem, start)
-        begin = first_guess(problem, start) if isinstance(problem, ItemProblem) else None
-        return maximize(problem, start, self.n_restarts, as_rng(self.random_state), begin)
+        begin = start_at_mode(problem, start) if isinstance(problem, ItemProblem) else None
+        return maximize_evidence(problem, start, self.n_restarts, as_rng(self.random_state), begin)
 
     def _item_kernel(self, items: Inputs) -> Kernel:
         """The kernel given, or what is known of items before any answer."""
@@ -306,7 +298,7 @@ class PreferenceGP(UtilityModel):
         if self.half_life is not None:
             data = data.as_pairs()
             weight = faded_counts(data, self.half_life) / data.count
-        edges = Edges.of(data, shown, likelihood.by_rater)
+        edges = Rows.pooled(data, shown, likelihood.by_rater)
         if self.half_life is not None:
             edge = edges_of(data, np.arange(len(data)), edges)
             count = np.bincount(edge, faded_counts(data, self.half_life), len(edges))
@@ -429,7 +421,7 @@ class PreferenceGP(UtilityModel):
 
     def _as_of(self, at: Any, several: bool = False) -> Self:
         """The model as of another time; several: or of a time for each difference."""
-        learned: Learned[Any] = self._fitted().learned
+        learned: FitState[Any] = self._fitted().learned
         if at is None:
             return self
         if not isinstance(learned.posterior, PathPosterior):
@@ -500,11 +492,11 @@ class PreferenceGP(UtilityModel):
         return Estimates.of(posterior.effects, posterior.lower)
 
     def _answered(self, fitted: Fitted) -> Answered:
-        learned: Learned[Any] = fitted.learned
+        learned: FitState[Any] = fitted.learned
         problem = self._problem_after(learned, learned.data)
         data, edges = learned.data.single_pairs(), problem.edges
         edge = np.arange(len(data))  # paths have an edge a row
-        if isinstance(edges, Edges):
+        if isinstance(problem, ItemProblem):
             edge = edges_of(data, edge, edges)
         mean, var = foreseen(problem, learned.hyper, learned.sites, personal=False)
         givers, times = np.asarray(data.user), faded_counts(data, self.half_life)
@@ -515,37 +507,39 @@ class PreferenceGP(UtilityModel):
 
     def _told(
         self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
-    ) -> Learned[ItemProblem]:
-        learned: Learned[ItemProblem] = fitted.learned
+    ) -> FitState[ItemProblem]:
+        learned: FitState[ItemProblem] = fitted.learned
         data = learned.data.extend(answers)
         # a choice is not one change of one difference: it is always settled
         plain = self.raters is None and self.drift is None and self.half_life is None
         plain = plain and answers.rankings is None
-        if plain and learned.is_absorbed(answers.n_comparisons, reconverge):
+        if plain and learned.takes_rank_one_updates(answers.n_comparisons, reconverge):
             absorbed = absorb(learned, answers, data)
             if absorbed is not None:
                 return absorbed
         return self._without(fitted, data)
 
-    def _without(self, fitted: Fitted, data: Comparisons) -> Learned[Any]:
-        learned: Learned[Any] = fitted.learned
-        return learned.settle(data, self._problem_after(learned, data))
+    def _without(self, fitted: Fitted, data: Comparisons) -> FitState[Any]:
+        learned: FitState[Any] = fitted.learned
+        return learned.reconverge(data, self._problem_after(learned, data))
 
-    def _relearned(self, fitted: Fitted) -> Learned[Any]:
-        learned: Learned[Any] = fitted.learned
+    def _relearned(self, fitted: Fitted) -> FitState[Any]:
+        learned: FitState[Any] = fitted.learned
         return self._learn(learned.problem.universe, learned.data)
 
-    def _problem_after(self, learned: Learned[Any], data: Comparisons) -> ItemProblem | PathProblem:
+    def _problem_after(
+        self, learned: FitState[Any], data: Comparisons
+    ) -> ItemProblem | PathProblem:
         """The problem of other answers, or of the same: a file does not keep what they count."""
         known: ItemProblem | PathProblem = learned.problem
         if isinstance(known, PathProblem):
-            return replace(known, edges=TimedRows.of(data, known.calendar))
+            return replace(known, edges=timed_rows(data, known.calendar))
         likelihood, shown = learned.hyper.likelihood, known.edges.shown
         problem = self._problem(known.universe, data, likelihood, shown)
         return replace(problem, settings=known.settings, max_rank=known.max_rank)
 
     def _rebuild(self) -> None:
-        learned: Learned[Any] = self.state_.learned
+        learned: FitState[Any] = self.state_.learned
         learned = rebuilt(learned, self._problem_after(learned, learned.data))
         self.state_ = replace(self.state_, learned=learned)
 
@@ -639,7 +633,7 @@ def _same(data: Comparisons, taken: Comparisons, row: int) -> IntArray:
 
 
 def posterior_of_new_nodes(
-    learned: Learned[ItemProblem], columns: FeatureColumns, X: Any, relations: Mapping[str, Any]
+    learned: FitState[ItemProblem], columns: FeatureColumns, X: Any, relations: Mapping[str, Any]
 ) -> Posterior:
     """New nodes change the graph, so the prior is rebuilt over old and new items together.
 
@@ -653,7 +647,7 @@ def posterior_of_new_nodes(
     graphs = named_relations(relations, names, "items")
     universe = Inputs(features, graphs, np.arange(n_all)).on(known.device)
     problem = replace(learned.problem, universe=universe)
-    extended: Posterior = learned.settle(learned.data, problem).posterior
+    extended: Posterior = learned.reconverge(learned.data, problem).posterior
     return extended.at(universe.take(np.arange(n_old, n_all)))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import Votes, infer
+from penchant.gp import Rows, infer
 from penchant.kernels import Inputs
 from penchant.likelihoods import Outcomes
 
@@ -25,7 +25,7 @@ def study(rng):
     )
     return SimpleNamespace(
         data=data,
-        votes=Votes.of(data),
+        votes=Rows.by_user(data),
         items=Inputs(rng.standard_normal((N_ITEMS, 2)), index=np.arange(N_ITEMS)),
         users=Inputs(rng.standard_normal((N_USERS, 2)), index=np.arange(N_USERS)),
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp import Settings, UserHyper, UserProblem, Votes, solve, tied_items
+from penchant.gp import Rows, Settings, UserHyper, UserProblem, solve, tied_items
 from penchant.kernels import RBF, Constant, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit
 
@@ -24,7 +24,7 @@ def problem_of(user, winner, loser, n_users, n_items, rule="ep"):
     data = Comparisons.from_pairs(winner, loser, user=user, **ids)
     items = Inputs(rng.standard_normal((n_items, 2)), index=np.arange(n_items))
     users = Inputs(rng.standard_normal((n_users, 2)), index=np.arange(n_users))
-    return UserProblem.of(items, users, Votes.of(data), Settings(rule, 1e-11, 1000))
+    return UserProblem.of(items, users, Rows.by_user(data), Settings(rule, 1e-11, 1000))
 
 
 def random_votes(rng, n_users, n_items, m):
@@ -74,7 +74,7 @@ def assert_equals_dense(problem, hyper, dense_infer):
     A[rows, votes.user * len(problem.items) + votes.winner] = 1.0
     A[rows, votes.user * len(problem.items) + votes.loser] = -1.0
     expected = A @ dense.state.covariance.reshape(K.shape) @ A.T @ pull
-    np.testing.assert_allclose(state.respond(pull), expected, atol=1e-8)
+    np.testing.assert_allclose(state.covariance_times(pull), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("user_kernel", [ALIKE, BY_FEATURES], ids=["alike", "by features"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.gp import Settings, UserHyper, UserProblem, Votes, fold_in, solve
+from penchant.gp import Rows, Settings, UserHyper, UserProblem, fold_in, solve
 from penchant.kernels import RBF, Constant, Inputs
 from penchant.likelihoods import Outcomes, Probit
 
@@ -20,7 +20,7 @@ def fitted(request, study):
 
 def newcomers_votes():
     ends, user = (np.array([5, 5, 2, 1]), np.array([0, 1, 3, 4])), np.array([7, 7, 7, 8])
-    return Votes(*ends, np.ones(4), Outcomes(), user=user)
+    return Rows(*ends, np.ones(4), Outcomes(), user=user)
 
 
 def test_cold_users_equal_silent_users_of_a_joint_fit(fitted, study, rng):
@@ -47,7 +47,7 @@ def test_one_newcomer_folded_in_is_near_a_refit_and_leaves_the_others_alone(fitt
         np.concatenate([getattr(v, name) for v in (study.votes, more)]) for name in names
     ]
     everybody = Inputs(np.concatenate([study.users.X, new.X]), index=np.arange(N_USERS + 1))
-    joint = UserProblem.of(study.items, everybody, Votes(*joined, Outcomes(), user=user), PRECISE)
+    joint = UserProblem.of(study.items, everybody, Rows(*joined, Outcomes(), user=user), PRECISE)
     newcomer = np.array([N_USERS])
     refit = joint.posterior(solve(joint, hyper)).utilities(newcomer)
     cold = posteriors.with_users(new).utilities(newcomer)

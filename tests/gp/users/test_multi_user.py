@@ -8,13 +8,13 @@ import pytest
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import (
+    Rows,
     Settings,
     UserHyper,
     UserProblem,
-    Votes,
     expectation_maximize,
     gradient,
-    maximize,
+    maximize_evidence,
     solve,
 )
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
@@ -83,7 +83,7 @@ def test_gradient_of_likelihood_parameters(study, rng, check_gradient):
     )
     for likelihood, source in ((Ties(0.4), tied), (Lapse(Probit(), 0.1), data)):
         settings = Settings(tolerance=1e-11, max_sweeps=1000)
-        problem = UserProblem.of(study.items, study.users, Votes.of(source), settings)
+        problem = UserProblem.of(study.items, study.users, Rows.by_user(source), settings)
         hyper = UserHyper(Linear(0.7), Constant(1.0), SHARING, likelihood)
         check_gradient(problem, hyper, rtol=1e-7, atol=2e-6)
 
@@ -117,7 +117,7 @@ def correlated():
     covariance = factor @ factor.T + 0.2 * np.eye(5)
     data, f = simulate(rng, 150, 15, covariance, np.array([1.0, 0.5, 0.0, -0.5, -1.0]))
     problem = UserProblem.of(
-        Inputs(index=np.arange(5)), Inputs(index=np.arange(150)), Votes.of(data), Settings()
+        Inputs(index=np.arange(5)), Inputs(index=np.arange(150)), Rows.by_user(data), Settings()
     )
     start = UserHyper(FreeCovariance.of(np.eye(5)), Constant(1.0), 0.5, Probit())
     return problem, start, covariance, f
@@ -126,7 +126,9 @@ def correlated():
 def test_learning_finds_the_covariance_of_tastes(correlated):
     problem, start, covariance, f = correlated
     evaluations = []
-    solution = maximize(problem, start, watch=lambda n, value: evaluations.append(value))
+    solution = maximize_evidence(
+        problem, start, callback=lambda n, value: evaluations.append(value)
+    )
     assert solution.inference.report.n_evaluations == len(evaluations)
     assert (np.diff(evaluations) >= 0).all()
     assert solution.log_evidence > solve(problem, start).inference.log_evidence + 50
@@ -144,7 +146,7 @@ def test_em_climbs_monotonically_to_the_same_place(correlated):
     values = []
     em = expectation_maximize(problem, start, lambda n, value: values.append(value))
     assert np.diff(values).min() > -1e-4
-    by_gradient = maximize(problem, start)
+    by_gradient = maximize_evidence(problem, start)
     # EM's closed form weighs an inverse-Wishart prior, the climb one on the logarithm
     assert em.inference.log_evidence == pytest.approx(by_gradient.inference.log_evidence, abs=6.0)
     assert em.hyper.sharing == pytest.approx(by_gradient.hyper.sharing, abs=0.25)
@@ -173,7 +175,7 @@ def test_em_needs_a_free_covariance(study):
 
 def test_votes_without_users_are_refused():
     with pytest.raises(DataError, match="who made them"):
-        Votes.of(Comparisons.from_pairs([0], [1]))
+        Rows.by_user(Comparisons.from_pairs([0], [1]))
 
 
 def test_too_many_items_are_refused(study, monkeypatch):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import Settings, UserHyper, UserProblem, Votes, largest_left, rank_error, solve
+from penchant.gp import Rows, Settings, UserHyper, UserProblem, largest_left, rank_error, solve
 from penchant.kernels import RBF, Independent, Inputs, Linear
 from penchant.likelihoods import Probit
 
@@ -29,7 +29,7 @@ def task(n_users, n_items, n_votes, d_users, seed=0):
         items=range(n_items),
         users=range(n_users),
     )
-    return SimpleNamespace(items=items, users=users, data=data, votes=Votes.of(data))
+    return SimpleNamespace(items=items, users=users, data=data, votes=Rows.by_user(data))
 
 
 def dense_state(K, votes, n_items, sites):

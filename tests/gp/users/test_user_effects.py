@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import Settings, UserHyper, UserProblem, Votes, solve
+from penchant.gp import Rows, Settings, UserHyper, UserProblem, solve
 from penchant.kernels import RBF, Constant, Independent, Inputs, Linear
 from penchant.likelihoods import Probit
 
@@ -27,7 +27,7 @@ def problem_of(rule, m=30):
         items=range(N),
         users=range(U),
     )
-    return UserProblem.of(ITEMS, USERS, Votes.as_shown(data), Settings(rule, 1e-11))
+    return UserProblem.of(ITEMS, USERS, Rows.by_user(data), Settings(rule, 1e-11))
 
 
 @pytest.mark.parametrize("rule", ["ep", "laplace"])

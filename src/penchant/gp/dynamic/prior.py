@@ -10,8 +10,9 @@ coupled by a number o_t times the identity, so that with L_t the Laplacian of a 
 one n × n inverse a period. The border is eliminated by its Schur complement.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from scipy.linalg import lapack
@@ -21,7 +22,7 @@ from penchant.errors import DataError, NumericalError
 from penchant.gp.rows import PRIOR_SD, Covariates, Rows, z_of
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import cholesky, gram, log_det_lower, solve_lower
-from penchant.numerics.types import BoolArray, FloatArray, IntArray
+from penchant.numerics.types import FloatArray, IntArray
 
 MOST_PERIODS = 300
 """Into which the time of all comparisons is divided, if nobody says otherwise."""
@@ -52,44 +53,19 @@ class TimeGrid:
         return np.clip(number, -FURTHEST, FURTHEST).astype(np.intp)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TimedRows(Rows):
-    """Rows of items in periods; covariates: (m, q) weights of further points.
-
-    The fields that are given are those that a model file holds; the others follow from them.
-    """
-
-    outcomes: Outcomes = field(init=False)
-    items: None = field(default=None, init=False)
-    user: None = field(default=None, init=False)
-    shown: Covariates | None = field(default=None, init=False)
-    sides: None = field(default=None, init=False)
-    period: IntArray
-    covariates: FloatArray
-    tie: BoolArray | None
-    margin: FloatArray | None
-
-    def __post_init__(self) -> None:
-        z, q = self.covariates, self.covariates.shape[1]
-        shown = Covariates(("",) * q, z.T, _effect_sd(z, self.count)) if q else None
-        object.__setattr__(self, "outcomes", Outcomes(self.tie, self.margin))
-        object.__setattr__(self, "shown", shown)
-
-    @classmethod
-    def of(cls, data: Comparisons, grid: TimeGrid) -> "TimedRows":
-        """All comparisons; the side shown first is the first covariate, where it is told."""
-        time = check_time(data)
-        names = effect_names(data)
-        covariates = z_of(data, names).T if names else np.zeros((len(data), 0))
-        return cls(
-            winner=data.winner,
-            loser=data.loser,
-            count=data.count.astype(float),
-            period=grid.period(time),
-            covariates=covariates,
-            tie=data.tie if data.tie.any() else None,
-            margin=data.margin,
-        )
+def timed_rows(data: Comparisons, grid: TimeGrid) -> Rows:
+    """Return all comparisons as rows in periods; order and covariates are further points."""
+    period, tie = grid.period(check_time(data)), data.tie if data.tie.any() else None
+    count, names = data.count.astype(float), effect_names(data)
+    z = z_of(data, names) if names else np.zeros((0, len(data)))
+    return Rows(
+        data.winner,
+        data.loser,
+        count,
+        Outcomes(tie, data.margin),
+        period=period,
+        shown=Covariates(names, z, _effect_sd(z.T, count)),
+    )
 
 
 def _effect_sd(z: FloatArray, count: FloatArray) -> FloatArray:
@@ -116,9 +92,6 @@ def check_time(data: Comparisons) -> FloatArray:
     return data.time
 
 
-# Comparisons with the period in which they were made.
-
-
 @dataclass(frozen=True)
 class PathPrior:
     """K of the constants, (T,) days of the periods, and the paths' variance and timescale.
@@ -130,10 +103,15 @@ class PathPrior:
     days: FloatArray
     variance: float
     timescale: float
-    rows: TimedRows
+    rows: Rows
     place: IntArray
     residual: float = 0.0
     space: str = "items × periods"
+
+    @property
+    def shown(self) -> Covariates:
+        """The rows' further points: the order shown and covariates, none or more."""
+        return cast(Covariates, self.rows.shown)
 
     @property
     def rank(self) -> int:
@@ -169,8 +147,7 @@ class PathPrior:
     @cached_property
     def border(self) -> tuple[FloatArray, float]:
         """Prior precision of constants and coefficients, and its log determinant."""
-        n, shown = len(self.constants), self.rows.shown
-        sd = np.ones(0) if shown is None else shown.sd
+        n, sd = len(self.constants), self.shown.sd
         lower = cholesky(self.constants).lower
         precision = np.diag(np.append(np.ones(n), sd**-2))
         precision[:n, :n] = gram(solve_lower(lower, np.eye(n)))
@@ -178,8 +155,8 @@ class PathPrior:
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "PathState":
         """Condition on sites: O(T n³)."""
-        n, T, rows = len(self.constants), len(self.days), self.rows
-        z, q = rows.covariates, rows.covariates.shape[1]
+        n, T = len(self.constants), len(self.days)
+        z, q = self.shown.z.T, len(self.shown.z)
         right = np.empty((T, n, 1 + n + q))
         right[:, :, 0] = self.collect(shift)
         right[:, :, 1 : n + 1] = laplacians = self._laplacians(weight)
@@ -286,7 +263,7 @@ class PathState:
         rows, n = prior.rows, len(prior.constants)
         utility = paths + beside[:n]
         g = utility[prior.place, rows.winner] - utility[prior.place, rows.loser]
-        return np.asarray(g + rows.covariates @ beside[n:])
+        return np.asarray(g + prior.shown.z.T @ beside[n:])
 
     @cached_property
     def blocks(self) -> FloatArray:
@@ -312,15 +289,15 @@ class PathState:
         every = np.arange(len(w))
         u[every, w] += 1.0
         u[every, l] -= 1.0
-        u[:, n:] += rows.covariates
+        u[:, n:] += prior.shown.z.T
         half = solve_lower(self.lower, u.T)
         return np.asarray(np.maximum(own, 0.0) + np.einsum("ij,ij->j", half, half))
 
-    def respond(self, pull: FloatArray) -> FloatArray:
-        """A Σ Aᵀ pull, (m,)."""
-        right = self.prior.collect(pull)[:, :, None]
+    def covariance_times(self, y: FloatArray) -> FloatArray:
+        """A Σ Aᵀ y, (m,)."""
+        right = self.prior.collect(y)[:, :, None]
         alone = self.prior.substitute(self.inverse, right)[:, :, 0]
-        pulled = np.append(right[:, :, 0].sum(axis=0), self.prior.rows.covariates.T @ pull)
+        pulled = np.append(right[:, :, 0].sum(axis=0), self.prior.shown.z @ y)
         pulled -= np.einsum("tib,ti->b", self.V, right[:, :, 0], optimize=True)
         beside = solve_lower(self.lower, solve_lower(self.lower, pulled), transposed=True)
         return self.differences(alone - self.V @ beside, beside)

@@ -19,8 +19,9 @@ from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
 from penchant.data import Comparisons
+from penchant.gp.choices import CliqueEdges, clique_edges
 from penchant.gp.posterior import Posterior
-from penchant.gp.rows import CliqueEdges, Edges, clique_edges, match, z_of
+from penchant.gp.rows import Rows, match, z_of
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import gram, solve_lower, to_numpy
 from penchant.numerics.random import pair_keys
@@ -57,7 +58,7 @@ class People:
 
     @classmethod
     def of(
-        cls, data: Comparisons, edges: Edges, weight: FloatArray | float = 1.0
+        cls, data: Comparisons, edges: Rows, weight: FloatArray | float = 1.0
     ) -> "People | None":
         """Of the comparisons behind the edges; None where too few people are named.
 
@@ -94,23 +95,25 @@ class People:
         edge = edges_of(data, rows, edges)
         return cls(person[rows], edge, weight, n_seen, n_people, choices)
 
-    def widening(self, posterior: Posterior, edges: Edges, pull: FloatArray) -> FloatArray | None:
-        """(r, q) G, so that the weights' covariance is C⁻ᵀ (I + G Gᵀ) C⁻¹; None for no more.
+    def sandwich_factor(
+        self, posterior: Posterior, edges: Rows, residual: FloatArray
+    ) -> FloatArray | None:
+        """(r, q) G, so that the weights' covariance is C⁻ᵀ (I + G Gᵀ) C⁻¹; None where q is zero.
 
-        pull: (m,) ν − τ g of the edges.
+        residual: (m,) ν − τ g of the rows.
         """
         lower = to_numpy(posterior.lower)
         inverse = solve_lower(lower, np.eye(len(lower)))
-        scores = solve_lower(lower, self._scores(posterior, edges, pull).T).T
+        scores = solve_lower(lower, self._scores(posterior, edges, residual).T).T
         values, vectors = _widest(_excess(scores, self.n_people / self.n_seen, inverse))
         wide = values > NEGLIGIBLE
         if not wide.any():
             return None
         return posterior.universe.device.matrix(vectors[:, wide] * np.sqrt(values[wide]))
 
-    def _scores(self, posterior: Posterior, edges: Edges, pull: FloatArray) -> FloatArray:
+    def _scores(self, posterior: Posterior, edges: Rows, residual: FloatArray) -> FloatArray:
         """(n_seen, r) C t_u."""
-        y = self.weight * pull[self.edge]
+        y = self.weight * residual[self.edge]
         first, second = (ends[self.edge] for ends in edges.ends)
         person, pulled = self.person, y
         if self.choices is not None:
@@ -136,13 +139,13 @@ class People:
         return scores
 
 
-def edges_of(data: Comparisons, rows: IntArray, edges: Edges) -> IntArray:
+def edges_of(data: Comparisons, rows: IntArray, edges: Rows) -> IntArray:
     """(k,) the edge that each of these rows was pooled into."""
     tie = data.tie[rows] if edges.outcomes.tie is not None else None
     margin = None if data.margin is None else data.margin[rows]
     rater = None if edges.outcomes.rater is None or data.user is None else data.user[rows]
     outcomes = Outcomes(tie, margin, rater=rater)
-    apart = Edges.between(data.winner[rows], data.loser[rows], np.ones(len(rows)), outcomes)
+    apart = Rows.between(data.winner[rows], data.loser[rows], np.ones(len(rows)), outcomes)
     if edges.shown is not None:
         z = z_of(data, edges.shown.names)[:, rows]
         apart = replace(apart, shown=replace(edges.shown, z=z))

@@ -12,11 +12,11 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp.loop import Settings, infer
-from penchant.gp.rows import Covariates, Votes, VoteSites, match
-from penchant.gp.rules import RULES
-from penchant.gp.sites import Report, Sites
-from penchant.gp.update import Learned, Weights
+from penchant.gp.learn import FitState
+from penchant.gp.loop import Report, Settings, infer
+from penchant.gp.rows import Covariates, Rows, VoteSites, match
+from penchant.gp.rules import RULES, Sites
+from penchant.gp.update import Weights
 from penchant.gp.users.arrowhead import Eliminated, eliminate
 from penchant.gp.users.blocks import Block, arrange
 from penchant.gp.users.posterior import UserPosteriors
@@ -84,11 +84,11 @@ class NewcomerState:
             for part, b, g in zip(self.eliminated, self.shifts, self.prior.means, strict=True)
         )
 
-    def respond(self, pull: FloatArray) -> FloatArray:
-        """A Σ Aᵀ pull, (m,)."""
-        answer = np.empty(len(pull))
+    def covariance_times(self, y: FloatArray) -> FloatArray:
+        """A Σ Aᵀ y, (m,)."""
+        answer = np.empty(len(y))
         for block, part in zip(self.prior.blocks, self.eliminated, strict=True):
-            answer[block.edges] = block.forward(apply_stack(part.C, block.adjoint(pull)))
+            answer[block.edges] = block.forward(apply_stack(part.C, block.adjoint(y)))
         return answer
 
     @cached_property
@@ -115,14 +115,14 @@ def check_newcomers(known: Comparisons, data: Comparisons) -> None:
 
 def votes_of_newcomers(
     known: Comparisons, extended: Comparisons, like: Covariates | None = None
-) -> Votes:
+) -> Rows:
     """What those users compared who came after the known ones; like: effects that are known."""
     votes = _votes(extended, like)
     return votes.part(np.flatnonzero(votes.user >= known.n_users))
 
 
 def fold_in(
-    posteriors: UserPosteriors, newcomers: Inputs, votes: Votes, settings: Settings
+    posteriors: UserPosteriors, newcomers: Inputs, votes: Rows, settings: Settings
 ) -> tuple[UserPosteriors, Report]:
     """The posteriors with the newcomers after the known users.
 
@@ -147,8 +147,8 @@ def fold_in(
 
 
 def with_newcomers(
-    learned: Learned[UserProblem], data: Comparisons, newcomers: Inputs
-) -> Learned[UserProblem]:
+    learned: FitState[UserProblem], data: Comparisons, newcomers: Inputs
+) -> FitState[UserProblem]:
     """What is known after new users' answers, who change nobody else; data: all answers."""
     settings, like = learned.problem.settings, learned.problem.edges.shown
     late = votes_of_newcomers(learned.data, data, like)
@@ -164,17 +164,17 @@ def with_newcomers(
     )
 
 
-def _votes(data: Comparisons, like: Covariates | None) -> Votes:
+def _votes(data: Comparisons, like: Covariates | None) -> Rows:
     """As the known effects see them; where there are none, newcomers' cannot be learned."""
     if like is None:
-        return Votes.of(data)
-    votes = Votes.as_shown(data, like)
+        return Rows.by_user(data.bare())
+    votes = Rows.by_user(data, like)
     if votes.shown is not None and votes.shown.names != like.names:
-        votes = Votes.as_shown(data.bare(keep=("covariates",)), like)
+        votes = Rows.by_user(data.bare(keep=("covariates",)), like)
     return votes
 
 
-def _pairs_first(known: Votes, late: Votes) -> IntArray:
+def _pairs_first(known: Rows, late: Rows) -> IntArray:
     """The rows of both in the order of `Votes`: all single pairs, then all edges of choices."""
     pairs, choices = [], []
     start = 0
@@ -191,9 +191,9 @@ def _pairs_first(known: Votes, late: Votes) -> IntArray:
 # the user's own part.
 
 
-def absorb(
-    learned: Learned[UserProblem], data: Comparisons, problem: UserProblem
-) -> Learned[UserProblem] | None:
+def rank_one_update(
+    learned: FitState[UserProblem], data: Comparisons, problem: UserProblem
+) -> FitState[UserProblem] | None:
     """Add answers one by one, each by the moments of its own update; newcomers are folded in.
 
     data, problem: the known comparisons with the new ones. Whoever was fitted teaches everybody a
@@ -233,9 +233,7 @@ def absorb(
     )
 
 
-def _answered(
-    posteriors: UserPosteriors, vote: Votes, row: int, rule: str
-) -> UserPosteriors | None:
+def _answered(posteriors: UserPosteriors, vote: Rows, row: int, rule: str) -> UserPosteriors | None:
     """After one more copy of one answer, whose site is in `row`.
 
     With d the winner's features less the loser's, C the covariance of the user's weights when
@@ -283,7 +281,7 @@ def _changed(posteriors: UserPosteriors, **changes: Any) -> UserPosteriors:
     return changed
 
 
-def _own(posteriors: UserPosteriors, vote: Votes) -> tuple[FloatArray, float, float]:
+def _own(posteriors: UserPosteriors, vote: Rows) -> tuple[FloatArray, float, float]:
     """e (r,), dᵀC(own shifts) and dᵀC d, by the k answers that the user gave: O(k r + k³)."""
     sites, user = posteriors.sites, vote.user
     (personal,) = posteriors.personal(user, posteriors.user_features(user))
