@@ -286,7 +286,7 @@ class UtilityModel(BaseEstimator, ABC):
     @property
     def n_pending_sites_(self) -> int:
         """How many answers had a rank-one update since inference last converged, see `tell`."""
-        return int(self._fitted().learned.n_unsettled)
+        return int(self._fitted().learned.n_pending_sites)
 
     @property
     def scale_(self) -> str:

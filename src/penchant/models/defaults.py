@@ -16,6 +16,7 @@ from scipy import sparse
 
 from penchant.errors import DataWarning, warn
 from penchant.gp import (
+    Callback,
     CovarianceChoice,
     ItemHyper,
     ItemProblem,
@@ -27,10 +28,9 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
     UserSolution,
-    Watch,
     choose,
     gradient,
-    maximize,
+    maximize_evidence,
     scaled_start,
     solve,
     with_word,
@@ -336,7 +336,7 @@ def maximize_with_relevance(
     slope = gradient(problem, common._replace(hyper=separate))[:d]
     if np.abs(slope - slope.mean()).max() <= LEAVING_PULL:
         return tied, common
-    return start, maximize(problem, start, begin=StartingPoint(separate.theta))
+    return start, maximize_evidence(problem, start, begin=StartingPoint(separate.theta))
 
 
 def _n_lengthscales(kernel: Kernel) -> int:
@@ -360,7 +360,7 @@ def maximize_choosing_covariance(
     kernel: Kernel | str | None,
     n_restarts: int = 0,
     random_state: RandomState = None,
-    watch: Watch | None = None,
+    watch: Callback | None = None,
 ) -> UserSolution:
     """Maximise the evidence, after choosing an item covariance where no kernel is given.
 
@@ -373,7 +373,7 @@ def maximize_choosing_covariance(
         start, begin = choice.start, StartingPoint(choice.theta)
         word = choice.word + not_tried(problem, kernel)
     rng = as_rng(random_state) if n_restarts else None
-    return with_word(maximize(problem, start, n_restarts, rng, begin, watch), word)
+    return with_word(maximize_evidence(problem, start, n_restarts, rng, begin, watch), word)
 
 
 def not_tried(problem: UserProblem, kernel: str | None) -> str:
@@ -386,7 +386,7 @@ def not_tried(problem: UserProblem, kernel: str | None) -> str:
 
 
 def _choose_covariance(
-    problem: UserProblem, start: UserHyper, kernel: str | None, watch: Watch | None
+    problem: UserProblem, start: UserHyper, kernel: str | None, watch: Callback | None
 ) -> CovarianceChoice:
     """The free covariance if it was asked for, else the candidate that predicts best."""
     items, simplest = problem.items, start._replace(kernel=Independent())

@@ -15,9 +15,9 @@ from penchant.gp import (
     UNNAMED,
     Answered,
     Covariates,
+    FitState,
     ItemHyper,
     ItemProblem,
-    Learned,
     Normal,
     PathHyper,
     PathPosterior,
@@ -32,14 +32,14 @@ from penchant.gp import (
     edges_of,
     effect_names,
     expectation_maximize,
-    first_guess,
     foreseen,
     learn_raters,
-    maximize,
+    maximize_evidence,
+    rank_one_update,
     solve,
+    start_at_mode,
     timed_rows,
 )
-from penchant.gp import absorb_items as rank_one_update
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.kernels.inputs import Names, is_numbered, row_names
 from penchant.likelihoods import Likelihood, Raters, get
@@ -224,7 +224,7 @@ class PreferenceGP(UtilityModel):
 
     # Learning
 
-    def _learn(self, items: Inputs, data: Comparisons) -> Learned[Any]:
+    def _learn(self, items: Inputs, data: Comparisons) -> FitState[Any]:
         """Learn the hyperparameters and the posterior."""
         if self.drift is not None:
             return self._learn_paths(items, data)
@@ -246,11 +246,11 @@ class PreferenceGP(UtilityModel):
             if self.raters is not None:
                 learn = None if self.optimize is None else partial(self._solve, problem)
                 solution = learn_raters(problem, solution, False, learn)
-            learned = Learned.of(data, problem, solution)
+            learned = FitState.of(data, problem, solution)
         warn_unless_converged(learned.report)
         return learned
 
-    def _learn_paths(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
+    def _learn_paths(self, items: Inputs, data: Comparisons) -> FitState[PathProblem]:
         """The same for utilities that drift."""
         if device_called(self.device) is not CPU:
             raise DataError(
@@ -267,7 +267,7 @@ class PreferenceGP(UtilityModel):
         span = float(time.max() - time.min()) or 1.0
         start = PathHyper(self._item_kernel(items), START_VARIANCE, 0.5 * span, likelihood)
         with threads_for(len(items)):
-            learned = Learned.of(data, problem, self._solve(problem, start))
+            learned = FitState.of(data, problem, self._solve(problem, start))
         warn_unless_converged(learned.report)
         return learned
 
@@ -276,9 +276,9 @@ class PreferenceGP(UtilityModel):
             return solve(problem, start)
         if self.optimize == "em":
             return expectation_maximize(problem, start)
-        begin = first_guess(problem, start) if isinstance(problem, ItemProblem) else None
+        begin = start_at_mode(problem, start) if isinstance(problem, ItemProblem) else None
         rng = as_rng(self.random_state) if self.n_restarts else None
-        return maximize(problem, start, self.n_restarts, rng, begin)
+        return maximize_evidence(problem, start, self.n_restarts, rng, begin)
 
     def _item_kernel(self, items: Inputs) -> Kernel:
         """The kernel given, or the default one."""
@@ -424,7 +424,7 @@ class PreferenceGP(UtilityModel):
 
     def _as_of(self, at: Any, several: bool = False) -> Self:
         """The model as of another time; several: or of a time for each difference."""
-        learned: Learned[Any] = self._fitted().learned
+        learned: FitState[Any] = self._fitted().learned
         if at is None:
             return self
         if not isinstance(learned.posterior, PathPosterior):
@@ -487,7 +487,7 @@ class PreferenceGP(UtilityModel):
         return Estimates.of(posterior.effects, posterior.lower)
 
     def _answers_of_raters(self, fitted: Fitted) -> Answered:
-        learned: Learned[Any] = fitted.learned
+        learned: FitState[Any] = fitted.learned
         problem = self._problem_after(learned, learned.data)
         data, edges = learned.data.single_pairs(), problem.edges
         edge = np.arange(len(data))  # paths have an edge a row
@@ -500,27 +500,29 @@ class PreferenceGP(UtilityModel):
 
     # Adding and removing answers
 
-    def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> Learned[Any]:
-        learned: Learned[ItemProblem] = fitted.learned
+    def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> FitState[Any]:
+        learned: FitState[ItemProblem] = fitted.learned
         data = learned.data.extend(answers)
         # a choice is not one change of one difference: inference converges again
         is_plain = self.raters is None and self.drift is None and self.half_life is None
         is_plain = is_plain and answers.rankings is None
-        if is_plain and learned.is_absorbed(answers.n_comparisons, reconverge):
+        if is_plain and learned.takes_rank_one_updates(answers.n_comparisons, reconverge):
             updated = rank_one_update(learned, answers, data)
             if updated is not None:
                 return updated
         return self._refit(fitted, data)
 
-    def _refit(self, fitted: Fitted, data: Comparisons) -> Learned[Any]:
-        learned: Learned[Any] = fitted.learned
-        return learned.settle(data, self._problem_after(learned, data))
+    def _refit(self, fitted: Fitted, data: Comparisons) -> FitState[Any]:
+        learned: FitState[Any] = fitted.learned
+        return learned.reconverge(data, self._problem_after(learned, data))
 
-    def _relearn(self, fitted: Fitted) -> Learned[Any]:
-        learned: Learned[Any] = fitted.learned
+    def _relearn(self, fitted: Fitted) -> FitState[Any]:
+        learned: FitState[Any] = fitted.learned
         return self._learn(learned.problem.universe, learned.data)
 
-    def _problem_after(self, learned: Learned[Any], data: Comparisons) -> ItemProblem | PathProblem:
+    def _problem_after(
+        self, learned: FitState[Any], data: Comparisons
+    ) -> ItemProblem | PathProblem:
         """The problem of other answers, or of the same ones: files do not store it."""
         known: ItemProblem | PathProblem = learned.problem
         if isinstance(known, PathProblem):
@@ -530,7 +532,7 @@ class PreferenceGP(UtilityModel):
         return replace(problem, settings=known.settings, max_rank=known.max_rank)
 
     def _rebuild(self) -> None:
-        learned: Learned[Any] = self.state_.learned
+        learned: FitState[Any] = self.state_.learned
         learned = rebuilt(learned, self._problem_after(learned, learned.data))
         self.state_ = replace(self.state_, learned=learned)
 
@@ -624,7 +626,7 @@ def _same(data: Comparisons, taken: Comparisons, row: int) -> IntArray:
 
 
 def posterior_of_new_nodes(
-    learned: Learned[ItemProblem], columns: FeatureColumns, X: Any, relations: Mapping[str, Any]
+    learned: FitState[ItemProblem], columns: FeatureColumns, X: Any, relations: Mapping[str, Any]
 ) -> Posterior:
     """New nodes change the graph, so the prior is rebuilt over old and new items together.
 
@@ -638,7 +640,7 @@ def posterior_of_new_nodes(
     graphs = named_relations(relations, names, "items")
     universe = Inputs(features, graphs, np.arange(n_all)).on(known.device)
     problem = replace(learned.problem, universe=universe)
-    extended: Posterior = learned.settle(learned.data, problem).posterior
+    extended: Posterior = learned.reconverge(learned.data, problem).posterior
     return extended.at(universe.take(np.arange(n_old, n_all)))
 
 

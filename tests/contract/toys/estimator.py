@@ -16,7 +16,7 @@ class Counted(NamedTuple):
     belief: Joint
     hyper: object
     report: object
-    n_unsettled: int = 0
+    n_pending_sites: int = 0
 
 
 def count(data):
