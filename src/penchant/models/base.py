@@ -31,7 +31,7 @@ from penchant.communities import ChainState
 from penchant.communities import Watch as SweepWatch
 from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
-from penchant.gp import Answered, Callback, Normal, Report, Rows
+from penchant.gp import Callback, Normal, RaterAnswers, Report, Rows
 from penchant.io import as_comparisons
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.models.features import FeatureColumns, check_row_pairs, n_rows, one_user_a_pair
@@ -188,7 +188,7 @@ class UtilityModel(BaseEstimator, ABC):
         """Of the order shown and of covariates, where they are known."""
         return None
 
-    def _answered(self, fitted: Fitted) -> Answered:
+    def _answered(self, fitted: Fitted) -> RaterAnswers:
         """Every answer with its giver, and what the other answers say of it."""
         raise UntoldError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
 
