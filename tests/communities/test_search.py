@@ -18,8 +18,7 @@ from penchant.communities import (
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import ItemHyper, Rows, factor_prior
-from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian
-from penchant.kernels.relations import undirected
+from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian, undirected
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 from penchant.metrics import adjusted_rand
 

@@ -163,7 +163,7 @@ def check_algebra(device):
             expected = graph.laplacian(weight) @ rows
             close(entries.to_numpy(graph.laplacian_times(weight, there)), expected, 1e-12)
         for w, b in ((edges.winner, edges.loser), (edges.winner[:1], edges.loser[:1])):
-            ends, expected = differences.Ends(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
+            ends, expected = differences.EdgeIndex(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
             for _ in range(2):  # the second time from what the first worked out
                 close(differences.edge_variances(half, ends), expected, 1e-12)
         A = rows[:r] @ rows[:r].T + np.eye(r)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import RBF as SklearnRBF
 
-from penchant.kernels import RBF, Matern, squared_distances
+from penchant.kernels import RBF, Matern
+from penchant.numerics.linalg import squared_distances
 
 
 def _direct(U, V):

@@ -49,8 +49,8 @@ from penchant.gp import (
     Rows,
     Settings,
     Sites,
-    climb,
     factor_prior,
+    maximize,
     solve,
 )
 from penchant.kernels import Independent, Inputs
@@ -240,7 +240,7 @@ class ComponentModel:
         return np.append(of_kernel, self._likelihood_gradient(components))
 
     def _kernel_gradient(self, component: ComponentPosterior) -> FloatArray:
-        """G = ½ (aaᵀ − R) + sym(u aᵀ) met with ∂K; a = Dᵀ(w h), u = (I − A V) q."""
+        """G = ½ (aaᵀ − R) + sym(u aᵀ) : ⟨G, ∂K⟩; a = Dᵀ(w h), u = (I − A V) q."""
         mixture, state, terms = self.mixture, component.state, component.terms
         a = self.prior.design.adjoint(terms.force(component.weights))
         q = self._log_det_pull(component)
@@ -515,5 +515,5 @@ def learn(
         # −log Z bends by ½ in log σ² for every utility that is settled, of any community
         settled = sum(each.state.n_settled for each in allocation.components)
         limits = limits._replace(curvature=0.5 * float(settled))
-    summit = climb(evaluate, theta, mixture.hyper.bounds, limits)
+    summit = maximize(evaluate, theta, mixture.hyper.bounds, limits)
     return (allocation if summit.kept is None else summit.kept), summit.moves

@@ -16,8 +16,7 @@ from penchant.kernels import (
     as_relations,
 )
 from penchant.kernels.base import Combination, NotGiven
-from penchant.kernels.inputs import Features
-from penchant.kernels.relations import column_names, is_numbered, row_names
+from penchant.kernels.inputs import Features, column_names, is_numbered, row_names
 from penchant.kernels.stationary import Stationary
 from penchant.numerics.types import FloatArray, IntArray
 
