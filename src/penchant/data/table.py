@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant.errors import DataError
-from penchant.numerics.threads import in_blocks
+from penchant.numerics.threads import for_row_blocks
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 _BITS = 62  # of a number
@@ -59,7 +59,7 @@ class Numbered:
                 found[place][rows] = code if digit.values is None else digit.values[code]
                 number >>= digit.bits
 
-        in_blocks(read, len(self.number), _BLOCK)
+        for_row_blocks(read, len(self.number), _BLOCK)
         return found
 
 
@@ -133,7 +133,7 @@ def _places(values: NDArray[Any], column: NDArray[Any]) -> NDArray[np.int32]:
             place += values[place] < sought
         code[rows] = place
 
-    in_blocks(find, len(column), _BLOCK)
+    for_row_blocks(find, len(column), _BLOCK)
     return code
 
 

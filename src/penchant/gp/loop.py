@@ -19,7 +19,7 @@ from penchant.gp.rules import BLOCK, RULES, Proposal, drift, propose, slopes
 from penchant.gp.sites import Report, Sites
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.dispatch import memory_errors
-from penchant.numerics.threads import in_blocks
+from penchant.numerics.threads import for_row_blocks
 from penchant.numerics.types import FloatArray, IntArray
 
 SMALLEST_STEP = 1.0 / 64.0
@@ -310,7 +310,7 @@ def scaled_moves(
         moves[:m][rows] = c * (proposal.tau[rows] - sites.tau[rows]) * v
         moves[further] = c * (proposal.nu[rows] - sites.nu[rows]) * np.sqrt(v)
 
-    in_blocks(work, m, BLOCK)
+    for_row_blocks(work, m, BLOCK)
     if not np.isfinite([moves.max(initial=0.0), moves.min(initial=0.0)]).all():
         raise NumericalError(
             "inference produced a site that is not finite; scale the features, lower the "
@@ -555,7 +555,7 @@ def _foreseen(problem: Problem[Hyper, State], hyper: Hyper, known: Any) -> Sites
         proposal = propose(*marginals, nothing, hyper.likelihood, outcomes)
         sites.tau[rows], sites.nu[rows] = proposal.tau, proposal.nu
 
-    in_blocks(work, len(edges), BLOCK)
+    for_row_blocks(work, len(edges), BLOCK)
     return sites
 
 

@@ -38,11 +38,9 @@ def test_threads_and_memory_change_nothing(tmp_path, max_memory):
     for n_threads in (1, 4):
         folder = tmp_path / str(n_threads)
         folder.mkdir()
-        keeper = ShardWorker(load, range(N_PARTS), folder, max_memory, n_threads=n_threads)
-        results.append([keeper.sweep(turn, add_up, turn + 1.0) for turn in range(3)])
-        kept = [part.nbytes for part in keeper._parts.values()]
-        kept += [array.nbytes for _, s in keeper._states.values() for array in s.values()]
-        assert sum(kept) <= max_memory
+        worker = ShardWorker(load, range(N_PARTS), folder, max_memory, n_threads=n_threads)
+        results.append([worker.run(sweep, add_up, sweep + 1.0, True) for sweep in range(3)])
+        assert worker.nbytes <= max_memory
     assert results[0] == results[1]
     assert results[0][-1] == [6.0 * SIZE * number for number in range(N_PARTS)]
 
