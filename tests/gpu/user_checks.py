@@ -137,7 +137,7 @@ def _check_state(there, here):
     close(there.log_det, here.log_det)
     close(there.quadratic, here.quadratic)
     close(there.lower, here.lower)
-    close(there.respond(here.weight), here.respond(here.weight))
+    close(there.covariance_times(here.weight), here.covariance_times(here.weight))
     close(there.response.shared, here.response.shared)
     for ours, theirs in zip(there.response.own, here.response.own, strict=True):
         close(to_numpy(ours), theirs)

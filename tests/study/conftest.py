@@ -19,12 +19,8 @@ collect_ignore_glob = [] if HAS_EXTRA else ["test_*.py"]
 if HAS_EXTRA:
     from fastapi.testclient import TestClient
 
-    from penchant.study.config import Config
-    from penchant.study.folder import Folder
-    from penchant.study.store import Database, studies
-    from penchant.study.store.studies import NewItem
-    from penchant.study.web.app import create_app
-    from penchant.study.worker import Worker
+    from penchant.study import Config, Database, Folder, NewItem, Worker, create_app
+    from penchant.study.store import studies
 
 SAME = {"sec-fetch-site": "same-origin"}
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
@@ -95,6 +91,20 @@ def make_study():
         return name
 
     return make
+
+
+@pytest.fixture
+def same_ranking():
+    """Compares two rankings: told and fitted models agree to rounding."""
+
+    def compare(one, other):
+        by_item = [{row["item"]: row for row in rows} for rows in (one, other)]
+        assert by_item[0].keys() == by_item[1].keys()
+        for column in ("utility", "low", "high"):
+            values = [{item: row[column] for item, row in rows.items()} for rows in by_item]
+            assert values[0] == pytest.approx(values[1], abs=1e-6)
+
+    return compare
 
 
 class Clock:

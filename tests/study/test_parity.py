@@ -9,13 +9,17 @@ import pytest
 
 import penchant as pc
 from penchant.gp.items import cluster_robust as model_people
-from penchant.study import folder as exchange
-from penchant.study.config import Config
-from penchant.study.events import UNNAMED
-from penchant.study.learner import comparisons
-from penchant.study.store import Database, participants, reports, studies
-from penchant.study.store.studies import NewItem
-from penchant.study.worker import Worker
+from penchant.study import (
+    UNNAMED,
+    Config,
+    Database,
+    NewItem,
+    Worker,
+    comparisons,
+    read_votes,
+    write_votes,
+)
+from penchant.study.store import participants, reports, studies
 
 NAMES = tuple(f"item {k}" for k in range(8))
 
@@ -78,7 +82,7 @@ def eventful(database, n_people=7, answers=12, **settings):
 
 def exported(database, path):
     rows = database.read(lambda c: list(reports.export_rows(c, "s")))
-    exchange.write_votes(rows, path)
+    write_votes(rows, path)
     return pc.read_comparisons(str(path))
 
 
@@ -137,7 +141,7 @@ def test_the_live_model_learns_what_the_export_holds(database, tmp_path, setting
     """Names, order, ties, withdrawn answers, erased people, imported rows."""
     worker = eventful(database, **settings)
     if votes is not None:
-        rows, _ = exchange.read_votes(VOTES[votes].encode())
+        rows, _ = read_votes(VOTES[votes].encode())
         database.write(studies.import_answers, "s", rows, 2002.0)
     data, names = live(database, worker)
     for ending in (".csv", ".parquet"):
@@ -150,7 +154,7 @@ def test_imported_rows_have_no_invented_order(database, tmp_path):
     worker = eventful(database)
     before, _ = live(database, worker)
     for votes in ("nobody", "order"):
-        rows, _ = exchange.read_votes(VOTES[votes].encode())
+        rows, _ = read_votes(VOTES[votes].encode())
         database.write(studies.import_answers, "s", rows, 2002.0)
     data, names = live(database, worker)
     more = {k: n - rows_of(before, names).get(k, 0) for k, n in rows_of(data, names).items()}

@@ -56,7 +56,7 @@ from penchant.communities.split_merge import (
     split_or_merge,
 )
 from penchant.errors import DataError
-from penchant.gp import Limits, Sites, climb, gradient, match
+from penchant.gp import Limits, Sites, gradient, match, maximize
 from penchant.likelihoods import Likelihood
 from penchant.metrics import adjusted_rand
 from penchant.numerics.linalg import multiply, pivoted_cholesky
@@ -139,7 +139,7 @@ def _climb_evidence(
             slope += gradient(fit.problem, fit.solution)
         return value, slope, None
 
-    return climb(objective, theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
+    return maximize(objective, theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
 
 
 def fit_reported(

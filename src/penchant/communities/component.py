@@ -50,8 +50,8 @@ from penchant.gp import (
     Rows,
     Settings,
     Sites,
-    climb,
     factor_prior,
+    maximize,
     solve,
 )
 from penchant.kernels import Independent, Inputs
@@ -565,5 +565,5 @@ def learn(
         # −log Z bends by ½ in log σ² for every utility that is settled, of any community
         settled = sum(each.state.n_settled for each in allocation.components)
         limits = limits._replace(curvature=0.5 * float(settled))
-    summit = climb(evaluate, theta, mixture.hyper.bounds, limits)
+    summit = maximize(evaluate, theta, mixture.hyper.bounds, limits)
     return (allocation if summit.kept is None else summit.kept), summit.moves

@@ -56,9 +56,9 @@ from penchant.communities.verdict import Support, judge
 from penchant.data import Comparisons
 from penchant.gp import (
     Covariates,
+    FitState,
     ItemHyper,
     ItemProblem,
-    Learned,
     Normal,
     Posterior,
     Rows,
@@ -70,7 +70,7 @@ from penchant.gp import (
     told,
     with_newcomers,
 )
-from penchant.gp.users.update import absorb
+from penchant.gp import rank_one_update_users as absorb
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.numerics.linalg import solve_square
 from penchant.numerics.types import FloatArray, IntArray
@@ -158,7 +158,7 @@ class FittedMixture:
     draws: Draws | None = None
     max_rank: int | None = None
     user_features: FloatArray | None = None
-    personal: Learned[UserProblem] | None = None
+    personal: FitState[UserProblem] | None = None
     communal_share: float = 1.0
     support: Support | None = None
     n_elsewhere: int = 0
@@ -304,8 +304,8 @@ class FittedMixture:
 
 
 def _personal_after(
-    personal: Learned[UserProblem], found: FittedMixture, polish: bool | None
-) -> Learned[UserProblem]:
+    personal: FitState[UserProblem], found: FittedMixture, polish: bool | None
+) -> FitState[UserProblem]:
     """Everybody's own utilities after other answers, memberships being the users' features.
 
     Unless settled, known users keep the memberships that they were fitted with.
@@ -317,12 +317,12 @@ def _personal_after(
         return user_problem(problem.items, features, votes, problem.settings)
 
     n_more = data.n_comparisons - personal.data.n_comparisons
-    if n_more > 0 and personal.is_absorbed(n_more, polish):
+    if n_more > 0 and personal.takes_rank_one_updates(n_more, polish):
         X = problem.users.features()
         kept = of(np.concatenate([X, membership[len(X) :]]))
         if (absorbed := absorb(personal, data, kept)) is not None:
             return absorbed
-    return personal.settle(data, of(membership))
+    return personal.reconverge(data, of(membership))
 
 
 class PersonalSettings(NamedTuple):

@@ -45,8 +45,8 @@ from penchant.communities.split_merge import MEMBER, disagreement
 from penchant.data import Comparisons
 from penchant.gp import (
     RULES,
+    FitState,
     ItemHyper,
-    Learned,
     Normal,
     Posterior,
     Rows,
@@ -779,7 +779,7 @@ def fit_personal(
     *,
     learn: Callable[[UserProblem, UserHyper], UserSolution] = solve,
     unites: bool = False,
-) -> tuple[Learned[UserProblem], float, FloatArray]:
+) -> tuple[FitState[UserProblem], float, FloatArray]:
     """Personal taste inside communities, f_u = mean + f_community + r_u.
 
     The multi-user model with memberships M for features is this: its prior over users is
@@ -798,7 +798,7 @@ def fit_personal(
     problem = user_problem(items, membership, Rows.by_user(data))
     population = learn(problem, start)
     if membership.shape[1] == 1:
-        return Learned.of(data, problem, population), 0.0, membership
+        return FitState.of(data, problem, population), 0.0, membership
     # a user with one ranking could not be placed if that whole ranking were held out
     pairs = separate_pairs(data)
     drawn = drawn_counts(pairs, HELD_OUT)
@@ -814,7 +814,7 @@ def fit_personal(
     elif unites:
         membership = np.ones((data.n_users, 1))
         problem = user_problem(items, membership, Rows.by_user(data))
-    return Learned.of(data, problem, population), best, membership
+    return FitState.of(data, problem, population), best, membership
 
 
 def with_communal_share(population: UserHyper, s: float) -> UserHyper:

@@ -21,8 +21,7 @@ from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp.choices import clique_edges, decided_pairs
 from penchant.gp.posterior import EffectPosterior
-from penchant.gp.rules import BLOCK
-from penchant.gp.sites import Sites
+from penchant.gp.rules import BLOCK, Sites
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import (
     EdgeIndex,

@@ -31,7 +31,7 @@ from penchant.communities import ChainState
 from penchant.communities import Watch as SweepWatch
 from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
-from penchant.gp import Answered, Normal, Report, Rows, Watch
+from penchant.gp import Answered, Callback, Normal, Report, Rows
 from penchant.io import as_comparisons
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.models.features import FeatureColumns, check_row_pairs, n_rows, one_user_a_pair
@@ -641,7 +641,7 @@ def describe_personal_scale(model: Any) -> str:
 
 
 @contextmanager
-def progress_bar(title: str, shown: bool) -> Iterator[Watch | None]:
+def progress_bar(title: str, shown: bool) -> Iterator[Callback | None]:
     """A callback for each evaluation of the evidence; None where no terminal shows it."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from penchant.errors import DataWarning, warn
 from penchant.gp import (
+    Callback,
     CovarianceChoice,
     ItemHyper,
     ItemProblem,
@@ -27,10 +28,9 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
     UserSolution,
-    Watch,
     choose,
     gradient,
-    maximize,
+    maximize_evidence,
     scaled_start,
     solve,
     with_word,
@@ -477,7 +477,7 @@ def with_relevance(
     pull = gradient(problem, common._replace(hyper=apart))[:d]
     if np.abs(pull - pull.mean()).max() <= LEAVING_PULL:
         return tied, common
-    return start, maximize(problem, start, begin=StartingPoint(apart.theta))
+    return start, maximize_evidence(problem, start, begin=StartingPoint(apart.theta))
 
 
 def _n_apart(kernel: Kernel) -> int:
@@ -501,7 +501,7 @@ def learn_tastes(
     kernel: Kernel | str | None,
     n_restarts: int = 0,
     random_state: RandomState = None,
-    watch: Watch | None = None,
+    watch: Callback | None = None,
 ) -> UserSolution:
     """The climb of the evidence, after the choice of an item covariance where none is given.
 
@@ -514,7 +514,7 @@ def learn_tastes(
         start, begin = choice.start, StartingPoint(choice.theta)
         word = choice.word + not_tried(problem, kernel)
     rng = as_rng(random_state)
-    return with_word(maximize(problem, start, n_restarts, rng, begin, watch), word)
+    return with_word(maximize_evidence(problem, start, n_restarts, rng, begin, watch), word)
 
 
 def not_tried(problem: UserProblem, kernel: str | None) -> str:
@@ -527,7 +527,7 @@ def not_tried(problem: UserProblem, kernel: str | None) -> str:
 
 
 def _chosen(
-    problem: UserProblem, start: UserHyper, kernel: str | None, watch: Watch | None
+    problem: UserProblem, start: UserHyper, kernel: str | None, watch: Callback | None
 ) -> CovarianceChoice:
     """The item covariance: free as asked for, else the candidate that predicts best."""
     items, simplest = problem.items, start._replace(kernel=Independent())

@@ -15,8 +15,8 @@ from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import (
     RULES,
     Answered,
+    FitState,
     Kept,
-    Learned,
     Normal,
     Posterior,
     Rows,
@@ -30,7 +30,7 @@ from penchant.gp import (
     foreseen,
     largest_left,
     learn_raters,
-    maximize,
+    maximize_evidence,
     of_usual_strength,
     of_utilities,
     rank_error,
@@ -40,7 +40,7 @@ from penchant.gp import (
     with_newcomers,
     with_word,
 )
-from penchant.gp import absorb_votes as absorb
+from penchant.gp import rank_one_update_users as absorb
 from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
@@ -273,7 +273,7 @@ class MultiUserGP(UtilityModel):
 
     # Learning
 
-    def _learn(self, problem: UserProblem, data: Comparisons) -> Learned[UserProblem]:
+    def _learn(self, problem: UserProblem, data: Comparisons) -> FitState[UserProblem]:
         """Everything, hyperparameters included."""
         users = problem.users
         n_shared = 1 if users.X is None else 1 + users.X.shape[1]
@@ -301,7 +301,7 @@ class MultiUserGP(UtilityModel):
 
     def _learn_shards(
         self, items: Inputs, data: ShardedComparisons
-    ) -> tuple[Learned[UserProblem], ShardStore]:
+    ) -> tuple[FitState[UserProblem], ShardStore]:
         """The same from users in shards: what is known of some, and where the others are."""
         some = first_users(data)
         users = Inputs(index=np.arange(some.n_users))
@@ -329,13 +329,13 @@ class MultiUserGP(UtilityModel):
         said = solution.inference.report.optimizer
 
         def learn(problem: UserProblem, start: UserHyper) -> UserSolution:
-            return with_word(maximize(problem, start), said)
+            return with_word(maximize_evidence(problem, start), said)
 
         return with_ties_understood(problem, solution.hyper, solution, learn)[1]
 
     def _settled(
         self, data: Comparisons, problem: UserProblem, solution: UserSolution
-    ) -> Learned[UserProblem]:
+    ) -> FitState[UserProblem]:
         """What inference found; with `sparse`, what is left of it."""
         prior, state = of_utilities(solution)
         users = prior.users
@@ -346,7 +346,7 @@ class MultiUserGP(UtilityModel):
             advice = "raise max_user_rank, or give fewer or smoother user features"
             warn(f"{said}; {advice}", ConvergenceWarning)
             solution = with_word(solution, said)
-        learned = Learned.of(data, problem, solution)
+        learned = FitState.of(data, problem, solution)
         warn_unless_converged(learned.report)
         if self.sparse is None:
             return learned
@@ -523,7 +523,7 @@ class MultiUserGP(UtilityModel):
         return Estimates.of(posterior.effects, posterior.shared_lower)
 
     def _answered(self, fitted: Fitted) -> Answered:
-        learned: Learned[UserProblem] = fitted.learned
+        learned: FitState[UserProblem] = fitted.learned
         problem = problem_after(learned, learned.data)
         votes, sites = problem.edges, learned.sites
         if sites is not None and len(sites.tau) != len(votes):  # some were only folded in
@@ -552,7 +552,7 @@ class MultiUserGP(UtilityModel):
         (1, 3)
         """
         fitted = self._fitted()
-        learned: Learned[UserProblem] = fitted.learned
+        learned: FitState[UserProblem] = fitted.learned
         data = as_comparisons(data)
         check_newcomers(learned.data, data)
         newcomers = fitted.user_columns.rows_of(data.users, user_features, "users")
@@ -564,7 +564,7 @@ class MultiUserGP(UtilityModel):
         What it says of them is what a fit in memory would say. The folder of the scanned data must
         still be there.
         """
-        learned: Learned[UserProblem] = self._fitted().learned
+        learned: FitState[UserProblem] = self._fitted().learned
         return self._with(whereabouts(self, ASKED_FOR).learned(learned, users))
 
     def write_predictions(self, folder: str | PathLike[str]) -> None:
@@ -580,37 +580,37 @@ class MultiUserGP(UtilityModel):
 
     def _told(
         self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
-    ) -> Learned[UserProblem]:
+    ) -> FitState[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
-        learned: Learned[UserProblem] = fitted.learned
+        learned: FitState[UserProblem] = fitted.learned
         data = learned.data.extend(answers)
         problem = problem_after(learned, data)
         # beside choices, rows are not one user after the other: everything is settled
         plain = self.raters is None and data.rankings is None
-        if plain and learned.is_absorbed(answers.n_comparisons, reconverge):
+        if plain and learned.takes_rank_one_updates(answers.n_comparisons, reconverge):
             absorbed = absorb(learned, data, problem)
             if absorbed is not None:
                 return absorbed
         return self._resettled(learned, data, problem)
 
-    def _without(self, fitted: Fitted, data: Comparisons) -> Learned[UserProblem]:
+    def _without(self, fitted: Fitted, data: Comparisons) -> FitState[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
-        learned: Learned[UserProblem] = fitted.learned
+        learned: FitState[UserProblem] = fitted.learned
         return self._resettled(learned, data, problem_after(learned, data))
 
-    def _relearned(self, fitted: Fitted) -> Learned[UserProblem]:
+    def _relearned(self, fitted: Fitted) -> FitState[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
         return self._learn(fitted.learned.problem, fitted.learned.data)
 
     def _resettled(
-        self, learned: Learned[UserProblem], data: Comparisons, problem: UserProblem
-    ) -> Learned[UserProblem]:
+        self, learned: FitState[UserProblem], data: Comparisons, problem: UserProblem
+    ) -> FitState[UserProblem]:
         """After other answers, under the hyperparameters that were learned."""
-        solution = solve(problem, learned.hyper, learned.carried(problem))
+        solution = solve(problem, learned.hyper, learned.carried_sites(problem))
         return self._settled(data, problem, solution)
 
 
-def problem_after(learned: Learned[UserProblem], data: Comparisons) -> UserProblem:
+def problem_after(learned: FitState[UserProblem], data: Comparisons) -> UserProblem:
     """The same items, settings and users, with newcomers of whom no features are given."""
     posterior: UserPosteriors = learned.posterior
     n_new = data.n_users - len(posterior)

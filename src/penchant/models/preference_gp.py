@@ -15,9 +15,9 @@ from penchant.gp import (
     UNNAMED,
     Answered,
     Covariates,
+    FitState,
     ItemHyper,
     ItemProblem,
-    Learned,
     Normal,
     PathHyper,
     PathPosterior,
@@ -32,14 +32,14 @@ from penchant.gp import (
     edges_of,
     effect_names,
     expectation_maximize,
-    first_guess,
     foreseen,
     learn_raters,
-    maximize,
+    maximize_evidence,
     solve,
+    start_at_mode,
     timed_rows,
 )
-from penchant.gp import absorb_items as absorb
+from penchant.gp import rank_one_update as absorb
 from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.kernels.inputs import Names, is_numbered, row_names
@@ -226,7 +226,7 @@ class PreferenceGP(UtilityModel):
 
     # Learning
 
-    def _learn(self, items: Inputs, data: Comparisons) -> Learned[Any]:
+    def _learn(self, items: Inputs, data: Comparisons) -> FitState[Any]:
         """Everything, hyperparameters included."""
         if self.drift is not None:
             return self._drifting(items, data)
@@ -248,11 +248,11 @@ class PreferenceGP(UtilityModel):
             if self.raters is not None:
                 learn = None if self.optimize is None else partial(self._solve, problem)
                 solution = learn_raters(problem, solution, False, learn)
-            learned = Learned.of(data, problem, solution)
+            learned = FitState.of(data, problem, solution)
         warn_unless_converged(learned.report)
         return learned
 
-    def _drifting(self, items: Inputs, data: Comparisons) -> Learned[PathProblem]:
+    def _drifting(self, items: Inputs, data: Comparisons) -> FitState[PathProblem]:
         if device_called(self.device) is not CPU:
             raise DataError(
                 f"drift is worked on by the CPU alone, got device={self.device!r}: leave it at None"
@@ -268,7 +268,7 @@ class PreferenceGP(UtilityModel):
         span = float(time.max() - time.min()) or 1.0
         start = PathHyper(self._item_kernel(items), START_VARIANCE, 0.5 * span, likelihood)
         with threads_for(len(items)):
-            learned = Learned.of(data, problem, self._solve(problem, start))
+            learned = FitState.of(data, problem, self._solve(problem, start))
         warn_unless_converged(learned.report)
         return learned
 
@@ -277,8 +277,8 @@ class PreferenceGP(UtilityModel):
             return solve(problem, start)
         if self.optimize == "em":
             return expectation_maximize(problem, start)
-        begin = first_guess(problem, start) if isinstance(problem, ItemProblem) else None
-        return maximize(problem, start, self.n_restarts, as_rng(self.random_state), begin)
+        begin = start_at_mode(problem, start) if isinstance(problem, ItemProblem) else None
+        return maximize_evidence(problem, start, self.n_restarts, as_rng(self.random_state), begin)
 
     def _item_kernel(self, items: Inputs) -> Kernel:
         """The kernel given, or what is known of items before any answer."""
@@ -421,7 +421,7 @@ class PreferenceGP(UtilityModel):
 
     def _as_of(self, at: Any, several: bool = False) -> Self:
         """The model as of another time; several: or of a time for each difference."""
-        learned: Learned[Any] = self._fitted().learned
+        learned: FitState[Any] = self._fitted().learned
         if at is None:
             return self
         if not isinstance(learned.posterior, PathPosterior):
@@ -492,7 +492,7 @@ class PreferenceGP(UtilityModel):
         return Estimates.of(posterior.effects, posterior.lower)
 
     def _answered(self, fitted: Fitted) -> Answered:
-        learned: Learned[Any] = fitted.learned
+        learned: FitState[Any] = fitted.learned
         problem = self._problem_after(learned, learned.data)
         data, edges = learned.data.single_pairs(), problem.edges
         edge = np.arange(len(data))  # paths have an edge a row
@@ -507,27 +507,29 @@ class PreferenceGP(UtilityModel):
 
     def _told(
         self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
-    ) -> Learned[ItemProblem]:
-        learned: Learned[ItemProblem] = fitted.learned
+    ) -> FitState[ItemProblem]:
+        learned: FitState[ItemProblem] = fitted.learned
         data = learned.data.extend(answers)
         # a choice is not one change of one difference: it is always settled
         plain = self.raters is None and self.drift is None and self.half_life is None
         plain = plain and answers.rankings is None
-        if plain and learned.is_absorbed(answers.n_comparisons, reconverge):
+        if plain and learned.takes_rank_one_updates(answers.n_comparisons, reconverge):
             absorbed = absorb(learned, answers, data)
             if absorbed is not None:
                 return absorbed
         return self._without(fitted, data)
 
-    def _without(self, fitted: Fitted, data: Comparisons) -> Learned[Any]:
-        learned: Learned[Any] = fitted.learned
-        return learned.settle(data, self._problem_after(learned, data))
+    def _without(self, fitted: Fitted, data: Comparisons) -> FitState[Any]:
+        learned: FitState[Any] = fitted.learned
+        return learned.reconverge(data, self._problem_after(learned, data))
 
-    def _relearned(self, fitted: Fitted) -> Learned[Any]:
-        learned: Learned[Any] = fitted.learned
+    def _relearned(self, fitted: Fitted) -> FitState[Any]:
+        learned: FitState[Any] = fitted.learned
         return self._learn(learned.problem.universe, learned.data)
 
-    def _problem_after(self, learned: Learned[Any], data: Comparisons) -> ItemProblem | PathProblem:
+    def _problem_after(
+        self, learned: FitState[Any], data: Comparisons
+    ) -> ItemProblem | PathProblem:
         """The problem of other answers, or of the same: a file does not keep what they count."""
         known: ItemProblem | PathProblem = learned.problem
         if isinstance(known, PathProblem):
@@ -537,7 +539,7 @@ class PreferenceGP(UtilityModel):
         return replace(problem, settings=known.settings, max_rank=known.max_rank)
 
     def _rebuild(self) -> None:
-        learned: Learned[Any] = self.state_.learned
+        learned: FitState[Any] = self.state_.learned
         learned = rebuilt(learned, self._problem_after(learned, learned.data))
         self.state_ = replace(self.state_, learned=learned)
 
@@ -631,7 +633,7 @@ def _same(data: Comparisons, taken: Comparisons, row: int) -> IntArray:
 
 
 def posterior_of_new_nodes(
-    learned: Learned[ItemProblem], columns: FeatureColumns, X: Any, relations: Mapping[str, Any]
+    learned: FitState[ItemProblem], columns: FeatureColumns, X: Any, relations: Mapping[str, Any]
 ) -> Posterior:
     """New nodes change the graph, so the prior is rebuilt over old and new items together.
 
@@ -645,7 +647,7 @@ def posterior_of_new_nodes(
     graphs = named_relations(relations, names, "items")
     universe = Inputs(features, graphs, np.arange(n_all)).on(known.device)
     problem = replace(learned.problem, universe=universe)
-    extended: Posterior = learned.settle(learned.data, problem).posterior
+    extended: Posterior = learned.reconverge(learned.data, problem).posterior
     return extended.at(universe.take(np.arange(n_old, n_all)))
 
 

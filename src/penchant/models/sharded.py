@@ -37,18 +37,18 @@ from penchant.engines import Engine, Journal, Parts, State, Work, open_engine, t
 from penchant.errors import DataError
 from penchant.gp import (
     LEARNING_VOTES,
-    Learned,
+    Callback,
+    FitState,
     Rows,
-    Seen,
     Sites,
     Sweeps,
+    SweepSummary,
     Taught,
     UserPart,
     UserPosteriors,
     UserProblem,
     UserSolution,
     VoteSites,
-    Watch,
     add_seen,
     add_taught,
     of_utilities,
@@ -94,8 +94,8 @@ def learn_shards(
     problem: UserProblem,
     some: Comparisons,
     solution: UserSolution,
-    watch: Watch | None,
-) -> tuple[Learned[UserProblem], "ShardStore"]:
+    watch: Callback | None,
+) -> tuple[FitState[UserProblem], "ShardStore"]:
     """Sweep all users under the hyperparameters of a solution for some; what is known then of
     those, and where the others are."""
     hyper = solution.hyper
@@ -127,18 +127,18 @@ def learn_shards(
     )
     known = (some, problem, hyper, posterior, sites, swept.log_evidence, report)
     n_elsewhere = data.n_comparisons - some.n_comparisons
-    return Learned(*known, n_elsewhere=n_elsewhere), elsewhere
+    return FitState(*known, n_elsewhere=n_elsewhere), elsewhere
 
 
 def _summed(engine: Engine, journal: Journal) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An engine's sweep and look, with results added up in the tree of the parts."""
 
-    def sweep(work: Work, told: Any) -> tuple[Seen, Taught]:
-        def swept() -> tuple[Seen, Taught]:
+    def sweep(work: Work, told: Any) -> tuple[SweepSummary, Taught]:
+        def swept() -> tuple[SweepSummary, Taught]:
             seen, known = zip(*engine.sweep(work, told), strict=True)
             return tree(seen, add_seen), tree(known, add_taught)
 
-        seen, known = journal.recall((Seen, Taught), swept, engine.skip_sweep)
+        seen, known = journal.recall((SweepSummary, Taught), swept, engine.skip_sweep)
         return seen, known
 
     def look(work: Work, told: Any) -> Taught:
@@ -188,7 +188,7 @@ class ShardStore:
         )
         return Sites(known["tau"], known["nu"])
 
-    def learned(self, learned: Learned[UserProblem], users: Any) -> Learned[UserProblem]:
+    def learned(self, learned: FitState[UserProblem], users: Any) -> FitState[UserProblem]:
         """What is known of these users."""
         asked = [users] if isinstance(users, str | int | float) else list(users)
         parts, sites = [], []

@@ -29,6 +29,12 @@ class Event:
     ms: int | None = None
     at: float = 0.0
 
+    @property
+    def n_taught(self) -> int:
+        """How many answers it holds that a model learns from."""
+        teaches = self.kind in (ANSWER, IMPORT) and self.payload["kind"] in TEACHES
+        return self.payload.get("count", 1) if teaches else 0
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -116,9 +122,8 @@ class Record:
         """
         self.seq = event.seq
         if event.kind in (ANSWER, IMPORT):
-            answer = answer_of(event)
-            self.answers[event.seq] = answer
-            self.n_taught += answer.count if answer.kind in TEACHES else 0
+            self.answers[event.seq] = answer_of(event)
+            self.n_taught += event.n_taught
         elif event.kind == SKIP:
             self.skipped[event.seq] = event
         elif event.kind == WITHDRAW:
@@ -187,8 +192,7 @@ def split_at(events: Sequence[Event], record: Record, n_taught: int) -> int:
     """How many of the next events it takes to reach `n_taught` answers; all of them if too few."""
     total = record.n_taught
     for position, event in enumerate(events):
-        if event.kind in (ANSWER, IMPORT) and event.payload["kind"] in TEACHES:
-            total += event.payload.get("count", 1)
+        total += event.n_taught
         if total >= n_taught:
             return position + 1
     return len(events)

@@ -261,19 +261,13 @@ def restore_from(path: Path, target: Path) -> Folder:
 
 def copy_without_answers(folder: Folder, target: Path) -> Folder:
     """A copy of a study on SQLite with its settings and items, without answers."""
-    source = folder.open()
-    try:
+    with folder.open() as source:
         config = source.read(studies.get, folder.study).config
         rows = source.read(studies.items_of, folder.study)
-    finally:
-        source.close()
     copy = Folder.create(target, folder.study, None)
     for file in folder.media.iterdir():
         shutil.copy2(file, copy.media / file.name)
     items = [NewItem(row.name, row.media, row.body, row.features) for row in rows if row.active]
-    database = copy.open()
-    try:
+    with copy.open() as database:
         database.write(studies.create, copy.study, config, items, time.time())
-    finally:
-        database.close()
     return copy

@@ -1,6 +1,5 @@
-"""For the owner's page: raters, calibration on the random questions, groups of people."""
+"""For the owner's page: the quality of answers and of predictions."""
 
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -10,10 +9,8 @@ from typing import Any
 
 from scipy.special import betaincinv
 
-import penchant as pc
 from penchant.study.config import Config
 from penchant.study.events import Answer
-from penchant.study.learner import comparisons
 from penchant.study.questions import CHECK, RANDOM, REPEAT, pair_key, passed
 
 TOO_FAST_MS = 400
@@ -38,17 +35,15 @@ def raters(
 ) -> list[dict[str, Any]]:
     """One row a person: how much, how fast, how consistent, and reasons to look closer.
 
-    Reliability is agreement with oneself on repeated questions: who has an uncommon taste and
-    keeps to it is as reliable as anybody. Nothing here compares people with each other.
+    Reliability is agreement with oneself on repeated questions: a consistent minority taste is as
+    reliable as any. Nothing here compares people with each other.
     skips: the participant of each skipped question.
     """
     of_person: dict[str, list[Answer]] = defaultdict(list)
     for answer in answers:
         if answer.participant is not None and answer.question is not None:
             of_person[answer.participant].append(answer)
-    skipped: dict[str | None, int] = defaultdict(int)
-    for person in skips:
-        skipped[person] += 1
+    skipped = Counter(skips)
     return [_rater(person, given, skipped[person], config) for person, given in of_person.items()]
 
 
@@ -140,40 +135,3 @@ def log1m(p: float) -> float:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-FEWEST_PEOPLE = 12
-FEWEST_ANSWERS = 5
-"""People, and answers of each of them, that are needed before groups are looked for."""
-SHOWN = 3
-
-
-def groups(answers: Sequence[Answer], items: Sequence[str]) -> dict[str, Any] | None:
-    """One sentence that says whether there are groups, and what each likes; None: too early.
-
-    Nobody is named: a group is its size and its items, by id.
-    """
-    given = Counter(answer.participant for answer in answers if answer.participant is not None)
-    if sum(n >= FEWEST_ANSWERS for n in given.values()) < FEWEST_PEOPLE:
-        return None
-    data = comparisons(answers, items)
-    likelihood = "ties" if data.tie.any() else "probit"
-    with warnings.catch_warnings():
-        # every study begins with items that no comparison connects yet
-        warnings.simplefilter("ignore", pc.DataWarning)
-        model = pc.CommunityGP(likelihood=likelihood, random_state=0).fit(None, data)
-        support = model.support_
-    real = model.communities_ if support.verdict == "supported" else []
-    return {
-        "verdict": support.verdict,
-        "sentence": support.sentence,
-        "groups": [
-            {
-                "people": round(group.size),
-                "best": [row.item for row in group.ranking[:SHOWN]],
-                "own": list(group.representative[:SHOWN]),
-            }
-            for group in real
-        ],
-        "divisive": [view.item for view in model.divisive(SHOWN)] if real else [],
-    }

@@ -14,8 +14,6 @@ from typing import Any
 import httpx
 
 NORMAL = NormalDist()
-PATIENCE = 12
-"""Tries of one request while a server is away, about a fifth of a second to some seconds apart."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,11 @@ class RobotTaste:
         """The utility of an item, by what is shown of it."""
         own = _draw(f"{self.seed}|{self.person}|{content}")
         return self.spread * _draw(f"{self.seed}|{content}") + self.disagreement * own
+
+
+def shown_content(option: dict[str, str]) -> str:
+    """What a participant sees of an option: its text, its HTML, or the address of its file."""
+    return option.get("text") or option.get("html") or option.get("url", "")
 
 
 def _draw(text: str) -> float:
@@ -64,7 +67,11 @@ class RobotCrowd:
 
 @dataclass(frozen=True)
 class RobotPlan:
-    """How a crowd behaves: pause is the mean time between a person's answers, in seconds."""
+    """How a crowd behaves.
+
+    pause: mean seconds between a person's answers. ramp: seconds within which all join. patience:
+    tries of one request while the server is away, a tenth of a second to two seconds apart.
+    """
 
     people: int = 50
     answers: int = 40
@@ -74,6 +81,7 @@ class RobotPlan:
     skip: float = 0.02
     undo: float = 0.02
     deadline: float = 600.0
+    patience: int = 12
 
 
 async def simulate(
@@ -146,9 +154,8 @@ class Robot:
         """What this robot answers: utilities with noise, so that a choice of two is probit."""
         felt = []
         for place, option in enumerate(question["options"]):
-            content = option.get("text") or option.get("html") or option.get("url", "")
             noise = self.rng.gauss(0.0, math.sqrt(0.5))
-            felt.append((self.taste.utility(content) + noise, place))
+            felt.append((self.taste.utility(shown_content(option)) + noise, place))
         places = [place for _, place in sorted(felt, reverse=True)]
         if question["form"] == "rank":
             return [[place] for place in places]
@@ -157,7 +164,7 @@ class Robot:
     async def _call(self, what: str, method: str, path: str, **body: Any) -> httpx.Response:
         """Ask, and again while the server is away: every request here may be repeated."""
         headers = {"Cookie": self.cookie} if self.cookie else {}
-        for attempt in range(PATIENCE):
+        for attempt in range(self.plan.patience):
             begun = time.perf_counter()
             try:
                 reply = await self.http.request(method, self.base + path, headers=headers, **body)
@@ -170,4 +177,5 @@ class Robot:
                 return reply
             self.crowd.retries += 1
             await asyncio.sleep(min(2.0, 0.1 * 1.7**attempt))
-        raise httpx.ConnectError(f"no answer from {self.http.base_url} after {PATIENCE} tries")
+        tries = f"after {self.plan.patience} tries"
+        raise httpx.ConnectError(f"no answer from {self.http.base_url} {tries}")

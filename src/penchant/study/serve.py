@@ -12,6 +12,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,6 +160,31 @@ def wait_until_up(address: str, seconds: float = 30.0) -> None:
     raise DataError(f"no server answers at {address} after {seconds:.0f} s")
 
 
+def address_of(sock: socket.socket, host: str) -> str:
+    """The address of a socket; by the host name if it listens on all interfaces."""
+    shown = socket.gethostname() if host in EVERYWHERE else f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{sock.getsockname()[1]}"
+
+
+@contextmanager
+def running(folder: Path, port: int = 0, seconds: float = 30.0) -> Iterator[str]:
+    """Serve a study on this machine only, and yield its address.
+
+    seconds: how long it may take until it answers.
+    """
+    with listen("127.0.0.1", port) as sock:
+        supervisor = Supervisor(folder.resolve(), sock)
+        thread = threading.Thread(target=supervisor.run)
+        thread.start()
+        try:
+            address = address_of(sock, "127.0.0.1")
+            wait_until_up(address, seconds)
+            yield address
+        finally:
+            supervisor.stop()
+            thread.join()
+
+
 @click.group()
 def main() -> None:
     """The processes of a study."""
@@ -172,7 +199,7 @@ def web(folder: str, fd: int, parent: int, proxies: str) -> None:
     """Serve on an inherited socket."""
     import uvicorn
 
-    from penchant.study.web.app import create_app
+    from penchant.study.web import create_app
 
     die_with(parent)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -197,20 +224,21 @@ def server_config(app: Any, proxies: str) -> "uvicorn.Config":
 
 @main.command()
 @click.argument("folder")
-@click.option("--parent", type=int)
-def work(folder: str, parent: int | None) -> None:
+@click.option("--parent", required=True, type=int)
+def work(folder: str, parent: int) -> None:
     """Run the model process."""
-    from penchant.study.worker import work as run
+    die_with(parent)
+    run_model(folder, migrate=False)
 
-    if parent is not None:
-        die_with(parent)
+
+def run_model(folder: str | Path, *, migrate: bool = True) -> None:
+    """Run the models of a folder's studies until a signal ends it."""
+    from penchant.study.learner import work as learn
+
     if hasattr(os, "nice"):
         os.nice(NICE)
-    database = Folder(folder).open(durable=False, migrate=parent is None)
-    try:
-        run(database)
-    finally:
-        database.close()
+    with Folder(folder).open(durable=False, migrate=migrate) as database:
+        learn(database)
 
 
 def die_with(parent: int) -> None:

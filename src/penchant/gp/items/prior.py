@@ -264,21 +264,21 @@ class LowRankState:
 
     @property
     def n_settled(self) -> float:
-        """r − tr B⁻¹ = tr K R: how many weights the answers have settled."""
+        """tr K R = r − tr B⁻¹: the effective number of weights that the answers determine."""
         return self.prior.rank - float(diagonal(self.inverse)[self.prior.n_effects :].sum())
 
     @property
     def n_roughly_settled(self) -> float:
-        """r − Σ lower⁻²: about as many, without an inverse."""
+        """r − Σ lower⁻²: about `n_settled`, without an inverse."""
         return self.prior.rank - float((diagonal(self.lower) ** -2).sum())
 
-    def respond(self, pull: FloatArray) -> FloatArray:
-        """A Σ Aᵀ pull, (m,)."""
-        return self.prior.forward(self.answer(pull))
+    def covariance_times(self, y: FloatArray) -> FloatArray:
+        """A Σ Aᵀ y, (m,)."""
+        return self.prior.forward(self.weights_of(y))
 
-    def answer(self, pull: FloatArray) -> FloatArray:
-        """(q + r,) how the weights' means answer to a pull (m,) on the rows."""
-        projected = self.prior.project(pull)
+    def weights_of(self, y: FloatArray) -> FloatArray:
+        """B⁻¹ Φᵀ Aᵀ y, (q + r,), for y (m,): means of the weights by a shift y of the sites."""
+        projected = self.prior.project(y)
         return solve_lower(self.lower, solve_lower(self.lower, projected), transposed=True)
 
     def solve(self, points: FloatArray) -> FloatArray:

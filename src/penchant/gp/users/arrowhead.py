@@ -246,7 +246,7 @@ class SharedState:
             whole[np.ix_(place, place)] = to_numpy(lower)
         return whole
 
-    def respond(self, collected: FloatArray) -> FloatArray:
+    def solve(self, collected: FloatArray) -> FloatArray:
         """(r_u, r): S⁻¹ applied to Σ_u φ_u x_uᵀ G, given the (r_u, n) before G."""
         shared = np.zeros((self.prior.rank, self.prior.factor.shape[1]))
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
@@ -255,12 +255,12 @@ class SharedState:
             shared[:, part.columns] = w.reshape(pull.shape)
         return shared
 
-    def respond_jointly(
+    def solve_jointly(
         self, collected: FloatArray, pull: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Effects b (q,) and W, by the same, and by what pulls at the effects, (q,)."""
         if self.border is None:
-            return pull, self.respond(collected)
+            return pull, self.solve(collected)
         (whole,), (lower,) = self.prior.parts, self.lowers
         shared = multiply(collected, whole.factor)
         right = np.append(pull, shared.ravel())
@@ -588,7 +588,7 @@ class ArrowState:
     @cached_property
     def response(self) -> Response:
         """Of the sites' own shift: the posterior means of effects and of W."""
-        return self.respond_to(self.shift)
+        return self.response_to(self.shift)
 
     def each(self) -> Iterator[tuple[int, Points, Eliminated]]:
         """Every block with its users eliminated, worked out again where it was not kept."""
@@ -612,7 +612,7 @@ class ArrowState:
             total += block.collect(self.prior.phi(block), x)
         return total
 
-    def respond_to(self, y: FloatArray) -> Response:
+    def response_to(self, y: FloatArray) -> Response:
         """Apply the posterior covariance to a shift of the rows, (m,)."""
         own, forced = self.adjoint(y), []
         pull = multiply(self.prior.effect_rows, y)
@@ -620,7 +620,7 @@ class ArrowState:
             forced.append(part.forced(own[number]))
             if len(pull):
                 pull -= [inner(each.deviation, own[number]) for each in self.pulls[number]]
-        effects, shared = self.shared.respond_jointly(self.collect(tuple(forced)), pull)
+        effects, shared = self.shared.solve_jointly(self.collect(tuple(forced)), pull)
         if len(effects):
             own = tuple(
                 shift - sum(float(b) * pull.x for b, pull in zip(effects, pulls, strict=True))
@@ -637,11 +637,11 @@ class ArrowState:
             residual.append(left)
         return tuple(residual)
 
-    def respond(self, pull: FloatArray) -> FloatArray:
-        """A Σ Aᵀ pull, (m,)."""
-        response = self.respond_to(pull)
+    def covariance_times(self, y: FloatArray) -> FloatArray:
+        """A Σ Aᵀ y, (m,)."""
+        response = self.response_to(y)
         everybodys = self.shared_utilities(response.shared)
-        answer = self.prior.device.full((1, len(pull)), 0.0)
+        answer = self.prior.device.full((1, len(y)), 0.0)
         for number, block, part in self.each():
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
             moved = block.forward(utility + part.deviation(response.own[number]))

@@ -20,10 +20,10 @@ from penchant.errors import DataError
 from penchant.gp import (
     RULES,
     Covariates,
+    FitState,
     Inference,
     ItemHyper,
     ItemProblem,
-    Learned,
     PathHyper,
     PathProblem,
     Posterior,
@@ -161,7 +161,7 @@ class StoredLearned:
     n_elsewhere: int
 
     @classmethod
-    def of(cls, learned: Learned[Any]) -> Self:
+    def of(cls, learned: FitState[Any]) -> Self:
         """What is stored of it."""
         problem = learned.problem
         is_of_users = isinstance(problem, UserProblem)
@@ -179,7 +179,7 @@ class StoredLearned:
             **{name: getattr(learned, name) for name in _AS_THEY_ARE},
         )
 
-    def restored(self) -> Learned[Any]:
+    def restored(self) -> FitState[Any]:
         """With the problem that the data pose, and the posterior.
 
         Of items it is not complete: what their answers count depends on the estimator, which
@@ -202,7 +202,7 @@ class StoredLearned:
             edges = Rows.pooled(data, shown, by_rater)
             problem = ItemProblem(self.items, edges, settings, self.max_rank)
         same = {name: getattr(self, name) for name in _AS_THEY_ARE}
-        learned: Learned[Any] = Learned(problem=problem, posterior=self.posterior, **same)
+        learned: FitState[Any] = FitState(problem=problem, posterior=self.posterior, **same)
         return learned if isinstance(problem, ItemProblem) else rebuilt(learned, problem)
 
 
@@ -210,7 +210,7 @@ _AS_THEY_ARE = ("data", "hyper", "sites", "log_evidence", "report", "n_unsettled
 """Fields of `Learned` that are stored as they are."""
 
 
-def _is_rebuilt(learned: Learned[Any]) -> bool:
+def _is_rebuilt(learned: FitState[Any]) -> bool:
     """Whether one refresh of the sites gives the posterior in about a second."""
     problem, posterior = learned.problem, learned.posterior
     if isinstance(problem, PathProblem):
@@ -225,7 +225,7 @@ def _is_rebuilt(learned: Learned[Any]) -> bool:
     return bool(shared**3 + (len(problem.items) + len(problem.edges)) * rank**2 < REBUILD_FLOPS)
 
 
-def rebuilt(learned: Learned[Any], problem: Any) -> Learned[Any]:
+def rebuilt(learned: FitState[Any], problem: Any) -> FitState[Any]:
     """The same with the problem that its data pose, and the posterior that its sites give."""
     m, sites, posterior = len(problem.edges), learned.sites, learned.posterior
     if sites is not None and len(sites.tau) != m:
@@ -486,7 +486,7 @@ KINDS: dict[str, Kind] = {
         },
     ),
     "learned": Kind(
-        "penchant.gp:Learned",
+        "penchant.gp:FitState",
         {
             "data": _USERS_AND_ITEMS,
             "items": Nested({"n": "items", "d": "d"}),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event
@@ -63,6 +63,12 @@ class Database:
         self._jobs: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._work, name="writer", daemon=True)
         self._writer.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def read(
         self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
