@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from penchant.engines import ShardWorker
-from penchant.numerics.threads import in_order
+from penchant.numerics import threads
 
 N_PARTS, SIZE = 12, 100
 
@@ -47,7 +47,7 @@ def test_threads_and_memory_change_nothing(tmp_path, max_memory):
 
 def test_parts_are_worked_on_at_once():
     here = threading.Barrier(2, timeout=30)
-    assert in_order(lambda x: (here.wait(), x)[1], [1, 2, 3, 4], 2) == [1, 2, 3, 4]
+    assert threads.in_order(lambda x: (here.wait(), x)[1], [1, 2, 3, 4], 2) == [1, 2, 3, 4]
 
 
 def test_an_error_ends_those_that_wait():
@@ -60,5 +60,5 @@ def test_an_error_ends_those_that_wait():
         time.sleep(0.02)
 
     with pytest.raises(ValueError, match="torn"):
-        in_order(work, range(200), 2)
+        threads.in_order(work, range(200), 2)
     assert len(begun) < 100
