@@ -165,9 +165,9 @@ class FittedMixture:
     all_sizes: FloatArray | None = None
 
     @property
-    def n_unsettled(self) -> int:
+    def n_pending_sites(self) -> int:
         """Answers that personal taste only absorbed."""
-        return 0 if self.personal is None else self.personal.n_unsettled
+        return 0 if self.personal is None else self.personal.n_pending_sites
 
     @property
     def items(self) -> Inputs:
