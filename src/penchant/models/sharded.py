@@ -136,7 +136,7 @@ def _summed(engine: Engine, journal: Journal) -> tuple[Callable[..., Any], Calla
             seen, known = zip(*engine.sweep(work, told), strict=True)
             return tree(seen, add_summaries), tree(known, add_information)
 
-        seen, known = journal.recall((SweepSummary, SharedInformation), swept, engine.pass_over)
+        seen, known = journal.recall((SweepSummary, SharedInformation), swept, engine.skip_sweep)
         return seen, known
 
     def look(work: Work, told: Any) -> SharedInformation:
