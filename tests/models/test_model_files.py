@@ -274,10 +274,10 @@ CASES = {
     ),
     "told about no item": (
         ITEMS,
-        value("fitted", "told", {"$tuple": [{"$tuple": [0, 99]}]}),
-        "told",
+        value("fitted", "last_pairs", {"$tuple": [{"$tuple": [0, 99]}]}),
+        "last_pairs",
     ),
-    "told of letters": (ITEMS, value("fitted", "told", {"$tuple": ["ab"]}), "told"),
+    "told of letters": (ITEMS, value("fitted", "last_pairs", {"$tuple": ["ab"]}), "last_pairs"),
     "another model's state": (ITEMS, other_estimator, "state_"),
     "a seed below none": (ITEMS, wrong_parameter, "random_state"),
     "sharing of two": (USERS, value("posterior of users", "sharing", 2.0), "sharing"),

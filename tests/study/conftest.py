@@ -24,6 +24,7 @@ if HAS_EXTRA:
 
 SAME = {"sec-fetch-site": "same-origin"}
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
+API = "/api/studies/drinks"
 
 
 @pytest.fixture(scope="session")
@@ -139,6 +140,10 @@ class Served:
         assert browser.post("/s/drinks/join", data=form).status_code == 200
         return browser
 
+    def call(self, method, path="", **options):
+        """A request of the owner to the interface."""
+        return self.browser().request(method, API + path, headers=self.owner, **options)
+
     def step(self):
         worker = Worker(self.database, "drinks", self.clock)
         worker.step()
@@ -156,3 +161,12 @@ def serve(tmp_path):
     yield make
     for served in made:
         served.database.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One study for the tests of a file that change nothing in it."""
+    items = [NewItem(name, features={"a": 1.0}) for name in NAMES]
+    served = Served(tmp_path_factory.mktemp("shared"), items)
+    yield served
+    served.database.close()

@@ -138,7 +138,7 @@ def _summed(engine: Engine, journal: Journal) -> tuple[Callable[..., Any], Calla
             seen, known = zip(*engine.sweep(work, told), strict=True)
             return tree(seen, add_seen), tree(known, add_taught)
 
-        seen, known = journal.recall((SweepSummary, Taught), swept, engine.pass_over)
+        seen, known = journal.recall((SweepSummary, Taught), swept, engine.skip_sweep)
         return seen, known
 
     def look(work: Work, told: Any) -> Taught:
