@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from penchant.ask import Belief
 from penchant.data import Comparisons
 from penchant.errors import DataError, UntoldError
-from penchant.gp import ORDER, EffectPosterior, RaterAnswers, summarize_ranks
+from penchant.gp import ORDER, EffectPosterior, RaterAnswers, rater_levels, summarize_ranks
 from penchant.io import whole_file
 from penchant.likelihoods import Gaussian, Likelihood, Raters
 from penchant.models.parameters import between, check_argument
