@@ -5,7 +5,7 @@ import gzip
 import pytest
 from scipy import sparse
 
-from penchant.cli.files import Files, read_material, read_table
+from penchant.cli.source import Source, read_table
 from penchant.errors import DataError
 
 
@@ -23,7 +23,7 @@ def write(tmp_path, monkeypatch):
 
 def read(*arguments, **keywords):
     notes = []
-    study = read_material(Files("votes.csv", *arguments, **keywords), notes.append)
+    study = Source("votes.csv", *arguments, **keywords).read(notes.append)
     return study, notes
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.workflow.segments import segments
+from penchant.workflow import segments
 
 
 @pytest.fixture(scope="module")

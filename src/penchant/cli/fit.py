@@ -6,9 +6,8 @@ from typing import Any
 import click
 
 import penchant as pc
-from penchant.cli.files import SUFFIX, FittedModel, save
-from penchant.cli.options import FILE, SourceOptions, source_argument, target_option
-from penchant.cli.output import Output, output_options
+from penchant.cli.output import FILE, Output, output_options, target_option
+from penchant.cli.source import SUFFIX, FittedModel, Source, source_argument
 from penchant.engines import ENGINES
 from penchant.workflow.models import build
 
@@ -50,7 +49,7 @@ SCANNED = ("gp", "multi-user", "community")
 )
 @output_options(csv=False)
 def fit_command(
-    source: SourceOptions,
+    source: Source,
     target: str,
     output: Output,
     **sharding: Any,
@@ -70,7 +69,7 @@ def fit_command(
         begin = perf_counter()
         fitted = source.fit(material, output)
         seconds = perf_counter() - begin
-        save(fitted, target)
+        fitted.save(target)
     else:
         data, fitted, seconds = _fit_shards(source, target, output, sharding)
     output.note(f"wrote {target}")
@@ -90,7 +89,7 @@ def fit_command(
 
 
 def _fit_shards(
-    source: SourceOptions, target: str, output: Output, sharding: dict[str, Any]
+    source: Source, target: str, output: Output, sharding: dict[str, Any]
 ) -> tuple[Any, FittedModel, float]:
     """Scan the files, fit, and save while the shards are there."""
     name = "multi-user" if source.model == "auto" else source.model
@@ -132,7 +131,8 @@ def _fit_shards(
             raise
         seconds = perf_counter() - begin
         output.note(f"fitted in {seconds:.1f} s")
-        save(fitted := FittedModel(model, None, "as you asked"), target)
+        fitted = FittedModel(model, None, "as you asked")
+        fitted.save(target)
         if sharding["predictions"] is not None:
             write = model.write_memberships if name == "community" else model.write_predictions
             write(sharding["predictions"])

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 import penchant as pc
-from penchant.cli.files import read_segments
-from penchant.cli.options import (
-    SourceOptions,
+from penchant.cli.output import Output, output_options
+from penchant.cli.source import (
+    Source,
     as_of,
     at_option,
     check_usable,
@@ -19,12 +19,10 @@ from penchant.cli.options import (
     refuse_beside,
     source_argument,
 )
-from penchant.cli.output import Output, output_options
 from penchant.models import Ranking
 from penchant.workflow import models
-from penchant.workflow.choosing import choose
-from penchant.workflow.models import Material, build
-from penchant.workflow.segments import Segments, segments
+from penchant.workflow.models import Material, build, choose
+from penchant.workflow.segmenting import Segments, segments
 
 RANK_FORMATS = {
     "rank": "d",
@@ -82,7 +80,7 @@ def _level(ctx: click.Context, parameter: click.Parameter, value: float) -> floa
 @at_option
 @output_options()
 def rank_command(
-    source: SourceOptions,
+    source: Source,
     top: int | None,
     level: float,
     user: str | None,
@@ -158,14 +156,14 @@ def _difference_formats(scale: str) -> dict[str, str]:
     return dict.fromkeys(("difference", "difference_low", "difference_high"), form)
 
 
-def _segments(source: SourceOptions, by: str, output: Output) -> Segments:
+def _segments(source: Source, by: str, output: Output) -> Segments:
     """A fit for each segment; features and relations stay out of it."""
     if source.is_model:
         raise click.UsageError(f"--by needs the comparisons: {source.comparisons} is a model")
     if source.items or source.users or source.relations:
         raise click.UsageError("--by goes without --items, --users and --relation")
     with output.progress("reading"):
-        parts = read_segments(source, by)
+        parts = source.segments(by)
     for name, part in parts.items():
         output.note(f"segment {name or '(empty)'}: {part.describe().splitlines()[0]}")
     whole = reduce(add, parts.values())
@@ -220,7 +218,7 @@ MEMBER_FORMATS = {"user": "", "community": "d", "probability": ".2f"}
 @source_argument
 @click.option("--members", is_flag=True, help="List people instead of communities.")
 @output_options()
-def groups_command(source: SourceOptions, members: bool, output: Output) -> None:
+def groups_command(source: Source, members: bool, output: Output) -> None:
     """Show communities of taste: how many, how large, and what each likes.
 
     SOURCE is a saved community model, or comparisons with a user column to fit one to. How many

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from penchant.models.tables import Ranking as Ranking
     from penchant.models.tables import Rater as Rater
     from penchant.models.tables import RaterTable as RaterTable
+    from penchant.models.tables import RowTable as RowTable
     from penchant.models.tables import Tally as Tally
 
 _MODULE = {
@@ -63,6 +64,7 @@ _MODULE = {
     "Ranking": "tables",
     "Rater": "tables",
     "RaterTable": "tables",
+    "RowTable": "tables",
     "Scaling": "features",
     "Tally": "tables",
     "UtilityModel": "base",
