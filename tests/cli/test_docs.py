@@ -8,6 +8,7 @@ import pytest
 
 import penchant as pc
 from penchant.cli import COMMANDS, main, predict, source
+from penchant.models import RankedItem
 from penchant.workflow import KINDS, models
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -36,6 +37,11 @@ def test_every_option_that_the_document_names_exists():
     }
     known |= {"--help"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TEXT)) <= known
+
+
+def test_every_column_of_a_ranking_is_explained():
+    page = (Path(__file__).parents[2] / "docs" / "leaderboards.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in page for name in RankedItem._fields)
 
 
 def test_criteria_are_those_of_the_library():

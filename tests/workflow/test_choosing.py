@@ -35,7 +35,7 @@ def test_by_the_data(data, about, name, why):
     assert choice.model.random_state == 3
 
 
-def tastes(kind, n_users=60, n_answers=20, n_items=30):
+def tastes(kind, n_users=30, n_answers=20, n_items=12):
     """Answers of people with the same taste, one of two opposite tastes, or one of their own."""
     rng = np.random.default_rng(3)
     utilities = {
@@ -64,10 +64,10 @@ def test_a_trial_finds_the_model_that_foresees_best(kind, names):
 
 
 def test_relations_between_items_are_part_of_the_trial():
-    data = tastes("own", n_users=9, n_answers=60)
-    links = np.abs(np.subtract.outer(np.arange(30), np.arange(30))) == 1
+    data = tastes("own", n_users=9, n_answers=40)
+    links = np.abs(np.subtract.outer(np.arange(12), np.arange(12))) == 1
     sample = trial_sample(Material(data, None, {"near": links}))
-    assert sample.relations["near"].shape == (30, 30)
+    assert sample.relations["near"].shape == (12, 12)
     assert (sample.relations["near"].toarray() == links).all()
     assert pc.choose_model(data, relations={"near": links}).name == "multi-user"
 
@@ -77,7 +77,7 @@ def test_few_people_are_not_tried_as_communities():
 
 
 def test_a_trial_takes_some_people_and_the_most_compared_items():
-    data = tastes("own")
+    data = tastes("own", n_items=30)
     X = np.arange(30.0)[:, None]
     sample = trial_sample(Material(data, X), 7, 5)
     assert (sample.data.n_users, sample.data.n_items) == (7, 5)
@@ -111,7 +111,7 @@ def test_ties_get_a_likelihood_that_has_them(scored):
     assert "(log loss: gp 0.600, multi-user 0.700, community 0.500)" in choice.why
 
 
-def rankings(kind, seed, n_users=20, n_items=6):
+def rankings(kind, seed, n_users=12, n_items=6):
     """Rankings of four by people of one taste, or of their own."""
     rng = np.random.default_rng(seed)
     taste = 1.5 * rng.standard_normal(n_items)
@@ -128,8 +128,7 @@ def rankings(kind, seed, n_users=20, n_items=6):
 
 @pytest.mark.parametrize(("kind", "name"), [("one", "gp"), ("own", "multi-user")])
 def test_rankings_are_never_cut_by_a_trial(kind, name):
-    picks = [pc.choose_model(rankings(kind, seed)).name for seed in range(3)]
-    assert picks == [name] * 3
+    assert pc.choose_model(rankings(kind, 0)).name == name
 
 
 def test_a_margin_of_uncertainty_keeps_the_simpler_model(scored):
