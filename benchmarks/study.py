@@ -23,15 +23,18 @@ from scipy.special import ndtr
 
 from penchant.ask import Joint
 from penchant.likelihoods import Probit
-from penchant.study.config import Config
-from penchant.study.events import ANSWER, SKIP
-from penchant.study.folder import Folder
-from penchant.study.learner import best_questions
-from penchant.study.management import running
-from penchant.study.questions import pair_key
-from penchant.study.robots import RobotCrowd, RobotPlan, simulate
+from penchant.study import (
+    Config,
+    Folder,
+    NewItem,
+    RobotCrowd,
+    RobotPlan,
+    best_questions,
+    pair_key,
+    running,
+    simulate,
+)
 from penchant.study.store import reports, studies
-from penchant.study.store.studies import NewItem
 
 RAMP = 8.0
 """Seconds within which everybody has joined, before the seconds that count."""
@@ -63,7 +66,7 @@ def load(people: int, rate: float, seconds: float, items: int, database: str | N
             state = store.read(reports.overview, "bench", time.time())
             events = store.read(studies.events_after, "bench")
         store.close()
-    full = [e.at for e in events if e.kind in (ANSWER, SKIP) and e.at > events[-1].at - seconds]
+    full = [e.at for e in events if e.kind in ("answer", "skip") and e.at > events[-1].at - seconds]
     counts = state["counts"]
     report = {
         "answers": len(crowd.acknowledged),

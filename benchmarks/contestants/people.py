@@ -51,8 +51,8 @@ def penchant_from_scratch(task, sampler="collapsed", n_sweeps=100, n_chains=2):
 
     from penchant.communities import MixtureFitter, find_communities
 
-    def together(finding):
-        return find_communities(finding._crowd, n_communities=1, learn_parameters=False)
+    def together(fitter):
+        return find_communities(fitter.mixture, n_communities=1, learn_parameters=False)
 
     fit, predict = penchant_communities(
         task,
@@ -64,7 +64,7 @@ def penchant_from_scratch(task, sampler="collapsed", n_sweeps=100, n_chains=2):
     )
 
     def fit_from_scratch():
-        with patch.object(MixtureFitter, "grouping", together):
+        with patch.object(MixtureFitter, "search", together):
             fit()
 
     return fit_from_scratch, predict

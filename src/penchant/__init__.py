@@ -83,14 +83,17 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            return version("penchant")
+            found: Any = version("penchant")
         except PackageNotFoundError:  # a source tree on the path, never installed
-            return "unknown"
-    if name in _NAMES:
-        return getattr(import_module(_NAMES[name]), name)
-    if name in _MODULES:
-        return import_module(f"penchant.{name}")
-    raise AttributeError(f"module 'penchant' has no attribute {name!r}")
+            found = "unknown"
+    elif name in _NAMES:
+        found = getattr(import_module(_NAMES[name]), name)
+    elif name in _MODULES:
+        found = import_module(f"penchant.{name}")
+    else:
+        raise AttributeError(f"module 'penchant' has no attribute {name!r}")
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

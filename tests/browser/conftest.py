@@ -14,12 +14,8 @@ collect_ignore_glob = [] if HAS_ALL else ["test_*.py"]
 if HAS_ALL:
     from playwright.sync_api import sync_playwright
 
-    from penchant.study.config import Config
-    from penchant.study.events import replay
-    from penchant.study.folder import Folder
-    from penchant.study.management import running
+    from penchant.study import Config, Folder, NewItem, replay, running
     from penchant.study.store import studies
-    from penchant.study.store.studies import NewItem
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 ARGUMENTS += ["--disable-component-update", "--disable-sync"]

@@ -10,8 +10,7 @@ import zlib
 import pytest
 from playwright.sync_api import Error
 
-from penchant.study.items import store_media
-from penchant.study.store.studies import NewItem
+from penchant.study import NewItem, store_media
 
 PATIENCE = 90.0
 """Seconds for anything to come to pass: a machine may be slow, or busy with other things."""

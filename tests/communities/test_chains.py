@@ -17,8 +17,9 @@ from penchant.communities import (
     fit_community,
     split_merge,
 )
+from penchant.communities.split_merge import Group
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Settings
+from penchant.gp import ItemHyper, Settings, Sites
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Probit, Ties
 from penchant.metrics import adjusted_rand
@@ -44,8 +45,8 @@ def planted(n_users=30, n_votes=20, seed=0, tastes=TASTES):
     return MixtureData(Answers.of(data), items, hyper, settings=Settings(tolerance=1e-3)), truth
 
 
-def plan(sampler="collapsed", n_warmup=8, prior=None, learn=True, own=False):
-    return ChainPlan(sampler, n_warmup, 1.0, prior, learn, own)
+def plan(sampler="collapsed", n_warmup=8, learn=True, own=False):
+    return ChainPlan(sampler, n_warmup, learn, own)
 
 
 def run(mixture, how, n_sweeps, state=None):
@@ -89,7 +90,7 @@ def test_the_same_seed_gives_the_same_chain_and_another_another(sampler):
 
 def test_a_chain_continues_exactly_from_a_copied_state():
     mixture, _ = planted(n_users=12)
-    how = plan(prior=(1.0, 1.0))
+    mixture, how = replace(mixture, concentration_prior=(1.0, 1.0)), plan()
     halfway = run(mixture, how, 5)
     copied = replace(
         halfway,
@@ -133,12 +134,12 @@ def test_shared_hyperparameters_are_where_the_evidence_is_highest():
     mixture, truth = planted()
     mixture = replace(mixture, settings=Settings(tolerance=1e-9))
     counts = count_pairs(mixture.answers.counts, truth.astype(np.int32), 2)
-    blank, step = np.zeros(counts.shape[1]), 1e-4
+    blank, step = Sites.zeros(counts.shape[1]), 1e-4
 
     def evidence(theta):
         return sum(fit_community(mixture, c, theta).log_evidence for c in counts)
 
-    learned = chains.learn_shared(mixture, [(c, blank, blank) for c in counts], np.array([0.4]))
+    learned = chains.learn_shared(mixture, [Group(c, blank, None) for c in counts], np.array([0.4]))
     assert evidence(learned) > evidence(np.array([0.4]))
     # a weak prior of some nats beside hundreds: the evidence is nearly flat there
     assert abs(evidence(learned + step) - evidence(learned - step)) / (2 * step) < 1.0
@@ -149,9 +150,9 @@ def test_own_hyperparameters_stay_near_the_shared_where_answers_are_few():
     few = np.zeros(40, dtype=np.int32)
     few[0] = 1
     counts = count_pairs(mixture.answers.counts, few, 2)
-    blank = np.zeros(counts.shape[1])
+    blank = Sites.zeros(counts.shape[1])
     theta = np.array([-2.0])
-    own = chains.learn_own(mixture, [(c, blank, blank) for c in counts], theta)
+    own = chains.learn_own(mixture, [Group(c, blank, theta) for c in counts], theta)
     assert abs(own[1, 0] - theta[0]) < 0.5 * abs(own[0, 0] - theta[0])
 
 
@@ -411,7 +412,7 @@ def test_partition_probabilities_sum_to_one():
 
 
 def frequencies(mixture, sampler, n_sweeps):
-    plan = ChainPlan(sampler, 0, 1.0, None, learn=False, own=False)
+    plan = ChainPlan(sampler, 0, learn=False, own=False)
     state = chains.start_chain(mixture, plan, (0, 0))
     seen = Counter()
     for _ in range(n_sweeps):

@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 from scipy.stats import chisquare
 
 import penchant as pc
 from penchant.communities import (
     Answers,
     MixtureData,
-    assign,
     count_pairs,
     log_likelihoods,
     log_predictive,
     separate_pairs,
 )
+from penchant.communities.data import draw_labels, soft_counts
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import ItemHyper
@@ -118,42 +117,31 @@ def test_log_likelihoods_are_sums_over_votes(votes, rng):
     dense = votes.counts.toarray().astype(float)
     for c in range(3):
         g = f[c][votes.winner] - f[c][votes.loser]
-        np.testing.assert_allclose(found[c], dense @ Probit().log_prob(g).value, rtol=1e-5)
+        np.testing.assert_allclose(found[:, c], dense @ Probit().log_prob(g).value, rtol=1e-5)
 
 
-def test_shards_do_not_change_the_result(votes, rng):
-    table = votes.table(rng.standard_normal((4, 6)), [Probit()] * 4)
-    log_weight = np.log(np.full(4, 0.25, np.float32))
-    uniform = (1.0 - rng.random(votes.n_users)).astype(np.float32)
-    whole = assign(votes.counts, table, log_weight, uniform)
-    parts = [assign(s, table, log_weight, uniform[p]) for p, s in votes.shards(size=7)]
-    np.testing.assert_array_equal(np.concatenate(parts), whole)
-
-
-def test_pair_counts_are_a_one_hot_product(votes, rng):
+@pytest.mark.parametrize("size", [None, 7])
+def test_counts_of_groups_are_a_one_hot_product(votes, rng, size, monkeypatch):
+    """Added up by label, or by responsibility, of all users at once or of some at a time."""
+    if size is not None:
+        monkeypatch.setattr(Answers.shards, "__defaults__", (size,))
     assignment = rng.integers(3, size=votes.n_users).astype(np.int32)
-    expected = np.eye(3)[assignment].T @ votes.counts.toarray()
+    one_hot = np.eye(3)[assignment]
+    expected = one_hot.T @ votes.counts.toarray()
     np.testing.assert_allclose(count_pairs(votes.counts, assignment, 3), expected)
+    np.testing.assert_allclose(soft_counts(votes, one_hot), expected)
 
 
 def test_users_are_drawn_with_the_right_probabilities(rng):
-    n = 20_000
-    shard = sparse.csr_array(np.ones((n, 1), np.float32))
-    table = np.log(np.array([[0.5, 0.2, 0.8]], np.float32))
-    log_weight = np.log(np.array([0.2, 0.5, 0.3], np.float32))
-    uniform = (1.0 - rng.random(n)).astype(np.float32)
-    drawn = np.bincount(assign(shard, table, log_weight, uniform), minlength=3)
-    weight = np.array([0.1, 0.1, 0.24])
+    weight, n = np.array([0.1, 0.1, 0.24]), 20_000
+    drawn = np.bincount(draw_labels(np.tile(weight, (n, 1)), 1.0 - rng.random(n)), minlength=3)
     assert chisquare(drawn, n * weight / weight.sum()).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("uniform", [np.finfo(np.float32).tiny, 1.0])
 def test_the_impossible_is_never_drawn(uniform):
-    shard = sparse.csr_array(np.ones((1, 1), np.float32))
-    table = np.zeros((1, 3), np.float32)
-    log_weight = np.array([-np.inf, 0.0, -np.inf], np.float32)
-    drawn = assign(shard, table, log_weight, np.array([uniform], np.float32))
-    assert drawn.tolist() == [1]
+    weights = np.array([[0.0, 1.0, 0.0]])
+    assert draw_labels(weights, np.array([uniform])).tolist() == [1]
 
 
 N = 7

@@ -16,12 +16,16 @@ from penchant.communities import (
 from penchant.communities import population as personal
 from penchant.communities import split_merge as moves
 from penchant.communities.chains import diagnose
-from penchant.communities.component import everybody_together, shares, soft_counts
-from penchant.communities.component import expected_log_likelihoods as log_likelihoods
-from penchant.communities.data import count_pairs
+from penchant.communities.component import everybody_together
+from penchant.communities.data import (
+    count_pairs,
+    log_likelihoods,
+    responsibilities,
+    soft_counts,
+)
 from penchant.communities.mixture import infer_beside_effects
-from penchant.communities.split_merge import Partition, Target, reunite
-from penchant.gp import ItemHyper, Rows, Settings
+from penchant.communities.split_merge import Group, Partition, Target, merge_similar_or_divide
+from penchant.gp import ItemHyper, Rows, Settings, Sites
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 
@@ -40,7 +44,7 @@ def test_sweeps_over_parts_end_where_nothing_is_gained(rng):
     model, asked = crowd.model(crowd.hyper.theta), []
 
     def ask(told):
-        r = shares(log_likelihoods(answers, told.table) + told.log_weights)
+        r = responsibilities(log_likelihoods(answers.counts, told.table) + told.log_weights)
         asked.append(told)
         return sharded.Members(soft_counts(answers, r), r.sum(axis=0), float(entr(r).sum()))
 
@@ -59,8 +63,8 @@ def test_sites_of_a_taste_lead_to_its_mode(rng):
     items = Inputs(index=np.arange(6))
     crowd = MixtureData(Answers.of(data), items, ItemHyper(Independent(2.0), Probit()))
     taste = everybody_together(crowd, crowd.hyper.theta).components[0]
-    tau, nu = taste.sites
-    state = taste.prior.refresh(taste.weights * tau, taste.weights * nu)
+    sites = taste.sites
+    state = taste.prior.refresh(taste.weights * sites.tau, taste.weights * sites.nu)
     np.testing.assert_allclose(state.mean, taste.state.mean, atol=0.05)
     assert np.abs(state.mean).max() > 0.3
 
@@ -80,10 +84,11 @@ def test_what_a_split_gains_counts_the_concentration(rng):
 
 def test_a_split_is_refused_again_only_where_answers_and_parameters_are_the_same():
     weights, theta = np.full(4, 5.0), np.zeros(2)
-    refused = moves.RefusedSplit(weights, theta)
-    assert refused.covers(weights, theta)
-    assert not refused.covers(2.0 * weights, theta)
-    assert not refused.covers(weights, theta + 5.0)
+    search = moves.SplitSearch()
+    search._refused.append((weights, theta))
+    assert search._has_refused(weights, theta)
+    assert not search._has_refused(2.0 * weights, theta)
+    assert not search._has_refused(weights, theta + 5.0)
 
 
 def test_effects_of_all_communities_are_in_units_of_their_own_priors(rng):
@@ -148,11 +153,14 @@ def test_moves_that_are_not_made_leave_everything_and_say_so(rng):
     )
     target, labels = Target(mixture, hyper.theta, 1.0), np.arange(8, dtype=np.int32) % 2
     counts = count_pairs(mixture.answers.counts, labels, 2)
-    partition = Partition(labels, counts, 0.0 * counts, 0.0 * counts, np.tile(hyper.theta, (2, 1)))
-    tried = [reunite(target, partition, rng) for _ in range(60)]
+    blank = Sites.zeros(counts.shape[1])
+    partition = Partition(labels, tuple(Group(each, blank, hyper.theta) for each in counts))
+    tried = [merge_similar_or_divide(target, partition, rng) for _ in range(60)]
     assert {move.is_split for move in tried} == {True, False}
-    assert [move.is_made for move in tried] == [move.partition is not partition for move in tried]
-    assert not all(move.is_made for move in tried)
+    assert [move.is_accepted for move in tried] == [
+        move.partition is not partition for move in tried
+    ]
+    assert not all(move.is_accepted for move in tried)
 
 
 def test_a_community_that_nobody_belongs_to_stays_as_it_is():

@@ -15,7 +15,7 @@ from penchant.communities import (
     single_population,
 )
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Settings, Sites, UserHyper
+from penchant.gp import ItemHyper, Sites, UserHyper
 from penchant.kernels import Constant, Independent, Inputs
 from penchant.likelihoods import Probit
 from penchant.metrics import adjusted_rand
@@ -32,7 +32,7 @@ def test_the_prior_over_users_is_the_one_that_is_written(rng, s):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def simulate(rng, deviation, n_users=40, n_votes=14):
+def communal_share(rng, deviation, n_users=40, n_votes=14):
     """Users of two opposite tastes who deviate from theirs by so much."""
     taste = np.array([2.0, 1.0, 0.0, -1.0, -2.0])
     sign = np.where(np.arange(n_users) % 2 == 0, 1.0, -1.0)
@@ -53,24 +53,17 @@ def simulate(rng, deviation, n_users=40, n_votes=14):
         labels=np.arange(2),
     )
     draws = Draws((draw,), Probit(), 2)
-    model = population.PersonalModel(
-        Inputs(index=np.arange(5)),
-        Independent(),
-        Probit(),
-        draws.membership,
-        Settings(tolerance=1e-3),
-    )
-    return model, data
+    start = UserHyper(Independent(), Constant(1.0), 0.5, Probit())
+    given = draws.membership(Answers.of(data)), draws.membership, Inputs(index=np.arange(5))
+    return population.fit_personal(data, *given, start)[1]
 
 
 def test_communities_explain_what_is_communal(rng):
-    model, data = simulate(rng, deviation=0.0)
-    assert model.fit(data, model.members(Answers.of(data)))[1] >= 0.6
+    assert communal_share(rng, deviation=0.0) >= 0.6
 
 
 def test_what_is_personal_is_not_put_down_to_communities(rng):
-    model, data = simulate(rng, deviation=3.0, n_users=200)
-    assert model.fit(data, model.members(Answers.of(data)))[1] <= 0.4
+    assert communal_share(rng, deviation=3.0, n_users=200) <= 0.4
 
 
 def test_a_step_of_the_spread_is_taken_on_the_logarithmic_scale():
@@ -176,9 +169,9 @@ def test_the_concentration_is_learned_where_it_is_likeliest():
     ]
     vague, firm = (grouping.allocation for grouping in found)
     assert vague.n_communities == firm.n_communities == 3
-    assert 0.1 < vague.crowd.concentration < 1.0  # three communities among 240 users
-    assert firm.crowd.concentration == pytest.approx(4.0, rel=0.1)
+    assert 0.1 < vague.mixture.concentration < 1.0  # three communities among 240 users
+    assert firm.mixture.concentration == pytest.approx(4.0, rel=0.1)
     best = vague.objective
     for factor in (0.9, 1.1):
-        other = replace(vague.crowd, concentration=factor * vague.crowd.concentration)
-        assert best > replace(vague, model=replace(vague.model, crowd=other)).objective
+        other = replace(vague.mixture, concentration=factor * vague.mixture.concentration)
+        assert best > replace(vague, model=replace(vague.model, mixture=other)).objective

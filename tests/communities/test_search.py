@@ -18,8 +18,7 @@ from penchant.communities import (
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import ItemHyper, Rows, factor_prior
-from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian
-from penchant.kernels.relations import undirected
+from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian, undirected
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 from penchant.metrics import adjusted_rand
 
@@ -260,7 +259,7 @@ def test_newcomers_are_placed_by_their_answers():
     user, winner, loser, truth = draw()
     found = find_communities(crowd_of(user, winner, loser))
     sizes = found.allocation.sizes
-    again = search.place(found.posteriors, sizes, found.allocation.crowd.answers)
+    again = search.place(found.posteriors, sizes, found.allocation.mixture.answers)
     assert adjusted_rand(truth, again.argmax(axis=1)) > 0.95
     silent = Comparisons.from_pairs([0], [1], user=[1], items=range(N_ITEMS), users=range(2))
     placed = search.place(found.posteriors, sizes, Answers.of(silent))

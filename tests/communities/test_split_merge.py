@@ -9,7 +9,7 @@ import pytest
 from penchant.communities import Answers, MixtureData, component, count_pairs, split_merge
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import ItemHyper, Settings
+from penchant.gp import ItemHyper, Settings, Sites
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
 
@@ -164,10 +164,16 @@ def make_partition(target, labels):
     labels = np.asarray(labels, dtype=np.int32)
     k = labels.max() + 1
     counts = count_pairs(target.mixture.answers.counts, labels, k)
-    thetas = np.tile(target.theta, (k, 1))
-    return split_merge.Partition(
-        labels, counts, np.zeros_like(counts), np.zeros_like(counts), thetas
-    )
+    blank = Sites.zeros(counts.shape[1])
+    groups = tuple(split_merge.Group(each, blank, target.theta) for each in counts)
+    return split_merge.Partition(labels, groups)
+
+
+def fits_of(target, partition):
+    """Of all users together, and of each community."""
+    total = sum(group.counts for group in partition.groups)
+    blank = partition.groups[0].sites
+    return target.fit(total, blank), [target.fit(group.counts, blank) for group in partition.groups]
 
 
 @pytest.fixture
@@ -181,10 +187,8 @@ def agreeing():
 
 
 def consistent(target, partition):
-    counts = count_pairs(
-        target.mixture.answers.counts, partition.assignment, len(partition.pair_counts)
-    )
-    np.testing.assert_allclose(partition.pair_counts, counts)
+    counts = count_pairs(target.mixture.answers.counts, partition.assignment, len(partition.groups))
+    np.testing.assert_allclose([group.counts for group in partition.groups], counts)
     assert partition.sizes.min() > 0
 
 
@@ -193,7 +197,7 @@ def test_a_mixed_community_is_split_where_it_should_be(two_tastes, rng):
         two_tastes, make_partition(two_tastes, [0] * 16), np.array([0, 15]), rng
     )
     assert move.is_split
-    assert move.is_made
+    assert move.is_accepted
     consistent(two_tastes, move.partition)
     assert len(set(move.partition.assignment[:8])) == 1
     assert len(set(move.partition.assignment[8:])) == 1
@@ -203,14 +207,14 @@ def test_different_communities_are_not_merged(two_tastes, rng):
     start = make_partition(two_tastes, [0] * 8 + [1] * 8)
     move = split_merge.split_or_merge(two_tastes, start, np.array([0, 15]), rng)
     assert not move.is_split
-    assert not move.is_made
+    assert not move.is_accepted
     assert move.partition is start
 
 
 def test_a_divided_community_is_merged(agreeing, rng):
     start = make_partition(agreeing, [0, 1] * 5)
     moves = [split_merge.split_or_merge(agreeing, start, np.array([0, 1]), rng) for _ in range(20)]
-    made = [move for move in moves if move.is_made]
+    made = [move for move in moves if move.is_accepted]
     assert made
     consistent(agreeing, made[0].partition)
     assert made[0].partition.sizes.tolist() == [10]
@@ -219,7 +223,7 @@ def test_a_divided_community_is_merged(agreeing, rng):
 def test_users_who_agree_are_rarely_split(agreeing, rng):
     start = make_partition(agreeing, [0] * 10)
     made = [
-        split_merge.split_or_merge(agreeing, start, np.array([0, 1]), rng).is_made
+        split_merge.split_or_merge(agreeing, start, np.array([0, 1]), rng).is_accepted
         for _ in range(20)
     ]
     assert sum(made) < 10
@@ -228,7 +232,7 @@ def test_users_who_agree_are_rarely_split(agreeing, rng):
 def test_probabilities_of_all_divisions_sum_to_one(rng):
     target = make_target([ORDER, ORDER[::-1], [1, 0, 2, 3], [3, 1, 2, 0], [2, 0, 1, 3]])
     partition = make_partition(target, [0] * 5)
-    whole = target.fit(partition.pair_counts[0], (partition.tau[0], partition.nu[0]))
+    whole, _ = fits_of(target, partition)
     launch = split_merge.Launch.of(target, np.arange(5), np.array([3, 1]), whole, rng)
     total = 0.0
     for free in product([0, 1], repeat=3):
@@ -247,8 +251,7 @@ def test_a_launch_does_not_look_at_the_present_division(two_tastes):
     launches = []
     for labels in ([0] * 16, [0] * 8 + [1] * 8):
         partition = make_partition(two_tastes, labels)
-        counts = partition.pair_counts.sum(axis=0)
-        whole = two_tastes.fit(counts, (np.zeros_like(counts), np.zeros_like(counts)))
+        whole, _ = fits_of(two_tastes, partition)
         rng = np.random.default_rng(5)
         launches.append(split_merge.Launch.of(two_tastes, members, users, whole, rng).log_side)
     np.testing.assert_array_equal(*launches)
@@ -256,9 +259,7 @@ def test_a_launch_does_not_look_at_the_present_division(two_tastes):
 
 def test_gain_of_a_split_is_the_change_of_the_log_joint(two_tastes):
     parts = make_partition(two_tastes, [0] * 8 + [1] * 8)
-    blank = np.zeros_like(parts.tau[0])
-    fits = [two_tastes.fit(counts, (blank, blank)) for counts in parts.pair_counts]
-    whole = two_tastes.fit(parts.pair_counts.sum(axis=0), (blank, blank))
+    whole, fits = fits_of(two_tastes, parts)
     expected = sum(fit.log_evidence for fit in fits) - whole.log_evidence
     expected += split_merge.log_prior_of_sizes(
         np.array([8, 8]), 1.0
@@ -268,7 +269,7 @@ def test_gain_of_a_split_is_the_change_of_the_log_joint(two_tastes):
 
 def test_identical_users_have_no_direction_of_disagreement(agreeing, rng):
     partition = make_partition(agreeing, [0] * 10)
-    whole = agreeing.fit(partition.pair_counts[0], (partition.tau[0], partition.nu[0]))
+    whole, _ = fits_of(agreeing, partition)
     launch = split_merge.Launch.of(agreeing, np.arange(10), np.array([0, 1]), whole, rng)
     assert np.isfinite(launch.log_side).all()
 
@@ -281,7 +282,7 @@ class Remembering(split_merge.Target):
     def fit(self, pair_counts, start):
         key = pair_counts.tobytes()
         if key not in self.known:
-            self.known[key] = super().fit(pair_counts, (0.0 * start[0], 0.0 * start[1]))
+            self.known[key] = super().fit(pair_counts, Sites.zeros(len(pair_counts)))
         return self.known[key]
 
 
@@ -296,16 +297,13 @@ def test_moves_leave_the_posterior_over_partitions_as_it_is():
     log_joint = []
     for labels in partitions:
         partition = make_partition(target, labels)
-        blank = np.zeros_like(partition.tau[0])
-        evidence = [
-            target.fit(counts, (blank, blank)).log_evidence for counts in partition.pair_counts
-        ]
+        evidence = [fit.log_evidence for fit in fits_of(target, partition)[1]]
         log_joint.append(sum(evidence) + split_merge.log_prior_of_sizes(partition.sizes, 1.0))
     exact = np.exp(log_joint - np.logaddexp.reduce(log_joint))
     rng = np.random.default_rng(0)
     partition, seen = make_partition(target, (0, 0, 0)), []
     for _ in range(12_000):
-        partition = split_merge.reunite(target, partition, rng).partition
+        partition = split_merge.merge_similar_or_divide(target, partition, rng).partition
         seen.append(partitions.index(canonical(partition.assignment)))
     batches = np.eye(len(partitions))[seen].reshape(30, -1, len(partitions)).mean(axis=1)
     error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
@@ -316,8 +314,8 @@ def test_moves_leave_the_posterior_over_partitions_as_it_is():
 def test_a_taste_that_two_communities_share_is_united_at_any_size(rng):
     target = make_target([ORDER] * 30)
     start = make_partition(target, [0] * 27 + [1] * 3)
-    moves = [split_merge.unite_alike(target, start, rng) for _ in range(5)]
-    assert all(move.is_made for move in moves)
+    moves = [split_merge.merge_similar(target, start, rng) for _ in range(5)]
+    assert all(move.is_accepted for move in moves)
     consistent(target, moves[0].partition)
     assert moves[0].partition.sizes.tolist() == [30]
 
@@ -325,14 +323,14 @@ def test_a_taste_that_two_communities_share_is_united_at_any_size(rng):
 def test_different_tastes_are_not_united(rng):
     target = make_target([ORDER] * 8 + [ORDER[::-1]] * 8)
     start = make_partition(target, [0] * 8 + [1] * 8)
-    assert not any(split_merge.unite_alike(target, start, rng).is_made for _ in range(5))
+    assert not any(split_merge.merge_similar(target, start, rng).is_accepted for _ in range(5))
 
 
 def test_the_alike_are_tried_first(rng):
     target = make_target([ORDER] * 12 + [ORDER[::-1]] * 6)
     start = make_partition(target, [0] * 6 + [1] * 6 + [2] * 6)
     for _ in range(5):
-        united = split_merge.unite_alike(target, start, rng).partition
+        united = split_merge.merge_similar(target, start, rng).partition
         assert sorted(united.sizes.tolist()) in ([6, 12], [6, 6, 6])
         assert len(set(united.assignment[12:])) == 1
 
@@ -343,7 +341,7 @@ def test_a_division_is_rare_but_consistent(rng):
     made = [
         move
         for move in (split_merge.divide_by_coin(target, start, rng) for _ in range(300))
-        if move.is_made
+        if move.is_accepted
     ]
     assert made
     consistent(target, made[0].partition)
@@ -352,4 +350,4 @@ def test_a_division_is_rare_but_consistent(rng):
 def test_one_community_has_nobody_to_unite_with(rng):
     target = make_target([ORDER] * 3)
     start = make_partition(target, [0] * 3)
-    assert split_merge.unite_alike(target, start, rng).partition is start
+    assert split_merge.merge_similar(target, start, rng).partition is start

@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -125,7 +127,9 @@ def test_the_folder_beside_the_current_one(tmp_path, monkeypatch):
 
 def test_no_folder_at_all(tmp_path, monkeypatch):
     monkeypatch.delenv("PENCHANT_DATA", raising=False)
-    monkeypatch.setattr("penchant.datasets.folder.__file__", str(tmp_path / "a/b/c/d/folder.py"))
+    monkeypatch.setattr(
+        sys.modules[find_data_folder.__module__], "__file__", str(tmp_path / "a/b/c/d")
+    )
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")
     with pytest.raises(DataError, match="environment variable PENCHANT_DATA"):

@@ -5,9 +5,18 @@ import pytest
 from scipy.special import expit, ndtr
 
 import penchant as pc
-from penchant.gp import Answered, Rows, Settings, TimeGrid, factor_prior, judge, learn, loop
+from penchant.gp import (
+    Answered,
+    Rows,
+    Settings,
+    TimeGrid,
+    as_weights,
+    factor_prior,
+    judge,
+    learn,
+    loop,
+)
 from penchant.gp.dynamic.prior import MOST_PERIODS
-from penchant.gp.items.problem import as_weights
 from penchant.gp.users import problem as user_problem
 from penchant.gp.users.arrowhead import SharedPrior
 from penchant.gp.users.blocks import PairBlock

@@ -9,12 +9,12 @@ from penchant.data import Comparisons
 from penchant.gp import (
     ORDER,
     Covariates,
+    FitState,
     ItemHyper,
     ItemProblem,
-    Learned,
     Rows,
     Settings,
-    absorb_items,
+    rank_one_update,
     solve,
 )
 from penchant.kernels import RBF, Independent, Inputs
@@ -74,7 +74,9 @@ def test_equals_dense_algebra(m, rule):
     np.testing.assert_allclose(state.var, np.diag(A @ cov @ A.T), atol=1e-9)
     np.testing.assert_allclose([state.log_det, state.quadratic], [log_det, quadratic], atol=1e-8)
     pull = np.arange(len(problem.edges), dtype=float)
-    np.testing.assert_allclose(state.respond(pull), A @ cov @ A.T @ pull, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        state.covariance_times(pull), A @ cov @ A.T @ pull, rtol=1e-8, atol=1e-8
+    )
 
     posterior = problem.posterior(solution)
     np.testing.assert_allclose(posterior.mean, mean[:N], atol=1e-9)
@@ -121,11 +123,11 @@ def test_settling_equals_inference_from_scratch(ties):
     likelihood = Ties(0.5) if ties else Probit()
     known, more = comparisons(30, 1, ties), comparisons(6, 2, ties)
     problem = problem_of(known)
-    learned = Learned.of(known, problem, solve(problem, ItemHyper(KERNEL, likelihood)))
+    learned = FitState.of(known, problem, solve(problem, ItemHyper(KERNEL, likelihood)))
     data = known.extend(more)
     edges = Rows.pooled(data, problem.edges.shown)
     np.testing.assert_array_equal(edges.shown.sd, problem.edges.shown.sd)
-    settled = learned.settle(data, replace(problem, edges=edges)).posterior
+    settled = learned.reconverge(data, replace(problem, edges=edges)).posterior
     scratch = solve(replace(problem, edges=edges), ItemHyper(KERNEL, likelihood))
     scratch = replace(problem, edges=edges).posterior(scratch)
     np.testing.assert_allclose(settled.mean, scratch.mean, atol=1e-8)
@@ -136,9 +138,9 @@ def test_absorbing_margins_is_exact():
     """A Gaussian likelihood is its own site: one step at a time is all there is to know."""
     known, more = comparisons(30, 1, margins=True), comparisons(6, 2, margins=True)
     problem, hyper = problem_of(known, "exact"), ItemHyper(KERNEL, Gaussian(0.5))
-    learned = Learned.of(known, problem, solve(problem, hyper))
+    learned = FitState.of(known, problem, solve(problem, hyper))
     assert learned.posterior.half is not None  # worked out, and then handed over
-    after = absorb_items(learned, more, known.extend(more))
+    after = rank_one_update(learned, more, known.extend(more))
     whole = replace(problem, edges=Rows.pooled(known.extend(more), problem.edges.shown))
     solution = solve(whole, hyper)
     posterior = whole.posterior(solution)
@@ -156,9 +158,9 @@ def test_absorbing_margins_is_exact():
 def test_an_effect_that_is_new_cannot_be_absorbed():
     known = Comparisons.from_pairs([0, 1], [1, 2], items=range(N))
     problem = problem_of(known)
-    learned = Learned.of(known, problem, solve(problem, ItemHyper(KERNEL, Probit())))
+    learned = FitState.of(known, problem, solve(problem, ItemHyper(KERNEL, Probit())))
     more = Comparisons.from_pairs([0], [2], first=[1], items=range(N))
-    assert absorb_items(learned, more, known.extend(more)) is None
+    assert rank_one_update(learned, more, known.extend(more)) is None
 
 
 def test_an_order_that_nobody_knows_changes_nothing():
@@ -192,24 +194,11 @@ def test_columns_that_are_known_keep_their_place_and_prior():
     assert shown.sd.tolist() == [1.0, 0.5]
 
 
-def test_some_comparisons_stand_for_very_many(monkeypatch):
-    """Sites guessed from a part settle where those from nothing do."""
-    data = comparisons(200)
-    problem, hyper = problem_of(data), ItemHyper(KERNEL, Probit())
-    whole = solve(problem, hyper)
-    monkeypatch.setattr("penchant.gp.items.problem.LEARNING_EDGES", 50)
-    assert len(problem.while_learning().edges) == 50
-    guessed = solve(problem, hyper)
-    assert guessed.log_evidence == pytest.approx(whole.log_evidence, abs=1e-8)
-    np.testing.assert_allclose(guessed.inference.state.mean, whole.inference.state.mean, atol=1e-8)
-
-
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
 def test_blocks_of_edges_are_edges(rule, monkeypatch):
     data = comparisons(100, ties=True)
     hyper = ItemHyper(KERNEL, Ties(0.5))
     whole = solve(problem_of(data, rule), hyper)
-    monkeypatch.setattr("penchant.gp.rules.FEW", 10)
     monkeypatch.setattr("penchant.gp.rules.BLOCK", 7)
     parts = solve(problem_of(data, rule), hyper)
     assert parts.log_evidence == pytest.approx(whole.log_evidence, abs=1e-9)

@@ -11,7 +11,7 @@ from penchant.gp import (
     Settings,
     expectation_maximize,
     gradient,
-    maximize,
+    maximize_evidence,
     solve,
 )
 from penchant.kernels import (
@@ -122,7 +122,7 @@ def test_climbing_reaches_a_stationary_point_and_em_agrees(universe, rng):
     data = Comparisons.from_pairs(np.where(wins, a, b), np.where(wins, b, a), items=range(N))
     problem = ItemProblem(universe, Rows.pooled(data), Settings(tolerance=1e-8))
     start = ItemHyper(RBF(2.0, 1.0), Probit())
-    climbed = maximize(problem, start)
+    climbed = maximize_evidence(problem, start)
     assert climbed.inference.log_evidence > solve(problem, start).inference.log_evidence + 1
     # what the evidence still wants is what the weak prior around the start holds back
     drag = (climbed.hyper.theta - start.theta) / PRIOR_SPREAD**2
@@ -143,6 +143,6 @@ def test_a_bounded_problem_is_learned_from_some_of_its_comparisons(rng, monkeypa
     items = Inputs(X, index=np.arange(n))
     problem = ItemProblem(items, Rows.pooled(data), Settings(), max_rank=15)
     start = ItemHyper(RBF(1.0, 0.1), Probit())
-    learned = maximize(problem, start)
+    learned = maximize_evidence(problem, start)
     assert len(learned.inference.sites.tau) == len(problem.edges) > 150
     assert learned.inference.log_evidence > solve(problem, start).inference.log_evidence + 10

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, first_guess, maximize
+from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, maximize_evidence, start_at_mode
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Logit, Probit, Ties
 
@@ -28,8 +28,8 @@ def test_the_summit_is_that_of_a_climb_from_the_start(monkeypatch, rng, likeliho
     monkeypatch.setattr("penchant.gp.items.problem.MANY", 0)
     problem = _problem(rng, isinstance(likelihood, Ties), lost)
     start = ItemHyper(Independent(), likelihood)
-    begin = first_guess(problem, start)
-    plain, near = maximize(problem, start), maximize(problem, start, begin=begin)
+    begin = start_at_mode(problem, start)
+    plain, near = maximize_evidence(problem, start), maximize_evidence(problem, start, begin=begin)
     assert near.inference.report.n_evaluations <= 1 + plain.inference.report.n_evaluations
     assert near.inference.report.converged
     # a climb ends where a step gains less than a millionth of the evidence
@@ -42,8 +42,8 @@ def test_the_guess_is_near_what_inference_finds(monkeypatch, rng):
     monkeypatch.setattr("penchant.gp.items.problem.MANY", 0)
     problem = _problem(rng)
     start = ItemHyper(Independent(), Probit())
-    begin = first_guess(problem, start)
-    found = maximize(problem, start)
+    begin = start_at_mode(problem, start)
+    found = maximize_evidence(problem, start)
     assert begin.theta[0] == pytest.approx(found.hyper.theta[0], abs=0.3)
     tau = found.inference.sites.tau
     assert np.abs(begin.sites.tau - tau).max() < 0.1 * tau.max()
@@ -51,4 +51,4 @@ def test_the_guess_is_near_what_inference_finds(monkeypatch, rng):
 
 def test_nothing_is_guessed_where_it_would_not_fit(rng):
     problem = _problem(rng)
-    assert first_guess(problem, ItemHyper(Independent(), Probit())) is None  # too few
+    assert start_at_mode(problem, ItemHyper(Independent(), Probit())) is None  # too few

@@ -7,7 +7,7 @@ import penchant as pc
 from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, factor_prior, gradient, solve
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
-from penchant.numerics.threads import in_blocks
+from penchant.numerics.threads import for_row_blocks
 
 ALONE, GENERAL = Independent(0.7), 1.0 * Independent(0.7)
 
@@ -31,7 +31,9 @@ def test_sites_meet_the_same_gaussian(edges):
     for name in ("mean", "var", "log_det", "quadratic"):
         np.testing.assert_allclose(getattr(quick, name), getattr(general, name), rtol=1e-10)
     pull = rng.standard_normal(len(edges))
-    np.testing.assert_allclose(quick.respond(pull), general.respond(pull), atol=1e-12)
+    np.testing.assert_allclose(
+        quick.covariance_times(pull), general.covariance_times(pull), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("rule", ["ep", "laplace"])
@@ -50,5 +52,5 @@ def test_blocks_cover_every_row_once_in_any_number_of_threads(monkeypatch):
     def count(rows):
         seen[rows] += 1
 
-    in_blocks(count, len(seen), 10)
+    for_row_blocks(count, len(seen), 10)
     assert (seen == 1).all()

@@ -68,7 +68,7 @@ def test_a_sweep_is_that_of_dense_algebra():
     assert state.log_det == pytest.approx(np.linalg.slogdet(np.eye(len(K)) + K @ L)[1])
     assert state.quadratic == pytest.approx((A.T @ shift) @ mean)
     y = np.random.default_rng(1).standard_normal(len(edges))
-    np.testing.assert_allclose(state.respond(y), A @ S @ A.T @ y, atol=1e-9)
+    np.testing.assert_allclose(state.covariance_times(y), A @ S @ A.T @ y, atol=1e-9)
     posterior = problem.posterior(solution)
     last = slice(4 * N, 5 * N)
     np.testing.assert_allclose(posterior.mean, mean[last], atol=1e-7)

@@ -88,7 +88,7 @@ def test_rows_of_weighted_sums_have_the_posterior_of_the_dense_formula(rng, m):
     gain = K @ A.T @ np.linalg.inv(A @ K @ A.T + noise * np.eye(m))
     np.testing.assert_allclose(posterior.mean, gain @ margin, atol=1e-7)
     np.testing.assert_allclose(posterior.covariance(), K - gain @ A @ K, atol=1e-7)
-    _, known = problem.expect(posterior, np.arange(m))
+    _, known = problem.predict(posterior, np.arange(m))
     np.testing.assert_allclose(known.mean, A @ posterior.mean, atol=1e-9)
     np.testing.assert_allclose(known.var, np.diag(A @ posterior.covariance() @ A.T), atol=1e-9)
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from penchant.data import Comparisons
 from penchant.gp import (
+    FitState,
     ItemHyper,
     ItemProblem,
-    Learned,
     Rows,
     Settings,
-    absorb_items,
     place_among,
+    rank_one_update,
     solve,
 )
 from penchant.kernels import RBF, Independent, Inputs
@@ -42,17 +42,17 @@ def answers(n, seed, ties=False, margins=False):
 
 def settle(learned, more):
     data = learned.data.extend(more)
-    return learned.settle(data, replace(learned.problem, edges=Rows.pooled(data)))
+    return learned.reconverge(data, replace(learned.problem, edges=Rows.pooled(data)))
 
 
 def absorb(learned, more):
-    return absorb_items(learned, more, learned.data.extend(more))
+    return rank_one_update(learned, more, learned.data.extend(more))
 
 
-def tell(learned, more, polish=None):
+def tell(learned, more, reconverge=None):
     """As an estimator does it."""
     absorbed = None
-    if learned.is_absorbed(more.n_comparisons, polish):
+    if learned.takes_rank_one_updates(more.n_comparisons, reconverge):
         absorbed = absorb(learned, more)
     return settle(learned, more) if absorbed is None else absorbed
 
@@ -60,7 +60,7 @@ def tell(learned, more, polish=None):
 def learn(data, likelihood, rule="ep", kernel=KERNEL, rank=None):
     universe = Inputs(X, index=np.arange(N_ITEMS))
     problem = ItemProblem(universe, Rows.pooled(data), Settings(rule), rank)
-    return Learned.of(data, problem, solve(problem, ItemHyper(kernel, likelihood)))
+    return FitState.of(data, problem, solve(problem, ItemHyper(kernel, likelihood)))
 
 
 def assert_same(one, other, atol=1e-6):
@@ -89,7 +89,7 @@ def test_settling_equals_inference_from_scratch(likelihood, rule):
     learned = learn(before, likelihood, rule)
     settled = settle(learned, more)
     assert_same(settled, learn(before + more, likelihood, rule))
-    assert settled.n_unsettled == 0
+    assert settled.n_pending_sites == 0
     assert settled.report.converged
 
 
@@ -105,8 +105,8 @@ def test_settling_equals_inference_from_scratch_whatever_the_answers(n_before, n
 
 def test_settling_after_absorbing_leaves_no_trace_of_it():
     before, more, last = answers(25, 1), answers(3, 2), answers(2, 3)
-    absorbed = tell(learn(before, Probit()), more, polish=False)
-    assert absorbed.n_unsettled == more.n_comparisons
+    absorbed = tell(learn(before, Probit()), more, reconverge=False)
+    assert absorbed.n_pending_sites == more.n_comparisons
     assert_same(settle(absorbed, last), learn(before + more + last, Probit()))
 
 
@@ -161,15 +161,15 @@ def test_an_item_outside_the_basis_cannot_be_absorbed():
     learned = learn(few, Probit())
     stranger = Comparisons.from_pairs([9], [0], items=range(N_ITEMS))
     assert absorb(learned, stranger) is None
-    told = tell(learned, stranger, polish=False)  # so it is settled instead
+    told = tell(learned, stranger, reconverge=False)  # so it is settled instead
     assert_same(told, learn(few + stranger, Probit()))
 
 
 def test_a_basis_that_is_bounded_on_purpose_absorbs_everything():
     learned = learn(answers(40, 1), Probit(), kernel=RBF(0.5), rank=4)
     stranger = answers(3, 5)
-    told = tell(learned, stranger, polish=False)
-    assert told.n_unsettled == stranger.n_comparisons
+    told = tell(learned, stranger, reconverge=False)
+    assert told.n_pending_sites == stranger.n_comparisons
 
 
 def test_columns_are_found_by_value():
@@ -187,5 +187,5 @@ def test_taking_answers_back_equals_never_having_had_them():
     learned = learn(data, Probit())
     less = data.without(taken)
     assert less == left
-    settled = learned.settle(less, replace(learned.problem, edges=Rows.pooled(less)))
+    settled = learned.reconverge(less, replace(learned.problem, edges=Rows.pooled(less)))
     assert_same(settled, learn(left, Probit()))

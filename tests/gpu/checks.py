@@ -24,6 +24,7 @@ from penchant.kernels import (
     Independent,
     Inputs,
     Linear,
+    LowRankCovariance,
     Matern,
     RegularizedLaplacian,
     undirected,
@@ -51,6 +52,7 @@ KERNELS = (
     RBF(1.0) + Linear(0.2) + Independent(0.1),
     RBF(1.0) * Matern(1.5) * Diffusion("ring"),
     FreeCovariance.of(np.eye(N) + 0.3),
+    LowRankCovariance(np.random.default_rng(4).standard_normal((N, 2)), 0.6),
 )
 
 
@@ -163,7 +165,7 @@ def check_algebra(device):
             expected = graph.laplacian(weight) @ rows
             close(entries.to_numpy(graph.laplacian_times(weight, there)), expected, 1e-12)
         for w, b in ((edges.winner, edges.loser), (edges.winner[:1], edges.loser[:1])):
-            ends, expected = differences.Ends(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
+            ends, expected = differences.EdgeIndex(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
             for _ in range(2):  # the second time from what the first worked out
                 close(differences.edge_variances(half, ends), expected, 1e-12)
         A = rows[:r] @ rows[:r].T + np.eye(r)

@@ -81,10 +81,10 @@ def test_every_dispatched_function_has_its_twin():
     for file in package.rglob("*.py"):
         for to_numpy in functions(file).values():
             kinds = {ast.unparse(each).partition("(")[0] for each in to_numpy.decorator_list}
-            if kinds & {"dispatched", "seam"}:
+            if "dispatched" in kinds:
                 found += 1
                 assert names(twins[to_numpy.name]) == names(to_numpy), to_numpy.name
-    assert found > 50
+    assert found > 20
 
 
 def functions(file):
@@ -97,5 +97,5 @@ def names(function):
 
 
 def test_none_is_the_host():
-    assert device.device_called(None) is device.HOST
-    assert device.device_called("cpu") is device.HOST
+    assert device.device_called(None) is device.CPU
+    assert device.device_called("cpu") is device.CPU

@@ -91,7 +91,7 @@ def check_stacks(device):
 def _check_algebra(there, cov, F, x):
     flat = cov * 0.0 + 1.0  # of rank one
     root = stacks.square_root_stack(there(flat))
-    close(to_numpy(stacks.multiply_stack(root, stacks.transpose_stack(root))), flat, 1e-11)
+    close(to_numpy(stacks.multiply_stack(root, root.mT)), flat, 1e-11)
     definite, narrow = cov + np.eye(cov.shape[1]), F[:, : F.shape[1] // 2]
     lower = stacks.cholesky_stack(definite, "a test")
     close(to_numpy(stacks.cholesky_stack(there(definite), "a test")), lower, 1e-12)
@@ -102,7 +102,7 @@ def _check_algebra(there, cov, F, x):
     close(to_numpy(stacks.apply_stack(there(F), there(x))), stacks.apply_stack(F, x), 1e-13)
     close(stacks.inner_stack(there(F), there(cov)), stacks.inner_stack(F, cov), 1e-13)
     for root in (stacks.square_root_stack(there(cov)), stacks.triangle_stack(there(narrow))):
-        found = to_numpy(stacks.multiply_stack(root, stacks.transpose_stack(root)))
+        found = to_numpy(stacks.multiply_stack(root, root.mT))
         wanted = cov if found.shape == cov.shape else narrow @ narrow.transpose(0, 2, 1)
         close(found, wanted, 1e-12)
 
@@ -137,7 +137,7 @@ def _check_state(there, here):
     close(there.log_det, here.log_det)
     close(there.quadratic, here.quadratic)
     close(there.lower, here.lower)
-    close(there.respond(here.weight), here.respond(here.weight))
+    close(there.covariance_times(here.weight), here.covariance_times(here.weight))
     close(there.response.shared, here.response.shared)
     for ours, theirs in zip(there.response.own, here.response.own, strict=True):
         close(to_numpy(ours), theirs)

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from penchant.datasets import load_regression, read_arff
-from penchant.datasets.items import REGRESSION_ROWS
+from penchant.datasets import REGRESSION_ROWS, load_regression, read_arff
 from penchant.errors import DataError
 
 TEXT = """% a comment

@@ -54,7 +54,9 @@ def test_separators_zips_and_byte_order_marks(write, monkeypatch, name, text):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # good files do not warn
         assert read_comparisons(write(text, name), skip_bad=True) == VOTES
-    monkeypatch.setattr("penchant.io.sql._GROUPED_ROWS", 0)  # many rows are grouped elsewhere
+    monkeypatch.setattr(
+        "penchant.io.formats.rows._GROUPED_ROWS", 0
+    )  # many rows are grouped elsewhere
     assert read_comparisons(write(text, name)) == VOTES
 
 

@@ -249,12 +249,11 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
         np.testing.assert_allclose(ours.mean, theirs.posterior.mean, atol=1e-6)
         np.testing.assert_allclose(ours.covariance(), theirs.posterior.covariance(), atol=1e-6)
     if personal:
-        from penchant.communities.population import PersonalModel
-        from penchant.gp import UserHyper, solve
+        from penchant.communities.population import user_problem
+        from penchant.gp import Rows, UserHyper, solve
 
         old = model.personal_
-        start = PersonalModel(old.items, old.kernel, old.likelihood, draws.membership, TIGHT)
-        problem = start.problem(everything, model.membership_)
+        problem = user_problem(old.items, model.membership_, Rows.by_user(everything), TIGHT)
         hyper = UserHyper(old.kernel, old.user_kernel, old.sharing, old.likelihood)
         again = problem.posterior(solve(problem, hyper)).utilities(np.arange(14))
         np.testing.assert_allclose(everybodys(model), again.mean, atol=1e-6)

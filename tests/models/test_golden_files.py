@@ -1,8 +1,8 @@
 """A model file of the current format must be read, and say what the model said."""
 
 import json
+import re
 import zipfile
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -32,17 +32,12 @@ def test_the_golden_file_is_of_this_version():
     assert SAID["version"] == VERSION, "run tests/golden/make.py"
 
 
-def test_every_kind_is_documented_and_has_all_fields_of_its_class():
+def test_every_field_of_every_kind_is_documented():
     text = (Path(__file__).parents[2] / "docs" / "model_files.md").read_text()
     for name, kind in KINDS.items():
-        if kind.restore is None:
-            own = getattr(kind.cls, "_fields", None)  # of a named tuple
-            own = own or [each.name for each in fields(kind.cls) if each.init]
-            assert set(kind.declared) == set(own), name
-        assert f"### {name}\n" in text, name
         section = text.split(f"### {name}\n")[1].split("\n### ")[0]
-        for field in kind.declared:
-            assert f"`{field}`" in section, (name, field)
+        assert set(kind.declared) <= set(kind.hints), name
+        assert set(re.findall(r"^- `(\w+)`", section, re.M)) == set(kind.hints), name
 
 
 @pytest.mark.parametrize(

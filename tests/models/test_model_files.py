@@ -188,6 +188,16 @@ def wrong_parameter(file):
     file.header["model"]["params"]["random_state"] = -1
 
 
+def other_start(file):
+    kinds = {"kernel": ("Independent", {"variance": 1.0}), "likelihood": ("Probit", {})}
+    parts = {
+        name: {"$kind": kind, "number": 10_000 + k, "fields": fields}
+        for k, (name, (kind, fields)) in enumerate(kinds.items())
+    }
+    start = {"$kind": "item hyperparameters", "number": 20_000, "fields": parts}
+    file.at("communities")["start"] = start
+
+
 CASES = {
     "winner beyond the items": (ITEMS, changed("comparisons", "winner", at(-1, 999)), "winner"),
     "a negative position": (ITEMS, changed("comparisons", "loser", at(0, -1)), "loser"),
@@ -264,10 +274,10 @@ CASES = {
     ),
     "told about no item": (
         ITEMS,
-        value("fitted", "told", {"$tuple": [{"$tuple": [0, 99]}]}),
-        "told",
+        value("fitted", "last_pairs", {"$tuple": [{"$tuple": [0, 99]}]}),
+        "last_pairs",
     ),
-    "told of letters": (ITEMS, value("fitted", "told", {"$tuple": ["ab"]}), "told"),
+    "told of letters": (ITEMS, value("fitted", "last_pairs", {"$tuple": ["ab"]}), "last_pairs"),
     "another model's state": (ITEMS, other_estimator, "state_"),
     "a seed below none": (ITEMS, wrong_parameter, "random_state"),
     "sharing of two": (USERS, value("posterior of users", "sharing", 2.0), "sharing"),
@@ -322,11 +332,7 @@ CASES = {
     "sizes below nothing": (GROUPS, sizes_of(26.0, -1.0), "all_sizes"),
     "sizes of nobody": (GROUPS, sizes_of(0.0, 0.0), "all_sizes"),
     "sizes of three": (GROUPS, sizes_of(9.0, 9.0, 7.0), "all_sizes"),
-    "a start of another length": (
-        GROUPS,
-        changed("communities", "start", lambda a: np.append(a, 0.0)),
-        "start",
-    ),
+    "a start of another length": (GROUPS, other_start, "start"),
 }
 
 

@@ -3,8 +3,10 @@ import pytest
 from scipy.special import expit, log_ndtr, ndtr
 from scipy.stats import norm
 
+from penchant.likelihoods import Probit
 from penchant.numerics import quadrature
-from penchant.numerics.special import log_ndtr_derivatives
+
+log_ndtr_derivatives = Probit().log_prob
 
 
 @pytest.mark.parametrize("max_sd", [0.5, 1.0, 2.0, 4.0])

@@ -12,12 +12,8 @@ from penchant.online import (
     LOSSES,
     UPDATES,
     UpdateRule,
-    compiled,
     discounts,
-    learn_differences,
-    learn_graded,
-    learn_logged,
-    learn_pairs,
+    learn,
     new_state,
     present_greedily,
     present_sorted,
@@ -72,12 +68,12 @@ def phi(docs, order, k=5):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_graded_rounds_equal_a_plain_loop(loss, update):
     rng = np.random.default_rng(1)
-    sizes = rng.integers(1, 60, 150)
+    sizes = rng.integers(1, 60, 40)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     docs = rng.standard_normal((starts[-1], 13))
     grades = rng.integers(0, 5, starts[-1]).astype(float)
     rule = make_rule(loss, update, rate=0.3, average=True)
-    state = learn_graded(rule, new_state(rule, 13, "float64"), docs, starts, grades, 25)
+    state = learn("graded", rule, new_state(rule, 13, "float64"), docs, starts, grades, 25)
 
     plain = PlainPerceptron(13, loss, update, 0.3)
     for start, stop in pairwise(starts):
@@ -88,7 +84,7 @@ def test_graded_rounds_equal_a_plain_loop(loss, update):
         plain.learn(phi(block, better) - phi(block, shown))
     assert relative_error(state.weights, plain.w) < 1e-12
     assert relative_error(state.total, plain.total) < 1e-12
-    assert state.rounds[0] == 150
+    assert state.rounds[0] == 40
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -98,7 +94,7 @@ def test_pairs_equal_a_plain_loop(loss, update):
     docs = rng.standard_normal((40, 7))
     winner, loser = rng.integers(0, 40, (2, 500))
     rule = make_rule(loss, update, rate=0.05)
-    state = learn_pairs(rule, new_state(rule, 7, "float64"), docs, winner, loser)
+    state = learn("pairs", rule, new_state(rule, 7, "float64"), docs, winner, loser)
     plain = PlainPerceptron(7, loss, update, 0.05)
     for a, b in zip(winner, loser, strict=True):
         plain.learn(docs[a] - docs[b])
@@ -110,13 +106,13 @@ def test_logged_rounds_equal_a_plain_loop_and_single_differences():
     docs = rng.standard_normal((200, 9, 6))
     presented, feedback = (np.array([rng.permutation(9)[:5] for _ in range(200)]) for _ in range(2))
     rule = make_rule("hinge")
-    state = learn_logged(rule, new_state(rule, 6, "float64"), docs, presented, feedback)
+    state = learn("logged", rule, new_state(rule, 6, "float64"), docs, presented, feedback)
     plain = PlainPerceptron(6, "hinge", "additive", 1.0)
     one_by_one = new_state(rule, 6, "float64")
     for block, shown, better in zip(docs, presented, feedback, strict=True):
         delta = phi(block, better) - phi(block, shown)
         plain.learn(delta)
-        one_by_one = learn_differences(rule, one_by_one, delta[None])
+        one_by_one = learn("differences", rule, one_by_one, delta[None])
     assert relative_error(state.weights, plain.w) < 1e-12
     assert relative_error(one_by_one.weights, plain.w) < 1e-12
 
@@ -127,9 +123,9 @@ def test_single_precision_stays_close_to_double(update):
     docs = rng.standard_normal((300, 10)).astype(np.float32)
     winner, loser = np.arange(0, 300, 2), np.arange(1, 300, 2)
     rule = make_rule("logistic", update, rate=0.1)
-    single = learn_pairs(rule, new_state(rule, 10, "float32"), docs, winner, loser)
-    double = learn_pairs(
-        rule, new_state(rule, 10, "float64"), docs.astype(np.float64), winner, loser
+    single = learn("pairs", rule, new_state(rule, 10, "float32"), docs, winner, loser)
+    double = learn(
+        "pairs", rule, new_state(rule, 10, "float64"), docs.astype(np.float64), winner, loser
     )
     assert single.weights.dtype == np.float32
     assert relative_error(single.weights, double.weights) < 1e-5
@@ -138,7 +134,7 @@ def test_single_precision_stays_close_to_double(update):
 def test_the_state_that_went_in_stays_as_it_was():
     rule = make_rule(average=True)
     before = new_state(rule, 2, "float64")
-    after = learn_pairs(rule, before, np.eye(2), np.array([0]), np.array([1]))
+    after = learn("pairs", rule, before, np.eye(2), np.array([0]), np.array([1]))
     assert after.weights.tolist() == [1.0, -1.0]
     for array in before:
         assert not array.any()
@@ -150,26 +146,30 @@ def test_rounds_in_two_calls_equal_rounds_in_one():
     starts = np.arange(0, 601, 20)
     rule = make_rule("logistic", "adaptive", average=True)
     start = new_state(rule, 4, "float64")
-    whole = learn_graded(rule, start, docs, starts, grades, 25)
-    half = learn_graded(rule, start, docs, starts[:12], grades, 25)
-    resumed = learn_graded(rule, half, docs, starts[11:], grades, 25)
+    whole = learn("graded", rule, start, docs, starts, grades, 25)
+    half = learn("graded", rule, start, docs, starts[:12], grades, 25)
+    resumed = learn("graded", rule, half, docs, starts[11:], grades, 25)
     for a, b in zip(whole, resumed, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("place", range(40))
-def test_a_round_with_a_feature_that_is_not_finite_stops_the_loop(bad, place):
+def test_a_round_with_a_feature_that_is_not_finite_stops_the_loop(bad):
     """Wherever it stands, also in a document that would not move and at zero weights."""
-    rng = np.random.default_rng(place)
-    docs, grades = rng.standard_normal((40, 3)), np.arange(40.0) % 7
-    docs[place, place % 3] = bad
     rule = make_rule()
     start = new_state(rule, 3, "float64")
-    with pytest.raises(DataError, match=f"round {place // 20} of 2"):
-        learn_graded(rule, start, docs, np.array([0, 20, 40]), grades, 5)
-    with pytest.raises(DataError, match="round 0 of 1"):
-        learn_pairs(rule, start, docs, np.array([place]), np.array([(place + 1) % 40]))
+    for place in (0, 4, 5, 19, 20, 27, 39):
+        docs, grades = np.random.default_rng(place).standard_normal((40, 3)), np.arange(40.0) % 7
+        docs[place, place % 3] = bad
+        with pytest.raises(DataError, match=f"round {place // 20} of 2"):
+            learn("graded", rule, start, docs, np.array([0, 20, 40]), grades, 5)
+        with pytest.raises(DataError, match="round 0 of 1"):
+            learn("pairs", rule, start, docs, np.array([place]), np.array([(place + 1) % 40]))
+        with pytest.raises(DataError, match="round 1 of 2"):
+            learn("differences", rule, start, np.vstack([np.ones(3), docs[place]]))
+        order, other = np.arange(40)[None], np.roll(np.arange(40), 41 - place)[None]
+        with pytest.raises(DataError, match="round 0 of 1"):
+            learn("logged", rule, start, docs[None], order, other)
     assert not start.weights.any()
 
 
@@ -178,12 +178,12 @@ def test_exponentiated_weights_stay_a_convex_combination_at_any_rate():
     rule = make_rule(update="exponentiated", rate=100.0)
     state = new_state(rule, 8, "float64")
     docs = 50 * rng.standard_normal((100, 8))
-    state = learn_pairs(rule, state, docs, np.arange(50), np.arange(50, 100))
+    state = learn("pairs", rule, state, docs, np.arange(50), np.arange(50, 100))
     assert np.all(state.weights >= 0)
     assert state.weights.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     scores=st.lists(st.integers(-3, 3), min_size=1, max_size=40),
     grades=st.data(),
@@ -199,7 +199,7 @@ def test_selection_breaks_ties_by_the_given_order(scores, grades, depth, k):
     )
     rule = make_rule(k=k)
     start = new_state(rule, 1, "float64")._replace(weights=np.ones(1))
-    state = learn_graded(rule, start, docs, np.array([0, len(scores)]), labels, depth)
+    state = learn("graded", rule, start, docs, np.array([0, len(scores)]), labels, depth)
     shown = present_sorted(docs[:, 0])
     seen = shown[:depth]
     better = seen[np.argsort(-labels[seen], kind="stable")]
@@ -208,11 +208,7 @@ def test_selection_breaks_ties_by_the_given_order(scores, grades, depth, k):
     np.testing.assert_allclose(state.weights, expected, atol=1e-12)
 
 
-def test_zero_scores_present_the_given_order():
-    assert present_sorted(np.zeros(30)).tolist() == list(range(30))
-
-
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 2**32 - 1))
 def test_greedy_presentation_is_sorting_for_the_discounted_map(n, k, seed):
     rng = np.random.default_rng(seed)
@@ -236,12 +232,16 @@ def test_swapping_neighbours_happens_as_often_as_asked():
 
 
 def test_loops_compile_where_no_cache_can_be_written(monkeypatch):
-    njit = compiled.numba.njit
+    import numba
+
+    from penchant.online import compiled
+
+    njit = numba.njit
 
     def without_cache(*, cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
         return njit(**options)
 
-    monkeypatch.setattr(compiled.numba, "njit", without_cache)
-    assert compiled._compiled(lambda x: x + 1)(1) == 2
+    monkeypatch.setattr(numba, "njit", without_cache)
+    assert compiled.compile_loop(lambda x: x + 1)(1) == 2

@@ -52,8 +52,8 @@ def exact_norm(rounds, k):
     )
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.5, 1.0])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("alpha", [0.05, 0.5, 1.0])
+@pytest.mark.parametrize("seed", range(5))
 def test_regret_never_exceeds_theorem_1(seed, alpha):
     """Noise-free α-informative feedback, with the smallest R that the theorem allows."""
     rounds, weights = random_problem(seed)
@@ -67,8 +67,8 @@ def test_regret_never_exceeds_theorem_1(seed, alpha):
     assert np.all(bound <= regret.bound(alpha) * (1 + 1e-12))
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_the_bound_with_slack_covers_noisy_feedback(seed):
+@pytest.mark.parametrize("seed", range(3))
+def test_other_feedback_losses_and_updates_stay_under_their_bounds(seed):
     rounds, weights = random_problem(seed)
     rng = np.random.default_rng(seed)
     noisy = [Round(r.docs, r.docs @ weights + 2 * rng.standard_normal(5)) for r in rounds]
@@ -77,28 +77,20 @@ def test_the_bound_with_slack_covers_noisy_feedback(seed):
     for alpha in (0.1, 0.5, 1.0):
         assert np.all(regret.running()[0] <= regret.bound(alpha))
 
-
-@pytest.mark.parametrize("seed", range(10))
-def test_the_logistic_loss_stays_under_twice_the_bound(seed):
-    rounds, weights = random_problem(seed)
-    model = PreferencePerceptron(k=2, loss="logistic", rate=3.0)
-    regret = simulate(model, rounds, AlphaUser(weights, 0.3, k=2), weights=weights)
+    logistic = PreferencePerceptron(k=2, loss="logistic", rate=3.0)
+    regret = simulate(logistic, rounds, AlphaUser(weights, 0.3, k=2), weights=weights)
     assert np.all(regret.running()[0] <= 2 * regret.bound(0.3))
 
-
-@pytest.mark.parametrize("rate", [0.02, 0.2, 2.0])
-@pytest.mark.parametrize("seed", range(10))
-def test_the_exponentiated_update_stays_under_its_bound(seed, rate):
-    rounds, weights = random_problem(seed)
     weights = np.abs(weights) / np.abs(weights).sum()
-    model = PreferencePerceptron(k=2, update="exponentiated", rate=rate)
-    regret = simulate(model, rounds, AlphaUser(weights, 0.5, k=2), weights=weights)
     largest = max(
         np.abs(phi(r.docs, order, 2)).max() for r in rounds for order in permutations(range(5), 2)
     )
-    n_rounds = np.arange(1, len(rounds) + 1)
-    bound = exponentiated_bound(n_rounds, largest, weights.size, rate, alpha=0.5)
-    assert np.all(regret.running()[0] <= bound)
+    for rate in (0.02, 0.2, 2.0):
+        model = PreferencePerceptron(k=2, update="exponentiated", rate=rate)
+        regret = simulate(model, rounds, AlphaUser(weights, 0.5, k=2), weights=weights)
+        n_rounds = np.arange(1, len(rounds) + 1)
+        bound = exponentiated_bound(n_rounds, largest, weights.size, rate, alpha=0.5)
+        assert np.all(regret.running()[0] <= bound)
 
 
 def test_feedback_informative_in_expectation_keeps_the_bound_in_expectation():
@@ -108,7 +100,7 @@ def test_feedback_informative_in_expectation_keeps_the_bound_in_expectation():
         rounds,
         ExpectedAlphaUser(weights, alpha=0.3, k=2),
         weights=weights,
-        n_permutations=30,
+        n_permutations=15,
         random_state=0,
     )
     mean, _ = regret.running()
@@ -118,7 +110,7 @@ def test_feedback_informative_in_expectation_keeps_the_bound_in_expectation():
 
 
 def test_feature_norm_is_an_upper_bound():
-    for seed in range(20):
+    for seed in range(5):
         rounds, _ = random_problem(seed, n_rounds=3)
         for k in (1, 2, 4):
             assert exact_norm(rounds, k) <= feature_norm(rounds, k) * (1 + 1e-12)
@@ -193,7 +185,7 @@ def test_figure_2_on_real_queries(data_folder, monkeypatch):
             rounds,
             AlphaUser(weights, alpha),
             weights=weights,
-            n_permutations=3,
+            n_permutations=2,
             random_state=0,
         )
         mean, _ = regret.running()
@@ -251,16 +243,17 @@ def test_an_interrupted_stream_is_saved_and_resumes_exactly():
 
 
 def test_memory_does_not_grow_with_the_stream():
-    learn_stream(PreferencePerceptron(), stream(10), LabelUser())
-    peaks = []
-    for n_rounds in (500, 8000):
+    used = []
+
+    def look(model):
         gc.collect()
-        tracemalloc.start()
-        learn_stream(PreferencePerceptron(), stream(n_rounds), LabelUser())
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    # One kept round would be 200 bytes of numbers and as much again around them: three million.
-    assert peaks[1] < peaks[0] + 1_000_000
+        used.append(tracemalloc.get_traced_memory()[0])
+
+    tracemalloc.start()
+    learn_stream(PreferencePerceptron(), stream(1200), LabelUser(), checkpoint=look, every=200)
+    tracemalloc.stop()
+    # A stored round would be 200 bytes of numbers and as much again around them: 400,000.
+    assert used[-1] < used[0] + 50_000
 
 
 def test_no_progress_bar_without_a_terminal(capsys):
@@ -272,7 +265,7 @@ def test_no_progress_bar_without_a_terminal(capsys):
 ENDLESS = """
 import itertools, sys
 import numpy as np
-from penchant.models.preference_perceptron import PreferencePerceptron
+from penchant import PreferencePerceptron
 from penchant.online import LabelUser, Round, learn_stream
 
 rng = np.random.default_rng(0)

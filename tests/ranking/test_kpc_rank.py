@@ -12,9 +12,9 @@ from penchant.ranking import (
     disagreement,
     held_out_error,
     kernel_features,
+    nested_cholesky,
     principal_components,
 )
-from penchant.ranking.kpc_rank import nested_cholesky
 
 
 @pytest.fixture

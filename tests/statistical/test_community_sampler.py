@@ -58,13 +58,14 @@ def draw_study(rng):
         Answers.of(data),
         Inputs(index=np.arange(N_ITEMS)),
         ItemHyper(Independent(VARIANCE), Probit()),
+        CONCENTRATION,
         settings=Settings(tolerance=1e-3),
     )
     return Study(assignment, utilities, mixture)
 
 
 def plan_of(sampler, n_warmup):
-    return ChainPlan(sampler, n_warmup, CONCENTRATION, None, learn=False, own=False)
+    return ChainPlan(sampler, n_warmup, learn=False, own=False)
 
 
 def state_at(study, seed):

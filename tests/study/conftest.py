@@ -19,15 +19,12 @@ collect_ignore_glob = [] if HAS_EXTRA else ["test_*.py"]
 if HAS_EXTRA:
     from fastapi.testclient import TestClient
 
-    from penchant.study.config import Config
-    from penchant.study.folder import Folder
-    from penchant.study.store import Database, studies
-    from penchant.study.store.studies import NewItem
-    from penchant.study.web.app import create_app
-    from penchant.study.worker import Worker
+    from penchant.study import Config, Database, Folder, NewItem, Worker, create_app
+    from penchant.study.store import studies
 
 SAME = {"sec-fetch-site": "same-origin"}
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
+API = "/api/studies/drinks"
 
 
 @pytest.fixture(scope="session")
@@ -97,6 +94,20 @@ def make_study():
     return make
 
 
+@pytest.fixture
+def same_ranking():
+    """Compares two rankings: told and fitted models agree to rounding."""
+
+    def compare(one, other):
+        by_item = [{row["item"]: row for row in rows} for rows in (one, other)]
+        assert by_item[0].keys() == by_item[1].keys()
+        for column in ("utility", "low", "high"):
+            values = [{item: row[column] for item, row in rows.items()} for rows in by_item]
+            assert values[0] == pytest.approx(values[1], abs=1e-6)
+
+    return compare
+
+
 class Clock:
     """Time that stands still until it is moved."""
 
@@ -129,6 +140,10 @@ class Served:
         assert browser.post("/s/drinks/join", data=form).status_code == 200
         return browser
 
+    def call(self, method, path="", **options):
+        """A request of the owner to the interface."""
+        return self.browser().request(method, API + path, headers=self.owner, **options)
+
     def step(self):
         worker = Worker(self.database, "drinks", self.clock)
         worker.step()
@@ -146,3 +161,12 @@ def serve(tmp_path):
     yield make
     for served in made:
         served.database.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One study for the tests of a file that change nothing in it."""
+    items = [NewItem(name, features={"a": 1.0}) for name in NAMES]
+    served = Served(tmp_path_factory.mktemp("shared"), items)
+    yield served
+    served.database.close()

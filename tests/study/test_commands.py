@@ -7,16 +7,20 @@ import pytest
 from click.testing import CliRunner
 
 import penchant as pc
-from penchant.study import Client, management
-from penchant.study.commands import command
-from penchant.study.config import Config
-from penchant.study.folder import Folder
-from penchant.study.items import LARGEST_FILE, read_items
-from penchant.study.management import opened, running
-from penchant.study.robots import RobotTaste
-from penchant.study.serve import Supervisor, listen
+from penchant.study import (
+    LARGEST_FILE,
+    Client,
+    Config,
+    Folder,
+    RobotTaste,
+    Supervisor,
+    command,
+    listen,
+    read_items,
+    replayed,
+    running,
+)
 from penchant.study.store import studies
-from penchant.study.worker import replayed
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
 QUESTION = ["--question", "Which would you rather drink?"]
@@ -158,7 +162,7 @@ def test_a_port_that_is_taken():
 def test_serving_is_local_unless_told_otherwise(folder, monkeypatch):
     seen = []
     monkeypatch.setattr(Supervisor, "run", lambda self: seen.append(self.sock.getsockname()[0]))
-    monkeypatch.setattr(management, "stop_on_signals", lambda supervisor: None)
+    monkeypatch.setattr("penchant.study.commands.stop_on_signals", lambda supervisor: None)
     local = call("serve", folder, "--port", 0)
     assert "participants: http://127.0.0.1:" in local.output
     assert "TLS" not in local.output
@@ -210,8 +214,8 @@ def test_choices_and_rankings_travel_whole(tmp_path, folder):
         assert data == given
         assert sorted(data.named_rankings(False)) == sorted(given.named_rankings(False))
         assert data.single_pairs() == given.single_pairs()
-    with opened(folder) as (it, database):
-        model = replayed(database, it.study).model
+    with Folder(folder).open() as database:
+        model = replayed(database, "my-drinks").model
     assert len(model.comparisons_.rankings) == 2
 
 

@@ -3,25 +3,28 @@
 import pytest
 
 from penchant.errors import DataError
-from penchant.study.config import Check, Config
-from penchant.study.events import Answer, Event, Record, replay, split_at
-from penchant.study.quality import calibration, raters
-from penchant.study.questions import (
-    CHECK,
+from penchant.study import (
     KINDS,
-    NORMAL,
-    RANDOM,
-    REPEAT,
     REPEAT_AFTER,
+    Answer,
+    Check,
+    Config,
+    Event,
+    Record,
+    calibration,
     check_items,
     check_order,
     is_finished,
     is_pending,
     kind_of,
     passed,
+    raters,
+    replay,
     shown_order,
+    split_at,
 )
 
+NORMAL, REPEAT, RANDOM, CHECK = KINDS
 CHECKED = Config("Which?", checks=(Check("Take b.", ("a", "b"), 1),), check_share=0.1)
 
 
@@ -43,7 +46,7 @@ def event(seq, kind="answer", **payload):
     [
         ({"size": 3}, "a pair has 2"),
         ({"repeat_share": 0.6, "random_share": 0.6}, "exceed 1"),
-        ({"checks": [{"prompt": "x", "options": ["a"], "right": 0}]}, "at least two"),
+        ({"checks": [{"prompt": "x", "options": ["a"], "right": 0}]}, "at least 2"),
         ({"checks": [{"prompt": "x", "options": ["a", "b"], "right": 2}]}, "from 0 to 1"),
         ({"colour": "red"}, "no setting of a study"),
     ],

@@ -10,12 +10,16 @@ from click.testing import CliRunner
 from penchant.ask import CRITERIA, Joint
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
-from penchant.study import config as study_config
-from penchant.study.commands import command
-from penchant.study.config import Config
-from penchant.study.events import Event
-from penchant.study.learner import StudyLearner, best_questions
-from penchant.study.questions import is_finished, kind_of
+from penchant.study import CRITERIA as KNOWN_CRITERIA
+from penchant.study import (
+    Config,
+    Event,
+    StudyLearner,
+    best_questions,
+    command,
+    is_finished,
+    kind_of,
+)
 from penchant.study.store import learning, reports, studies
 
 CHECK = {"prompt": "Take b.", "options": ["a", "b"], "right": 1}
@@ -176,7 +180,7 @@ CASES = {
 
 def test_every_setting_is_here():
     assert set(CASES) == {field.name for field in fields(Config)}
-    assert set(study_config.CRITERIA) == set(CRITERIA)
+    assert set(KNOWN_CRITERIA) == set(CRITERIA)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -21,12 +21,17 @@ from hypothesis.stateful import (
 )
 
 from penchant.errors import DataError
-from penchant.study.events import replay
-from penchant.study.questions import Prepared, is_pending, pair_key
-from penchant.study.refusals import Refusal
-from penchant.study.store import Database, learning, participants, studies, tables
-from penchant.study.store.learning import Snapshot
-from penchant.study.store.studies import NewItem
+from penchant.study import (
+    Database,
+    NewItem,
+    Prepared,
+    Refusal,
+    Snapshot,
+    is_pending,
+    pair_key,
+    replay,
+)
+from penchant.study.store import learning, participants, studies, tables
 
 LEASE, LIMIT, UNDO = 60, 6, 3
 

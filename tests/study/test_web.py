@@ -15,15 +15,17 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 
 import penchant as pc
-from penchant.study import folder as exchange
-from penchant.study.refusals import strings
-from penchant.study.serve import server_config
+from penchant.study import (
+    NewItem,
+    Rate,
+    create_app,
+    restore_from,
+    server_config,
+    shared_numbers,
+    strings,
+)
 from penchant.study.store import studies
-from penchant.study.store.studies import NewItem
-from penchant.study.web import safety as rates
 from penchant.study.web import site as pages
-from penchant.study.web.app import create_app
-from penchant.study.web.safety import Rate
 
 SAME = {"sec-fetch-site": "same-origin"}
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
@@ -563,7 +565,7 @@ def test_guessing_tokens_is_slowed_down(serve):
 
 def test_limits_are_shared_by_processes_and_survive_a_restart(tmp_path):
     here, there = (
-        Rate(5, 0.001, lambda: 100.0, rates.shared_numbers(tmp_path / "limits", 2)[1], b"key")
+        Rate(5, 0.001, lambda: 100.0, shared_numbers(tmp_path / "limits", 2)[1], b"key")
         for _ in range(2)
     )
     assert [rate.allows("ann") for rate in (here, there) * 4] == [True] * 5 + [False] * 3
@@ -759,17 +761,17 @@ def test_backups_restore_to_the_same_study(serve, tmp_path):
     content = served.browser().get("/api/studies/drinks/backup", headers=served.owner).content
     file = tmp_path / "backup.zip"
     file.write_bytes(content)
-    folder = exchange.restore_from(file, tmp_path / "again")
+    folder = restore_from(file, tmp_path / "again")
     assert (folder.media / ("A" * 16 + ".png")).read_bytes() == PNG
     database = folder.open()
     events = database.read(studies.events_after, "drinks")
     assert events == served.database.read(studies.events_after, "drinks")
     database.close()
     with pytest.raises(pc.DataError, match="holds a study already"):
-        exchange.restore_from(file, tmp_path / "again")
+        restore_from(file, tmp_path / "again")
     file.write_bytes(content[:500])
     with pytest.raises(pc.DataError, match="no backup"):
-        exchange.restore_from(file, tmp_path / "third")
+        restore_from(file, tmp_path / "third")
 
 
 def test_attention_checks_are_shown_as_written(serve):
@@ -797,7 +799,7 @@ def test_attention_checks_are_shown_as_written(serve):
 def test_a_web_process_starts_without_what_only_models_need():
     """After a crash people wait for it."""
     heavy = "{'numpy', 'scipy', 'duckdb', 'httpx', 'matplotlib'}"
-    found = f"import sys, penchant.study.web.app; print({heavy} & set(sys.modules))"
+    found = f"import sys, penchant.study.web; print({heavy} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", found], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
 

@@ -52,7 +52,7 @@ class LazyCommands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         if cmd_name == "study":
-            module, name = "penchant.study.commands", "command"
+            module, name = "penchant.study", "command"
         else:
             module, name = f"penchant.cli.{_MODULES.get(cmd_name, cmd_name)}", f"{cmd_name}_command"
         command: click.Command = getattr(import_module(module), name)

@@ -22,7 +22,6 @@ from penchant.communities.contrasts import (
 )
 from penchant.communities.data import (
     Answers,
-    assign,
     count_pairs,
     log_likelihoods,
     separate_pairs,
@@ -73,7 +72,6 @@ __all__ = [
     "Watch",
     "add_members",
     "answers_of_all",
-    "assign",
     "attribute_slopes",
     "beside_effects",
     "choose_communities",

@@ -41,21 +41,22 @@ from penchant.communities.data import (
     Answers,
     LabelArray,
     SingleArray,
-    assign,
     count_pairs,
+    draw_labels,
     log_likelihoods,
     responsibilities,
     some_of,
 )
 from penchant.communities.split_merge import (
+    Group,
     Partition,
     Target,
     log_prior_of_sizes,
-    reunite,
+    merge_similar_or_divide,
     split_or_merge,
 )
 from penchant.errors import DataError
-from penchant.gp import Limits, climb, columns, gradient, place_among
+from penchant.gp import Limits, Sites, gradient, match, maximize
 from penchant.likelihoods import Likelihood
 from penchant.metrics import adjusted_rand
 from penchant.numerics.linalg import multiply, pivoted_cholesky
@@ -72,8 +73,8 @@ N_FRESH = 8
 """Prior draws in reserve for the collapsed sampler, to replace empty communities that fill."""
 MOVES = 3
 """Split or merge moves of a sweep."""
-REUNIONS = 2
-"""Tries of a sweep to unite communities that are alike."""
+SIMILAR_MOVES = 2
+"""Proposals of a sweep to merge two similar communities, or to divide one by coin."""
 LEARNING_SWEEPS = 2
 """Sweeps before the end of the warm-up from which a chain goes on: one that learns, one more."""
 DRAWS_PER_CHAIN = 50
@@ -97,11 +98,7 @@ def draw_prior(
     return multiply(factor, rng.standard_normal((factor.shape[1], n_draws))).T
 
 
-Groups = Sequence[tuple[FloatArray, FloatArray, FloatArray]]
-"""Of each community (m,) counts of its answers, and tau and nu of the sites to start from."""
-
-
-def learn_shared(mixture: MixtureData, groups: Groups, theta: FloatArray) -> FloatArray:
+def learn_shared(mixture: MixtureData, groups: Sequence[Group], theta: FloatArray) -> FloatArray:
     """Climb the sum of the communities' evidences: small communities lean on large ones.
 
     A weak normal prior around where learning started keeps the scale of utilities from vanishing
@@ -111,7 +108,7 @@ def learn_shared(mixture: MixtureData, groups: Groups, theta: FloatArray) -> Flo
     return _climb_evidence(mixture, groups, theta, lambda x: start.at(x).log_prior(start))
 
 
-def learn_own(mixture: MixtureData, groups: Groups, theta: FloatArray) -> FloatArray:
+def learn_own(mixture: MixtureData, groups: Sequence[Group], theta: FloatArray) -> FloatArray:
     """(K, p): each community's own parameters by its evidence, held near the shared `theta`.
 
     The normal prior around `theta` is the pooling: it decides where a community has few answers
@@ -126,23 +123,23 @@ def learn_own(mixture: MixtureData, groups: Groups, theta: FloatArray) -> FloatA
 
 def _climb_evidence(
     mixture: MixtureData,
-    groups: Groups,
+    groups: Sequence[Group],
     theta: FloatArray,
     log_prior: Callable[[FloatArray], tuple[float, FloatArray]],
 ) -> FloatArray:
     """(p,) hyperparameters common to some communities, each fit starting from its last sites."""
-    sites = [(tau, nu) for _, tau, nu in groups]
+    sites = [group.sites for group in groups]
 
     def objective(candidate: FloatArray) -> tuple[float, FloatArray, None]:
         value, slope = log_prior(candidate)
-        for c, (counts, _, _) in enumerate(groups):
-            fit = fit_community(mixture, counts, candidate, sites[c])
-            sites[c] = (fit.tau, fit.nu)
+        for c, group in enumerate(groups):
+            fit = fit_community(mixture, group.counts, candidate, sites[c])
+            sites[c] = fit.sites
             value += fit.log_evidence
             slope += gradient(fit.problem, fit.solution)
         return value, slope, None
 
-    return climb(objective, theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
+    return maximize(objective, theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
 
 
 def fit_reported(
@@ -151,8 +148,8 @@ def fit_reported(
     """Utilities of communities with soft members: answers (C, m) count by membership."""
     thetas = np.tile(theta, (len(pair_counts), 1))
     if own:
-        blank = np.zeros(pair_counts.shape[1])
-        thetas = learn_own(mixture, [(counts, blank, blank) for counts in pair_counts], theta)
+        blank = Sites.zeros(pair_counts.shape[1])
+        thetas = learn_own(mixture, [Group(counts, blank, theta) for counts in pair_counts], theta)
     return list(map(partial(fit_community, mixture.precise()), pair_counts, thetas))
 
 
@@ -190,15 +187,16 @@ Sampler = Callable[[MixtureData, ChainState, np.random.Generator], LabelArray]
 
 
 def blocked(mixture: MixtureData, state: ChainState, rng: np.random.Generator) -> LabelArray:
-    """Draw weights by stick-breaking, then all users independently, shard by shard."""
+    """Draw weights by stick-breaking, then all users independently."""
     answers = mixture.answers
     empty = draw_prior(mixture, state.theta, N_EMPTY, rng)
     utilities = np.concatenate([state.utilities, empty])
     table = mixture.table(utilities, np.concatenate([state.thetas, [state.theta] * N_EMPTY]))
     log_weight = draw_log_weights(state, rng)
     uniform = _positive_uniforms(answers.n_users, rng)
-    parts = [assign(shard, table, log_weight, uniform[part]) for part, shard in answers.shards()]
-    return np.concatenate(parts)
+    return draw_labels(
+        responsibilities(log_likelihoods(answers.counts, table) + log_weight), uniform
+    )
 
 
 def draw_log_weights(state: ChainState, rng: np.random.Generator) -> SingleArray:
@@ -297,25 +295,17 @@ def collapsed(mixture: MixtureData, state: ChainState, rng: np.random.Generator)
     log_new = float(np.log(state.concentration / N_EMPTY))
     assignment, size = state.assignment.copy(), state.sizes
     empty = np.arange(n_communities, n_communities + N_EMPTY)
-    log_likelihood = _log_likelihoods(mixture, state.utilities, state.thetas)
+    log_likelihood = answers.counts @ mixture.table(state.utilities, state.thetas)
     user, fresh, n_more = 0, n_communities + N_EMPTY, N_EMPTY + N_FRESH
     while user < answers.n_users:
         more = draw_prior(mixture, state.theta, n_more, rng)
-        columns = _log_likelihoods(mixture, more, np.tile(state.theta, (n_more, 1)))
-        log_likelihood = np.concatenate([log_likelihood, columns], axis=1)
+        table = mixture.table(more, np.tile(state.theta, (n_more, 1)))
+        log_likelihood = np.concatenate([log_likelihood, answers.counts @ table], axis=1)
         size = np.append(size, np.zeros(n_more, dtype=np.intp))
         scan = Scan(log_likelihood, assignment, size, empty, uniform)
         user, fresh = compiled_reassign()(scan, log_new, user, fresh)
         n_more = N_FRESH
     return assignment
-
-
-def _log_likelihoods(
-    mixture: MixtureData, utilities: FloatArray, thetas: FloatArray
-) -> SingleArray:
-    """(U, T) of all users under T utility functions."""
-    table = mixture.table(utilities, thetas)
-    return np.concatenate([shard @ table for _, shard in mixture.answers.shards()])
 
 
 def _positive_uniforms(n: int, rng: np.random.Generator) -> SingleArray:
@@ -344,14 +334,11 @@ def draw_concentration(
 class ChainPlan:
     """How chains run.
 
-    concentration: λ, or where it starts when `concentration_prior` (shape, rate) has it learned;
     learn: hyperparameters by evidence while warming up; own: also for each community by itself.
     """
 
     sampler: str
     n_warmup: int
-    concentration: float
-    concentration_prior: tuple[float, float] | None
     learn: bool
     own: bool
 
@@ -387,8 +374,7 @@ def start_chain(
     membership = np.ones((answers.n_users, 1)) if membership is None else membership
     theta = mixture.hyper.theta if theta is None else theta
     rng = np.random.default_rng([*seed, 0])
-    below = membership.cumsum(axis=1) < rng.random((len(membership), 1))
-    drawn = np.minimum(below.sum(axis=1), membership.shape[1] - 1).astype(np.int32)
+    drawn = draw_labels(membership, rng.random(len(membership)))
     nobody = ChainState(
         assignment=drawn,
         utilities=np.zeros((0, len(mixture.items))),
@@ -397,7 +383,7 @@ def start_chain(
         thetas=np.zeros((0, len(theta))),
         theta=theta,
         log_evidence=np.zeros(0),
-        concentration=plan.concentration,
+        concentration=mixture.concentration,
         log_joint=-np.inf,
         seed=seed,
         sweep=0,
@@ -411,42 +397,40 @@ def sweep(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> ChainStat
     rng = np.random.default_rng([*state.seed, state.sweep])
     partition = partition_of(mixture, state, SAMPLERS[plan.sampler](mixture, state, rng))
     state, partition = _split_and_merge(mixture, state, partition, rng)
-    if plan.concentration_prior is not None:
-        concentration = draw_concentration(
-            state, plan.concentration_prior, len(partition.pair_counts), rng
-        )
-        state = replace(state, concentration=concentration)
+    if mixture.concentration_prior is not None:
+        n_communities = len(partition.groups)
+        drawn = draw_concentration(state, mixture.concentration_prior, n_communities, rng)
+        state = replace(state, concentration=drawn)
     return draw_utilities(mixture, plan, state, partition, rng)
 
 
 def partition_of(mixture: MixtureData, state: ChainState, assignment: LabelArray) -> Partition:
     """Communities that were there keep sites and parameters; new ones start from nothing."""
-    n_new = max(int(assignment.max()) + 1 - len(state.utilities), 0)
-    blank = np.zeros((n_new, state.tau.shape[1]))
-    return Partition(
-        assignment,
-        count_pairs(mixture.answers.counts, assignment, len(state.utilities) + n_new),
-        np.concatenate([state.tau, blank]),
-        np.concatenate([state.nu, blank]),
-        np.concatenate([state.thetas, np.tile(state.theta, (n_new, 1))]),
-    ).occupied()
+    n_before = len(state.utilities)
+    counts = count_pairs(
+        mixture.answers.counts, assignment, max(int(assignment.max()) + 1, n_before)
+    )
+    known = map(Sites, state.tau, state.nu)
+    groups = [*map(Group, counts[:n_before], known, state.thetas)]
+    blank = Sites.zeros(counts.shape[1])
+    groups += [Group(each, blank, state.theta) for each in counts[n_before:]]
+    return Partition(assignment, tuple(groups)).regrouped(assignment, {})
 
 
 def _split_and_merge(
     mixture: MixtureData, state: ChainState, partition: Partition, rng: np.random.Generator
 ) -> tuple[ChainState, Partition]:
-    """Moves that concern two random users, and reunions of communities that are alike."""
+    """Moves that concern two random users, and merges of similar communities."""
     target = Target(mixture, state.theta, state.concentration)
     n_users = len(partition.assignment)
     n_moves = MOVES if n_users > 1 else 0
     pairs = [rng.choice(n_users, 2, replace=False) for _ in range(n_moves)]
     counted = np.reshape(state.n_moves, (2, 2))
     moves = [partial(split_or_merge, target, users=users) for users in pairs]
-    moves += [partial(reunite, target)] * REUNIONS
-    for try_move in moves:
-        move = try_move(partition=partition, rng=rng)
-        partition = move.partition
-        counted[int(not move.is_split)] += [1, int(move.is_made)]
+    moves += [partial(merge_similar_or_divide, target)] * SIMILAR_MOVES
+    for propose in moves:
+        partition, is_split, is_accepted = propose(partition=partition, rng=rng)
+        counted[int(not is_split)] += [1, int(is_accepted)]
     return replace(state, n_moves=tuple(counted.ravel().tolist())), partition
 
 
@@ -458,18 +442,16 @@ def draw_utilities(
     rng: np.random.Generator,
 ) -> ChainState:
     """Infer each community's utilities, with new hyperparameters when it is time, and draw them."""
-    theta, thetas = state.theta, partition.thetas
-    if plan.is_learning(state.sweep, len(thetas)):
-        groups = list(zip(partition.pair_counts, partition.tau, partition.nu, strict=True))
+    groups, theta = partition.groups, state.theta
+    thetas = np.stack([group.theta for group in groups])
+    if plan.is_learning(state.sweep, len(groups)):
         theta = learn_shared(mixture, groups, theta)
-        thetas = np.tile(theta, (len(thetas), 1))
+        thetas = np.tile(theta, (len(groups), 1))
         if plan.own:
             thetas = learn_own(mixture, groups, theta)
     fits = [
-        fit_community(mixture, counts, own, (tau, nu))
-        for counts, own, tau, nu in zip(
-            partition.pair_counts, thetas, partition.tau, partition.nu, strict=True
-        )
+        fit_community(mixture, group.counts, own, group.sites)
+        for group, own in zip(groups, thetas, strict=True)
     ]
     log_evidence = np.array([fit.log_evidence for fit in fits])
     log_prior = log_prior_of_sizes(partition.sizes, state.concentration)
@@ -477,8 +459,8 @@ def draw_utilities(
         state,
         assignment=partition.assignment,
         utilities=np.concatenate([fit.posterior.sample(1, rng) for fit in fits]),
-        tau=np.stack([fit.tau for fit in fits]),
-        nu=np.stack([fit.nu for fit in fits]),
+        tau=np.stack([fit.sites.tau for fit in fits]),
+        nu=np.stack([fit.sites.nu for fit in fits]),
         thetas=thetas,
         theta=theta,
         log_evidence=log_evidence,
@@ -519,24 +501,19 @@ class Draws:
     likelihood: Likelihood
     n_communities: int
 
-    def shares(self, answers: Answers) -> Iterator[tuple[Draw, SingleArray]]:
-        """Each draw with (K, U): the probabilities of its communities for each user."""
+    def responsibilities(self, answers: Answers) -> Iterator[tuple[Draw, SingleArray]]:
+        """Each draw with (U, K): the probabilities of its communities for each user."""
         for draw in self.kept:
             each = [self.likelihood.with_theta(theta) for theta in draw.likelihood_thetas]
-            table = answers.table(draw.utilities, each)
-            log_weight = np.log(draw.sizes).astype(np.float32)
-            share = np.empty((len(draw.sizes), answers.n_users), dtype=np.float32)
-            for part, shard in answers.shards():
-                weight = responsibilities(shard, table, log_weight)
-                share[:, part] = weight / weight.sum(axis=0)
-            yield draw, share
+            log_likelihood = log_likelihoods(answers.counts, answers.table(draw.utilities, each))
+            yield draw, responsibilities(log_likelihood + np.log(draw.sizes).astype(np.float32))
 
     def membership(self, answers: Answers) -> FloatArray:
         """(U, C) soft membership of users in the reported communities; rows sum to one."""
         total = np.zeros((self.n_communities, answers.n_users))
-        for draw, share in self.shares(answers):
-            for label, its_share in zip(draw.labels, share, strict=True):
-                total[label] += its_share
+        for draw, r in self.responsibilities(answers):
+            for label, column in zip(draw.labels, r.T, strict=True):
+                total[label] += column
         return np.ascontiguousarray(total.T) / len(self.kept)
 
     def in_order(self, order: IntArray) -> "Draws":
@@ -566,16 +543,16 @@ def align(draws: Draws, answers: Answers) -> Draws:
     of its users are.
     """
     some = some_of(answers, ALIGNMENT_USERS)
-    shares = [share for _, share in draws.shares(answers.take(some))]
+    shares = [r for _, r in draws.responsibilities(answers.take(some))]
     counts = draws.counts()
     n_communities = max(counts, key=lambda k: counts[k])
     reference = _most_typical(draws, shares, n_communities)
     chosen = draws.kept[reference]
     reported = np.flatnonzero(chosen.is_supported)
     reported = reported[np.argsort(-chosen.sizes[reported], kind="stable")]
-    known = shares[reference][reported]
+    known = shares[reference][:, reported]
     aligned = tuple(
-        replace(draw, labels=_match(known @ share.T))
+        replace(draw, labels=_match(known.T @ share))
         for draw, share in zip(draws.kept, shares, strict=True)
     )
     return replace(draws, kept=aligned, n_communities=n_communities)
@@ -586,7 +563,7 @@ def _most_typical(draws: Draws, shares: list[SingleArray], n_communities: int) -
     fitting = [i for i, draw in enumerate(draws.kept) if draw.n_communities == n_communities]
     spread = np.unique(np.linspace(0, len(fitting) - 1, REFERENCE_CANDIDATES).astype(np.intp))
     candidates = [fitting[i] for i in spread]
-    partitions = [shares[i].argmax(axis=0) for i in candidates]
+    partitions = [shares[i].argmax(axis=1) for i in candidates]
     agreement = [sum(adjusted_rand(a, b) for b in partitions) for a in partitions]
     return int(candidates[int(np.argmax(agreement))])
 
@@ -628,27 +605,20 @@ def run_chain(
 
     An interrupt from the keyboard ends the chain early, with what it has by then.
     """
-    state, states, completed = chain.state, [], True
-    n_kept = max(1, state.sweep + n_sweeps - max(plan.n_warmup, state.sweep))
+    first = chain.state.sweep
+    n_kept = max(1, first + n_sweeps - max(plan.n_warmup, first))
     thin = -(-n_kept // DRAWS_PER_CHAIN)
-    draws = []
     try:
         for _ in range(n_sweeps):
-            state = sweep(mixture, plan, state)
-            states.append((len(state.utilities), state.log_joint))
+            state, draws = sweep(mixture, plan, chain.state), chain.draws
             if state.sweep > plan.n_warmup and state.sweep % thin == 0:
-                draws.append(_draw_of(mixture, state))
+                draws = (*draws, _draw_of(mixture, state))
+            numbers = np.append(chain.n_communities, len(state.utilities))
+            chain = Chain(state, numbers, np.append(chain.log_joint, state.log_joint), draws)
             watch(state)
     except KeyboardInterrupt:
-        completed = False
-    numbers, values = zip(*states, strict=True) if states else ((), ())
-    extended = Chain(
-        state,
-        np.append(chain.n_communities, np.array(numbers, dtype=np.intp)),
-        np.append(chain.log_joint, values),
-        (*chain.draws, *draws),
-    )
-    return extended, completed
+        return chain, False
+    return chain, True
 
 
 def run_chains(
@@ -665,7 +635,9 @@ def run_chains(
     if completed:
         after, completed = _advance(mixture, plan, _agree(plan, after), ends, watch)
     begun = [chain for chain in after if chain.state.sweep > 0] or after[:1]
-    return tuple(_with_a_draw(mixture, chain) for chain in begun), completed
+    # a chain that was stopped before its first draw is taken as it is
+    drawn = (c if c.draws else replace(c, draws=(_draw_of(mixture, c.state),)) for c in begun)
+    return tuple(drawn), completed
 
 
 def _advance(
@@ -701,11 +673,6 @@ def _agree(plan: ChainPlan, chains: list[Chain]) -> list[Chain]:
     ]
 
 
-def _with_a_draw(mixture: MixtureData, chain: Chain) -> Chain:
-    """A chain that was stopped before its first draw is taken as it is."""
-    return chain if chain.draws else replace(chain, draws=(_draw_of(mixture, chain.state),))
-
-
 def _draw_of(mixture: MixtureData, state: ChainState) -> Draw:
     n_kernel = len(mixture.hyper.kernel.theta)
     return Draw(
@@ -727,15 +694,14 @@ def supported(mixture: MixtureData, state: ChainState) -> BoolArray:
     does not count is no alternative to the next.
     """
     table = mixture.table(state.utilities, state.thetas)
-    parts = [log_likelihoods(shard, table) for _, shard in mixture.answers.shards()]
-    log_size = np.log(state.sizes).astype(np.float32)
-    log_weight: SingleArray = np.concatenate(parts, axis=1) + log_size[:, None]
+    log_weight = log_likelihoods(mixture.answers.counts, table)
+    log_weight += np.log(state.sizes).astype(np.float32)
     log_own = np.log(state.concentration) + gammaln(state.sizes) + state.log_evidence
     counts = np.ones(len(state.sizes), dtype=bool)
     for c in np.argsort(state.sizes, kind="stable")[:-1]:
         counts[c] = False
         members = state.assignment == c
-        elsewhere = log_weight[counts][:, members].max(axis=0).sum(dtype=np.float64)
+        elsewhere = log_weight[members][:, counts].max(axis=1).sum(dtype=np.float64)
         counts[c] = state.sizes[c] > 1 and log_own[c] > elsewhere
     return counts
 
@@ -749,13 +715,13 @@ def carry_over(
     in the community that suits them best.
     """
     state, m = chain.state, mixture.answers.n_answers
-    place = place_among(columns(before), columns(now))
+    place = match(before, now)
     old = place >= 0
     tau, nu = np.zeros((2, len(state.tau), m))
     tau[:, old], nu[:, old] = state.tau[:, place[old]], state.nu[:, place[old]]
     table = mixture.table(state.utilities, state.thetas)
-    fitting = log_likelihoods(mixture.answers.counts, table) + np.log(state.sizes)[:, None]
-    assignment: LabelArray = fitting.argmax(axis=0).astype(np.int32)
+    log_weight = log_likelihoods(mixture.answers.counts, table) + np.log(state.sizes)
+    assignment: LabelArray = log_weight.argmax(axis=1).astype(np.int32)
     here, there = now.voters, before.voters
     stayed = np.isin(there, here)
     assignment[np.searchsorted(here, there[stayed])] = state.assignment[stayed]

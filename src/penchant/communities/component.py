@@ -30,7 +30,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, gammaln, psi
 
 from penchant.communities.bethe import MANY_ITEMS, BethePrior, BetheState
-from penchant.communities.data import Answers, LikelihoodTerms, SingleArray
+from penchant.communities.data import (
+    Answers,
+    LikelihoodTerms,
+    SingleArray,
+    log_likelihoods,
+    responsibilities,
+    soft_counts,
+)
 from penchant.gp import (
     Differences,
     ItemHyper,
@@ -43,8 +50,8 @@ from penchant.gp import (
     Rows,
     Settings,
     Sites,
-    climb,
     factor_prior,
+    maximize,
     solve,
 )
 from penchant.kernels import Independent, Inputs
@@ -149,17 +156,17 @@ class ComponentPosterior(NamedTuple):
         return float(self.weights @ self.terms.value) - self.log_z
 
     @property
-    def sites(self) -> tuple[FloatArray, FloatArray]:
-        """(m,) tau and nu of single pairs at the mode, where expectation propagation may start."""
+    def sites(self) -> Sites:
+        """Of the single pairs at the mode, where expectation propagation may start."""
         tau, g = self.terms.precision, self.state.mean[: self.terms.n_pairs]
-        return tau, self.terms.pairs.d1 + tau * g
+        return Sites(tau, self.terms.pairs.d1 + tau * g)
 
 
 @dataclass(frozen=True, eq=False)
 class ComponentModel:
     """The prior of every community and the likelihood of its answers."""
 
-    crowd: MixtureData
+    mixture: MixtureData
     hyper: ItemHyper
     prior: ItemPrior | BethePrior
 
@@ -169,7 +176,7 @@ class ComponentModel:
         """The mode by Newton's method, from that of another component (of another prior even)."""
         z, value = None, -np.inf
         if start is None:
-            z, g = np.zeros(self.prior.rank), np.zeros(len(self.crowd.edges))
+            z, g = np.zeros(self.prior.rank), np.zeros(len(self.mixture.edges))
             terms = self._terms(g)
         else:
             g, terms = start.state.mean, start.terms
@@ -221,7 +228,7 @@ class ComponentModel:
             )
 
     def _terms(self, g: FloatArray) -> LikelihoodTerms:
-        return LikelihoodTerms.at(g, self.hyper.likelihood, self.crowd.answers.outcomes)
+        return LikelihoodTerms.at(g, self.hyper.likelihood, self.mixture.answers.outcomes)
 
     def slope(self, component: ComponentPosterior) -> FloatArray:
         """(m,) ∂ log Z / ∂w = ℓ − ½ V_g k + h D V q: the expected log-likelihood of an answer."""
@@ -243,11 +250,11 @@ class ComponentModel:
 
     def _kernel_gradient(self, components: tuple[ComponentPosterior, ...]) -> FloatArray:
         """G = ½ (aaᵀ − R) + sym(u aᵀ), summed over communities and pulled back once."""
-        kernel, prior, items = self.hyper.kernel, self.prior, self.crowd.items
+        kernel, prior, items = self.hyper.kernel, self.prior, self.mixture.items
         if isinstance(prior, BethePrior) or prior.variance is not None:
             # K = σ²I: the trace of KG is all that counts
             return np.array([sum(self._trace_of_pullback(each) for each in components)])
-        edges, order = self.crowd.edges, prior.chosen.order
+        edges, order = self.mixture.edges, prior.chosen.order
         if prior.is_bounded:
             through = solve_lower(prior.basis.lower, prior.factor.T, transposed=True)
             M = self._sum_of_pullbacks(components, through)
@@ -301,8 +308,8 @@ class ComponentModel:
 
         Choices depend on none of its parameters.
         """
-        likelihood, n = self.hyper.likelihood, self.crowd.answers.n_pairs
-        outcomes = self.crowd.answers.outcomes._replace(cliques=None)
+        likelihood, n = self.hyper.likelihood, self.mixture.answers.n_pairs
+        outcomes = self.mixture.answers.outcomes._replace(cliques=None)
         slopes = np.zeros(len(likelihood.theta))
         for i in range(len(slopes)):
             shift = DIFFERENCE * np.eye(len(slopes))[i]
@@ -322,13 +329,13 @@ class ComponentModel:
         """The community's utilities over all items."""
         prior, state, terms = self.prior, component.state, component.terms
         if isinstance(prior, BethePrior) or isinstance(state, BetheState):
-            prior, wk = self.crowd.factored(self.hyper), terms.curvature(component.weights)
+            prior, wk = self.mixture.factored(self.hyper), terms.curvature(component.weights)
             state = prior.refresh(wk, terms.force(component.weights) + wk * state.mean)
         return Posterior(
             kernel=self.hyper.kernel,
             likelihood=self.hyper.likelihood,
-            universe=self.crowd.items,
-            target=self.crowd.items,
+            universe=self.mixture.items,
+            target=self.mixture.items,
             basis=prior.basis,
             coefficients=state.coefficients,
             lower=state.lower,
@@ -341,12 +348,11 @@ def _log_joint(weights: FloatArray, terms: LikelihoodTerms, z: FloatArray) -> fl
 
 
 class ComponentFit(NamedTuple):
-    """A community's utilities by expectation propagation; tau, nu: (m,) sites of the answers."""
+    """A community's utilities by expectation propagation; sites: (m,) of its answers."""
 
     problem: ItemProblem
     solution: ItemSolution
-    tau: FloatArray
-    nu: FloatArray
+    sites: Sites
 
     @property
     def log_evidence(self) -> float:
@@ -360,30 +366,26 @@ class ComponentFit(NamedTuple):
 
 
 def fit_community(
-    mixture: MixtureData,
-    pair_counts: FloatArray,
-    theta: FloatArray,
-    start: tuple[FloatArray, FloatArray] | None = None,
+    mixture: MixtureData, counts: FloatArray, theta: FloatArray, start: Sites | None = None
 ) -> ComponentFit:
-    """Infer the utilities behind answer counts (m,), from the sites (tau, nu) of `start`.
+    """Infer the utilities behind answer counts (m,), from the sites (m,) of `start`.
 
     The counts are all that a community's votes say, so inference costs the distinct answers
     (paper 004, section 3.2). Sites are those of single pairs; choices start from nothing.
     """
     answers = mixture.answers
-    given = np.flatnonzero(pair_counts[: answers.n_pairs])
-    edges = answers.edges(pair_counts)
+    given = np.flatnonzero(counts[: answers.n_pairs])
+    edges = answers.edges(counts)
     problem = ItemProblem(
         mixture.items, edges, mixture.settings, mixture.max_rank, mixture.factor_tolerance
     )
-    sites = None
-    if start is not None and edges.outcomes.cliques is None:
-        sites = Sites(start[0][given], start[1][given])
-    solution = solve(problem, mixture.hyper.at(theta), sites)
-    tau, nu = np.zeros((2, answers.n_answers))
-    known, n = solution.inference.sites, len(given)
-    tau[given], nu[given] = known.tau[:n], known.nu[:n]
-    return ComponentFit(problem, solution, tau, nu)
+    if start is not None:
+        only_pairs = edges.outcomes.cliques is None
+        start = Sites(start.tau[given], start.nu[given]) if only_pairs else None
+    solution = solve(problem, mixture.hyper.at(theta), start)
+    sites, found = Sites.zeros(answers.n_answers), solution.inference.sites
+    sites.tau[given], sites.nu[given] = found.tau[: len(given)], found.nu[: len(given)]
+    return ComponentFit(problem, solution, sites)
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,9 +397,9 @@ class VariationalState:
     components: tuple[ComponentPosterior, ...]
 
     @property
-    def crowd(self) -> MixtureData:
+    def mixture(self) -> MixtureData:
         """Whose answers."""
-        return self.model.crowd
+        return self.model.mixture
 
     @property
     def n_communities(self) -> int:
@@ -427,9 +429,8 @@ class VariationalState:
     @property
     def log_weights(self) -> FloatArray:
         """(U, K) ψ(N_c) + P slope, by which users choose; a new array each time."""
-        log_weights = expected_log_likelihoods(self.crowd.answers, self.tables)
-        log_weights += psi(np.maximum(self.sizes, SMALLEST))
-        return log_weights
+        log_sizes: FloatArray = psi(np.maximum(self.sizes, SMALLEST))
+        return log_sizes + log_likelihoods(self.mixture.answers.counts, self.tables)
 
     def within(self, columns: Sequence[int]) -> "VariationalState":
         """Some of the communities, as if they were all."""
@@ -458,8 +459,8 @@ def mixture_objective(
     memberships: float,
 ) -> float:
     """The objective of the search; memberships: see `membership_value`."""
-    parameters, _ = model.hyper.log_prior(model.crowd.hyper)
-    concentration = concentration_value(model.crowd, len(components), n_users)
+    parameters, _ = model.hyper.log_prior(model.mixture.hyper)
+    concentration = concentration_value(model.mixture, len(components), n_users)
     return float(sum(each.log_z for each in components) + concentration + memberships + parameters)
 
 
@@ -469,31 +470,22 @@ def membership_value(sizes: FloatArray, entropy: float) -> float:
 
 
 def concentration_value(
-    crowd: MixtureData, n_communities: int, n_users: int, concentration: float | None = None
+    mixture: MixtureData, n_communities: int, n_users: int, concentration: float | None = None
 ) -> float:
     """K log λ + ln Γ(λ) − ln Γ(λ + U), and the log density of log λ where it has a prior."""
     if concentration is None:
-        concentration = crowd.concentration
+        concentration = mixture.concentration
     value = n_communities * np.log(concentration) + gammaln(concentration)
     value -= gammaln(concentration + n_users)
-    if crowd.concentration_prior is not None:
-        shape, rate = crowd.concentration_prior
+    if mixture.concentration_prior is not None:
+        shape, rate = mixture.concentration_prior
         value += shape * np.log(rate * concentration) - rate * concentration - gammaln(shape)
     return float(value)
 
 
-def soft_counts(answers: Answers, responsibilities: FloatArray) -> FloatArray:
-    """(K, m): Pᵀ r, how often each answer was given in each community."""
-    counts = np.zeros((answers.n_answers, responsibilities.shape[1]))
-    single = responsibilities.astype(np.float32, order="C")  # as the counts: else they are copied
-    for part, shard in answers.shards():
-        counts += shard.T @ single[part]
-    return np.ascontiguousarray(counts.T)
-
-
-def everybody_together(crowd: MixtureData, theta: FloatArray) -> VariationalState:
+def everybody_together(mixture: MixtureData, theta: FloatArray) -> VariationalState:
     """One community of all users."""
-    return allocate(crowd.model(theta), np.ones((crowd.answers.n_users, 1)))
+    return allocate(mixture.model(theta), np.ones((mixture.answers.n_users, 1)))
 
 
 def allocate(
@@ -502,40 +494,19 @@ def allocate(
     starts: Sequence[ComponentPosterior | None] | None = None,
 ) -> VariationalState:
     """Fit every community to its answers; one that starts from the same answers is kept."""
-    weights = soft_counts(model.crowd.answers, responsibilities)
+    weights = soft_counts(model.mixture.answers, responsibilities)
     given = starts or [None] * len(weights)
     components = tuple(model.refit(w, start) for w, start in zip(weights, given, strict=True))
     return VariationalState(model, responsibilities, components)
 
 
-def expected_log_likelihoods(answers: Answers, tables: FloatArray) -> FloatArray:
-    """(U, K): P @ tables, in the digits of the counts.
-
-    Communities are on the leading axis in memory, where reductions over the few of them are fast.
-    """
-    values, single = np.empty((tables.shape[1], answers.n_users)), tables.astype(np.float32)
-    for part, shard in answers.shards():
-        values[:, part] = (shard @ single).T
-    return values.T
-
-
-def shares(log_weights: FloatArray) -> FloatArray:
-    """Rows exp(x) that sum to one; works in place."""
-    log_weights -= log_weights.max(axis=1, keepdims=True)
-    np.exp(log_weights, out=log_weights)
-    log_weights /= log_weights.sum(axis=1, keepdims=True)
-    return log_weights
-
-
 def sweep(allocation: VariationalState, keep_all: bool = False) -> VariationalState:
     """Let every user choose among the communities, then fit them: r ∝ exp(ψ(N_c) + P slope)."""
-    responsibilities = shares(allocation.log_weights)
-    kept = np.flatnonzero(responsibilities.sum(axis=0) >= (0.0 if keep_all else SMALLEST))
+    r = responsibilities(allocation.log_weights)
+    kept = np.flatnonzero(r.sum(axis=0) >= (0.0 if keep_all else SMALLEST))
     if len(kept) < allocation.n_communities:
-        responsibilities = responsibilities[:, kept]
-        responsibilities /= responsibilities.sum(axis=1, keepdims=True)
-    starts = [allocation.components[c] for c in kept]
-    return allocate(allocation.model, responsibilities, starts)
+        r = r[:, kept] / r[:, kept].sum(axis=1, keepdims=True)
+    return allocate(allocation.model, r, [allocation.components[c] for c in kept])
 
 
 def settle(
@@ -554,17 +525,17 @@ def settle(
 
 def learn_concentration(allocation: VariationalState) -> VariationalState:
     """λ where it is likeliest, given the number of communities and its Gamma prior."""
-    crowd = allocation.crowd
-    if crowd.concentration_prior is None:
+    mixture = allocation.mixture
+    if mixture.concentration_prior is None:
         return allocation
-    of = (crowd, allocation.n_communities, len(allocation.responsibilities))
+    of = (mixture, allocation.n_communities, len(allocation.responsibilities))
     found = minimize_scalar(
         lambda log: -concentration_value(*of, float(np.exp(log))),
         bounds=LOG_CONCENTRATIONS,
         method="bounded",
     )
-    known = replace(crowd, concentration=float(np.exp(found.x)))
-    return replace(allocation, model=replace(allocation.model, crowd=known))
+    known = replace(mixture, concentration=float(np.exp(found.x)))
+    return replace(allocation, model=replace(allocation.model, mixture=known))
 
 
 def learn(
@@ -574,7 +545,7 @@ def learn(
 
     Also the moves, by which the next time goes on where this one ended.
     """
-    crowd, last = allocation.crowd, allocation
+    mixture, last = allocation.mixture, allocation
     theta = allocation.model.hyper.theta
     if not len(theta):
         return allocation, ()
@@ -583,10 +554,10 @@ def learn(
         nonlocal last
         model = last.model
         if not np.array_equal(candidate, model.hyper.theta):
-            model = crowd.model(candidate)
+            model = mixture.model(candidate)
         components = tuple(model.refit(each.weights, each) for each in last.components)
         slope = model.gradient(components)
-        penalty, drag = model.hyper.log_prior(crowd.hyper)
+        penalty, drag = model.hyper.log_prior(mixture.hyper)
         last = replace(last, model=model, components=components)
         return sum(each.log_z for each in components) + penalty, slope + drag, last
 
@@ -594,5 +565,5 @@ def learn(
         # −log Z bends by ½ in log σ² for every utility that is settled, of any community
         settled = sum(each.state.n_settled for each in allocation.components)
         limits = limits._replace(curvature=0.5 * float(settled))
-    summit = climb(evaluate, theta, crowd.hyper.bounds, limits)
+    summit = maximize(evaluate, theta, mixture.hyper.bounds, limits)
     return (allocation if summit.kept is None else summit.kept), summit.moves

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +24,14 @@ from penchant.errors import DataError
 from penchant.gp import Differences, Rows, edges_of_stages, feasible, told
 from penchant.likelihoods import ChoiceGroup, Likelihood, LogProb, Outcomes
 from penchant.likelihoods.choices import on_pairs
-from penchant.numerics.random import ContentKeys, KeyArray, mixed, pair_keys
+from penchant.numerics.random import ContentKeys, KeyArray, hashed, pair_keys
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 KEY_ROUNDS = 2
 """Of keys of answers by those of users and the reverse: after two, users differ who answered
 differently, or along with others, but for symmetries of small data."""
 SHARD_SIZE = 65_536
-"""Users handled at once: large enough to amortise calls, small enough to stay near the cache."""
+"""Users whose answers are added up in single precision: more would lose digits."""
 FEW_KEYS = 8
 """Times the answers: up to so many possible keys, distinct ones are found in a table of all keys
 instead of by sorting. That takes 4 ms instead of 260 for a million votes."""
@@ -38,6 +39,7 @@ instead of by sorting. That takes 4 ms instead of 260 for a million votes."""
 
 SingleArray = NDArray[np.float32]
 LabelArray = NDArray[np.int32]
+AnyFloats = TypeVar("AnyFloats", FloatArray, SingleArray)
 
 
 def content_keys(data: Comparisons) -> ContentKeys:
@@ -51,7 +53,7 @@ def drawn_counts(data: Comparisons, share: float) -> IntArray:
     """(m,) how many of each row's answers are among a share of all, drawn by content."""
     row = np.repeat(np.arange(len(data)), data.count)
     copy = np.arange(len(row)) - np.repeat(np.cumsum(data.count) - data.count, data.count)
-    keys = mixed(content_keys(data).answer[row], copy)
+    keys = hashed(content_keys(data).answer[row], copy)
     drawn = np.argsort(keys, kind="stable")[: max(1, round(share * len(row)))]
     return np.bincount(row[drawn], minlength=len(data))
 
@@ -159,7 +161,7 @@ class Answers:
         times = sparse.csr_array((bits, counts.indices, counts.indptr), shape=counts.shape)
         users = np.ones(self.n_users, dtype=np.uint64)
         for _ in range(KEY_ROUNDS):
-            users = mixed(times @ mixed(times.T @ users))
+            users = hashed(times @ hashed(times.T @ users))
         return users
 
     @property
@@ -268,61 +270,58 @@ def _rows(counts: sparse.csr_array, part: slice) -> sparse.csr_array:
     return rows
 
 
-def log_likelihoods(shard: sparse.csr_array, table: SingleArray) -> SingleArray:
-    """(K, k): log-likelihood of each user's answers under each community.
+def log_likelihoods(counts: sparse.csr_array, table: FloatArray | SingleArray) -> SingleArray:
+    """(U, K) log-likelihood of each user's answers under each component, given tables (m, K).
 
-    Communities are on the leading axis, where reductions over the few of them are fast.
+    Components are on the leading axis in memory, where reductions over the few of them are fast.
     """
-    return np.ascontiguousarray((shard @ table).T)
+    return np.ascontiguousarray((counts @ table.astype(np.float32, copy=False)).T).T
 
 
-def assign(
-    shard: sparse.csr_array, table: SingleArray, log_weight: SingleArray, uniform: SingleArray
-) -> LabelArray:
-    """Draw every user's community, independently given tables (m, K) and log weights (K,).
+def responsibilities(log_weights: AnyFloats) -> AnyFloats:
+    """Rows exp(x) that sum to one; works in place."""
+    log_weights -= log_weights.max(axis=1, keepdims=True)
+    np.exp(log_weights, out=log_weights)
+    log_weights /= log_weights.sum(axis=1, keepdims=True)
+    return log_weights
 
-    `uniform` holds one number in (0, 1] a user: the caller draws them, so that the result does
-    not depend on how users are cut into shards, nor on where a shard is worked on.
 
-    >>> P = sparse.csr_array(np.array([[9, 0], [0, 9]], dtype=np.float32))
-    >>> table = np.log(np.array([[0.9, 0.1], [0.1, 0.9]], dtype=np.float32))
-    >>> assign(P, table, np.zeros(2, np.float32), np.full(2, 0.5, np.float32))
+def draw_labels(weights: AnyFloats, uniform: AnyFloats) -> LabelArray:
+    """(U,) a column of each row, drawn by the weights (U, K); uniform: (U,) in (0, 1].
+
+    >>> draw_labels(np.array([[0.9, 0.1], [0.1, 0.9]]), np.full(2, 0.5))
     array([0, 1], dtype=int32)
     """
-    weight = responsibilities(shard, table, log_weight)
-    for previous, following in pairwise(weight):  # a running sum; numpy's own is slower here
+    cumulative = weights.T.copy()
+    for previous, following in pairwise(cumulative):  # numpy's own cumsum takes twice as long
         following += previous
-    # the first community whose share reaches the threshold: never one of probability zero
-    threshold = uniform * weight[-1]
-    assignment = np.zeros(len(uniform), dtype=np.int32)
-    for cumulative in weight[:-1]:
-        assignment += cumulative < threshold
-    return assignment
+    # the first column whose cumulative weight reaches the threshold: never one of weight zero
+    threshold = uniform * cumulative[-1]
+    labels = np.zeros(len(weights), dtype=np.int32)
+    for column in cumulative[:-1]:
+        labels += column < threshold
+    return labels
 
 
-def responsibilities(
-    shard: sparse.csr_array, table: SingleArray, log_weight: SingleArray
-) -> SingleArray:
-    """(K, k): probability of each community for each user, up to a factor a user."""
-    weight = log_likelihoods(shard, table)
-    weight += log_weight[:, None]
-    weight -= weight.max(axis=0)
-    return np.exp(weight, out=weight)
-
-
-def count_pairs(shard: sparse.csr_array, assignment: LabelArray, n_groups: int) -> FloatArray:
+def count_pairs(counts: sparse.csr_array, assignment: LabelArray, n_groups: int) -> FloatArray:
     """(n_groups, m): how often each answer was given within each group of users.
 
     >>> P = sparse.csr_array(np.array([[1, 2], [0, 3]], dtype=np.float32))
     >>> count_pairs(P, np.array([1, 1], dtype=np.int32), 2)
     array([[0., 0.], [1., 5.]])
     """
-    m = shard.shape[1]
-    cell = np.repeat(assignment.astype(np.intp) * m, np.diff(shard.indptr))
-    cell += shard.indices
-    once = bool((shard.data == 1.0).all())  # mostly so, and then counting takes half the time
-    counts = np.bincount(cell, None if once else shard.data, n_groups * m)
-    return np.asarray(counts, dtype=np.float64).reshape(n_groups, m)
+    m = counts.shape[1]
+    cell = np.repeat(assignment.astype(np.intp) * m, np.diff(counts.indptr)) + counts.indices
+    return np.asarray(np.bincount(cell, counts.data, n_groups * m).reshape(n_groups, m))
+
+
+def soft_counts(answers: Answers, responsibilities: FloatArray) -> FloatArray:
+    """(K, m): Pᵀ r, how often each answer was given in each community."""
+    counts = np.zeros((answers.n_answers, responsibilities.shape[1]))
+    single = responsibilities.astype(np.float32, order="C")  # as the counts: else they are copied
+    for part, shard in answers.shards():
+        counts += shard.T @ single[part]
+    return np.ascontiguousarray(counts.T)
 
 
 def separate_pairs(data: Comparisons) -> Comparisons:
@@ -356,8 +355,8 @@ def _drawn(stage: ChoiceStages, content: ContentKeys) -> tuple[IntArray, IntArra
     at = np.arange(len(rows))
     user = np.zeros(len(rows), dtype=np.intp) if stage.user is None else stage.user[rows]
     of_item = content.item[item]
-    of_choice = mixed(content.user[user], of_item.sum(axis=1), copy)
-    keys = mixed(of_item.ravel() + np.repeat(of_choice, item.shape[1])).reshape(item.shape)
+    of_choice = hashed(content.user[user], of_item.sum(axis=1), copy)
+    keys = hashed(of_item.ravel() + np.repeat(of_choice, item.shape[1])).reshape(item.shape)
     return item[at, _one_of(chosen, keys)], item[at, _one_of(~chosen, keys)], user
 
 

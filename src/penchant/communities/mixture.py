@@ -34,14 +34,13 @@ from penchant.communities.component import (
     allocate,
     fit_community,
     learn_concentration,
-    soft_counts,
 )
-from penchant.communities.data import Answers, separate_pairs, some_of
+from penchant.communities.data import Answers, separate_pairs, soft_counts, some_of
 from penchant.communities.population import (
-    PersonalModel,
     Population,
     Varied,
     as_features,
+    fit_personal,
     user_problem,
     variation_of,
 )
@@ -57,9 +56,9 @@ from penchant.communities.verdict import Support, judge
 from penchant.data import Comparisons
 from penchant.gp import (
     Covariates,
+    FitState,
     ItemHyper,
     ItemProblem,
-    Learned,
     Normal,
     Posterior,
     Rows,
@@ -71,8 +70,8 @@ from penchant.gp import (
     told,
     with_newcomers,
 )
-from penchant.gp.users.update import absorb
-from penchant.kernels import Inputs, Kernel
+from penchant.gp import rank_one_update_users as absorb
+from penchant.kernels import Constant, Inputs, Kernel
 from penchant.numerics.linalg import solve_square
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -159,16 +158,16 @@ class FittedMixture:
     draws: Draws | None = None
     max_rank: int | None = None
     user_features: FloatArray | None = None
-    personal: Learned[UserProblem] | None = None
+    personal: FitState[UserProblem] | None = None
     communal_share: float = 1.0
     support: Support | None = None
     n_elsewhere: int = 0
     all_sizes: FloatArray | None = None
 
     @property
-    def n_unsettled(self) -> int:
+    def n_pending_sites(self) -> int:
         """Answers that personal taste only absorbed."""
-        return 0 if self.personal is None else self.personal.n_unsettled
+        return 0 if self.personal is None else self.personal.n_pending_sites
 
     @property
     def items(self) -> Inputs:
@@ -305,8 +304,8 @@ class FittedMixture:
 
 
 def _personal_after(
-    personal: Learned[UserProblem], found: FittedMixture, polish: bool | None
-) -> Learned[UserProblem]:
+    personal: FitState[UserProblem], found: FittedMixture, polish: bool | None
+) -> FitState[UserProblem]:
     """Everybody's own utilities after other answers, memberships being the users' features.
 
     Unless settled, known users keep the memberships that they were fitted with.
@@ -318,12 +317,12 @@ def _personal_after(
         return user_problem(problem.items, features, votes, problem.settings)
 
     n_more = data.n_comparisons - personal.data.n_comparisons
-    if n_more > 0 and personal.is_absorbed(n_more, polish):
+    if n_more > 0 and personal.takes_rank_one_updates(n_more, polish):
         X = problem.users.features()
         kept = of(np.concatenate([X, membership[len(X) :]]))
         if (absorbed := absorb(personal, data, kept)) is not None:
             return absorbed
-    return personal.settle(data, of(membership))
+    return personal.reconverge(data, of(membership))
 
 
 class PersonalSettings(NamedTuple):
@@ -339,132 +338,118 @@ class PersonalSettings(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MixtureFitter:
-    """What to find communities in, and how.
+    """Fits a mixture to data, by a search or by chains.
 
-    start: the hyperparameters that learning starts from; personal: None for communities alone;
-    n_communities: so many, by a search.
+    mixture: the answers of the data and the model, with the hyperparameters that learning starts
+    from; personal: None for communities alone; n_communities: their number, where it is given.
     """
 
     data: Comparisons
-    answers: Answers
-    items: Inputs
-    start: ItemHyper
+    mixture: MixtureData
     plan: ChainPlan
     personal: PersonalSettings | None = None
     n_communities: int | None = None
-    max_rank: int | None = None
 
     @property
-    def mixture(self) -> MixtureData:
-        """Over the users who answered anything: the others belong anywhere."""
-        return self._crowd.of_voters()
+    def answers(self) -> Answers:
+        """All users' answers."""
+        return self.mixture.answers
 
-    @property
-    def _crowd(self) -> MixtureData:
-        plan = self.plan
-        return MixtureData(
-            self.answers,
-            self.items,
-            self.start,
-            plan.concentration,
-            self.max_rank,
-            plan.concentration_prior,
-        )
-
-    def grouping(self) -> SearchResult:
-        """The likeliest communities: what is found, or where chains start."""
+    def search(self) -> SearchResult:
+        """The likeliest communities: the result of a search, or where chains start."""
         return find_communities(
-            self._crowd, n_communities=self.n_communities, learn_parameters=self.plan.learn
+            self.mixture, n_communities=self.n_communities, learn_parameters=self.plan.learn
         )
 
-    def searched(self) -> FittedMixture:
-        """The likeliest communities, with personal taste inside them where it belongs there."""
-        grouping = self.grouping()
-        varied = self._varied(grouping)
-        membership, hyper, report = grouping.membership, grouping.hyper, grouping.report
+    def fit_by_search(self) -> FittedMixture:
+        """The likeliest communities, with personal taste where the evidence speaks for it."""
+        result = self.search()
+        varied = self._variation(result)
+        membership, hyper, report = result.membership, result.hyper, result.report
         if varied is not None:
             membership, hyper = for_everybody(varied.membership, self.answers), varied.hyper
             step = Step("personal taste", membership.shape[1], varied.evidence)
-            report = SearchReport.of((*grouping.trace, step))
-        found = FittedMixture(
+            report = SearchReport.of((*result.trace, step))
+        fitted = FittedMixture(
             data=self.data,
             sampled=self.data,
             hyper=hyper,
-            start=self.start,
+            start=self.mixture.hyper,
             membership=membership,
-            posteriors=grouping.posteriors[: membership.shape[1]],
+            posteriors=result.posteriors[: membership.shape[1]],
             report=report,
-            max_rank=self.max_rank,
+            max_rank=self.mixture.max_rank,
         )
         # the search looks at modes; what is reported is inferred as after every answer
-        known = grouping.allocation.components if varied is None else ()
-        found = replace(found, posteriors=found.inferred(hyper, known))
-        return found if varied is None else self.with_personal(found)
+        known = result.allocation.components if varied is None else ()
+        fitted = replace(fitted, posteriors=fitted.inferred(hyper, known))
+        return fitted if varied is None else self.with_personal(fitted)
 
-    def _varied(self, grouping: SearchResult) -> Varied | None:
+    def has_variation(self, result: SearchResult) -> bool:
+        """Whether personal taste belongs inside the communities that chains start from."""
+        return self.personal is not None and (
+            self.personal.required or self._variation(result) is not None
+        )
+
+    def _variation(self, result: SearchResult) -> Varied | None:
         if self.personal is None:
             return None
         fixed, required = self.n_communities is not None, self.personal.required
-        if told(self.data) and not required:  # effects of how things were shown stay beside f_c
+        if told(self.data) and not required:  # communities have effects of their own
             return None
-        on_pairs = self._on_pairs(grouping, self.answers.voters)
+        on_pairs = self._on_pairs(result, self.answers.voters)
         varied = variation_of(on_pairs, required=required, fixed=fixed)
-        if varied is None or on_pairs is grouping:
+        if varied is None or on_pairs is result:
             return varied
-        return varied._replace(evidence=grouping.objective + varied.evidence - on_pairs.objective)
+        return varied._replace(evidence=result.objective + varied.evidence - on_pairs.objective)
 
-    def _on_pairs(self, grouping: SearchResult, users: IntArray) -> SearchResult:
-        """The same communities of users, judged by one pair of every choice: personal deviations
-        and simulated crowds are of single answers."""
+    def _on_pairs(self, result: SearchResult, users: IntArray) -> SearchResult:
+        """The same communities of users, given one pair of every choice: personal deviations and
+        simulated crowds are of single answers."""
         if self.answers.outcomes.cliques is None:
-            return grouping
+            return result
         answers = Answers.of(separate_pairs(self.data))
-        members = grouping.allocation.responsibilities
-        crowd = replace(grouping.allocation.crowd, answers=answers.take(users))
-        allocation = allocate(crowd.model(grouping.hyper.theta), members)
-        return SearchResult(allocation, grouping.membership, grouping.trace)
+        mixture = replace(result.allocation.mixture, answers=answers.take(users))
+        model = mixture.model(result.hyper.theta)
+        allocation = allocate(model, result.allocation.responsibilities)
+        return SearchResult(allocation, result.membership, result.trace)
 
-    def varies(self, grouping: SearchResult) -> bool:
-        """Whether personal taste belongs inside the communities that chains start from."""
-        return self.personal is not None and (
-            self.personal.required or self._varied(grouping) is not None
-        )
-
-    def judged(self, found: FittedMixture) -> Support:
-        """Whether the communities that were found are real; it takes a few searches."""
-        crowd, voters = self._crowd, self.answers.voters
+    def assess(self, fitted: FittedMixture) -> Support:
+        """Whether the communities of a fit are real; it takes a few searches."""
+        voters = self.answers.voters
         some = voters[some_of(self.answers.take(voters), JUDGING_USERS)]
-        members = found.membership[some]
+        members = fitted.membership[some]
         present = members[:, members.sum(axis=0) >= SMALLEST]
         present = present / present.sum(axis=1, keepdims=True)
-        model = replace(crowd, answers=crowd.answers.take(some)).model(found.hyper.theta)
+        model = replace(self.mixture, answers=self.answers.take(some)).model(fitted.hyper.theta)
         allocation = learn_concentration(allocate(model, present))
-        grouping = self._on_pairs(SearchResult(allocation, present, ()), some)
-        support = judge(grouping, np.random.default_rng(found.seed))
+        result = self._on_pairs(SearchResult(allocation, present, ()), some)
+        support = judge(result, np.random.default_rng(fitted.seed))
         if len(some) == len(voters):
             return support
         by = f"{support.sentence} (by {len(some):,} of {len(voters):,} people)"
         return support._replace(sentence=by)
 
-    def started(self, grouping: SearchResult, seed: int, n_chains: int) -> list[Chain]:
+    def start_chains(self, result: SearchResult, seed: int, n_chains: int) -> list[Chain]:
         """Chains that are yet to run, from the communities of a search."""
-        of = (grouping.allocation.responsibilities, grouping.hyper.theta)
+        mixture = self.mixture.of_voters()
+        of = (result.allocation.responsibilities, result.hyper.theta)
         seeds = ((seed, number) for number in range(n_chains))
-        return [Chain.of(start_chain(self.mixture, self.plan, each, *of)) for each in seeds]
+        return [Chain.of(start_chain(mixture, self.plan, each, *of)) for each in seeds]
 
-    def carried(self, found: FittedMixture) -> Sequence[Chain]:
-        """The chains of what was found before, on the answers that there are now."""
-        if found.sampled == self.data:
-            return found.chains
-        before, mixture = Answers.of(found.sampled), self.mixture
+    def chains_of(self, fitted: FittedMixture) -> Sequence[Chain]:
+        """The chains of an earlier fit, on the answers that there are now."""
+        if fitted.sampled == self.data:
+            return fitted.chains
+        before, mixture = Answers.of(fitted.sampled), self.mixture.of_voters()
         return [
             carry_over(chain, before, self.answers, mixture, self.plan.n_warmup)
-            for chain in found.chains
+            for chain in fitted.chains
         ]
 
-    def sampled(self, chains: Sequence[Chain], n_sweeps: int, watch: Watch) -> FittedMixture:
-        """Let the chains run, and take up everything that they say."""
-        mixture, plan, answers = self.mixture, self.plan, self.answers
+    def fit_by_chains(self, chains: Sequence[Chain], n_sweeps: int, watch: Watch) -> FittedMixture:
+        """Let the chains run, and summarise their draws."""
+        mixture, plan, answers = self.mixture.of_voters(), self.plan, self.answers
         done, completed = run_chains(mixture, plan, chains, n_sweeps, watch)
         kept = tuple(draw for chain in done for draw in chain.draws)
         draws = align(Draws(kept, mixture.hyper.likelihood, 1), mixture.answers)
@@ -484,24 +469,23 @@ class MixtureFitter:
             report=diagnose(done, draws, mixture.answers, plan.n_warmup, completed),
             chains=done,
             draws=draws,
-            max_rank=self.max_rank,
+            max_rank=mixture.max_rank,
         )
 
-    def with_personal(self, found: FittedMixture) -> FittedMixture:
-        """What was found, and how each user deviates from their community."""
+    def with_personal(self, fitted: FittedMixture) -> FittedMixture:
+        """The fit, and how each user deviates from their community."""
         if self.personal is None:
-            return found
-        model = PersonalModel(
-            found.items,
-            self.personal.kernel(),
-            self.start.likelihood,
-            found.members,
-            Settings(),
-            learn=self.personal.learn if self.plan.learn else None,
-            unites=found.draws is None and self.n_communities is None,
+            return fitted
+        learned, share, membership = fit_personal(
+            fitted.data,
+            fitted.membership,
+            fitted.members,
+            fitted.items,
+            UserHyper(self.personal.kernel(), Constant(1.0), 0.5, self.mixture.hyper.likelihood),
+            learn=self.personal.learn if self.plan.learn else solve,
+            unites=fitted.draws is None and self.n_communities is None,
         )
-        learned, share, membership = model.fit(found.data, found.membership)
-        if membership.shape != found.membership.shape:
-            found = replace(found, membership=membership, posteriors=found.posteriors[:1])
-            found = replace(found, posteriors=found.inferred())
-        return replace(found, personal=learned, communal_share=share)
+        if membership.shape != fitted.membership.shape:
+            fitted = replace(fitted, membership=membership, posteriors=fitted.posteriors[:1])
+            fitted = replace(fitted, posteriors=fitted.inferred())
+        return replace(fitted, personal=learned, communal_share=share)

@@ -13,7 +13,7 @@ T = (Λ + S⁻¹)⁻¹, R = Λ − ΛTΛ = (S + Λ⁻¹)⁻¹ and t = (I − ΛT
 
 `single_population` is the case of one community, the multi-user model: what communities must beat.
 More communities are modes of taste if the evidence rises (`variation_of`). What is reported is then
-fitted by the multi-user model itself (`PersonalModel`).
+fitted by the multi-user model itself (`fit_personal`).
 """
 
 from collections.abc import Callable
@@ -32,16 +32,21 @@ from penchant.communities.component import (
     everybody_together,
     learn,
     membership_value,
-    shares,
 )
-from penchant.communities.data import Answers, drawn_counts, separate_pairs, some_of
+from penchant.communities.data import (
+    Answers,
+    drawn_counts,
+    responsibilities,
+    separate_pairs,
+    some_of,
+)
 from penchant.communities.search import SearchResult
 from penchant.communities.split_merge import MEMBER, disagreement
 from penchant.data import Comparisons
 from penchant.gp import (
     RULES,
+    FitState,
     ItemHyper,
-    Learned,
     Normal,
     Posterior,
     Rows,
@@ -293,7 +298,7 @@ class Modes:
         """(U, K) memberships: r ∝ exp(ψ(N_c) + tᵀμ − ½ tr R E μμᵀ)."""
         log_weights = users.shift @ self.means.T
         log_weights -= 0.5 * _flat(users.precision) @ _flat(self.second).T
-        return shares(log_weights + psi(np.maximum(sizes, SMALLEST)))
+        return responsibilities(log_weights + psi(np.maximum(sizes, SMALLEST)))
 
     def place(self, ballots: PersonalVotes) -> FloatArray:
         """(U, K) memberships of other people by their votes, the modes staying what they are."""
@@ -531,9 +536,9 @@ class SinglePopulation(NamedTuple):
         cost = 0.5 * max(1.0 - len(s) / d, 0.0) * known
         return float(np.minimum(cost, 0.5 * n_users * (s - np.log1p(s))).sum())
 
-    def modes_of(self, grouping: SearchResult) -> tuple[Modes, float]:
+    def modes_of(self, result: SearchResult) -> tuple[Modes, float]:
         """Communities with personal deviations of their members, and nats for them."""
-        best = fit_modes(self.cloud, self.modes, grouping.allocation.responsibilities)
+        best = fit_modes(self.cloud, self.modes, result.allocation.responsibilities)
         # one community may have stopped short of its best spread: all of theirs is another start
         total = best.spread + np.cov(best.means.T, aweights=best.membership.sum(axis=0), bias=True)
         start = replace(self.modes, spread=total)
@@ -541,18 +546,18 @@ class SinglePopulation(NamedTuple):
         return best, best.objective - single
 
 
-def single_population(grouping: SearchResult, threshold: float = -np.inf) -> SinglePopulation:
+def single_population(result: SearchResult, threshold: float = -np.inf) -> SinglePopulation:
     """ComponentFit one taste with personal deviations along the main directions of disagreement.
 
     threshold: an evidence that makes it worth while; the fit stays coarse where it is out of reach.
     """
-    crowd = grouping.allocation.crowd
-    one, _ = learn(everybody_together(crowd, crowd.hyper.theta))
-    component, loading = one.components[0], _directions(one, grouping)
-    ballots = ballots_of(one, loading, crowd.answers)
+    mixture = result.allocation.mixture
+    one, _ = learn(everybody_together(mixture, mixture.hyper.theta))
+    component, loading = one.components[0], _directions(one, result)
+    ballots = ballots_of(one, loading, mixture.answers)
     # the votes are in both; what the common taste itself costs is not in the cloud
     beside = one.objective - component.log_z - component.price
-    cloud, modes = fit_one(ballots, FIRST_SPREAD, crowd.concentration, threshold - beside)
+    cloud, modes = fit_one(ballots, FIRST_SPREAD, mixture.concentration, threshold - beside)
     evidence = modes.objective + beside
     return SinglePopulation(one, loading, ballots, cloud, modes, evidence)
 
@@ -570,20 +575,20 @@ def ballots_of(one: VariationalState, loading: FloatArray, answers: Answers) -> 
     )
 
 
-def _directions(one: VariationalState, grouping: SearchResult) -> FloatArray:
+def _directions(one: VariationalState, result: SearchResult) -> FloatArray:
     """(m, q) loadings of the answers: main disagreements, and the communities' differences.
 
     They are orthogonal and of unit size over the votes.
     """
     prior = one.model.prior
     weight = np.sqrt(np.maximum(one.components[0].weights, HARDLY_GIVEN))
-    everybody = np.arange(one.crowd.answers.n_users)
+    everybody = np.arange(one.mixture.answers.n_users)
     spectrum = disagreement(one, 0, everybody, MAX_DIRECTIONS)
     n_notable = max(1, int(np.count_nonzero(spectrum.strength > NOTABLE)))
     main = prior.design.forward(prior.points(spectrum.weights[:, :n_notable]))
-    means = np.column_stack([each.state.mean for each in grouping.allocation.components])
-    contrasts = (means - one.components[0].state.mean[:, None]) * np.sqrt(grouping.allocation.sizes)
-    if grouping.n_communities == 1:
+    means = np.column_stack([each.state.mean for each in result.allocation.components])
+    contrasts = (means - one.components[0].state.mean[:, None]) * np.sqrt(result.allocation.sizes)
+    if result.n_communities == 1:
         contrasts = contrasts[:, :0]
     basis = np.zeros((len(weight), 0))
     for part in (main, contrasts):
@@ -612,11 +617,11 @@ def item_effect_share(around: SinglePopulation) -> float:
     alone: summed over all that share, that gives s².
     """
     answers, ballots, terms = (
-        around.one.crowd.answers,
+        around.one.mixture.answers,
         around.ballots,
         around.one.components[0].terms,
     )
-    counts, n_items = answers.counts, len(around.one.crowd.items)
+    counts, n_items = answers.counts, len(around.one.mixture.items)
     at, times = counts.indices, ballots.count
     h, k = times * terms.pairs.d1[at], times * terms.precision[at]
     user = np.repeat(np.arange(answers.n_users) * n_items, np.diff(counts.indptr))
@@ -654,9 +659,9 @@ def with_item_effects(
     With a share ρ of items, e has the variance ρ / (1 − 2ρ) of the noise, and g is as much wider.
     """
     share = item_effect_share(around)
-    answers = around.one.crowd.answers
+    answers = around.one.mixture.answers
     at = answers.counts.indices
-    own = rng.standard_normal((answers.n_users, len(around.one.crowd.items)))
+    own = rng.standard_normal((answers.n_users, len(around.one.mixture.items)))
     user = np.repeat(np.arange(answers.n_users), np.diff(answers.counts.indptr))
     apart = own[user, answers.winner[at]] - own[user, answers.loser[at]]
     noise = noise_of(around.one.model.hyper.likelihood)
@@ -676,22 +681,22 @@ class Varied(NamedTuple):
     evidence: float
 
 
-def variation_of(grouping: SearchResult, *, required: bool, fixed: bool) -> Varied | None:
+def variation_of(result: SearchResult, *, required: bool, fixed: bool) -> Varied | None:
     """Communities with personal variation, their number chosen again by evidence.
 
     required: personal variation is wanted; else None where the evidence does not clearly speak
     for it, or where it would cost too much. fixed: the number of communities is given.
     """
-    crowd, plain = grouping.allocation.crowd, grouping.allocation.responsibilities
-    answers, K = crowd.answers, grouping.n_communities
-    if not required and answers.counts.nnz * len(crowd.items) > AFFORDABLE:
+    mixture, plain = result.allocation.mixture, result.allocation.responsibilities
+    answers, K = mixture.answers, result.n_communities
+    if not required and answers.counts.nnz * len(mixture.items) > AFFORDABLE:
         return None
     if K == 1 and required:
-        return Varied(plain, grouping.hyper, grouping.objective)
-    seen = required or _sticks_out(grouping)
+        return Varied(plain, result.hyper, result.objective)
+    seen = required or _sticks_out(result)
     if K == 1 and not seen:
         return None
-    some = _sample(grouping)
+    some = _sample(result)
     # where nobody sticks out, only an evidence above that of the communities would matter
     around = single_population(some, -np.inf if seen else some.objective)
     evidence, modes = around.evidence - around.price, None
@@ -708,16 +713,16 @@ def variation_of(grouping: SearchResult, *, required: bool, fixed: bool) -> Vari
         evidence += gain
     if not required and evidence <= some.objective + CLEAR_EVIDENCE:
         return None
-    evidence += grouping.objective - some.objective
+    evidence += result.objective - some.objective
     if modes is None:
         return Varied(np.ones((answers.n_users, 1)), around.one.model.hyper, evidence)
     members = plain if fixed else _members(around, modes, answers)
-    return Varied(members, grouping.hyper, evidence)
+    return Varied(members, result.hyper, evidence)
 
 
-def _sticks_out(grouping: SearchResult) -> bool:
+def _sticks_out(result: SearchResult) -> bool:
     """Whether members of any community differ along some direction by more than noise."""
-    allocation = grouping.allocation
+    allocation = result.allocation
     for c in range(allocation.n_communities):
         members = np.flatnonzero(allocation.responsibilities[:, c] > MEMBER)
         if len(members) > 1 and disagreement(allocation, c, members, 1).strength[0] > 1.0:
@@ -725,16 +730,16 @@ def _sticks_out(grouping: SearchResult) -> bool:
     return False
 
 
-def _sample(grouping: SearchResult) -> SearchResult:
+def _sample(result: SearchResult) -> SearchResult:
     """The same communities, by some of the users where there are very many answers."""
-    allocation = grouping.allocation
-    crowd, n_answers = allocation.crowd, allocation.crowd.answers.counts.nnz
+    allocation = result.allocation
+    mixture, n_answers = allocation.mixture, allocation.mixture.answers.counts.nnz
     if n_answers <= CHOICE_ANSWERS:
-        return grouping
-    chosen = some_of(crowd.answers, max(1, crowd.answers.n_users * CHOICE_ANSWERS // n_answers))
-    few = replace(allocation.model, crowd=replace(crowd, answers=crowd.answers.take(chosen)))
+        return result
+    chosen = some_of(mixture.answers, max(1, mixture.answers.n_users * CHOICE_ANSWERS // n_answers))
+    few = replace(allocation.model, mixture=replace(mixture, answers=mixture.answers.take(chosen)))
     members = allocation.responsibilities[chosen]
-    return SearchResult(allocate(few, members, allocation.components), members, grouping.trace)
+    return SearchResult(allocate(few, members, allocation.components), members, result.trace)
 
 
 def _members(around: SinglePopulation, modes: Modes, answers: Answers) -> FloatArray:
@@ -759,13 +764,22 @@ def as_features(membership: FloatArray) -> Inputs:
 
 
 def user_problem(
-    items: Inputs, membership: FloatArray, votes: Rows, settings: Settings
+    items: Inputs, membership: FloatArray, votes: Rows, settings: Settings | None = None
 ) -> UserProblem:
     """Users with their memberships for features."""
-    return UserProblem.of(items, as_features(membership), votes, settings)
+    return UserProblem.of(items, as_features(membership), votes, settings or Settings())
 
 
-class PersonalModel(NamedTuple):
+def fit_personal(
+    data: Comparisons,
+    membership: FloatArray,
+    members: Callable[[Answers], FloatArray],
+    items: Inputs,
+    start: UserHyper,
+    *,
+    learn: Callable[[UserProblem, UserHyper], UserSolution] = solve,
+    unites: bool = False,
+) -> tuple[FitState[UserProblem], float, FloatArray]:
     """Personal taste inside communities, f_u = mean + f_community + r_u.
 
     The multi-user model with memberships M for features is this: its prior over users is
@@ -773,56 +787,34 @@ class PersonalModel(NamedTuple):
     of everybody's deviations. With s = 0, or one community, everybody deviates from one population:
     that is MultiUserGP, exactly. With s near 1 all taste is communal. ρ₀ and the item covariance
     are learned by evidence at s = 0. The communal share s cannot be: memberships were learned from
-    the same answers, and evidence would count them twice. It is chosen by answers held out from
-    both.
+    the same answers, and evidence would count them twice. Held-out answers choose it.
 
-    What to start from: items, item kernel, likelihood, and who belongs where by answers.
+    membership: (U, K); members: memberships given other answers. learn: how hyperparameters are
+    learned from the start, by default not at all. unites: communities that explain nothing of the
+    held-out answers become one.
 
-    learn: how hyperparameters are found from a start, or None where they stay as given; unites:
-    communities that explain nothing of the answers held out become one.
+    Returns all users' utilities, the communal share and (U, K) memberships, the users' features.
     """
-
-    items: Inputs
-    kernel: Kernel
-    likelihood: Likelihood
-    members: Callable[[Answers], FloatArray]
-    settings: Settings
-    learn: Callable[[UserProblem, UserHyper], UserSolution] | None = None
-    unites: bool = False
-
-    def problem(self, data: Comparisons, membership: FloatArray) -> UserProblem:
-        """Users with their memberships for features, beside effects of how things were shown."""
-        return user_problem(self.items, membership, Rows.by_user(data), self.settings)
-
-    def fit(
-        self, data: Comparisons, membership: FloatArray
-    ) -> tuple[Learned[UserProblem], float, FloatArray]:
-        """Learn the population, choose the communal share, infer all users' utilities.
-
-        Returns these, the share and (U, K) memberships, the users' features: of one community
-        where several explain nothing.
-        """
-        problem = self.problem(data, membership)
-        start = UserHyper(self.kernel, Constant(1.0), 0.5, self.likelihood)
-        population = (self.learn or solve)(problem, start)
-        if membership.shape[1] == 1:
-            return Learned.of(data, problem, population), 0.0, membership
-        # whoever gave one ranking would have nothing left to be placed by, were it held out whole
-        pairs = separate_pairs(data)
-        drawn = drawn_counts(pairs, HELD_OUT)
-        kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
-        partial = self.problem(kept, self.members(Answers.of(kept)))
-        losses = [
-            _losses(partial, with_communal_share(population.hyper, s), held_out)
-            for s in COMMUNAL_SHARES
-        ]
-        best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
-        if best > 0.0:
-            population = solve(problem, with_communal_share(population.hyper, best))
-        elif self.unites:
-            membership = np.ones((data.n_users, 1))
-            problem = self.problem(data, membership)
-        return Learned.of(data, problem, population), best, membership
+    problem = user_problem(items, membership, Rows.by_user(data))
+    population = learn(problem, start)
+    if membership.shape[1] == 1:
+        return FitState.of(data, problem, population), 0.0, membership
+    # a user with one ranking could not be placed if that whole ranking were held out
+    pairs = separate_pairs(data)
+    drawn = drawn_counts(pairs, HELD_OUT)
+    kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
+    partial = user_problem(items, members(Answers.of(kept)), Rows.by_user(kept))
+    losses = [
+        _losses(partial, with_communal_share(population.hyper, s), held_out)
+        for s in COMMUNAL_SHARES
+    ]
+    best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
+    if best > 0.0:
+        population = solve(problem, with_communal_share(population.hyper, best))
+    elif unites:
+        membership = np.ones((data.n_users, 1))
+        problem = user_problem(items, membership, Rows.by_user(data))
+    return FitState.of(data, problem, population), best, membership
 
 
 def with_communal_share(population: UserHyper, s: float) -> UserHyper:

@@ -19,13 +19,11 @@ from penchant.communities.component import (
     VariationalState,
     allocate,
     everybody_together,
-    expected_log_likelihoods,
     learn,
     learn_concentration,
     settle,
-    shares,
 )
-from penchant.communities.data import Answers, some_of
+from penchant.communities.data import Answers, log_likelihoods, responsibilities, some_of
 from penchant.communities.split_merge import SplitSearch, delete, force_merge, force_split, merge
 from penchant.errors import DataError
 from penchant.gp import ItemHyper, Limits, Posterior
@@ -110,7 +108,7 @@ class SearchResult:
 
     @property
     def objective(self) -> float:
-        """Log evidence, approximately: of this grouping, hyperparameters included."""
+        """Log evidence, approximately: of this result, hyperparameters included."""
         return self.allocation.objective
 
     @property
@@ -135,7 +133,8 @@ def place(posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) 
     Somebody without answers belongs anywhere, in proportion to the communities' sizes.
     """
     tables = [log_predictive(posterior, answers) for posterior in posteriors]
-    return shares(expected_log_likelihoods(answers, np.column_stack(tables)) + np.log(sizes))
+    log_sizes: FloatArray = np.log(sizes)
+    return responsibilities(log_sizes + log_likelihoods(answers.counts, np.column_stack(tables)))
 
 
 def log_predictive(posterior: Posterior, answers: Answers) -> FloatArray:
@@ -157,13 +156,13 @@ def log_predictive(posterior: Posterior, answers: Answers) -> FloatArray:
 
 
 def find_communities(
-    crowd: MixtureData,
+    mixture: MixtureData,
     *,
     n_communities: int | None = None,
     learn_parameters: bool = True,
     start: FloatArray | None = None,
 ) -> SearchResult:
-    """Find the communities of a crowd: their number too, unless n_communities is given.
+    """Find the communities of a mixture: their number too, unless n_communities is given.
 
     start: (U, K) memberships to begin with; by default everybody is together.
 
@@ -173,22 +172,22 @@ def find_communities(
     >>> tea = ["tea", "milk", "juice", "water"]
     >>> data = Comparisons.from_rankings([tea] * 7 + [tea[::-1]] * 5, users=range(12))
     >>> items = Inputs(index=np.arange(4))
-    >>> crowd = MixtureData(Answers.of(data), items, ItemHyper(Independent(), Probit()))
-    >>> find_communities(crowd).labels
+    >>> mixture = MixtureData(Answers.of(data), items, ItemHyper(Independent(), Probit()))
+    >>> find_communities(mixture).labels
     array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
     """
-    crowd.hyper.likelihood.check(crowd.answers.outcomes)
-    active = crowd.answers.voters
+    mixture.hyper.likelihood.check(mixture.answers.outcomes)
+    active = mixture.answers.voters
     if n_communities is not None and not 1 <= n_communities <= len(active):
         raise DataError(
             f"n_communities is {n_communities!r}: it must lie between 1 and the number of users "
             f"who answered anything, {len(active)}; leave it out to have it found"
         )
-    search = _Search(crowd.of_voters(), n_communities, learn_parameters)
+    search = _Search(mixture.of_voters(), n_communities, learn_parameters)
     allocation = search.run(None if start is None else start[active])
     order = np.argsort(-allocation.sizes, kind="stable")
     allocation = allocation.within([int(c) for c in order])
-    membership = for_everybody(allocation.responsibilities, crowd.answers)
+    membership = for_everybody(allocation.responsibilities, mixture.answers)
     return SearchResult(allocation, membership, tuple(search.trace))
 
 
@@ -209,22 +208,22 @@ Shrinking = Callable[[VariationalState], VariationalState | None]
 class _Search:
     """The schedule of moves; it never takes one that lowers the objective, unless K is fixed."""
 
-    def __init__(self, crowd: MixtureData, target: int | None, learn_parameters: bool) -> None:
-        self.crowd, self.target, self.learns = crowd, target, learn_parameters
+    def __init__(self, mixture: MixtureData, target: int | None, learn_parameters: bool) -> None:
+        self.mixture, self.target, self.learns = mixture, target, learn_parameters
         self.splits = SplitSearch()
         self.bends: tuple[Move, ...] = ()
-        self.scale = max(1.0, crowd.answers.n_users / (MANY_USERS / 2))
+        self.scale = max(1.0, mixture.answers.n_users / (MANY_USERS / 2))
         self.trace: list[Step] = []
 
     def run(self, start: FloatArray | None) -> VariationalState:
         """Where no move gains anything worthwhile any more."""
-        if start is None and self.crowd.answers.n_users > MANY_USERS:
+        if start is None and self.mixture.answers.n_users > MANY_USERS:
             return self._with_everybody(self._among_some())
-        theta = self.crowd.hyper.theta
+        theta = self.mixture.hyper.theta
         if start is None:
-            allocation = everybody_together(self.crowd, theta)
+            allocation = everybody_together(self.mixture, theta)
         else:
-            allocation = allocate(self.crowd.model(theta), start)
+            allocation = allocate(self.mixture.model(theta), start)
         allocation = self._learn(self._noted("start", allocation), ROUND_LEARNING)
         is_learned = False
         while True:
@@ -243,9 +242,11 @@ class _Search:
 
     def _among_some(self) -> VariationalState:
         """The communities of some of the users."""
-        answers = self.crowd.answers
+        answers = self.mixture.answers
         some = some_of(answers, MANY_USERS)
-        search = _Search(replace(self.crowd, answers=answers.take(some)), self.target, self.learns)
+        search = _Search(
+            replace(self.mixture, answers=answers.take(some)), self.target, self.learns
+        )
         few = search.run(None)
         self.trace, self.bends = search.trace, search.bends
         self.trace[0] = self.trace[0]._replace(name=f"start among {len(some):,} users")
@@ -253,9 +254,10 @@ class _Search:
 
     def _with_everybody(self, few: VariationalState) -> VariationalState:
         """The same communities with all users, their number only ever falling."""
-        model = replace(few.model, crowd=replace(few.crowd, answers=self.crowd.answers))
-        weights = expected_log_likelihoods(self.crowd.answers, few.tables) + psi(few.sizes)
-        allocation = self._noted("everybody", allocate(model, shares(weights), few.components))
+        model = replace(few.model, mixture=replace(few.mixture, answers=self.mixture.answers))
+        weights = log_likelihoods(self.mixture.answers.counts, few.tables) + psi(few.sizes)
+        allocation = allocate(model, responsibilities(weights), few.components)
+        allocation = self._noted("everybody", allocation)
         allocation = self._prune(self._settle(allocation, tolerance=PRUNE_TOLERANCE))
         return self._settle(self._learn(allocation))
 

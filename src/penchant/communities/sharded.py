@@ -15,13 +15,10 @@ from penchant.communities.component import (
     SMALLEST,
     ComponentModel,
     ComponentPosterior,
-    expected_log_likelihoods,
     membership_value,
     mixture_objective,
-    shares,
-    soft_counts,
 )
-from penchant.communities.data import Answers
+from penchant.communities.data import Answers, log_likelihoods, responsibilities, soft_counts
 from penchant.communities.search import SETTLE_SWEEPS, SETTLE_TOLERANCE, log_predictive
 from penchant.data import Comparisons
 from penchant.gp import Posterior
@@ -97,9 +94,8 @@ def memberships(part: MixturePart, views: ComponentTables) -> FloatArray:
     """(users, K), rows sum to one."""
     if not len(part.data):
         return np.zeros((part.data.n_users, len(views.log_weights)))
-    return shares(
-        expected_log_likelihoods(part.answers, views.table[part.place]) + views.log_weights
-    )
+    log_likelihood = log_likelihoods(part.answers.counts, views.table[part.place])
+    return responsibilities(log_likelihood + views.log_weights)
 
 
 def choose_communities(

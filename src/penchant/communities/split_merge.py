@@ -9,13 +9,13 @@ at (1 + √(r_eff / N))²; a community of two components sticks out.
 long time. Here a whole community is split, or two are merged, and the change is accepted with the
 utilities integrated out (Jain and Neal, 2004). `split_or_merge` picks two users and proposes by a
 *launch*: from all users concerned, blind to how they are now divided, it finds a division in two;
-then every user takes a side independently with known probability. `reunite` proposes to merge two
-communities of like answers, or to divide one by coin: where two communities share a taste, users
-pass between them one by one for thousands of sweeps, and no launch finds their division again.
+then every user takes a side independently with known probability. `merge_similar_or_divide`
+proposes to merge two communities of like answers, or to divide one by coin: where two communities
+share a taste, users pass between them one by one for thousands of sweeps, and no launch finds their
+division again.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -31,16 +31,19 @@ from penchant.communities.component import (
     MixtureData,
     VariationalState,
     allocate,
-    expected_log_likelihoods,
     fit_community,
     settle,
-    shares,
-    soft_counts,
     sweep,
 )
-from penchant.communities.data import LabelArray, count_pairs, log_likelihoods
+from penchant.communities.data import (
+    LabelArray,
+    count_pairs,
+    log_likelihoods,
+    responsibilities,
+    soft_counts,
+)
 from penchant.errors import DataError
-from penchant.gp import Differences, LowRankState, Operator
+from penchant.gp import Differences, LowRankState, Operator, Sites
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -109,7 +112,7 @@ def disagreement(
 ) -> Spectrum:
     """Spectrum of the members' scores about the common utilities of community c."""
     component, prior = allocation.components[c], allocation.model.prior
-    answers = allocation.crowd.answers
+    answers = allocation.mixture.answers
     weight = allocation.responsibilities[members, c]
     sample = np.arange(len(members))
     if len(members) > SAMPLE:
@@ -164,16 +167,15 @@ class SplitSearch:
     """Tries to split communities, and remembers which ones resisted."""
 
     def __init__(self) -> None:
-        self._refused: list[RefusedSplit] = []
+        self._refused: list[tuple[FloatArray, FloatArray]] = []
 
     def split(self, allocation: VariationalState, c: int) -> VariationalState | None:
         """Community c as two, the first way that raises the objective; None if none does."""
-        weights, theta = allocation.components[c].weights, allocation.model.hyper.theta
-        if any(refusal.covers(weights, theta) for refusal in self._refused):
+        whole, theta, ways = allocation.components[c], allocation.model.hyper.theta, []
+        if self._has_refused(whole.weights, theta):
             return None
-        whole, ways = allocation.components[c], []
         # where λ > 1 favours another community, a split may pay without any disagreement
-        screened = allocation.crowd.concentration <= 1.0
+        screened = allocation.mixture.concentration <= 1.0
         for halves in _ways(allocation, c, screened):
             if halves.gain > LEAST_GAIN:
                 return allocation.with_in_place_of([c], halves.responsibilities, halves.components)
@@ -182,8 +184,17 @@ class SplitSearch:
             nearest = max(ways, key=lambda halves: halves.gain / halves.price(whole))
             if (opened := _open_to_all(allocation, c, nearest)) is not None:
                 return opened
-        self._refused.append(RefusedSplit(weights, theta))
+        self._refused.append((whole.weights, theta))
         return None
+
+    def _has_refused(self, weights: FloatArray, theta: FloatArray) -> bool:
+        """Whether nearly the same answers resisted, under nearly the same hyperparameters."""
+        least = SAME * float(weights.sum())
+        return any(
+            np.abs(theta - then).max(initial=0.0) < SAME_THETA
+            and np.abs(weights - refused).sum() < least
+            for refused, then in self._refused
+        )
 
 
 def force_split(allocation: VariationalState) -> VariationalState:
@@ -200,19 +211,6 @@ def force_split(allocation: VariationalState) -> VariationalState:
         )
     _, c, halves = max(ways, key=lambda way: way[0])
     return allocation.with_in_place_of([c], halves.responsibilities, halves.components)
-
-
-class RefusedSplit(NamedTuple):
-    """A community that could not be split: its answers, and the hyperparameters then."""
-
-    weights: FloatArray
-    theta: FloatArray
-
-    def covers(self, weights: FloatArray, theta: FloatArray) -> bool:
-        """Whether these are nearly the same answers and hyperparameters."""
-        moved = float(np.abs(theta - self.theta).max(initial=0.0))
-        changed = float(np.abs(weights - self.weights).sum())
-        return moved < SAME_THETA and changed < SAME * float(weights.sum())
 
 
 def _ways(allocation: VariationalState, c: int, screened: bool = True) -> Iterator["Halves"]:
@@ -252,7 +250,7 @@ def _two_way(
 ) -> Halves | None:
     """Sweep the members between two halves; users hardly in c stay with the first."""
     model, whole = allocation.model, allocation.components[c]
-    answers = allocation.crowd.answers.take(members)
+    answers = allocation.mixture.answers.take(members)
     total = allocation.responsibilities[:, c]
     inside = total[members]
     outside = np.zeros((2, answers.n_answers))
@@ -271,7 +269,7 @@ def _two_way(
         one, other = map(model.refit, weights, components)
         components = (one, other)
         value = one.log_z + other.log_z + float(gammaln(sizes).sum())
-        value += float(entr(halves).sum()) + rest_entropy + np.log(allocation.crowd.concentration)
+        value += float(entr(halves).sum()) + rest_entropy + np.log(allocation.mixture.concentration)
         gain = value - before
         result = Halves(halves, components, gain)
         step, previous = gain - previous, gain
@@ -279,10 +277,12 @@ def _two_way(
         if step < enough or gain + min(sweeps_left, FORESIGHT) * step < 0.0:
             break
         tables = np.column_stack([model.slope(one), model.slope(other)])
-        halves = inside[:, None] * shares(expected_log_likelihoods(answers, tables) + psi(sizes))
-    responsibilities = np.column_stack([total, np.zeros_like(total)])
-    responsibilities[members] = result.responsibilities
-    return result._replace(responsibilities=responsibilities)
+        halves = inside[:, None] * responsibilities(
+            log_likelihoods(answers.counts, tables) + psi(sizes)
+        )
+    everybody = np.column_stack([total, np.zeros_like(total)])
+    everybody[members] = result.responsibilities
+    return result._replace(responsibilities=everybody)
 
 
 def _open_to_all(allocation: VariationalState, c: int, halves: Halves) -> VariationalState | None:
@@ -356,78 +356,61 @@ def _without(allocation: VariationalState, c: int) -> VariationalState | None:
     if loss > HOPELESS * cost + overstated:
         return None
     starts = [allocation.components[other] for other in others]
-    spread = allocate(allocation.model, shares(log_weights[:, others]), starts)
+    spread = allocate(allocation.model, responsibilities(log_weights[:, others]), starts)
     spread = settle(spread, DELETE_SWEEPS, LEAST_GAIN)
     return spread if spread.objective > allocation.objective + LEAST_GAIN else None
 
 
-@dataclass(frozen=True, eq=False)
-class Partition:
-    """Users in K communities of a chain.
+class Group(NamedTuple):
+    """One community of a chain.
 
-    assignment: (U,); pair_counts: (K, m) answers of each community; tau, nu: (K, m) sites to
-    start from; thetas: (K, p) hyperparameters.
+    counts: (m,) of its members' answers; sites: (m,) that its next fit starts from; theta: (p,)
+    its hyperparameters.
     """
 
+    counts: FloatArray
+    sites: Sites
+    theta: FloatArray
+
+
+class Partition(NamedTuple):
+    """The users of a chain in communities; assignment: (U,) the community of each user."""
+
     assignment: LabelArray
-    pair_counts: FloatArray
-    tau: FloatArray
-    nu: FloatArray
-    thetas: FloatArray
+    groups: tuple[Group, ...]
 
     @property
     def sizes(self) -> IntArray:
         """(K,) users of each community."""
-        return np.bincount(self.assignment, minlength=len(self.pair_counts))
+        return np.bincount(self.assignment, minlength=len(self.groups))
 
-    def sites(self, c: int) -> tuple[FloatArray, FloatArray]:
-        """Of community c."""
-        return self.tau[c], self.nu[c]
+    def regrouped(self, assignment: LabelArray, changed: dict[int, Group]) -> "Partition":
+        """Reassign users, replace or append the `changed` communities, drop the empty ones."""
+        groups = dict(enumerate(self.groups)) | changed
+        n_members = np.bincount(assignment, minlength=len(groups))
+        position = (np.cumsum(n_members > 0) - 1).astype(np.int32)
+        occupied = tuple(groups[int(c)] for c in np.flatnonzero(n_members))
+        return Partition(position[assignment], occupied)
 
-    def put(
-        self,
-        assignment: LabelArray,
-        labels: IntArray,
-        pair_counts: FloatArray,
-        fits: list[ComponentFit],
-        theta: FloatArray,
-    ) -> "Partition":
-        """Reassign users, and replace (or append) the communities `labels` by new ones."""
-        tau, nu = np.stack([fit.tau for fit in fits]), np.stack([fit.nu for fit in fits])
-        n_more = max(0, int(labels.max()) + 1 - len(self.pair_counts))
 
-        def put(values: FloatArray, rows: FloatArray) -> FloatArray:
-            grown = np.concatenate([values, np.zeros((n_more, values.shape[1]))])
-            grown[labels] = rows
-            return grown
+class Transition(NamedTuple):
+    """The partition after a move, whether it was a split, and whether it was accepted."""
 
-        return Partition(
-            assignment,
-            put(self.pair_counts, pair_counts),
-            put(self.tau, tau),
-            put(self.nu, nu),
-            put(self.thetas, theta),
-        )
-
-    def occupied(self) -> "Partition":
-        """Without the communities that nobody belongs to."""
-        kept = np.flatnonzero(self.sizes)
-        position = np.full(len(self.pair_counts), -1, dtype=np.int32)
-        position[kept] = np.arange(len(kept), dtype=np.int32)
-        rows = (self.pair_counts[kept], self.tau[kept], self.nu[kept], self.thetas[kept])
-        return Partition(position[self.assignment], *rows)
+    partition: Partition
+    is_split: bool
+    is_accepted: bool
 
 
 class Target(NamedTuple):
-    """What the moves leave invariant: evidence under `theta`, and λ."""
+    """The distribution that the moves leave invariant: evidence under `theta`, and λ."""
 
     mixture: MixtureData
     theta: FloatArray
     concentration: float
 
-    def fit(self, pair_counts: FloatArray, start: tuple[FloatArray, FloatArray]) -> ComponentFit:
-        """Utilities of a group of users, its sites (tau, nu) starting from `start`."""
-        return fit_community(self.mixture, pair_counts, self.theta, start)
+    def fit(self, counts: FloatArray, sites: Sites) -> ComponentFit:
+        """Utilities of a group of users with these answers, from sites to start with."""
+        return fit_community(self.mixture, counts, self.theta, sites)
 
     def log_gain(self, whole: ComponentFit, parts: list[ComponentFit], sizes: IntArray) -> float:
         """Log joint probability of two communities of these sizes, less that of one."""
@@ -435,13 +418,42 @@ class Target(NamedTuple):
         prior = np.log(self.concentration) + gammaln(sizes).sum() - gammaln(sizes.sum())
         return float(evidence + prior)
 
+    def fit_pair(
+        self, partition: Partition, pair: IntArray
+    ) -> tuple[list[ComponentFit], FloatArray]:
+        """Fits of two communities, and (m,) their answers together."""
+        one, other = (partition.groups[c] for c in pair)
+        return [self.fit(*each[:2]) for each in (one, other)], one.counts + other.counts
 
-class Move(NamedTuple):
-    """What a move led to: the partition after it, whether it was a split, whether it was made."""
+    def merged(
+        self, partition: Partition, pair: IntArray, counts: FloatArray, whole: ComponentFit
+    ) -> Partition:
+        """The pair of communities as one, in the place of the first."""
+        assignment = partition.assignment.copy()
+        assignment[assignment == pair[1]] = pair[0]
+        return partition.regrouped(
+            assignment, {int(pair[0]): Group(counts, whole.sites, self.theta)}
+        )
 
-    partition: Partition
-    is_split: bool
-    is_made: bool
+    def divided(
+        self,
+        partition: Partition,
+        members: IntArray,
+        side: LabelArray,
+        whole: ComponentFit,
+        starts: Sequence[Sites],
+    ) -> tuple[Partition, float]:
+        """The community of the members as two, the second as the last one; and its log gain."""
+        counts = count_pairs(self.mixture.answers.counts[members], side, 2)
+        parts = [self.fit(*given) for given in zip(counts, starts, strict=True)]
+        labels = np.array([partition.assignment[members[0]], len(partition.groups)], np.int32)
+        assignment = partition.assignment.copy()
+        assignment[members] = labels[side]
+        groups = [
+            Group(each, fit.sites, self.theta) for each, fit in zip(counts, parts, strict=True)
+        ]
+        divided = partition.regrouped(assignment, dict(zip(labels.tolist(), groups, strict=True)))
+        return divided, self.log_gain(whole, parts, np.bincount(side))
 
 
 def log_prior_of_sizes(sizes: IntArray, concentration: float) -> float:
@@ -452,127 +464,90 @@ def log_prior_of_sizes(sizes: IntArray, concentration: float) -> float:
 
 def split_or_merge(
     target: Target, partition: Partition, users: IntArray, rng: np.random.Generator
-) -> Move:
-    """Try to part the two `users` if they are in one community, else to unite theirs."""
+) -> Transition:
+    """Propose to split the community of the two `users`, or to merge their two communities."""
     pair = partition.assignment[users].astype(np.intp)
     if pair[0] == pair[1]:
-        c = int(pair[0])
-        members = np.flatnonzero(partition.assignment == c)
-        whole = target.fit(partition.pair_counts[c], partition.sites(c))
+        members = np.flatnonzero(partition.assignment == pair[0])
+        whole = target.fit(*partition.groups[pair[0]][:2])
         launch = Launch.of(target, members, users, whole, rng)
         side = launch.draw(rng)
-        divided, log_gain = _divide(target, partition, members, side, whole, launch.sites)
+        divided, log_gain = target.divided(partition, members, side, whole, launch.sites)
         return _decide(partition, divided, True, log_gain - launch.log_prob(side), rng)
-    parts, total = _parts(target, partition, pair)
-    whole = target.fit(total, partition.sites(int(pair[0])))
+    parts, total = target.fit_pair(partition, pair)
+    whole = target.fit(total, partition.groups[pair[0]].sites)
     log_gain = target.log_gain(whole, parts, partition.sizes[pair])
     log_uniform = np.log(rng.random())
     if log_uniform >= -log_gain:  # a proposal's probability is at most one: no need to launch
-        return Move(partition, False, False)
+        return Transition(partition, False, False)
     members = np.flatnonzero(np.isin(partition.assignment, pair))
     side = (partition.assignment[members] == pair[1]).astype(np.int32)
     launch = Launch.of(target, members, users, whole, rng)
     if log_uniform >= launch.log_prob(side) - log_gain:
-        return Move(partition, False, False)
-    return Move(_unite(target, partition, pair, total, whole), False, True)
+        return Transition(partition, False, False)
+    return Transition(target.merged(partition, pair, total, whole), False, True)
 
 
-def reunite(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
-    """Try to unite two communities that are alike or, as often, to divide one by coin."""
-    propose = divide_by_coin if rng.random() < 0.5 else unite_alike
+def merge_similar_or_divide(
+    target: Target, partition: Partition, rng: np.random.Generator
+) -> Transition:
+    """Propose to merge two similar communities or, as often, to divide one by coin."""
+    propose = divide_by_coin if rng.random() < 0.5 else merge_similar
     return propose(target, partition, rng)
 
 
-def unite_alike(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
-    """Try to unite two communities, likely ones whose members answered alike."""
-    n_communities = len(partition.pair_counts)
+def merge_similar(target: Target, partition: Partition, rng: np.random.Generator) -> Transition:
+    """Propose to merge two communities, most likely two whose members answered alike."""
+    n_communities = len(partition.groups)
     if n_communities == 1:
-        return Move(partition, False, False)
-    log_chosen = _log_likeness(target, partition)
+        return Transition(partition, False, False)
+    log_chosen = _log_pair_probabilities(target, partition)
     number = rng.choice(len(log_chosen), p=np.exp(log_chosen))
     pair = np.stack(np.triu_indices(n_communities, 1))[:, number]
     sizes = partition.sizes[pair]
-    parts, total = _parts(target, partition, pair)
-    whole = target.fit(total, (parts[0].tau, parts[0].nu))
+    parts, total = target.fit_pair(partition, pair)
+    whole = target.fit(total, parts[0].sites)
     log_back = _log_division(sizes) - np.log(n_communities - 1)
     log_ratio = log_back - log_chosen[number] - target.log_gain(whole, parts, sizes)
-    united = _unite(target, partition, pair, total, whole)
-    return _decide(partition, united, False, log_ratio, rng)
+    return _decide(partition, target.merged(partition, pair, total, whole), False, log_ratio, rng)
 
 
-def divide_by_coin(target: Target, partition: Partition, rng: np.random.Generator) -> Move:
-    """Try to divide a community by a coin of unknown bias for every member."""
-    n_communities = len(partition.pair_counts)
+def divide_by_coin(target: Target, partition: Partition, rng: np.random.Generator) -> Transition:
+    """Propose to divide a community by a coin of unknown bias for every member."""
+    n_communities = len(partition.groups)
     c = int(rng.integers(n_communities))
     members = np.flatnonzero(partition.assignment == c)
     side = (rng.random(len(members)) < rng.random()).astype(np.int32)
     sizes = np.bincount(side, minlength=2)
     if not sizes.all():
-        return Move(partition, True, False)
-    whole = target.fit(partition.pair_counts[c], partition.sites(c))
-    starts = ((whole.tau, whole.nu),) * 2
-    divided, log_gain = _divide(target, partition, members, side, whole, starts)
-    number = _place_of_pair(c, n_communities, n_communities + 1)
-    log_back = _log_likeness(target, divided)[number]
+        return Transition(partition, True, False)
+    whole = target.fit(*partition.groups[c][:2])
+    divided, log_gain = target.divided(partition, members, side, whole, (whole.sites,) * 2)
+    # the pair (c, K) among the K + 1 communities after the division
+    chosen = np.stack(np.triu_indices(n_communities + 1, 1)) == [[c], [n_communities]]
+    log_back = _log_pair_probabilities(target, divided)[chosen.all(axis=0)][0]
     log_forth = _log_division(sizes) - np.log(n_communities)
     return _decide(partition, divided, True, log_gain + log_back - log_forth, rng)
 
 
-def _parts(
-    target: Target, partition: Partition, pair: IntArray
-) -> tuple[list[ComponentFit], FloatArray]:
-    """Fits of two communities, and (m,) their answers together."""
-    parts = [target.fit(partition.pair_counts[c], partition.sites(c)) for c in pair]
-    return parts, partition.pair_counts[pair].sum(axis=0)
-
-
-def _unite(
-    target: Target, partition: Partition, pair: IntArray, total: FloatArray, whole: ComponentFit
-) -> Partition:
-    """The pair of communities as one, in the place of the first."""
-    assignment = partition.assignment.copy()
-    assignment[assignment == pair[1]] = pair[0]
-    united = partition.put(assignment, pair[:1], total[None], [whole], target.theta)
-    return united.occupied()
-
-
-def _divide(
-    target: Target,
-    partition: Partition,
-    members: IntArray,
-    side: LabelArray,
-    whole: ComponentFit,
-    starts: tuple[tuple[FloatArray, FloatArray], ...],
-) -> tuple[Partition, float]:
-    """The community of the members as two, the second as the last one; and its log gain."""
-    counts = count_pairs(target.mixture.answers.counts[members], side, 2)
-    parts = [target.fit(*given) for given in zip(counts, starts, strict=True)]
-    labels = np.array([partition.assignment[members[0]], len(partition.pair_counts)])
-    assignment = partition.assignment.copy()
-    assignment[members] = labels[side]
-    divided = partition.put(assignment, labels, counts, parts, target.theta)
-    return divided, target.log_gain(whole, parts, np.bincount(side))
-
-
 def _decide(
     before: Partition, after: Partition, is_split: bool, log_ratio: float, rng: np.random.Generator
-) -> Move:
+) -> Transition:
     """Metropolis and Hastings' rule."""
-    is_made = bool(np.log(rng.random()) < log_ratio)
-    return Move(after if is_made else before, is_split, is_made)
+    is_accepted = bool(np.log(rng.random()) < log_ratio)
+    return Transition(after if is_accepted else before, is_split, is_accepted)
 
 
-@dataclass(frozen=True, eq=False)
-class Launch:
-    """A way to divide some users in two, found without looking at any present division.
+class Launch(NamedTuple):
+    """A way to divide some users in two, found without looking at their present division.
 
-    log_side: (2, k) log probability of each side for each user;
-    anchors: (2,) the users who are on side 0 and side 1 for certain; sites: of each side.
+    log_side: (k, 2) log probability of each side for each user; anchors: (2,) the users who are
+    on side 0 and side 1 for certain; sites: of each side.
     """
 
     log_side: FloatArray
     anchors: IntArray
-    sites: tuple[tuple[FloatArray, FloatArray], ...]
+    sites: Sequence[Sites]
 
     @classmethod
     def of(
@@ -592,28 +567,27 @@ class Launch:
         anchors = np.searchsorted(members, users)
         thetas = np.stack([target.theta] * 2)
         side = _first_division(mixture, rows, whole, anchors, rng)
-        sites: tuple[tuple[FloatArray, FloatArray], ...] = ((whole.tau, whole.nu),) * 2
+        sites = [whole.sites] * 2
         for _ in range(LAUNCH_SCANS):
             side[anchors] = [0, 1]
             counts = count_pairs(rows, side, 2)
             fits = [target.fit(*given) for given in zip(counts, sites, strict=True)]
-            sites = tuple((fit.tau, fit.nu) for fit in fits)
+            sites = [fit.sites for fit in fits]
             table = mixture.table(np.stack([fit.posterior.mean for fit in fits]), thetas)
-            score = log_likelihoods(rows, table).astype(np.float64)
-            score += np.log(np.bincount(side))[:, None]
-            side = (score[1] > score[0]).astype(np.int32)
-        return cls(log_softmax(score, axis=0), anchors, sites)
+            score = log_likelihoods(rows, table) + np.log(np.bincount(side))
+            side = (score[:, 1] > score[:, 0]).astype(np.int32)
+        return cls(log_softmax(score, axis=1), anchors, sites)
 
     def draw(self, rng: np.random.Generator) -> LabelArray:
         """(k,) a side for each user, independently."""
-        log_uniform = np.log(rng.random(self.log_side.shape[1]))
-        side: LabelArray = (log_uniform >= self.log_side[0]).astype(np.int32)
+        log_uniform = np.log(rng.random(len(self.log_side)))
+        side: LabelArray = (log_uniform >= self.log_side[:, 0]).astype(np.int32)
         side[self.anchors] = [0, 1]
         return side
 
     def log_prob(self, side: LabelArray) -> float:
         """Log probability that `draw` gives these sides."""
-        chosen = np.where(side == 0, self.log_side[0], self.log_side[1])
+        chosen = self.log_side[np.arange(len(side)), side]
         chosen[self.anchors] = 0.0
         return float(chosen.sum())
 
@@ -650,27 +624,20 @@ def _first_division(
     return below
 
 
-def _log_likeness(target: Target, partition: Partition) -> FloatArray:
+def _log_pair_probabilities(target: Target, partition: Partition) -> FloatArray:
     """(K (K − 1) / 2,) log probability of picking each pair of communities, above the diagonal.
 
-    Alike are communities whose members' wins less losses, item by item, point the same way.
+    Two communities are similar where their members' wins less losses, item by item, point the
+    same way.
     """
     answers, n_items = target.mixture.answers, len(target.mixture.items)
-    net_wins = partition.pair_counts @ answers.differences(n_items).matrix()
+    counts = np.stack([group.counts for group in partition.groups])
+    net_wins = counts @ answers.differences(n_items).matrix()
     length = np.linalg.norm(net_wins, axis=1, keepdims=True)
     direction = net_wins / np.where(length > 0.0, length, 1.0)
-    likeness = (direction @ direction.T)[np.triu_indices(len(direction), 1)]
-    log_chosen: FloatArray = log_softmax(SHARPNESS * likeness)
+    cosine = (direction @ direction.T)[np.triu_indices(len(direction), 1)]
+    log_chosen: FloatArray = log_softmax(SHARPNESS * cosine)
     return log_chosen
-
-
-def _place_of_pair(first: int, second: int, n: int) -> int:
-    """Where the pair stands among those above the diagonal.
-
-    >>> [_place_of_pair(i, j, 3) for i, j in [(0, 1), (0, 2), (1, 2)]]
-    [0, 1, 2]
-    """
-    return first * n - first * (first + 1) // 2 + second - first - 1
 
 
 def _log_division(sizes: IntArray) -> float:

@@ -4,7 +4,7 @@ Three tests, each against what a search finds where there are no communities:
 
 * evidence: of the communities against one taste from which people deviate personally, with a
   covariance of deviations that is free along the main directions of disagreement;
-* agreement: of memberships found from either half of everybody's votes, above that in a crowd
+* agreement: of memberships found from either half of everybody's votes, above that in a mixture
   simulated from the one-taste model with the same questions (smaller groups remember their own
   members' votes, so that held-out accuracy cannot tell). Where somebody's own view of an item
   returns in all their votes about it, halves that share items would remember that: then they are
@@ -70,24 +70,24 @@ class Support(NamedTuple):
     detectable: bool | None = None
 
 
-def judge(grouping: SearchResult, random_state: RandomState = 0) -> Support:
-    """Say whether the communities of a grouping are real; it costs a few more searches."""
+def judge(result: SearchResult, random_state: RandomState = 0) -> Support:
+    """Say whether the communities of a result are real; it costs a few more searches."""
     rng = as_rng(random_state)
-    crowd, around = grouping.allocation.crowd, single_population(grouping)
-    evidence = grouping.objective - around.evidence
-    found = Support("personal", "", grouping.n_communities, evidence, around.personal)
-    if grouping.n_communities > 1:
+    mixture, around = result.allocation.mixture, single_population(result)
+    evidence = result.objective - around.evidence
+    found = Support("personal", "", result.n_communities, evidence, around.personal)
+    if result.n_communities > 1:
         clear = evidence > CLEAR_EVIDENCE
         if not clear:
-            found = found._replace(evidence=max(evidence, around.modes_of(grouping)[1]))
+            found = found._replace(evidence=max(evidence, around.modes_of(result)[1]))
             clear = found.evidence > MODES_EVIDENCE
         if clear:
-            learned = replace(crowd, hyper=grouping.hyper)
+            learned = replace(mixture, hyper=result.hyper)
             simulated = replace(learned, answers=redraw(around, rng))
             halve = halve_items if item_effect_share(around) > OWN_ITEMS else halve_votes
             found = found._replace(
-                agreement=agreement_of_halves(learned, grouping.n_communities, halve, rng),
-                by_chance=agreement_of_halves(simulated, grouping.n_communities, halve, rng),
+                agreement=agreement_of_halves(learned, result.n_communities, halve, rng),
+                by_chance=agreement_of_halves(simulated, result.n_communities, halve, rng),
             )
             chance = max(found.by_chance, 0.0)
             if found.agreement > chance + MARGIN * min(chance, 1.0 - chance) + CLEAR_AGREEMENT:
@@ -119,7 +119,7 @@ def redraw(around: SinglePopulation, rng: np.random.Generator) -> Answers:
         around.modes.means[0], around.modes.spread, around.ballots.n_users
     )
     g = with_item_effects(around, around.ballots.differences(own), rng)
-    return redrawn(around.one.crowd, g, rng)
+    return redrawn(around.one.mixture, g, rng)
 
 
 def would_show_two(around: SinglePopulation, rng: np.random.Generator) -> bool:
@@ -128,7 +128,7 @@ def would_show_two(around: SinglePopulation, rng: np.random.Generator) -> bool:
     They lie apart by as much as people deviate along their widest direction, or, where they
     hardly deviate, are two draws from the prior of tastes.
     """
-    crowd, model, n_users = around.one.crowd, around.one.model, around.ballots.n_users
+    mixture, model, n_users = around.one.mixture, around.one.model, around.ballots.n_users
     if around.personal > CLEAR_EVIDENCE:
         values, vectors = np.linalg.eigh(around.modes.spread)
         side = np.where(np.arange(n_users) % 2, 1.0, -1.0)
@@ -137,23 +137,23 @@ def would_show_two(around: SinglePopulation, rng: np.random.Generator) -> bool:
     else:
         z = rng.standard_normal((model.prior.rank, 2))
         tastes = model.prior.design.forward(model.prior.points(z))
-        counts = crowd.answers.counts
+        counts = mixture.answers.counts
         g = tastes[counts.indices, np.repeat(np.arange(n_users) % 2, np.diff(counts.indptr))]
-    answers = redrawn(crowd, g, rng)
-    return find_communities(replace(crowd, answers=answers)).n_communities > 1
+    answers = redrawn(mixture, g, rng)
+    return find_communities(replace(mixture, answers=answers)).n_communities > 1
 
 
 def agreement_of_halves(
-    crowd: MixtureData, n_communities: int, halve: Halving, rng: np.random.Generator
+    mixture: MixtureData, n_communities: int, halve: Halving, rng: np.random.Generator
 ) -> float:
     """Adjusted Rand index of the communities found from either half of everybody's votes."""
-    halves = halve(crowd.answers, rng)
+    halves = halve(mixture.answers, rng)
     present = np.logical_and(*(np.diff(counts.indptr) > 0 for counts in halves))
     if present.sum() < max(n_communities, 2):
         return 0.0
     labels = []
     for counts in halves:
-        part = replace(crowd, answers=replace(crowd.answers, counts=counts))
+        part = replace(mixture, answers=replace(mixture.answers, counts=counts))
         found = find_communities(part, n_communities=n_communities, learn_parameters=False)
         labels.append(found.labels[present])
     return adjusted_rand(*labels)
@@ -195,9 +195,9 @@ def _votes(answers: Answers) -> tuple[IntArray, IntArray]:
     return np.repeat(user, times), np.repeat(counts.indices.astype(np.intp), times)
 
 
-def redrawn(crowd: MixtureData, g: FloatArray, rng: np.random.Generator) -> Answers:
+def redrawn(mixture: MixtureData, g: FloatArray, rng: np.random.Generator) -> Answers:
     """New answers to everybody's questions, where the differences are g, one a stored count."""
-    answers, likelihood = crowd.answers, crowd.hyper.likelihood
+    answers, likelihood = mixture.answers, mixture.hyper.likelihood
     counts = answers.counts
     user, answer = _votes(answers)
     g = np.repeat(g, np.rint(counts.data).astype(np.intp))
@@ -217,7 +217,7 @@ def redrawn(crowd: MixtureData, g: FloatArray, rng: np.random.Generator) -> Answ
         np.where(lost, winner, loser),
         user=user,
         tie=outcome == 0 if likelihood.n_answers == 3 else None,
-        items=range(len(crowd.items)),
+        items=range(len(mixture.items)),
         users=range(answers.n_users),
     )
     return Answers.of(data)

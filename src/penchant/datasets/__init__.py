@@ -1,24 +1,28 @@
 """Public data sets, read where they are present, and simulated ones whose truth is known."""
 
-from penchant.datasets.folder import data_folder
-from penchant.datasets.items import Cora as Cora
-from penchant.datasets.items import GradedParts as GradedParts
-from penchant.datasets.items import (
+from penchant.datasets.published import REGRESSION_ROWS as REGRESSION_ROWS
+from penchant.datasets.published import Cars as Cars
+from penchant.datasets.published import Cora as Cora
+from penchant.datasets.published import GradedParts as GradedParts
+from penchant.datasets.published import (
     League,
+    data_folder,
+    load_cars,
     load_cora,
     load_football,
+    load_movielens,
     load_mq2008,
     load_mslr_sample,
     load_ohsumed,
     load_parse_sample,
     load_preflib,
     load_regression,
+    load_sushi_a,
+    load_sushi_b,
 )
-from penchant.datasets.items import Regression as Regression
-from penchant.datasets.people import Cars as Cars
-from penchant.datasets.people import MovieLens as MovieLens
-from penchant.datasets.people import Sushi as Sushi
-from penchant.datasets.people import load_cars, load_movielens, load_sushi_a, load_sushi_b
+from penchant.datasets.published import MovieLens as MovieLens
+from penchant.datasets.published import Regression as Regression
+from penchant.datasets.published import Sushi as Sushi
 from penchant.datasets.simulate import SimulatedStudy, simulate_pairs, simulate_study
 from penchant.io import GradedDocuments, iter_svmrank, read_arff, read_svmrank
 

@@ -12,14 +12,22 @@ from penchant.gp.dynamic.problem import (
 )
 from penchant.gp.items.cluster_robust import UNNAMED, People, edges_of
 from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
-from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution, first_guess
-from penchant.gp.items.problem import absorb as absorb_items
-from penchant.gp.learn import Limits, StartingPoint, Watch, climb, expectation_maximize, maximize
+from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution, start_at_mode
+from penchant.gp.learn import (
+    FitState,
+    Limits,
+    StartingPoint,
+    expectation_maximize,
+    maximize,
+    maximize_evidence,
+)
 from penchant.gp.loop import (
+    Callback,
     Inference,
-    Seen,
+    Report,
     Settings,
     Solution,
+    SweepSummary,
     gradient,
     infer,
     solve,
@@ -40,9 +48,8 @@ from penchant.gp.rows import (
 from penchant.gp.rows import Covariates as Covariates
 from penchant.gp.rows import Operator as Operator
 from penchant.gp.rows import has_covariates as told
-from penchant.gp.rules import RULES, Rule
-from penchant.gp.sites import Report, Sites
-from penchant.gp.update import Learned
+from penchant.gp.rules import RULES, Proposal, Rule, Sites, laplace, mode_slopes, no_slopes
+from penchant.gp.update import as_weights, rank_one_update
 from penchant.gp.users.blocks import tied_items
 from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
 from penchant.gp.users.nystrom import largest_left, rank_error
@@ -57,8 +64,8 @@ from penchant.gp.users.problem import (
     select,
 )
 from penchant.gp.users.sharded import Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
-from penchant.gp.users.update import absorb as absorb_votes
 from penchant.gp.users.update import check_newcomers, fold_in, with_newcomers
+from penchant.gp.users.update import rank_one_update as rank_one_update_users
 
 __all__ = [
     "LEARNING_VOTES",
@@ -67,17 +74,18 @@ __all__ = [
     "UNNAMED",
     "Answered",
     "Basis",
+    "Callback",
     "CovarianceChoice",
     "Covariates",
     "Differences",
     "EffectPosterior",
+    "FitState",
     "Inference",
     "ItemHyper",
     "ItemPrior",
     "ItemProblem",
     "ItemSolution",
     "Kept",
-    "Learned",
     "Limits",
     "LowRankState",
     "Normal",
@@ -88,15 +96,16 @@ __all__ = [
     "PathSolution",
     "People",
     "Posterior",
+    "Proposal",
     "Report",
     "Rows",
     "Rule",
-    "Seen",
     "Settings",
     "Sites",
     "Solution",
     "Start",
     "StartingPoint",
+    "SweepSummary",
     "Sweeps",
     "Taught",
     "TimeGrid",
@@ -107,16 +116,13 @@ __all__ = [
     "UserProblem",
     "UserSolution",
     "VoteSites",
-    "Watch",
-    "absorb_items",
-    "absorb_votes",
     "add_seen",
     "add_taught",
     "as_shown",
+    "as_weights",
     "check_newcomers",
     "check_time",
     "choose",
-    "climb",
     "columns",
     "edges_of",
     "edges_of_stages",
@@ -124,25 +130,31 @@ __all__ = [
     "expectation_maximize",
     "factor_prior",
     "feasible",
-    "first_guess",
     "fold_in",
     "foreseen",
     "gradient",
     "infer",
     "judge",
+    "laplace",
     "largest_left",
     "learn_raters",
     "match",
     "maximize",
+    "maximize_evidence",
+    "mode_slopes",
+    "no_slopes",
     "of_usual_strength",
     "of_utilities",
     "place_among",
     "rank_error",
+    "rank_one_update",
+    "rank_one_update_users",
     "restrict",
     "scaled_start",
     "select",
     "sites_of",
     "solve",
+    "start_at_mode",
     "summarize_ranks",
     "tied_items",
     "timed_rows",

@@ -1,37 +1,48 @@
-"""Learning hyperparameters: climbing the evidence, or EM."""
+"""Learning hyperparameters, by the gradient of the evidence or by EM; and fits on other answers.
+
+A `FitState` is a finished fit. `FitState.reconverge` starts from its sites and sweeps until they
+converge on other answers, more or fewer: equal to inference from scratch, in fewer sweeps. Between
+two such, `gp.update` can add answers one by one and leave the other sites as they are.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp.loop import Hyper, Problem, Solution, State, gradient, solve
-from penchant.gp.sites import Sites
+from penchant.gp.loop import Callback, Hyper, Problem, Report, Solution, State, gradient, solve
+from penchant.gp.rows import columns, place_among, sites_at
+from penchant.gp.rules import RULES, Sites, propose
 from penchant.numerics.optimize import VALUE_TOLERANCE, Move, minimize_in_box
 from penchant.numerics.types import FloatArray
 
-SITE_TOLERANCE, FIRST_TOLERANCE = 1e-3, 1e-2
-"""Of sites while climbing: the evidence is stationary in them, so it errs by the order of 1e-6.
-The second where a single slope is wanted, and the sites are better than they look: one sweep on,
-what is left of a move is a twentieth."""
+SITE_TOLERANCE = 1e-3
+"""Of sites while learning: the evidence is stationary in them, so that it errs by about 1e-6."""
+FIRST_TOLERANCE = 1e-2
+"""Of sites where a single slope is needed: the proposed sites, a sweep on, are 20 times closer."""
 LEARNING_FACTOR_TOLERANCE = 1e-7
-"""Of the prior's factor while climbing."""
+"""Of the prior's factor while learning."""
 MAX_STEPS = 100
+"""Of L-BFGS; most fits need 10 to 30."""
 LEFT = 0.1
-"""What a Newton step may leave of a gain, its curvature being known to a third."""
+"""Share of the gain that a Newton step leaves, its curvature being known to a third."""
 RESTART_SPREAD = 1.5
 """Standard deviation of a restart's log-parameters around the first start."""
+RECONVERGE_SHARE = 0.02
+"""Where reconverging takes long, it waits until this share of all answers is new."""
+MOST_UPDATES = 50
+"""More answers than this are cheaper to reconverge together than to add one by one."""
 
-Watch = Callable[[int, float], None]
-"""Told after each evaluation: how many there were, and the best value so far."""
 Evaluate = Callable[[FloatArray], tuple[float, FloatArray, Any]]
-"""θ → what to raise, its slope, and what to remember of the place."""
+"""θ → the objective, its slope, and what to keep of this evaluation."""
+P = TypeVar("P", bound=Problem[Any, Any])
 
 
 class Limits(NamedTuple):
-    """Of a climb: how many steps, and what is known of the way; see `minimize_in_box`."""
+    """Of a maximisation: how many steps, and the curvature where known; see `minimize_in_box`."""
 
     max_steps: int
     curvature: float | Sequence[Move] | None = None
@@ -39,7 +50,7 @@ class Limits(NamedTuple):
 
 
 class StartingPoint(NamedTuple):
-    """Where to begin a climb: parameters, sites, and the objective's curvature, where known."""
+    """Where to begin: parameters, sites, and the objective's curvature, where known."""
 
     theta: FloatArray
     sites: Sites | None = None
@@ -47,9 +58,9 @@ class StartingPoint(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """The highest place that a climb saw, what was remembered of it, and how the climb ended.
+    """The best evaluation: its value, θ and what was kept of it; and how the maximisation ended.
 
-    moves: its last ones, see `minimize_in_box`.
+    moves: the last ones, see `minimize_in_box`.
     """
 
     value: float
@@ -60,67 +71,67 @@ class Optimum(NamedTuple):
     moves: tuple[Move, ...] = ()
 
 
-def climb(
+def maximize(
     evaluate: Evaluate,
     start: FloatArray,
     bounds: FloatArray,
     limits: Limits,
-    watch: Watch | None = None,
+    callback: Callback | None = None,
 ) -> Optimum:
-    """A few steps upwards from `start` inside the box, by L-BFGS.
+    """Maximise from `start` inside the box, by L-BFGS.
 
-    Where the numbers break down is a wall that the line search backs away from.
+    Where an evaluation raises NumericalError the line search backs away.
     """
     best_value, best_theta, kept, n_evaluations = -np.inf, start, None, 0
 
-    def descend(theta: FloatArray) -> tuple[float, FloatArray]:
+    def negative(theta: FloatArray) -> tuple[float, FloatArray]:
         nonlocal best_value, best_theta, kept, n_evaluations
         n_evaluations += 1
         try:
-            value, slope, remembered = evaluate(theta)
+            value, slope, result = evaluate(theta)
         except NumericalError:
             return 1e25, np.zeros_like(theta)
         if value > best_value:
-            best_value, best_theta, kept = value, theta.copy(), remembered
-        if watch is not None:
-            watch(n_evaluations, best_value)
+            best_value, best_theta, kept = value, theta.copy(), result
+        if callback is not None:
+            callback(n_evaluations, best_value)
         return -value, -slope
 
-    end = minimize_in_box(descend, start, bounds, *limits)
+    end = minimize_in_box(negative, start, bounds, *limits)
     return Optimum(best_value, best_theta, kept, n_evaluations, end.message, end.moves)
 
 
-def maximize(
+def maximize_evidence(
     problem: Problem[Hyper, State],
     start: Hyper,
     n_restarts: int = 0,
     rng: np.random.Generator | None = None,
     begin: StartingPoint | None = None,
-    watch: Watch | None = None,
+    callback: Callback | None = None,
 ) -> Solution[Hyper, State]:
-    """Climb the evidence times a weak prior, from `start` and random restarts.
+    """Maximise the evidence times a weak prior around `start`, with random restarts.
 
-    begin: where to climb from, where it is not `start`, around which the prior stays.
+    begin: the first point, where it is not `start`.
     """
     rough = problem.while_learning()
     centre, sites, curvature = begin or StartingPoint(start.theta)
-    summits = []
+    optima = []
     for theta in _starts(centre, start.bounds, n_restarts, rng):
         evidence = _Evidence(rough, start, sites)
         near = None if curvature is None else _one_step(evidence, theta, start.bounds, curvature)
         limits = Limits(MAX_STEPS, curvature)
-        summits.append(near or climb(evidence, theta, start.bounds, limits, watch))
-    best = max(summits, key=lambda summit: summit.value)
+        optima.append(near or maximize(evidence, theta, start.bounds, limits, callback))
+    best = max(optima, key=lambda optimum: optimum.value)
     kept = best.kept if rough.edges is problem.edges else None
+    n_evaluations = sum(optimum.n_evaluations for optimum in optima)
     solution = solve(problem, start.at(best.theta), kept)
-    n_evaluations = sum(summit.n_evaluations for summit in summits)
-    return _annotated(solution, summits[0].message, n_evaluations)
+    return solution.with_report(optimizer=optima[0].message, n_evaluations=n_evaluations)
 
 
 def _one_step(
     evidence: "_Evidence", theta: FloatArray, bounds: FloatArray, curvature: float
 ) -> Optimum | None:
-    """The place one Newton step away, where so little is left to gain that it need not be seen."""
+    """The point one Newton step away, where the gain left there is below the tolerance."""
     value, slope, sites = evidence(theta, FIRST_TOLERANCE)
     if LEFT * 0.5 * float(slope @ slope) / curvature > VALUE_TOLERANCE * abs(value):
         return None
@@ -131,7 +142,7 @@ def _one_step(
 class _Evidence:
     """Penalised log evidence and its slope, sites warm-started from the last evaluation.
 
-    Given sites to begin with, it goes on from what the rule wants next: a sweep less each time.
+    Given sites to begin with, each evaluation starts from the sites proposed last: a sweep less.
     """
 
     def __init__(self, problem: Problem[Any, Any], start: Any, sites: Sites | None) -> None:
@@ -144,9 +155,11 @@ class _Evidence:
         solution = solve(self.problem, self.start.at(theta), self.sites, tolerance)
         slope = gradient(self.problem, solution)
         inference = solution.inference
-        self.sites = inference.wanted if self.is_ahead and inference.wanted else inference.sites
-        penalty, pull = solution.hyper.log_prior(self.start)
-        return solution.log_evidence + penalty, slope + pull, self.sites
+        self.sites = inference.sites
+        if self.is_ahead and inference.proposed is not None:
+            self.sites = inference.proposed
+        penalty, penalty_slope = solution.hyper.log_prior(self.start)
+        return solution.log_evidence + penalty, slope + penalty_slope, self.sites
 
 
 def _starts(
@@ -161,17 +174,17 @@ def _starts(
 
 
 def expectation_maximize(
-    problem: Problem[Hyper, State], start: Hyper, watch: Watch | None = None
+    problem: Problem[Hyper, State], start: Hyper, callback: Callback | None = None
 ) -> Solution[Hyper, State]:
-    """EM (paper 000 section 4.3): inference for q, then the problem's M-step, until it settles."""
+    """EM (paper 000 section 4.3): inference for q, then the M-step, until it converges."""
     rough, limits = problem.while_learning(), problem.schedule
     hyper, sites, previous = start, None, -np.inf
     for rounds in range(1, limits.rounds + 1):
         solution = solve(rough, hyper, sites)
         sites = solution.inference.sites
         value = solution.log_evidence + rough.m_penalty(hyper, start)
-        if watch is not None:
-            watch(rounds, value)
+        if callback is not None:
+            callback(rounds, value)
         hyper = rough.m_step(solution, start)
         if value - previous <= limits.tolerance * max(1.0, abs(value)):
             outcome = f"EM: settled after {rounds} rounds"
@@ -180,13 +193,76 @@ def expectation_maximize(
     else:
         outcome = f"EM: still climbing after {rounds} rounds; optimize='evidence' is faster"
     final = solve(problem, hyper, sites if rough.edges is problem.edges else None)
-    return _annotated(final, outcome, rounds)
+    return final.with_report(optimizer=outcome, n_evaluations=rounds)
 
 
-def _annotated(
-    solution: Solution[Hyper, State], optimizer: str, n_evaluations: int
-) -> Solution[Hyper, State]:
-    """The solution with a word in its report on how its hyperparameters were found."""
-    inference = solution.inference
-    report = replace(inference.report, optimizer=optimizer, n_evaluations=n_evaluations)
-    return solution._replace(inference=replace(inference, report=report))
+@dataclass(frozen=True, eq=False)
+class FitState(Generic[P]):
+    """A fit: the answers so far, hyperparameters, sites and the posterior that they give.
+
+    sites: of all distinct comparisons, in the problem's order; None where some were dropped.
+    n_pending_sites: how many answers were added since the sites last converged together.
+    n_elsewhere: how many comparisons of other users, not among `data`, the posterior rests on.
+    """
+
+    data: Comparisons
+    problem: P
+    hyper: Any
+    posterior: Any
+    sites: Sites | None
+    log_evidence: float
+    report: Report
+    n_pending_sites: int = 0
+    n_elsewhere: int = 0
+
+    @classmethod
+    def of(cls, data: Comparisons, problem: P, solution: Solution[Any, Any]) -> "FitState[P]":
+        """From converged inference."""
+        inference = solution.inference
+        return cls(
+            data,
+            problem,
+            solution.hyper,
+            problem.posterior(solution),
+            inference.sites,
+            inference.log_evidence,
+            inference.report,
+        )
+
+    def takes_rank_one_updates(self, n_more: int, reconverge: bool | None) -> bool:
+        """Whether to add so many answers one by one; reconverge: what the caller asked for."""
+        if n_more > MOST_UPDATES or self.sites is None:
+            return False
+        if reconverge is not None:
+            return not reconverge
+        pending = self.n_pending_sites + n_more
+        return not self.problem.is_quick and pending <= RECONVERGE_SHARE * self.data.n_comparisons
+
+    def reconverge(self, data: Comparisons, problem: P) -> "FitState[P]":
+        """Fit other answers at the same hyperparameters."""
+        return FitState.of(data, problem, solve(problem, self.hyper, self.carried_sites(problem)))
+
+    def carried_sites(self, problem: P) -> Sites | None:
+        """The sites of known comparisons; for new ones the rule's proposals at their marginals."""
+        if self.sites is None:
+            return None
+        before, now = columns(self.problem.edges), columns(problem.edges)
+        if len(before) != len(now):  # the first answers with an order or covariates
+            return None
+        place = place_among(before, now)
+        sites, rows = sites_at(self.sites, place), problem.edges
+        cliques, rule = rows.outcomes.cliques, RULES[problem.settings.rule]
+        n = len(rows) - (0 if cliques is None else cliques.n_edges)
+        new, marginals = problem.predict(self.posterior, np.flatnonzero(place[:n] < 0))
+        if len(new):
+            zeros, outcomes = Sites.zeros(len(new)), rows.outcomes.part(new)
+            proposal = propose(rule, marginals, zeros, self.hyper.likelihood, outcomes)
+            sites.tau[new], sites.nu[new] = proposal.tau, proposal.nu
+        if cliques is not None:
+            # an edge sums over all choices that share it, so that all follow from the means again
+            every = np.arange(n, len(rows))
+            known, marginals = problem.predict(self.posterior, every)
+            if len(known) == len(every):
+                scale = self.hyper.likelihood.choice_scale or 1.0
+                sites.tau[n:], sites.nu[n:], _ = cliques.sites(marginals.mean, scale)
+        return sites

@@ -1,8 +1,12 @@
 """The one inference loop: marginals → local rule → sites → refreshed Gaussian.
 
-`infer` sweeps. `converge` goes to the fixed point in fewer sweeps: near it a plain sweep leaves a
-third of every move, mostly because the means follow slowly; frozen steps take them there first,
-and a sweep then leaves a twentieth.
+`infer` sweeps until the sites converge. `converge` needs fewer sweeps: near the fixed point a plain
+sweep leaves a third of every move, mostly because the means follow slowly; steps at frozen
+covariances take the means there first, and a sweep then leaves a twentieth.
+
+`solve` is inference under given hyperparameters, `gradient` the slope of its evidence. `Problem` is
+the protocol between this engine and its models: `items` has one utility an item, `users` one a user
+and item, `dynamic` one an item and period.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,24 +19,31 @@ import numpy as np
 from penchant.errors import DataError, NumericalError
 from penchant.gp.posterior import Normal
 from penchant.gp.rows import Rows
-from penchant.gp.rules import BLOCK, RULES, Proposal, drift, propose, slopes
-from penchant.gp.sites import Report, Sites
+from penchant.gp.rules import BLOCK, RULES, Proposal, Sites, mean_slopes, parameter_slopes, propose
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.dispatch import memory_errors
-from penchant.numerics.threads import in_blocks
+from penchant.numerics.threads import for_row_blocks
 from penchant.numerics.types import FloatArray, IntArray
 
 SMALLEST_STEP = 1.0 / 64.0
+"""Damping stops here: a likelihood that needs less does not converge."""
 PATIENCE = 10
 """Sweeps in which the largest move should at least halve."""
 NEAR = 0.5
-"""Largest move, in an edge's own standard deviations, that the frozen steps are trusted with."""
+"""Largest move, in posterior standard deviations of a row, from which frozen steps converge."""
 FROZEN_STEPS = 10
+"""Most steps between two sweeps; more gain nothing, the covariances being out of date by then."""
 RULE_FLOPS = 1000.0
-"""What a frozen step costs an edge, in flops of the dense algebra that a sweep costs: with many
-comparisons of few items a plain sweep is cheaper."""
+"""Cost of a frozen step a row, in flops of the dense algebra that a sweep costs: with many rows of
+few items a plain sweep is cheaper."""
 FROZEN_SHARE = 0.03
-"""What may remain of a move before the covariances are worked out again."""
+"""Share of a move that may remain before the covariances are computed again."""
+COARSE_TOLERANCE = 3e-4
+"""Of the prior's factor, relative to its largest variance, when the first sites are computed."""
+ROUGH_TOLERANCE = 1e-3
+"""Of the sites then."""
+COARSE_SHARE = 0.7
+"""A coarse factor of more than this share of the full rank saves nothing."""
 
 
 class GaussianState(Protocol):
@@ -40,11 +51,11 @@ class GaussianState(Protocol):
 
     @property
     def mean(self) -> FloatArray:
-        """(m,) posterior means of the edges' differences."""
+        """(m,) posterior means of the rows' g."""
 
     @property
     def var(self) -> FloatArray:
-        """(m,) posterior variances of the edges' differences."""
+        """(m,) posterior variances of the rows' g."""
 
     @property
     def log_det(self) -> float:
@@ -56,15 +67,17 @@ class GaussianState(Protocol):
 
     @property
     def jitter(self) -> float:
-        """What had to be added to a diagonal for a factor to succeed."""
+        """Added to a diagonal so that a factor succeeded."""
 
-    def respond(self, pull: FloatArray) -> FloatArray:
-        """A Σ Aᵀ pull, (m,): how the differences' means answer to a pull on each of them."""
+    def covariance_times(self, y: FloatArray) -> FloatArray:
+        """A Σ Aᵀ y, (m,): the change of the rows' means by a shift y of their sites."""
 
 
 State = TypeVar("State", bound=GaussianState)
 State_co = TypeVar("State_co", bound=GaussianState, covariant=True)
 Refresh = Callable[[FloatArray, FloatArray], State]
+Callback = Callable[[int, float], None]
+"""Called after each sweep or evaluation with their number and the (best) log evidence."""
 
 
 class Prior(Protocol[State_co]):
@@ -90,7 +103,7 @@ class Prior(Protocol[State_co]):
         """The posterior given sites of precision `weight` and shift `shift`, (m,) each."""
 
     def coarse(self, tolerance: float) -> Self:
-        """The same prior with a factor of lower rank, for a first guess at the sites."""
+        """The same prior with a factor of lower rank, for the first sites."""
 
 
 @dataclass(frozen=True)
@@ -103,24 +116,83 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Inference(Generic[State]):
-    """A converged (or reported as not converged) approximation.
+class Report:
+    """How inference went.
 
-    wanted: the sites that the rule would have next, closer to the fixed point than `sites`.
+    change: largest move of a site in the last sweep, in units of the row's posterior sd.
+    step: smallest damping step used (1 = undamped). jitter: added so that a factor succeeded.
+    residual: variance that the prior's factor leaves out. skipped: sites that stayed in the last
+    sweep because their cavity variance was not positive. n_people: how many people answered, where
+    a pooled model knows; widened: the ratio of its intervals to those of independent answers.
+    """
+
+    converged: bool
+    n_sweeps: int
+    change: float
+    tolerance: float
+    step: float = 1.0
+    jitter: float = 0.0
+    rank: int = 0
+    residual: float = 0.0
+    skipped: int = 0
+    space: str = "items"
+    n_evaluations: int = 0
+    optimizer: str = ""
+    n_people: int = 0
+    widened: float = 1.0
+
+    def about_people(self) -> str:
+        """Explain why intervals of a pooled model are wider than those of independent answers.
+
+        >>> print(Report(True, 5, 0.0, 1e-7, n_people=60, widened=1.5).about_people())
+        60 people answered, and answers of one person go together: intervals are 1.50 times as wide
+        as those of as many independent answers (clustered=False takes them for independent)
+        """
+        if not self.n_people:
+            return ""
+        return (
+            f"{self.n_people} people answered, and answers of one person go together: intervals "
+            f"are {self.widened:.2f} times as wide\nas those of as many independent answers "
+            "(clustered=False takes them for independent)"
+        )
+
+    def advice(self) -> str:
+        """Return the warning for inference that did not converge."""
+        if self.skipped:
+            return (
+                f"{self.skipped} comparisons could not be taken into account: the cavity variance "
+                "was not positive; the results are not exact: "
+                "try inference='variational', a likelihood without lapses, a smaller kernel "
+                "variance, or more noise in a Gaussian likelihood"
+            )
+        return (
+            f"inference stopped after {self.n_sweeps} sweeps with sites still moving by "
+            f"{self.change:.1e} (tolerance {self.tolerance:.0e}, smallest step {self.step:.3g}); "
+            "the results are usable but not exact: try inference='variational', a likelihood "
+            "without lapses, or a smaller kernel variance"
+        )
+
+
+@dataclass(frozen=True)
+class Inference(Generic[State]):
+    """A converged approximation, or one that is reported as not converged.
+
+    proposed: the sites that the rule proposes next, closer to the fixed point than `sites`.
     """
 
     state: State
     sites: Sites
     log_evidence: float
     report: Report
-    wanted: Sites | None = None
+    proposed: Sites | None = None
 
 
-class Seen(NamedTuple):
-    """A sweep's proposals, added up over all sites.
+class SweepSummary(NamedTuple):
+    """A sweep's proposals, summed over all sites.
 
-    change: the largest move wanted; turn, straight: moves · the last ones, and those squared;
-    skipped: sites that had to stay; log_scale, quadratic: of the evidence, of sites in parts.
+    change: the largest move; turn, straight: inner products of the moves with the last ones, and of
+    the last ones with themselves; skipped: sites without a valid proposal; log_scale, quadratic:
+    terms of the evidence, for sites in parts.
     """
 
     change: float
@@ -136,60 +208,57 @@ class SweepParts(Protocol):
 
     @property
     def log_evidence(self) -> float:
-        """log Z at the sites as `propose` found them."""
+        """log Z at the sites from which `propose` started."""
 
     @property
     def jitter(self) -> float:
-        """What had to be added to a diagonal for a factor to succeed."""
+        """Added to a diagonal so that a factor succeeded."""
 
-    def propose(self, step: float) -> Seen:
-        """Have the rule propose sites; step: how far the loop will go if they move straight on."""
+    def propose(self, step: float) -> SweepSummary:
+        """Propose sites; step: the damping that the loop will use if the moves do not turn."""
 
     def move(self, step: float) -> None:
-        """Go a step of the way to the proposed sites, or raise NumericalError and stay."""
+        """Move a share `step` of the way to the proposed sites, or raise NumericalError."""
 
 
 def sweep_parts(
-    parts: SweepParts,
-    settings: Settings,
-    log_concave: bool,
-    watch: Callable[[int, float], None] | None = None,
+    parts: SweepParts, settings: Settings, log_concave: bool, callback: Callback | None = None
 ) -> Report:
     """Sweep all sites in parallel until none moves by more than the tolerance.
 
     The step is halved when the sites turn back on themselves, or when a proposal leaves the
-    posterior without a positive definite precision; it grows again while they move straight on, up
+    posterior without a positive definite precision. It grows again while they move straight on, up
     to a limit that is halved whenever ten sweeps have not halved the largest move.
     """
     step = smallest = 1.0 if log_concave else 0.5
     n_sweeps, longest, milestone = 0, 1.0, np.inf
     while True:
-        seen = parts.propose(min(longest, 1.5 * step))
-        if watch is not None:
-            watch(n_sweeps, parts.log_evidence)
-        if seen.change < settings.tolerance or n_sweeps >= settings.max_sweeps:
+        summary = parts.propose(min(longest, 1.5 * step))
+        if callback is not None:
+            callback(n_sweeps, parts.log_evidence)
+        if summary.change < settings.tolerance or n_sweeps >= settings.max_sweeps:
             break
         if n_sweeps % PATIENCE == 0:
-            stalled, milestone = seen.change > 0.5 * milestone, seen.change
+            stalled, milestone = summary.change > 0.5 * milestone, summary.change
             longest = max(0.5 * longest, SMALLEST_STEP) if stalled else longest
-        turning = n_sweeps > 0 and seen.turn < -0.5 * seen.straight
+        turning = n_sweeps > 0 and summary.turn < -0.5 * summary.straight
         step = max(0.5 * step, SMALLEST_STEP) if turning else min(longest, 1.5 * step)
         step = _move(parts, step)
         smallest = min(smallest, step)
         n_sweeps += 1
     return Report(
-        converged=bool(seen.change < settings.tolerance and not seen.skipped),
+        converged=bool(summary.change < settings.tolerance and not summary.skipped),
         n_sweeps=n_sweeps,
-        change=seen.change,
+        change=summary.change,
         tolerance=settings.tolerance,
         step=smallest,
         jitter=parts.jitter,
-        skipped=seen.skipped,
+        skipped=summary.skipped,
     )
 
 
 def _move(parts: SweepParts, step: float) -> float:
-    """Take the step, shortening it while the posterior precision is not positive definite."""
+    """Take the step, shortened while the posterior precision is not positive definite."""
     while True:
         try:
             parts.move(step)
@@ -227,17 +296,17 @@ class OnePart(Generic[State]):
 
     @property
     def jitter(self) -> float:
-        """What had to be added to a diagonal for a factor to succeed."""
+        """Added to a diagonal so that a factor succeeded."""
         return float(self.state.jitter)
 
-    def propose(self, step: float) -> Seen:
-        """By the rule, at the marginals of the present state."""
+    def propose(self, step: float) -> SweepSummary:
+        """Propose sites at the marginals of the present state."""
         mean, var = self.state.mean, self.state.var
-        wanted = propose(self.rule, (mean, var), self.sites, self.likelihood, self.outcomes)
-        self.proposal, skipped = hold_invalid(wanted, self.sites)
+        proposal = propose(self.rule, (mean, var), self.sites, self.likelihood, self.outcomes)
+        self.proposal, skipped = hold_invalid(proposal, self.sites)
         last, moves = self.moves, scaled_moves(self.proposal, self.sites, self.count, var)
         self.moves = moves
-        return Seen(
+        return SweepSummary(
             float(max(moves.max(initial=0.0), -moves.min(initial=0.0))),
             0.0 if last is None else dot(moves, last),
             0.0 if last is None else dot(last, last),
@@ -247,7 +316,7 @@ class OnePart(Generic[State]):
     def move(self, step: float) -> None:
         """Refresh the state at sites a step further."""
         moved = self.sites.towards(self.proposal.tau, self.proposal.nu, step)
-        self.state = None  # its matrices make room for those of the next
+        self.state = None  # frees its matrices before the next ones are made
         self.state = self.refresh(self.count * moved.tau, self.count * moved.nu)
         self.sites = moved
 
@@ -260,18 +329,18 @@ def infer(
     settings: Settings,
     sites: Sites | None = None,
 ) -> Inference[State]:
-    """Sweep all edges, see `sweep_parts`, from the given sites or from none.
+    """Sweep all rows, see `sweep_parts`, from the given sites or from none.
 
     `refresh(cτ, cν)` conditions a Gaussian model on the sites, each counted c times.
     """
     part = OnePart(refresh, likelihood, outcomes, count, settings.rule, sites)
     report = sweep_parts(part, settings, likelihood.log_concave)
-    wanted = Sites(part.proposal.tau, part.proposal.nu)
-    return Inference(part.state, part.sites, part.log_evidence, report, wanted)
+    proposed = Sites(part.proposal.tau, part.proposal.nu)
+    return Inference(part.state, part.sites, part.log_evidence, report, proposed)
 
 
 def _begin(refresh: Refresh[State], count: FloatArray, sites: Sites | None) -> tuple[State, Sites]:
-    """The state at the given sites; at none, or if they do not fit this prior, at zero."""
+    """The state at the given sites; at zero where there are none or they do not fit this prior."""
     if sites is not None:
         try:
             return refresh(count * sites.tau, count * sites.nu), sites
@@ -288,7 +357,7 @@ def dot(x: FloatArray, y: FloatArray) -> float:
 
 
 def hold_invalid(proposal: Proposal, sites: Sites) -> tuple[Proposal, int]:
-    """Keep the sites whose cavity was not a distribution where they are."""
+    """Return the proposal with the old sites where the cavity was invalid, and their number."""
     if proposal.valid is None:
         return proposal, 0
     held = proposal._replace(
@@ -301,7 +370,7 @@ def hold_invalid(proposal: Proposal, sites: Sites) -> tuple[Proposal, int]:
 def scaled_moves(
     proposal: Proposal, sites: Sites, count: FloatArray, var: FloatArray
 ) -> FloatArray:
-    """(2m,) site moves, in units of each edge's posterior precision and standard deviation."""
+    """(2m,) moves of τ and ν, in units of each row's posterior precision and standard deviation."""
     m = len(count)
     moves = np.empty(2 * m)
 
@@ -310,7 +379,7 @@ def scaled_moves(
         moves[:m][rows] = c * (proposal.tau[rows] - sites.tau[rows]) * v
         moves[further] = c * (proposal.nu[rows] - sites.nu[rows]) * np.sqrt(v)
 
-    in_blocks(work, m, BLOCK)
+    for_row_blocks(work, m, BLOCK)
     if not np.isfinite([moves.max(initial=0.0), moves.min(initial=0.0)]).all():
         raise NumericalError(
             "inference produced a site that is not finite; scale the features, lower the "
@@ -322,24 +391,24 @@ def scaled_moves(
 def converge(
     prior: Prior[State],
     likelihood: Likelihood,
-    edges: Rows,
+    rows: Rows,
     settings: Settings,
     sites: Sites | None,
 ) -> Inference[State]:
-    """The loop's fixed point from the given sites (or none), in fewer sweeps than it needs."""
+    """The loop's fixed point from the given sites (or none), in fewer sweeps than `infer`."""
 
     def sweep(tolerance: float, max_sweeps: int, start: Sites | None) -> Inference[State]:
         limits = replace(settings, tolerance=tolerance, max_sweeps=max_sweeps)
-        return infer(prior.refresh, likelihood, edges.outcomes, edges.count, limits, start)
+        return infer(prior.refresh, likelihood, rows.outcomes, rows.count, limits, start)
 
-    n_frozen = min(FROZEN_STEPS, int(prior.flops / (RULE_FLOPS * max(1, len(edges)))))
+    n_frozen = min(FROZEN_STEPS, int(prior.flops / (RULE_FLOPS * max(1, len(rows)))))
     near = NEAR if likelihood.log_concave and n_frozen > 1 else 0.0
     inference = sweep(max(near, settings.tolerance), settings.max_sweeps, sites)
     n_sweeps = inference.report.n_sweeps
     while settings.tolerance <= inference.report.change < near and n_sweeps < settings.max_sweeps:
         before, known = inference.report.change, inference.sites
-        stepped = _frozen_steps(inference, likelihood, edges, settings.rule, n_frozen)
-        del inference  # its matrices make room for those of the next
+        stepped = _frozen_steps(inference, likelihood, rows, settings.rule, n_frozen)
+        del inference  # frees its matrices before the next ones are made
         inference = sweep(settings.tolerance, 0, stepped)
         n_sweeps += 1
         if inference.report.change > 0.5 * before:
@@ -347,52 +416,38 @@ def converge(
             n_sweeps += inference.report.n_sweeps
             break
     report = inference.report
-    return replace(
-        inference,
-        report=replace(
-            report,
-            n_sweeps=n_sweeps,
-            tolerance=settings.tolerance,
-            converged=report.change < settings.tolerance and not report.skipped,
-        ),
-    )
+    converged = report.change < settings.tolerance and not report.skipped
+    report = replace(report, n_sweeps=n_sweeps, tolerance=settings.tolerance, converged=converged)
+    return replace(inference, report=report)
 
 
 def _frozen_steps(
-    inference: Inference[State],
-    likelihood: Likelihood,
-    edges: Rows,
-    rule: str,
-    n_steps: int,
+    inference: Inference[State], likelihood: Likelihood, rows: Rows, rule: str, n_steps: int
 ) -> Sites:
-    """Move the sites while covariances stand still, but for what each edge's own site does.
+    """Move the sites at fixed covariances, but for the effect of each row's own site.
 
-    Means follow by one Newton step a round: with the covariance Σ of the state, whose sites have
-    precision τ₀, the pull y of the present sites becomes y' = c(ν − τ g), and the means move by
-    A Σ Aᵀ(y' − y), which answers to τ₀ and leaves y' − cτ₀ Δg as the pull that they rest on.
+    The means follow by one Newton step a round. With Σ the covariance of the state, whose sites
+    have precision τ₀, the residual y of the present sites becomes y' = c(ν − τ g); the means move
+    by Δg = A Σ Aᵀ(y' − y), and y' − cτ₀ Δg is the residual at the new means.
     """
-    state, sites, count = inference.state, inference.sites, edges.count
+    state, sites, count = inference.state, inference.sites, rows.count
     mean, var, known = state.mean, state.var, sites.tau
-    pull = count * (sites.nu - known * mean)
+    residual = count * (sites.nu - known * mean)
     for _ in range(n_steps):
-        proposal = propose(RULES[rule], (mean, var), sites, likelihood, edges.outcomes)
+        proposal = propose(RULES[rule], (mean, var), sites, likelihood, rows.outcomes)
         moved = Sites(proposal.tau, proposal.nu)
         move = np.abs(count * (moved.nu - sites.nu) * np.sqrt(var)).max()
         sites = moved
         if move < FROZEN_SHARE * inference.report.change:
             break
-        wanted = count * (sites.nu - sites.tau * mean)
-        step = state.respond(wanted - pull)
-        mean, pull = mean + step, wanted - count * known * step
+        target = count * (sites.nu - sites.tau * mean)
+        step = state.covariance_times(target - residual)
+        mean, residual = mean + step, target - count * known * step
         var = state.var / (1.0 + count * (sites.tau - known) * state.var)
     return sites
 
 
-# What inference asks of a model: the protocol between the one engine and its implementations.
-#
-# `items` has one utility an item, `users` one a user and item. Each says how a Gaussian prior
-# follows from hyperparameters, how a gradient is pulled back through it, and what posterior comes
-# out; solving, learning and updating are written once, over these.
+# The protocol between the engine and its models
 
 
 class Hyperparameters(Protocol):
@@ -400,7 +455,7 @@ class Hyperparameters(Protocol):
 
     @property
     def likelihood(self) -> Likelihood:
-        """How an answer depends on a difference; its parameters are the last of `theta`."""
+        """The likelihood; its parameters are the last of `theta`."""
 
     @property
     def theta(self) -> FloatArray:
@@ -414,7 +469,7 @@ class Hyperparameters(Protocol):
         """The same with other parameters."""
 
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:
-        """Weak prior of all parameters around where they started, and its slope in `theta`."""
+        """Weak log prior of all parameters around their start, and its slope in `theta`."""
 
 
 Hyper = TypeVar("Hyper", bound=Hyperparameters)
@@ -432,9 +487,14 @@ class Solution(NamedTuple, Generic[Hyper, State]):
         """log Z."""
         return self.inference.log_evidence
 
+    def with_report(self, **changes: Any) -> "Solution[Hyper, State]":
+        """The same solution, whose report has other values of some fields."""
+        report = replace(self.inference.report, **changes)
+        return self._replace(inference=replace(self.inference, report=report))
+
 
 class Schedule(NamedTuple):
-    """How long EM goes on: rounds, and the gain relative to the evidence that ends it."""
+    """When EM stops: after so many rounds, or at a gain below this share of the evidence."""
 
     rounds: int
     tolerance: float
@@ -445,7 +505,7 @@ class Problem(Protocol[Hyper, State]):
 
     @property
     def edges(self) -> Rows:
-        """What was compared."""
+        """The rows."""
 
     @property
     def settings(self) -> Settings:
@@ -457,28 +517,30 @@ class Problem(Protocol[Hyper, State]):
 
     @property
     def is_quick(self) -> bool:
-        """Whether settling every site after each answer is no burden."""
+        """Whether reconverging all sites after each answer takes no noticeable time."""
 
     def prior(self, hyper: Hyper) -> Prior[State]:
         """Factor the prior."""
 
-    def pullback(self, solution: Solution[Hyper, State], drift: FloatArray | None) -> FloatArray:
-        """∂ log Z by the prior's parameters; drift: (m,) see `rules.Rule`, counts included."""
+    def pullback(
+        self, solution: Solution[Hyper, State], mean_slopes: FloatArray | None
+    ) -> FloatArray:
+        """∂ log Z by the prior's parameters; mean_slopes: (m,) of the rule, times the counts."""
 
     def posterior(self, solution: Solution[Hyper, State]) -> Any:
-        """What is known of the utilities: predictions live there."""
+        """The posterior of the utilities, from which predictions come."""
 
-    def expect(self, posterior: Any, rows: IntArray) -> tuple[IntArray, Normal]:
-        """Which of these comparisons a posterior knows about, and their differences under it."""
+    def predict(self, posterior: Any, rows: IntArray) -> tuple[IntArray, Normal]:
+        """Those of the rows that a posterior covers, and the marginals of their g."""
 
     def while_learning(self) -> Self:
-        """The problem with tolerances, and if it is large a size, that suffice for climbing."""
+        """The problem at tolerances, and if it is large of a size, that suffice for learning."""
 
     def m_step(self, solution: Solution[Hyper, State], start: Hyper) -> Hyper:
         """EM's next hyperparameters."""
 
     def m_penalty(self, hyper: Hyper, start: Hyper) -> float:
-        """What EM raises beside the evidence: the log prior that its M-step weighs."""
+        """The log prior that EM's M-step adds to the evidence."""
 
 
 # Inference at given hyperparameters, and the gradient of its evidence.
@@ -487,37 +549,29 @@ class Problem(Protocol[Hyper, State]):
 # G = ½ (ααᵀ − R), pulled back through the kernel by the problem. No n × n × p array exists.
 
 
-COARSE_TOLERANCE = 3e-4
-ROUGH_TOLERANCE = 1e-3
-"""Of the factor, and of the sites, when a first guess at the sites is made."""
-COARSE_SHARE = 0.7
-"""A coarse factor with more than this share of the full rank is not worth the detour."""
-
-
 def solve(
     problem: Problem[Hyper, State],
     hyper: Hyper,
     sites: Sites | None = None,
     tolerance: float = 0.0,
 ) -> Solution[Hyper, State]:
-    """Factor the prior and run inference, from the given sites or from a rough guess at them.
+    """Factor the prior and run inference, from the given sites or from those of a coarse factor.
 
-    tolerance: of the sites, where the problem's own is finer than need be.
+    tolerance: of the sites, where less precision than the problem's suffices.
     """
     settings = problem.settings
     settings = replace(settings, tolerance=max(tolerance, settings.tolerance))
-    with _memory_named():
+    with _explained_memory_errors():
         prior = problem.prior(hyper)
         if sites is None:
             sites = _rough_sites(problem, hyper, prior)
         inference = converge(prior, hyper.likelihood, problem.edges, settings, sites)
-    report = replace(inference.report, rank=prior.rank, residual=prior.residual, space=prior.space)
-    return Solution(hyper, prior, replace(inference, report=report))
+    solution = Solution(hyper, prior, inference)
+    return solution.with_report(rank=prior.rank, residual=prior.residual, space=prior.space)
 
 
 @contextmanager
-def _memory_named() -> Iterator[None]:
-    """What to do where memory runs out, the host's or a card's."""
+def _explained_memory_errors() -> Iterator[None]:
     try:
         with memory_errors():
             yield
@@ -530,43 +584,23 @@ def _memory_named() -> Iterator[None]:
 
 
 def _rough_sites(problem: Problem[Hyper, State], hyper: Hyper, prior: Prior[State]) -> Sites | None:
-    """Nearly the right sites at a fraction of the cost, from the factor's leading pivots; or where
-    comparisons are very many beside effects, from some of them."""
-    few = problem.while_learning() if problem.edges.shown is not None else problem
-    if few.edges is not problem.edges:
-        return _foreseen(problem, hyper, few.posterior(solve(few, hyper)))
+    """Nearly the right sites at a fraction of the cost, from the factor's leading pivots."""
     coarse = prior.coarse(COARSE_TOLERANCE)
     if coarse.rank > COARSE_SHARE * prior.rank:
         return None
-    edges, settings = problem.edges, problem.settings
+    rows, settings = problem.edges, problem.settings
     settings = replace(settings, tolerance=max(ROUGH_TOLERANCE, settings.tolerance))
-    return infer(coarse.refresh, hyper.likelihood, edges.outcomes, edges.count, settings).sites
-
-
-def _foreseen(problem: Problem[Hyper, State], hyper: Hyper, known: Any) -> Sites:
-    """The sites that all comparisons would have by what some of them taught, block by block."""
-    edges, propose = problem.edges, RULES[problem.settings.rule].propose
-    sites = Sites.zeros(len(edges))
-
-    def work(block: slice) -> None:
-        rows = np.arange(block.start, min(block.stop, len(edges)))
-        rows, marginals = problem.expect(known, rows)
-        outcomes, nothing = edges.outcomes.part(rows), Sites.zeros(len(rows))
-        proposal = propose(*marginals, nothing, hyper.likelihood, outcomes)
-        sites.tau[rows], sites.nu[rows] = proposal.tau, proposal.nu
-
-    in_blocks(work, len(edges), BLOCK)
-    return sites
+    return infer(coarse.refresh, hyper.likelihood, rows.outcomes, rows.count, settings).sites
 
 
 def gradient(problem: Problem[Hyper, Any], solution: Solution[Hyper, Any]) -> FloatArray:
     """∂ log Z / ∂ theta at the solution's sites."""
-    rule, edges = RULES[problem.settings.rule], problem.edges
+    rule, rows = RULES[problem.settings.rule], problem.edges
     inference, likelihood = solution.inference, solution.hyper.likelihood
     marginals = inference.state.mean, inference.state.var
-    moving = drift(rule, marginals, likelihood, edges.outcomes)
-    moving = None if moving is None else edges.count * moving
-    by_likelihood = slopes(rule, marginals, inference.sites, likelihood, edges.outcomes)
-    with _memory_named():
-        by_prior = problem.pullback(solution, moving)
-    return np.concatenate([by_prior, by_likelihood @ edges.count])
+    by_mean = mean_slopes(rule, marginals, likelihood, rows.outcomes)
+    by_mean = None if by_mean is None else rows.count * by_mean
+    by_likelihood = parameter_slopes(rule, marginals, inference.sites, likelihood, rows.outcomes)
+    with _explained_memory_errors():
+        by_prior = problem.pullback(solution, by_mean)
+    return np.concatenate([by_prior, by_likelihood @ rows.count])

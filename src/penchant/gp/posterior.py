@@ -14,18 +14,16 @@ import numpy as np
 
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.dispatch import hosted
+from penchant.numerics.dispatch import on_cpu
 from penchant.numerics.linalg import (
-    Ends,
+    EdgeIndex,
     cholesky,
     column_squares,
-    column_sums,
     edge_variances,
     gram,
     multiply,
     row_products,
     row_squares,
-    row_sums,
     solve_lower,
     stack_rows,
     take_columns,
@@ -61,7 +59,7 @@ class Basis:
     lower: FloatArray
 
     def __getstate__(self) -> dict[str, Any]:
-        return hosted(vars(self))
+        return on_cpu(vars(self))
 
     def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
         """φ of the target items, (len(target), r): pivots have theirs, others need a solve."""
@@ -145,7 +143,7 @@ class Posterior:
         return len(self.target)
 
     def __getstate__(self) -> dict[str, Any]:
-        return hosted(vars(self))
+        return on_cpu(vars(self))
 
     @cached_property
     def features(self) -> FloatArray:
@@ -203,10 +201,10 @@ class Posterior:
         sums = np.zeros(len(self))
         mine, theirs = np.flatnonzero(self._rest), np.flatnonzero(others._rest)
         if len(mine) and len(theirs):
-            items, total = others.target.take(theirs), column_sums(others.features[theirs])
+            items, total = others.target.take(theirs), to_numpy(others.features[theirs].sum(axis=0))
             for start in range(0, len(mine), REST_BLOCK):
                 rows = mine[start : start + REST_BLOCK]
-                prior = row_sums(self.kernel(self.target.take(rows), items))
+                prior = to_numpy(self.kernel(self.target.take(rows), items).sum(axis=1))
                 sums[rows] = prior - multiply(self.features[rows], total)
         return sums
 
@@ -230,7 +228,7 @@ class Posterior:
 
     def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
         """Marginals of f[first] − f[second], each (k,); z: (q, k), of zᵀβ more."""
-        explained = edge_variances(self.half, Ends(first, second))
+        explained = edge_variances(self.half, EdgeIndex(first, second))
         rest = self._rest[first] + self._rest[second] - 2.0 * self._rest_between(first, second)
         # of twins nothing but rounding is left, which must not be negative
         var = np.maximum(explained, 0.0) + np.maximum(rest, 0.0)

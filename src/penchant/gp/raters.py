@@ -16,8 +16,7 @@ from scipy.special import expit, logit, logsumexp
 
 from penchant.gp.loop import Problem, Solution, solve
 from penchant.gp.posterior import Normal
-from penchant.gp.rules import cavity
-from penchant.gp.sites import Sites
+from penchant.gp.rules import Sites, cavity
 from penchant.likelihoods import Likelihood, Outcomes, Raters
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -21,11 +21,10 @@ from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp.choices import clique_edges, decided_pairs
 from penchant.gp.posterior import EffectPosterior
-from penchant.gp.rules import BLOCK
-from penchant.gp.sites import Sites
+from penchant.gp.rules import BLOCK, Sites
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import (
-    Ends,
+    EdgeIndex,
     difference_variances,
     edge_variances,
     multiply,
@@ -385,7 +384,7 @@ class Differences:
 
     def __init__(self, winner: IntArray, loser: IntArray, n_points: int) -> None:
         self.winner, self.loser, self.n_points = winner, loser, n_points
-        self.ends = Ends(winner, loser)
+        self.ends = EdgeIndex(winner, loser)
 
     @cached_property
     def _pattern(self) -> tuple[sparse.csr_array, IntArray, IntArray]:

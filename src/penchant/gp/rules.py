@@ -1,25 +1,51 @@
-"""Local rules: from an edge's marginal to the site that should stand in for its likelihood.
+"""Sites and local rules: from a row's marginal to the site that stands in for its likelihood.
 
-A rule is everything that the rest must know of an approximation: what site it wants, and what
-its evidence adds to a gradient. The loop does the rest. `log_scale` is log Z̃ of one copy of the
-*current* site: with it the evidence is stationary in the sites, so an error ε in them costs it
-only ε².
+A rule is all that the engine knows of an approximation: the site that it proposes, and what its
+evidence adds to a gradient. `log_scale` is log Z̃ of one copy of the *current* site: with it the
+evidence is stationary in the sites, so that an error ε in them changes it by ε² only.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from penchant.errors import DataError
-from penchant.gp.sites import Sites
 from penchant.likelihoods import Gaussian, Likelihood, Outcomes
-from penchant.numerics.threads import in_blocks
-from penchant.numerics.types import BoolArray, FloatArray
+from penchant.numerics.threads import for_row_blocks
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Sites:
+    """One Gaussian exp(−½ τ g² + ν g) a row and copy, in place of the likelihood.
+
+    Sites are one-dimensional and in natural parameters: the two-dimensional site covariance of
+    paper 000 Eq. 12 has rank one and no inverse. A row of count c carries c equal sites.
+    """
+
+    tau: FloatArray
+    nu: FloatArray
+
+    @classmethod
+    def zeros(cls, m: int) -> "Sites":
+        """Return sites without information: the posterior is the prior."""
+        return cls(np.zeros(m), np.zeros(m))
+
+    def towards(self, tau: FloatArray, nu: FloatArray, step: float) -> "Sites":
+        """Return the sites a share `step` of the way to the proposed ones (damping)."""
+        if step == 1.0:
+            return Sites(tau, nu)
+        return Sites(self.tau + step * (tau - self.tau), self.nu + step * (nu - self.nu))
+
+    def part(self, rows: slice | IntArray) -> "Sites":
+        """Return the sites of some rows."""
+        return Sites(self.tau[rows], self.nu[rows])
 
 
 class Proposal(NamedTuple):
-    """Sites that a rule wants next, one per edge; `valid` is False where it has none."""
+    """The sites that a rule proposes, one a row; `valid` is False where it has none."""
 
     tau: FloatArray
     nu: FloatArray
@@ -28,34 +54,31 @@ class Proposal(NamedTuple):
 
 
 Marginals = tuple[FloatArray, FloatArray]
-"""Means and variances of the edges' differences, (m,) each."""
-
-
+"""Means and variances of the rows' g, (m,) each."""
 Propose = Callable[[FloatArray, FloatArray, Sites, Likelihood, Outcomes], Proposal]
-FEW, BLOCK = 2**15, 2**14
-"""Edges that a rule works on at once, and above that the size of its blocks: their temporaries
-stay in cache, which saves a third."""
+BLOCK = 2**14
+"""Rows that a rule works on at once: temporaries stay in cache, and blocks go to all threads."""
 
 
 class Rule(NamedTuple):
-    """An approximation, whole; one that is added to `RULES` serves every model.
+    """An approximation; one that is added to `RULES` serves every model.
 
-    propose: `(mean, var, sites, likelihood, outcomes)` → the sites wanted next.
-    drift: `(mean, var, likelihood, outcomes)` → (m,), how log Z changes with an edge's mean where
-    the sites follow it; None where the evidence is stationary in the sites.
-    slopes: `(mean, var, sites, likelihood, outcomes)` → (q, m), ∂ log Z / ∂ the likelihood's
-    parameters, edge by edge; zeros hold them where they are.
+    propose: `(mean, var, sites, likelihood, outcomes)` → the next sites.
+    mean_slopes: `(mean, var, likelihood, outcomes)` → (m,) slope of log Z in a row's mean where the
+    sites follow the mean; None where the evidence is stationary in the sites.
+    parameter_slopes: `(mean, var, sites, likelihood, outcomes)` → (q, m) ∂ log Z / ∂ the
+    likelihood's parameters, row by row; zeros keep the parameters as they are.
     """
 
     propose: Propose
-    drift: Callable[[FloatArray, FloatArray, Likelihood, Outcomes], FloatArray] | None
-    slopes: Callable[[FloatArray, FloatArray, Sites, Likelihood, Outcomes], FloatArray]
+    mean_slopes: Callable[[FloatArray, FloatArray, Likelihood, Outcomes], FloatArray] | None
+    parameter_slopes: Callable[[FloatArray, FloatArray, Sites, Likelihood, Outcomes], FloatArray]
 
 
 class Cavity(NamedTuple):
-    """Marginals of g with one copy of the edge's own site removed (paper 000 Eq. 10).
+    """Marginals of g with one copy of the row's own site removed (paper 000 Eq. 10).
 
-    Of an edge whose count c is below one all of it is removed: c copies.
+    Where a row's count c is below one, c copies are removed: all of it.
     """
 
     tau: FloatArray
@@ -78,10 +101,10 @@ def cavity(
 ) -> Cavity:
     """Divide one site copy out of the marginal; invalid where no proper Gaussian is left.
 
-    power: `Outcomes.power`, how much of a copy there is.
+    power: `Outcomes.power`, the share of a copy that a row has.
 
     Invalid cavities (possible only when a likelihood is not log-concave) are replaced by the
-    marginal itself, so that every number stays finite; the loop holds those sites still.
+    marginal itself, so that every number stays finite; the loop keeps those sites.
     """
     precision = 1.0 / var
     tau, nu = precision - _times(power, sites.tau), mean * precision - _times(power, sites.nu)
@@ -104,16 +127,16 @@ def ep(
         log_z[few], d1[few], d2[few] = likelihood.tilted_power(
             power[few], cav_mean[few], cav_var[few], outcomes.part(few)
         )
-    # the new sites together are d2/(1 − v d2) of the tilted density; below, each is of one copy
+    # the copies together have precision d2/(1 − v d2); below is that of one copy
     shrink = 1.0 - cav_var * _times(power, d2)
-    with np.errstate(divide="ignore"):  # the loop refuses sites that are not finite
+    with np.errstate(divide="ignore"):  # the loop raises where a site is not finite
         tau = d2 / shrink
         nu = (d1 + cav_mean * d2) / shrink
     # the cavity times the current site is the marginal: (ν₋+ν)²/(τ₋+τ) = mean²/var
-    spread, pull = 0.5 * np.log(var * cav.tau), 0.5 * (mean**2 / var - cav.nu * cav_mean)
+    spread, fit = 0.5 * np.log(var * cav.tau), 0.5 * (mean**2 / var - cav.nu * cav_mean)
     if power is not None:
-        spread, pull = spread / power, pull / power
-    return Proposal(tau, nu, log_z - spread - pull, None if cav.valid.all() else cav.valid)
+        spread, fit = spread / power, fit / power
+    return Proposal(tau, nu, log_z - spread - fit, None if cav.valid.all() else cav.valid)
 
 
 def _times(power: FloatArray | None, x: FloatArray) -> FloatArray:
@@ -157,7 +180,7 @@ def exact(
 def tilted_slopes(
     mean: FloatArray, var: FloatArray, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
 ) -> FloatArray:
-    """EP's evidence is stationary in the cavities, so only the tilted normalisers count."""
+    """Slopes of the tilted normalisers alone: EP's evidence is stationary in the cavities."""
     power = outcomes.power
     cav = cavity(mean, var, sites, power)
     gradient = likelihood.tilted_gradient(cav.mean, cav.var, outcomes)
@@ -169,41 +192,44 @@ def tilted_slopes(
     return gradient
 
 
-def mode_drift(
+def mode_slopes(
     mean: FloatArray, var: FloatArray, likelihood: Likelihood, outcomes: Outcomes
 ) -> FloatArray:
-    """Laplace sites sit at the mode, which moves with the prior and takes log|B| along."""
-    drift: FloatArray = 0.5 * var * likelihood.log_prob(mean, outcomes).d3
-    return drift
+    """½ v d³: Laplace's sites follow the mode, and log|B| with them."""
+    slopes: FloatArray = 0.5 * var * likelihood.log_prob(mean, outcomes).d3
+    return slopes
+
+
+mode_drift = mode_slopes
 
 
 def no_slopes(
     mean: FloatArray, var: FloatArray, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
 ) -> FloatArray:
-    """The likelihood's parameters stay as given."""
+    """Zeros: the likelihood's parameters are not learned."""
     return np.zeros((len(likelihood.theta), len(mean)))
 
 
 def blockwise(propose: Propose) -> Propose:
-    """The same rule, on many edges a block at a time."""
+    """Return the same rule, on many rows a block at a time."""
 
     def blocked(
         mean: FloatArray, var: FloatArray, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
     ) -> Proposal:
         m = len(mean)
-        if m <= FEW:
+        if m <= 2 * BLOCK:
             return propose(mean, var, sites, likelihood, outcomes)
         tau, nu, log_scale = np.empty((3, m))
         valid = np.ones(m, dtype=bool)
 
         def work(rows: slice) -> None:
-            own, outcome = Sites(sites.tau[rows], sites.nu[rows]), outcomes.part(rows)
-            part = propose(mean[rows], var[rows], own, likelihood, outcome)
+            own = sites.part(rows)
+            part = propose(mean[rows], var[rows], own, likelihood, outcomes.part(rows))
             tau[rows], nu[rows], log_scale[rows] = part[:3]
             if part.valid is not None:
                 valid[rows] = part.valid
 
-        in_blocks(work, m, BLOCK)
+        for_row_blocks(work, m, BLOCK)
         return Proposal(tau, nu, log_scale, None if valid.all() else valid)
 
     return blocked
@@ -216,19 +242,20 @@ def propose(
     likelihood: Likelihood,
     outcomes: Outcomes,
 ) -> Proposal:
-    """The sites wanted next, of single pairs by the rule and of choices at the current means.
+    """Propose sites: of single pairs by the rule, of choices by Laplace at the current means.
 
-    A choice's site is Laplace's under every rule: its clique of edges follows from a softmax,
-    whose moments under a Gaussian have no closed form.
+    A choice's sites are Laplace's under every rule: the moments of a softmax under a Gaussian have
+    no closed form.
     """
     if outcomes.cliques is None:
         return rule.propose(*marginals, sites, likelihood, outcomes)
     mean, var = marginals
     n = len(mean) - outcomes.cliques.n_edges
+    first, last = slice(n), slice(n, None)
     pairs = rule.propose(
-        mean[:n], var[:n], Sites(sites.tau[:n], sites.nu[:n]), likelihood, _of_pairs(outcomes)
+        mean[first], var[first], sites.part(first), likelihood, outcomes._replace(cliques=None)
     )
-    g, old = mean[n:], Sites(sites.tau[n:], sites.nu[n:])
+    g, old = mean[last], sites.part(last)
     tau, nu, value = outcomes.cliques.sites(g, likelihood.choice_scale or 1.0)
     log_scale = value - (old.nu - 0.5 * old.tau * g) * g
     valid = None
@@ -242,46 +269,42 @@ def propose(
     )
 
 
-def drift(
+def mean_slopes(
     rule: Rule, marginals: Marginals, likelihood: Likelihood, outcomes: Outcomes
 ) -> FloatArray | None:
-    """(m,) how log Z changes with the edges' means where their sites follow; None where none do.
+    """(m,) slopes of log Z in the rows' means where sites follow the means; None where none do.
 
-    Beside choices the sites of EP's pairs are held: their own means answer as if they were, and
-    only what the variances do is left out.
+    Beside choices EP's sites of pairs are taken as fixed: only the change of variances is left out.
     """
     mean, var = marginals
     cliques = outcomes.cliques
     if cliques is None:
-        return None if rule.drift is None else rule.drift(mean, var, likelihood, outcomes)
+        slopes = rule.mean_slopes
+        return None if slopes is None else slopes(mean, var, likelihood, outcomes)
     n = len(mean) - cliques.n_edges
     pairs = np.zeros(n)
-    if rule.drift is not None:
-        pairs = rule.drift(mean[:n], var[:n], likelihood, _of_pairs(outcomes))
+    if rule.mean_slopes is not None:
+        pairs = rule.mean_slopes(mean[:n], var[:n], likelihood, outcomes._replace(cliques=None))
     choices = cliques.drift(mean[n:], var[n:], likelihood.choice_scale or 1.0)
     return np.concatenate([pairs, choices])
 
 
-def slopes(
+def parameter_slopes(
     rule: Rule, marginals: Marginals, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
 ) -> FloatArray:
     """(q, m) ∂ log Z / ∂ the likelihood's parameters; choices depend on none of them."""
     if outcomes.cliques is None:
-        return rule.slopes(*marginals, sites, likelihood, outcomes)
+        return rule.parameter_slopes(*marginals, sites, likelihood, outcomes)
     mean, var = marginals
     n = len(mean) - outcomes.cliques.n_edges
-    here = Sites(sites.tau[:n], sites.nu[:n])
-    pairs = rule.slopes(mean[:n], var[:n], here, likelihood, _of_pairs(outcomes))
+    of_pairs, here = outcomes._replace(cliques=None), sites.part(slice(n))
+    pairs = rule.parameter_slopes(mean[:n], var[:n], here, likelihood, of_pairs)
     return np.pad(pairs, ((0, 0), (0, outcomes.cliques.n_edges)))
-
-
-def _of_pairs(outcomes: Outcomes) -> Outcomes:
-    return outcomes._replace(cliques=None)
 
 
 RULES: dict[str, Rule] = {
     "ep": Rule(blockwise(ep), None, tilted_slopes),
-    "laplace": Rule(blockwise(laplace), mode_drift, no_slopes),
+    "laplace": Rule(blockwise(laplace), mode_slopes, no_slopes),
     "variational": Rule(blockwise(variational), None, no_slopes),
     "exact": Rule(exact, None, tilted_slopes),
 }

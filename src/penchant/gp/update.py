@@ -1,164 +1,53 @@
-"""More answers for a posterior that is there already, or fewer: no refit, hyperparameters stay.
+"""Answers added one by one: each is a rank-one update of the posterior precision, O(r²).
 
-`settle` starts from the sites that the old comparisons had and sweeps until nothing moves: equal
-to inference from scratch, in fewer sweeps, whichever answers came or went. Between two such, a
-problem may `absorb` answers one by one and leave the other sites where they are.
+The other sites stay as they are, until `FitState.reconverge` sweeps over all of them. Here are the
+algebra of a rank-one update and the update of one utility an item; `users.update` has that of many
+users.
 """
 
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from penchant.data import Comparisons
-from penchant.gp.loop import Problem, Solution, solve
-from penchant.gp.rows import Rows, columns, match, place_among, sites_at
-from penchant.gp.rules import RULES, propose
-from penchant.gp.sites import Report, Sites
+from penchant.gp.items.problem import ItemProblem
+from penchant.gp.learn import FitState
+from penchant.gp.posterior import Posterior
+from penchant.gp.rows import Rows, match
+from penchant.gp.rules import RULES, Sites
 from penchant.numerics.dispatch import dispatched
-from penchant.numerics.linalg import solve_lower
+from penchant.numerics.linalg import (
+    bordered,
+    prepend_columns,
+    solve_lower,
+    to_numpy,
+    trailing_block,
+)
 from penchant.numerics.types import FloatArray
-
-UNSETTLED_SHARE = 0.02
-"""Where settling is a burden, answers are only absorbed until this share of all is unsettled."""
-MOST_ABSORBED = 50
-"""More answers than this are cheaper to settle together than to add one by one."""
-
-P = TypeVar("P", bound=Problem[Any, Any])
-
-
-@dataclass(frozen=True, eq=False)
-class Learned(Generic[P]):
-    """What the comparisons so far have taught, under fixed hyperparameters.
-
-    sites: of all distinct comparisons, in the problem's order; None where some were dropped.
-    n_unsettled: how many of the answers were absorbed since the sites were last settled.
-    n_elsewhere: how many comparisons of other users, not among `data`, taught what users share.
-    """
-
-    data: Comparisons
-    problem: P
-    hyper: Any
-    posterior: Any
-    sites: Sites | None
-    log_evidence: float
-    report: Report
-    n_unsettled: int = 0
-    n_elsewhere: int = 0
-
-    @classmethod
-    def of(cls, data: Comparisons, problem: P, solution: Solution[Any, Any]) -> "Learned[P]":
-        """From inference that has settled."""
-        inference = solution.inference
-        return cls(
-            data,
-            problem,
-            solution.hyper,
-            problem.posterior(solution),
-            inference.sites,
-            inference.log_evidence,
-            inference.report,
-        )
-
-    def is_absorbed(self, n_more: int, polish: bool | None) -> bool:
-        """Whether so many more answers are only absorbed: as told, or as is sensible."""
-        if n_more > MOST_ABSORBED or self.sites is None:
-            return False
-        if polish is not None:
-            return not polish
-        unsettled = self.n_unsettled + n_more
-        return not self.problem.is_quick and (
-            unsettled <= UNSETTLED_SHARE * self.data.n_comparisons
-        )
-
-    def settle(self, data: Comparisons, problem: P) -> "Learned[P]":
-        """On other answers: what a refit with the same hyperparameters gives."""
-        return Learned.of(data, problem, solve(problem, self.hyper, self.carried(problem)))
-
-    def carried(self, problem: P) -> Sites | None:
-        """The sites that known comparisons have, and for new ones what their marginals suggest."""
-        if self.sites is None:
-            return None
-        before, now = columns(self.problem.edges), columns(problem.edges)
-        if len(before) != len(now):  # the first answers that tell how they were made
-            return None
-        place = place_among(before, now)
-        sites, edges = sites_at(self.sites, place), problem.edges
-        cliques, rule = edges.outcomes.cliques, RULES[problem.settings.rule]
-        n = len(edges) - (0 if cliques is None else cliques.n_edges)
-        new, marginals = problem.expect(self.posterior, np.flatnonzero(place[:n] < 0))
-        if len(new):
-            nothing, outcomes = Sites.zeros(len(new)), edges.outcomes.part(new)
-            proposal = propose(rule, marginals, nothing, self.hyper.likelihood, outcomes)
-            sites.tau[new], sites.nu[new] = proposal.tau, proposal.nu
-        if cliques is not None:
-            # an edge of choices sums over them all, so that each follows from the means again
-            every = np.arange(n, len(edges))
-            known, marginals = problem.expect(self.posterior, every)
-            if len(known) == len(every):
-                scale = self.hyper.likelihood.choice_scale or 1.0
-                sites.tau[n:], sites.nu[n:], _ = cliques.sites(marginals.mean, scale)
-        return sites
-
-
-def joined(known: Learned[P], added: Sites, edges: Rows, union: Rows) -> Sites:
-    """Per copy, the sites of all comparisons after absorbing: one seen again has the mean.
-
-    added: summed sites of the answers `edges`; union: the comparisons with them.
-    """
-    old, sites = known.problem.edges, known.sites or Sites.zeros(0)
-    tau, nu = np.zeros((2, len(union)))
-    before, now = match(union, old), match(union, edges)
-    tau[before], nu[before] = old.count * sites.tau, old.count * sites.nu
-    tau[now] += added.tau
-    nu[now] += added.nu
-    return Sites(tau / union.count, nu / union.count)
-
-
-# A Gaussian over weights that one more site changes: O(r²) by rank-one algebra.
-
 
 BLOCK = 32
 """Columns worked on together: they stay in cache, where whole matrices would not."""
 
 
-class Growth(NamedTuple):
-    """The Cholesky factor M of I + z zᵀ, known in closed form; B + (Lz)(Lz)ᵀ = (LM)(LM)ᵀ.
+def growth(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The Cholesky factor M of I + z zᵀ in closed form: B + (Lz)(Lz)ᵀ = (LM)(LM)ᵀ.
 
     With t_k = 1 + Σ_{i≤k} z_i²: M_kk = √(t_k/t_{k−1}) and M_ik = z_i z_k/√(t_k t_{k−1}), i > k.
-    Products and solves with it are cumulative sums, so nothing loops in Python.
+    Returns (r,) M_kk and z_k/√(t_k t_{k−1}). Products and solves with M are cumulative sums.
 
     >>> L = np.array([[2.0, 0.0], [1.0, 1.0]])
     >>> d = np.array([1.0, 3.0])
-    >>> grown = Growth.by(np.linalg.solve(L, d)).lower(L)
+    >>> z = np.linalg.solve(L, d)
+    >>> grown = grown_lower(L, z, *growth(z))
     >>> np.allclose(grown @ grown.T, L @ L.T + np.outer(d, d))
     True
     """
-
-    z: FloatArray
-    before: FloatArray
-    after: FloatArray
-
-    @classmethod
-    def by(cls, z: FloatArray) -> "Growth":
-        """From z = L⁻¹ d for the change d dᵀ."""
-        after = 1.0 + np.cumsum(z * z)
-        return cls(z, np.append(1.0, after[:-1]), after)
-
-    def lower(self, lower: FloatArray) -> FloatArray:
-        """L M."""
-        return grown_lower(lower, self.z, *self._stretch_and_share())
-
-    def half(self, half: FloatArray) -> FloatArray:
-        """M⁻¹ half, for half (r, n)."""
-        return shrunk_half(half, self.z, *self._stretch_and_share())
-
-    def _stretch_and_share(self) -> tuple[FloatArray, FloatArray]:
-        """(r,) M_kk, and z_k/√(t_k t_{k−1})."""
-        return np.sqrt(self.after / self.before), self.z / np.sqrt(self.after * self.before)
+    after = 1.0 + np.cumsum(z * z)
+    before = np.append(1.0, after[:-1])
+    return np.sqrt(after / before), z / np.sqrt(after * before)
 
 
-@dispatched()
+@dispatched
 def grown_lower(
     lower: FloatArray, z: FloatArray, stretch: FloatArray, share: FloatArray
 ) -> FloatArray:
@@ -167,7 +56,7 @@ def grown_lower(
     grown = np.zeros((r, r), order="F")
     for start in range(0, r, BLOCK):
         rows = slice(start, start + BLOCK)
-        k = min(start + BLOCK, r)  # what lies right of the diagonal is zero
+        k = min(start + BLOCK, r)  # right of the diagonal is zero
         part = lower[rows, :k].T
         later = np.cumsum((part * z[:k, None])[::-1], axis=0)[::-1]
         block = part * stretch[:k, None]
@@ -176,7 +65,7 @@ def grown_lower(
     return grown
 
 
-@dispatched()
+@dispatched
 def shrunk_half(
     half: FloatArray, z: FloatArray, stretch: FloatArray, share: FloatArray
 ) -> FloatArray:
@@ -193,7 +82,7 @@ def shrunk_half(
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights w ~ N(mean, (lower lowerᵀ)⁻¹); half: (r, n) lower⁻¹ Φᵀ where it is at hand."""
+    """Weights w ~ N(mean, (lower lowerᵀ)⁻¹); half: (r, n) lower⁻¹ Φᵀ where it is known."""
 
     mean: FloatArray
     lower: FloatArray
@@ -204,12 +93,124 @@ class Weights:
         z = solve_lower(self.lower, direction)
         return z, np.array([direction @ self.mean]), np.array([z @ z])
 
-    def with_site(self, z: FloatArray, tau: float, pull: float) -> "Weights":
-        """After a site of precision `tau` along d that pulls by ν − τ dᵀ mean."""
-        growth = Growth.by(np.sqrt(tau) * z)
-        gain = pull / (1.0 + tau * float(z @ z))
+    def with_site(self, z: FloatArray, tau: float, residual: float) -> "Weights":
+        """The posterior after a site of precision `tau` along d, of residual ν − τ dᵀ mean."""
+        gain, z_site = residual / (1.0 + tau * float(z @ z)), np.sqrt(tau) * z
+        factor = growth(z_site)
         return Weights(
             self.mean + gain * solve_lower(self.lower, z, transposed=True),
-            growth.lower(self.lower),
-            None if self.half is None else growth.half(self.half),
+            grown_lower(self.lower, z_site, *factor),
+            None if self.half is None else shrunk_half(self.half, z_site, *factor),
         )
+
+
+# Utilities of items, and effects of order and covariates beside them
+
+
+def as_weights(posterior: Posterior) -> Weights:
+    """The scaled effects, if any, and the weights of the utilities as one Gaussian."""
+    half, effects = vars(posterior).get("half"), posterior.effects
+    half = half if posterior.widening is None else None
+    if effects is None:
+        return Weights(posterior.coefficients, posterior.lower, half)
+    lower = bordered(posterior.lower, effects.coupling, effects.lower)
+    if half is not None:  # given the weights, utilities do not depend on the effects
+        half = prepend_columns(np.zeros((half.shape[1], len(effects.names))), half.T).T
+    return Weights(np.append(effects.scaled_mean, posterior.coefficients), lower, half)
+
+
+def from_weights(posterior: Posterior, weights: Weights) -> Posterior:
+    """The posterior with other weights; cached features and `half` stay valid and are kept."""
+    q = 0 if posterior.effects is None else len(posterior.effects.names)
+    changed = replace(
+        posterior, coefficients=weights.mean[q:], lower=trailing_block(weights.lower, q)
+    )
+    if posterior.effects is not None:
+        effects = replace(
+            posterior.effects,
+            scaled_mean=weights.mean[:q],
+            lower=to_numpy(weights.lower[:q, :q]),
+            coupling=to_numpy(weights.lower[q:, :q]),
+        )
+        changed = replace(changed, effects=effects)
+    if "features" in vars(posterior):
+        vars(changed)["features"] = posterior.features
+    if weights.half is not None:
+        vars(changed)["half"] = weights.half[q:]
+    return changed
+
+
+UNEXPLAINED = 1e-8
+"""Share of a difference's prior variance that the basis may leave out of a rank-one update."""
+
+
+def rank_one_update(
+    fit: FitState[ItemProblem], more: Comparisons, data: Comparisons
+) -> FitState[ItemProblem] | None:
+    """Add answers one by one, each by moment matching at its own marginal; other sites stay.
+
+    data: the known comparisons with `more`. Returns None where that is not possible: an item lies
+    outside the basis (unless its rank is bounded), an effect is new, or an answer lowers the
+    precision, as one with lapses may.
+    """
+    posterior, problem, known = fit.posterior, fit.problem, fit.problem.edges.shown
+    rows = Rows.pooled(more, known)
+    if rows.shown is not None and (known is None or rows.shown.names != known.names):
+        return None
+    is_bounded = problem.max_rank is not None and len(posterior.coefficients) >= problem.max_rank
+    directions = _directions(posterior, rows, is_bounded)
+    if directions is None:
+        return None
+    likelihood, propose = posterior.likelihood, RULES[problem.settings.rule].propose
+    weights, log_evidence = as_weights(posterior), fit.log_evidence
+    tau, nu = np.zeros((2, len(rows)))
+    for e in np.repeat(np.arange(len(rows)), rows.count.astype(np.intp)):
+        z, mean, var = weights.along(directions[e])
+        outcome = rows.outcomes.part(np.array([e]))
+        proposal = propose(mean, var, Sites.zeros(1), likelihood, outcome)
+        if proposal.tau[0] <= 0.0:
+            return None
+        residual = float(proposal.nu[0] - proposal.tau[0] * mean[0])
+        weights = weights.with_site(z, float(proposal.tau[0]), residual)
+        log_evidence += float(likelihood.tilted(mean, var, outcome).log_z[0])
+        tau[e] += proposal.tau[0]
+        nu[e] += proposal.nu[0]
+    union = Rows.pooled(data, known)
+    return replace(
+        fit,
+        data=data,
+        problem=replace(problem, edges=union),
+        posterior=from_weights(posterior, weights),
+        sites=_joined(fit, Sites(tau, nu), rows, union),
+        log_evidence=log_evidence,
+        report=replace(fit.report, n_sweeps=0),
+        n_pending_sites=fit.n_pending_sites + more.n_comparisons,
+    )
+
+
+def _joined(fit: FitState[ItemProblem], added: Sites, rows: Rows, union: Rows) -> Sites:
+    """Sites per copy of all comparisons; a row that was seen before gets the mean of its copies.
+
+    added: summed sites of the new answers `rows`; union: the known comparisons with them.
+    """
+    old, sites = fit.problem.edges, fit.sites or Sites.zeros(0)
+    tau, nu = np.zeros((2, len(union)))
+    before, now = match(union, old), match(union, rows)
+    tau[before], nu[before] = old.count * sites.tau, old.count * sites.nu
+    tau[now] += added.tau
+    nu[now] += added.nu
+    return Sites(tau / union.count, nu / union.count)
+
+
+def _directions(posterior: Posterior, rows: Rows, is_bounded: bool) -> FloatArray | None:
+    """(m, q + r) z and φ_winner − φ_loser, or None where the basis leaves out part of one."""
+    items = posterior.universe.take(rows.items)
+    features = posterior.basis.features(posterior.kernel, posterior.universe, items)
+    directions = to_numpy(features[rows.winner] - features[rows.loser])
+    variances = posterior.kernel.diag(items)
+    between = posterior.kernel.paired(items.take(rows.winner), items.take(rows.loser))
+    prior = variances[rows.winner] + variances[rows.loser] - 2.0 * between
+    missing = prior - np.einsum("ij,ij->i", directions, directions)
+    if not is_bounded and np.any(missing > UNEXPLAINED * prior):
+        return None
+    return directions if rows.shown is None else np.hstack([rows.shown.scaled.T, directions])

@@ -1,6 +1,6 @@
 """Files and data frames of comparisons, in any shape that is recognised."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from importlib import import_module
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from penchant.data import (
-    BrokenRow,
     Comparisons,
     ShardedComparisons,
     Table,
@@ -21,22 +20,24 @@ from penchant.data import (
     merge_rankings,
 )
 from penchant.errors import DataError
-from penchant.io import formats, frames, text
+from penchant.io import formats, frames
 from penchant.io.formats import preflib
 from penchant.io.formats.ballots import read_ballots
-from penchant.io.formats.rows import Reading, recognise, unrecognised, with_extra_columns
-from penchant.io.recognise import ReadOptions
-from penchant.io.source import Duck, Source, filtered, open_duck, segments_of, within, written
-from penchant.io.sql import fetch_rows
+from penchant.io.formats.rows import (
+    Reading,
+    fetch_rows,
+    recognise,
+    unrecognised,
+    with_extra_columns,
+)
+from penchant.io.recognise import ReadOptions, filtered, segments_of, within, written
+from penchant.io.source import TEXT, Duck, Source, open_duck, open_text
 
 for _module in iter_modules(formats.__path__):  # each registers its shapes when it is loaded
     import_module(f"{formats.__name__}.{_module.name}")
 
-SUFFIXES = (*text.SUFFIXES, *frames.JSON, *frames.PARQUET, *frames.SHEETS)
+SUFFIXES = (*TEXT, *frames.JSON, *frames.PARQUET, *frames.SHEETS)
 """How the names of tables end; .gz may follow text and JSON."""
-
-Broken = Callable[[], tuple[BrokenRow, ...]]
-"""Tells, after a table was read, which of its rows could not be."""
 
 
 def read_comparisons(
@@ -110,7 +111,7 @@ def read_segments(
         raise DataError(f"{path.name} has no columns, so it has no segments by {by!r}")
     told = ReadOptions.of(where=where, **options)
     with open_duck(str(path)) as duck:
-        source = filtered(duck.con, open_file(duck, path)[0], told.where)
+        source = filtered(duck.con, open_file(duck, path), told.where)
         column, values = segments_of(duck.con, source, by)
     parts = {
         value: read_file(path, replace(told, where=within(told.where, column, value)))
@@ -144,26 +145,25 @@ def read_frame(frame: Any, **options: Any) -> Comparisons:
     """Read a data frame, for `Comparisons.from_frame`, which lists the options."""
     told = ReadOptions.of(**options)
     with open_duck("the data frame") as duck:
-        return _read(duck, frames.open_frame(duck, frame), told, lambda: ())
+        return _read(duck, frames.open_frame(duck, frame), told)
 
 
 def read_file(path: Path, options: ReadOptions) -> Comparisons:
     """Read a table from a file that was checked."""
     with open_duck(str(path)) as duck:
-        source, broken = open_file(duck, path)
-        return _read(duck, filtered(duck.con, source, options.where), options, broken)
+        return _read(duck, filtered(duck.con, open_file(duck, path), options.where), options)
 
 
-def open_file(duck: Duck, path: Path) -> tuple[Source, Broken]:
-    """Return the table in a file, and a function that tells afterwards which rows were broken."""
+def open_file(duck: Duck, path: Path) -> Source:
+    """Return the table in a file."""
     suffix = _table_suffix(path)
-    if suffix in text.SUFFIXES:
-        return text.open_text(duck, path)
+    if suffix in TEXT:
+        return open_text(duck, path)
     if suffix in frames.JSON:
-        return frames.open_json(duck, path), lambda: ()
+        return frames.open_json(duck, path)
     if suffix in frames.SHEETS:
-        return frames.open_sheet(duck, path), lambda: ()
-    return frames.open_parquet(duck, path), lambda: ()
+        return frames.open_sheet(duck, path)
+    return frames.open_parquet(duck, path)
 
 
 def check_file(path: Path) -> Path:
@@ -185,7 +185,7 @@ def _table_suffix(path: Path, others: Sequence[str] = ()) -> str:
     """Return how a file's name ends, without .gz, where that tells its format."""
     zipped = path.suffix.lower() == ".gz"
     suffix = Path(path.stem).suffix.lower() if zipped else path.suffix.lower()
-    if suffix in (*text.SUFFIXES, *frames.JSON) or (suffix in (*SUFFIXES, *others) and not zipped):
+    if suffix in (*TEXT, *frames.JSON) or (suffix in (*SUFFIXES, *others) and not zipped):
         return suffix
     raise DataError(
         f"{path.name} does not say its format: it must end in one of "
@@ -193,13 +193,13 @@ def _table_suffix(path: Path, others: Sequence[str] = ()) -> str:
     )
 
 
-def _read(duck: Duck, source: Source, options: ReadOptions, broken: Broken) -> Comparisons:
+def _read(duck: Duck, source: Source, options: ReadOptions) -> Comparisons:
     reading = recognise(duck.con, source, options)
     if reading is None:
-        data = _read_ballots(duck, source, options, broken)
+        data = _read_ballots(duck, source, options)
     else:
         reading = with_extra_columns(duck.con, source, reading, options)
-        rows = replace(fetch_rows(duck.con, source, reading), broken=broken())
+        rows = replace(fetch_rows(duck.con, source, reading), broken=source.broken())
         table, items, users = build(rows, skip_bad=options.skip_bad)
         data = Comparisons.from_table(table, items, users, reading.covariates)
         data = replace(data, source=_said(reading, table))
@@ -228,7 +228,7 @@ def _said(reading: Reading, table: Table) -> str:
     return "; ".join(parts)
 
 
-def _read_ballots(duck: Duck, source: Source, options: ReadOptions, broken: Broken) -> Comparisons:
+def _read_ballots(duck: Duck, source: Source, options: ReadOptions) -> Comparisons:
     ballots = read_ballots(duck.con, source, options)
     if ballots is None:
         raise unrecognised(source, options.columns)
@@ -237,7 +237,7 @@ def _read_ballots(duck: Duck, source: Source, options: ReadOptions, broken: Brok
             f"{source.name} is read as {ballots.said}: time=, margin=, first= and covariates= "
             "belong to single comparisons, and a ballot has none; leave them out"
         )
-    if hidden := broken():
+    if hidden := source.broken():
         raise DataError(f"{source.name}: {hidden[0].why} (rows are counted from 1)")
     try:
         count = None if ballots.count is None else np.array(ballots.count, dtype=np.intp)

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from math import isfinite
+from typing import Any
 
+from penchant.data import closest
 from penchant.errors import DataError
-from penchant.io.source import Where, find_column, listed, parse_where, plain
+from penchant.io.source import Source, as_number, literal
 
 SHAPES: dict[str, str] = {}
 """What `shape=` can say, and how the rows of such a table are meant; filled by `io.formats`."""
@@ -56,6 +59,154 @@ SIDES = (
     *(("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"), ("home", "away")),
     *(("one", "two"), ("white", "black"), ("h", "a"), ("player", "opponent"), ("team", "opponent")),
 )
+
+
+_SHOWN, _LONG = 30, 80  # columns that a message lists, and letters of each
+
+
+def find_column(name: str, role: str, available: Sequence[str], table: str) -> str:
+    """Return the column that is asked for, spelled as the table spells it."""
+    if name in available:
+        return name
+    by_spelling = {plain(column): column for column in reversed(available)}
+    if plain(name) in by_spelling:
+        return by_spelling[plain(name)]
+    raise DataError(
+        f"{table} has no column {name!r} for the {role}{closest(name, available)}: its columns "
+        f"are {listed(available)}"
+    )
+
+
+def letters(column: str) -> str:
+    """A column's name without case, spaces and marks."""
+    return re.sub(r"[\W_]+", "", column).casefold()
+
+
+def plain(column: str) -> str:
+    """A column's name without case, spaces, marks and a final "id"."""
+    return letters(column).removesuffix("id") or letters(column)
+
+
+def listed(available: Sequence[str]) -> str:
+    """The columns' names as a message shows them."""
+    shown = [repr(name if len(name) <= _LONG else f"{name[:_LONG]}…") for name in available]
+    more = [f"… and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
+    return ", ".join([*shown[:_SHOWN], *more]) if shown else "none"
+
+
+_QUOTED = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
+_TEST = re.compile(
+    rf"\s*(?P<column>{_QUOTED}|[^=<>!'\"();]+?)\s*(?P<op>==|!=|<>|<=|>=|=|<|>)\s*"
+    rf"(?P<value>{_QUOTED}|[^=<>!'\"();]*?)\s*(?:\b(?P<join>and|or)\b|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SQL = {"==": "=", "!=": "<>"}
+_FORM = (
+    "it must look like language = en and turns > 2 (and, or; = != < <= > >=; quotes are optional)"
+)
+_MOST_SEGMENTS = 100  # parts of a file; a column with more values is an id or a number
+
+
+@dataclass(frozen=True)
+class CellTest:
+    """A cell of a column held against a value."""
+
+    column: str
+    op: str
+    value: str
+
+    def sql(self, source: Source) -> str:
+        """Return SQL that is true or false for every row, never NULL: an empty cell is ''."""
+        column = source[find_column(self.column, "where", source.names, source.name)]
+        cell = f"coalesce(trim({column.text}), '')"
+        value, number = literal(self.value), _finite(self.value)
+        op = _SQL.get(self.op, self.op)
+        if number is None:  # texts, such as dates, are in the order of their letters
+            return f"({cell} {op} {value})"
+        holds = f"(coalesce({as_number(cell)} {op} {number!r}, false))"
+        if op == "=":
+            return f"({cell} = {value} OR {holds})"
+        if op == "<>":
+            same = f"coalesce({as_number(cell)} = {number!r}, false)"
+            return f"({cell} <> {value} AND NOT {same})"
+        return holds
+
+
+Where = tuple[tuple[CellTest, ...], ...]
+"""Any of these, each of which is all of its tests."""
+
+
+def parse_where(text: str | None) -> Where:
+    """Return the tests in a text; `and` binds closer than `or`.
+
+    >>> [[(t.column, t.op, t.value) for t in each] for each in parse_where("a = x or n >= 2")]
+    [[('a', '=', 'x')], [('n', '>=', '2')]]
+    """
+    if text is None:
+        return ()
+    found, place, every = [[]], 0, True  # type: ignore[var-annotated]
+    while every:
+        match = _TEST.match(text, place)
+        if match is None:
+            raise DataError(f"where is {text!r}, which cannot be read at {text[place:]!r}: {_FORM}")
+        found[-1].append(
+            CellTest(_unquoted(match["column"]), match["op"], _unquoted(match["value"]))
+        )
+        found += [[]] if (match["join"] or "").casefold() == "or" else []
+        place, every = match.end(), bool(match["join"])
+    return tuple(map(tuple, found))
+
+
+def _unquoted(word: str) -> str:
+    word = word.strip()
+    mark = word[:1]
+    return word[1:-1].replace(mark * 2, mark) if mark in ("'", '"') else word
+
+
+def _finite(value: str) -> float | None:
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
+
+
+def filtered(con: Any, source: Source, where: Where) -> Source:
+    """Return the rows of a table that pass the condition, which messages then name."""
+    if not where:
+        return source
+    either = " OR ".join("(" + " AND ".join(t.sql(source) for t in each) + ")" for each in where)
+    rows = f"(SELECT * FROM {source.sql} WHERE {either})"
+    if not con.execute(f"SELECT count(*) FROM {rows}").fetchone()[0]:
+        raise DataError(f"no row of {source.name} is one where {written(where)}: {_FORM}")
+    return replace(source, sql=rows, name=f"{source.name} where {written(where)}")
+
+
+def written(where: Where) -> str:
+    """Return the condition as a person would write it."""
+    return " or ".join(" and ".join(f"{t.column} {t.op} {t.value}" for t in each) for each in where)
+
+
+def segments_of(con: Any, source: Source, by: str) -> tuple[str, list[str]]:
+    """Return the column's name and the different texts in it, those of most rows first."""
+    name = find_column(by, "by", source.names, source.name)
+    cell = f"coalesce(trim({source[name].text}), '')"
+    found = con.execute(
+        f"SELECT {cell} AS cell FROM {source.sql} GROUP BY cell ORDER BY count(*) DESC, cell "
+        f"LIMIT {_MOST_SEGMENTS + 1}"
+    ).fetchall()
+    if len(found) > _MOST_SEGMENTS:
+        raise DataError(
+            f"column {name!r} of {source.name} has more than {_MOST_SEGMENTS} different values: "
+            "segments must be fewer; choose another column, or select some rows with where="
+        )
+    return name, [cell for (cell,) in found]
+
+
+def within(where: Where, column: str, value: str) -> Where:
+    """Return the rows of `where` in one segment."""
+    test: Sequence[CellTest] = (CellTest(column, "=", value),)
+    return tuple((*each, *test) for each in where or ((),))
 
 
 @dataclass(frozen=True)
@@ -139,7 +290,7 @@ def find_sides(available: Sequence[str], stems: Sequence[str]) -> tuple[str, str
     >>> find_sides(["id", "HomeTeam", "AwayTeam"], ITEM_STEMS)
     ('HomeTeam', 'AwayTeam')
     """
-    by_spelling = {bare(column): column for column in reversed(available)}
+    by_spelling = {letters(column): column for column in reversed(available)}
     for stem in stems:
         for one, two in SIDES:
             if "?" in stem:
@@ -158,7 +309,7 @@ def all_sides(available: Sequence[str]) -> list[tuple[str, str]]:
     >>> all_sides(["photo_a", "photo_b", "winner"])
     [('photo_a', 'photo_b')]
     """
-    by_spelling = {bare(column): column for column in reversed(available)}
+    by_spelling = {letters(column): column for column in reversed(available)}
     found: dict[tuple[str, str], None] = {}
     for word, column in by_spelling.items():
         for one, two in SIDES:
@@ -166,11 +317,6 @@ def all_sides(available: Sequence[str]) -> list[tuple[str, str]]:
             others += [two + word[len(one) :]] if word.startswith(one) else []
             found |= {(column, by_spelling[o]): None for o in others if o in by_spelling}
     return list(found)
-
-
-def bare(column: str) -> str:
-    """A column's name without case, spaces and marks."""
-    return re.sub(r"[\W_]+", "", column).casefold()
 
 
 def _suggested(lacking: Sequence[str], available: Sequence[str], chosen: Mapping[str, str]) -> str:

@@ -27,11 +27,10 @@ from penchant.data import (
     settle,
 )
 from penchant.errors import DataError, DataWarning, warn
-from penchant.io.formats.rows import recognise
+from penchant.io.formats.rows import RowsByCode, json_names, recognise, rows_by_code
 from penchant.io.read import check_file, open_file, read_file
-from penchant.io.recognise import SHOWN_FIRST, ReadOptions
-from penchant.io.source import NO_GUESSES, filtered, literal, open_duck, plain
-from penchant.io.sql import RowsByCode, json_names, rows_by_code
+from penchant.io.recognise import SHOWN_FIRST, ReadOptions, filtered, plain
+from penchant.io.source import NO_GUESSES, literal, open_duck
 from penchant.io.write import take_lock, whole_file
 from penchant.numerics.arrays import read_arrays, write_arrays
 from penchant.numerics.types import IntArray
@@ -345,8 +344,7 @@ class _Dealt:
 def _deal(path: Path, options: ReadOptions, folder: Path, n: int) -> _Dealt:
     """Read one file, check its rows, and write them by bucket."""
     with open_duck(str(path)) as duck:
-        source, broken = open_file(duck, path)
-        source = filtered(duck.con, source, options.where)
+        source = filtered(duck.con, open_file(duck, path), options.where)
         reading = recognise(duck.con, source, options)
         if reading is None:
             raise DataError(
@@ -367,7 +365,7 @@ def _deal(path: Path, options: ReadOptions, folder: Path, n: int) -> _Dealt:
             )
         rows = rows_by_code(duck.con, source, reading)
         n_good, n_bad, is_whole = _write(duck.con, rows, folder, n)
-        n_bad += len(broken())
+        n_bad += len(source.broken())
     if n_bad:
         _report(path, options, n_good)
     return _Dealt(folder, rows.items.names, rows.kind, is_whole, n_good)

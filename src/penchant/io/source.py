@@ -1,18 +1,19 @@
-"""A table in DuckDB, whatever it came from: its columns, its cells, and which rows to read."""
+"""A table in DuckDB, whatever file it came from, and how DuckDB reads text files."""
 
+import csv
 import gzip
+import io
 import re
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from glob import escape
-from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from penchant.data import closest
+from penchant.data import BrokenRow
 from penchant.errors import DataError
 
 _MEMORY_LIMIT = "1GB"  # beyond it DuckDB spills to a temporary folder
@@ -108,14 +109,8 @@ def identifier(name: str) -> str:
 
 
 Cells = Literal["text", "json", "typed"]
-
-_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
-_WIDE = {"UBIGINT", "HUGEINT"}
-_NESTED = re.compile(r"\]$|^(STRUCT|MAP|UNION|LIST)\b")
-_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
-_SHOWN, _LONG = 30, 80  # columns that a message lists, and letters of each
-_DIGITS_OF_A_DOUBLE = 15
-EXACT = {"DOUBLE": 2**53, "FLOAT": 2**24}  # beyond it whole numbers merge in such a column
+INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+WIDE_INTEGERS = {"UBIGINT", "HUGEINT"}
 
 
 @dataclass(frozen=True)
@@ -134,7 +129,7 @@ class Column:
     @property
     def is_integer(self) -> bool:
         """Whether the column holds nothing but whole numbers."""
-        return self.type in _INTEGERS or self.type in _WIDE
+        return self.type in INTEGERS or self.type in WIDE_INTEGERS
 
     @property
     def text(self) -> str:
@@ -146,13 +141,19 @@ class Column:
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from: `sql` stands after FROM, `name` is what messages call it."""
+    """A table in DuckDB.
+
+    sql : the expression after FROM. name : what messages call the table. first_row : the number
+    of its first row. unusable : columns whose values can be neither names nor numbers.
+    broken : returns the rows that could not be parsed; known after the table was read.
+    """
 
     sql: str
     columns: tuple[Column, ...]
     name: str
     first_row: int = 1
-    unusable: tuple[str, ...] = ()  # columns whose values can be neither names nor numbers
+    unusable: tuple[str, ...] = ()
+    broken: Callable[[], tuple[BrokenRow, ...]] = lambda: ()
 
     @property
     def names(self) -> list[str]:
@@ -189,200 +190,162 @@ def refuse_title(names: Sequence[str], more_follows: bool, table: str) -> None:
         )
 
 
-def find_column(name: str, role: str, available: Sequence[str], table: str) -> str:
-    """Return the column that is asked for, spelled as the table spells it."""
-    if name in available:
-        return name
-    by_spelling = {plain(column): column for column in reversed(available)}
-    if plain(name) in by_spelling:
-        return by_spelling[plain(name)]
-    raise DataError(
-        f"{table} has no column {name!r} for the {role}{closest(name, available)}: its columns "
-        f"are {listed(available)}"
+TEXT = (".csv", ".tsv", ".txt")
+
+_SEPARATORS = ",\t;|"
+_USUAL_HEADER, _HEADER = 1 << 14, 4 << 20  # characters in which the first line must end
+_LONGEST_NAME = 10_000
+_QUOTED_CELL = re.compile(r'"(?:[^"]++|"")*+"')
+_LINE_END = re.compile(r"\r\n?|\n")
+_MENDED = 1 << 30  # bytes of a file with mixed line ends that are put right in memory
+
+
+def open_text(duck: Duck, path: Path) -> Source:
+    """Return the table in a text file: CSV with commas, semicolons, tabs or bars."""
+    file = duck.unzipped(path) if path.suffix.lower() == ".gz" else path
+    header, separator = _read_header(file, path)
+    if _mixes_line_ends(file):
+        file = _mended(duck, file, path, separator)
+    types = ", ".join(f"'c{k}': 'VARCHAR'" for k in range(len(header)))
+    options = (
+        f"columns = {{{types}}}, delim = {literal(separator)}, header = true, auto_detect = false, "
+        f"quote = '\"', escape = '\"', store_rejects = true, {NO_GUESSES}"
+    )
+    columns = tuple(Column(name, f"c{k}", "text") for k, name in enumerate(header))
+    return Source(
+        f"read_csv({duck.place(file)}, {options})",
+        columns,
+        path.name,
+        broken=lambda: _broken_rows(duck.con, file, path.name, len(header), separator),
     )
 
 
-def plain(column: str) -> str:
-    """A column's name without case, spaces, marks and a final "id"."""
-    bare = re.sub(r"[\W_]+", "", column).casefold()
-    return bare.removesuffix("id") or bare
-
-
-def listed(available: Sequence[str]) -> str:
-    """The columns' names as a message shows them."""
-    shown = [repr(name if len(name) <= _LONG else f"{name[:_LONG]}…") for name in available]
-    more = [f"… and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
-    return ", ".join([*shown[:_SHOWN], *more]) if shown else "none"
-
-
-def name_cells(con: Any, source: Source, columns: Sequence[Column]) -> tuple[list[str], Cells]:
-    """Return SQL for the names in columns that share their names, and how to decode them.
-
-    A cast that would merge or split names is refused.
-    """
-    if any(column.cells == "json" for column in columns):
-        cells = [c.sql if c.cells == "json" else f"to_json({c.sql})" for c in columns]
-        return [f"{cell}::VARCHAR" for cell in cells], "json"
-    if columns[0].cells == "text":
-        return [column.sql for column in columns], "text"
-    kinds = [_name_type(con, source, column) for column in columns]
-    if {"DOUBLE", "FLOAT"} & set(kinds) and "VARCHAR" in kinds:
-        raise DataError(
-            f"{source.name}: columns {listed([c.name for c in columns])} hold numbers with a point "
-            "and text, so that 7.0 and '7' would be two names: give both as text or as whole "
-            "numbers"
-        )
-    order = ("BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "VARCHAR")  # each can hold those before it
-    common = max(kinds, key=order.index)
-    common = "DOUBLE" if common == "FLOAT" else common
-    for column, kind in zip(columns, kinds, strict=True):
-        if common == "DOUBLE":
-            _refuse_inexact(con, source, column, EXACT.get(kind, EXACT["DOUBLE"]))
-    return [f"{column.sql}::{common}" for column in columns], "typed"
-
-
-def _name_type(con: Any, source: Source, column: Column) -> str:
-    """Return the SQL type in which the names of a column are read; text unless they are numbers."""
-    if column.type in _INTEGERS:
-        return "BIGINT"
-    if column.type in _WIDE or column.type in EXACT:
-        return "HUGEINT" if column.type in _WIDE else column.type
-    if decimal := _DECIMAL.fullmatch(column.type):
-        whole = f"SELECT bool_and({column.sql} = round({column.sql}, 0)) FROM {source.sql}"
-        if decimal[2] == "0" or con.execute(whole).fetchone()[0] in (True, None):
-            return "HUGEINT"
-        if int(decimal[1]) > _DIGITS_OF_A_DOUBLE:
-            raise DataError(
-                f"column {column.name!r} of {source.name} holds decimal numbers of {decimal[1]} "
-                "digits, which would be rounded: give names as text or whole numbers"
-            )
-        return "DOUBLE"
-    if _NESTED.search(column.type):
-        raise DataError(
-            f"column {column.name!r} of {source.name} holds values of type {column.type}, which "
-            "cannot be a name: names must be text or numbers"
-        )
-    return "VARCHAR"
-
-
-def _refuse_inexact(con: Any, source: Source, column: Column, limit: int) -> None:
-    value = f"max(abs({column.sql})) FILTER (NOT isnan({column.sql}::DOUBLE))"
-    largest = con.execute(f"SELECT {value} FROM {source.sql}").fetchone()[0]
-    if largest is not None and largest >= limit:
-        raise DataError(
-            f"column {column.name!r} of {source.name} holds {largest}: as floating-point numbers, "
-            f"names from {limit} on can merge; give them as whole numbers or text in every column"
-        )
-
-
-_QUOTED = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
-_TEST = re.compile(
-    rf"\s*(?P<column>{_QUOTED}|[^=<>!'\"();]+?)\s*(?P<op>==|!=|<>|<=|>=|=|<|>)\s*"
-    rf"(?P<value>{_QUOTED}|[^=<>!'\"();]*?)\s*(?:\b(?P<join>and|or)\b|$)",
-    re.IGNORECASE | re.DOTALL,
-)
-_SQL = {"==": "=", "!=": "<>"}
-_FORM = (
-    "it must look like language = en and turns > 2 (and, or; = != < <= > >=; quotes are optional)"
-)
-_MOST_SEGMENTS = 100
-
-
-@dataclass(frozen=True)
-class CellTest:
-    """A cell of a column held against a value."""
-
-    column: str
-    op: str
-    value: str
-
-    def sql(self, source: Source) -> str:
-        """Return SQL that is true or false for every row, never NULL: an empty cell is ''."""
-        column = source[find_column(self.column, "where", source.names, source.name)]
-        cell = f"coalesce(trim({column.text}), '')"
-        value, number = literal(self.value), _finite(self.value)
-        op = _SQL.get(self.op, self.op)
-        if number is None:  # texts, such as dates, are in the order of their letters
-            return f"({cell} {op} {value})"
-        holds = f"(coalesce({as_number(cell)} {op} {number!r}, false))"
-        if op == "=":
-            return f"({cell} = {value} OR {holds})"
-        if op == "<>":
-            same = f"coalesce({as_number(cell)} = {number!r}, false)"
-            return f"({cell} <> {value} AND NOT {same})"
-        return holds
-
-
-Where = tuple[tuple[CellTest, ...], ...]
-"""Any of these, each of which is all of its tests."""
-
-
-def parse_where(text: str | None) -> Where:
-    """Return the tests in a text; `and` binds closer than `or`.
-
-    >>> [[(t.column, t.op, t.value) for t in each] for each in parse_where("a = x or n >= 2")]
-    [[('a', '=', 'x')], [('n', '>=', '2')]]
-    """
-    if text is None:
-        return ()
-    found, place, every = [[]], 0, True  # type: ignore[var-annotated]
-    while every:
-        match = _TEST.match(text, place)
-        if match is None:
-            raise DataError(f"where is {text!r}, which cannot be read at {text[place:]!r}: {_FORM}")
-        found[-1].append(CellTest(_bare(match["column"]), match["op"], _bare(match["value"])))
-        found += [[]] if (match["join"] or "").casefold() == "or" else []
-        place, every = match.end(), bool(match["join"])
-    return tuple(map(tuple, found))
-
-
-def _bare(word: str) -> str:
-    word = word.strip()
-    mark = word[:1]
-    return word[1:-1].replace(mark * 2, mark) if mark in ("'", '"') else word
-
-
-def _finite(value: str) -> float | None:
+def _read_header(file: Path, path: Path) -> tuple[list[str], str]:
+    """Return the column names in the first line and the separator between them."""
     try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if isfinite(number) else None
-
-
-def filtered(con: Any, source: Source, where: Where) -> Source:
-    """Return the rows of a table that pass the condition, which messages then name."""
-    if not where:
-        return source
-    either = " OR ".join("(" + " AND ".join(t.sql(source) for t in each) + ")" for each in where)
-    rows = f"(SELECT * FROM {source.sql} WHERE {either})"
-    if not con.execute(f"SELECT count(*) FROM {rows}").fetchone()[0]:
-        raise DataError(f"no row of {source.name} is one where {written(where)}: {_FORM}")
-    return replace(source, sql=rows, name=f"{source.name} where {written(where)}")
-
-
-def written(where: Where) -> str:
-    """Return the condition as a person would write it."""
-    return " or ".join(" and ".join(f"{t.column} {t.op} {t.value}" for t in each) for each in where)
-
-
-def segments_of(con: Any, source: Source, by: str) -> tuple[str, list[str]]:
-    """Return the column's name and the different texts in it, those of most rows first."""
-    name = find_column(by, "by", source.names, source.name)
-    cell = f"coalesce(trim({source[name].text}), '')"
-    found = con.execute(
-        f"SELECT {cell} AS cell FROM {source.sql} GROUP BY cell ORDER BY count(*) DESC, cell "
-        f"LIMIT {_MOST_SEGMENTS + 1}"
-    ).fetchall()
-    if len(found) > _MOST_SEGMENTS:
+        with file.open(encoding="utf-8-sig", newline="", errors="surrogateescape") as opened:
+            head = opened.read(_USUAL_HEADER)
+            if not _LINE_END.search(_QUOTED_CELL.sub("", head)):
+                head += opened.read(_HEADER - _USUAL_HEADER)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error}): check the file") from None
+    bare = _LINE_END.split(_QUOTED_CELL.sub("", head), maxsplit=1)
+    if not _LINE_END.split(head, maxsplit=1)[0].strip():
+        raise DataError(f"{path.name} begins with an empty line: the first must name the columns")
+    separator = max(_SEPARATORS, key=bare[0].count)
+    try:
+        names = next(csv.reader(io.StringIO(head, newline=""), delimiter=separator))
+    except (csv.Error, StopIteration) as error:
         raise DataError(
-            f"column {name!r} of {source.name} has more than {_MOST_SEGMENTS} different values: "
-            "segments must be fewer; choose another column, or select some rows with where="
+            f"the first line of {path.name} cannot be read ({error}): it must name the columns in "
+            "a few words each; is a quotation mark not closed?"
+        ) from None
+    if len(bare) == 1 and len(head) == _HEADER:
+        raise DataError(f"the first line of {path.name} does not end: it must name the columns")
+    if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
+        raise DataError(f"{path} is not text in UTF-8: save it as UTF-8 (in Excel as 'CSV UTF-8')")
+    if max(map(len, names)) > _LONGEST_NAME:
+        raise DataError(
+            f"the first line of {path.name} cannot be read: a name in it has more than "
+            f"{_LONGEST_NAME} characters; is a quotation mark not closed?"
         )
-    return name, [cell for (cell,) in found]
+    names = [name.strip() for name in names]
+    second = _LINE_END.split(bare[1], maxsplit=1)[0] if len(bare) > 1 else ""
+    refuse_title(names, any(mark in second for mark in _SEPARATORS), path.name)
+    refuse_repeated(names, str(path))
+    return names, separator
 
 
-def within(where: Where, column: str, value: str) -> Where:
-    """Return the rows of `where` in one segment."""
-    test: Sequence[CellTest] = (CellTest(column, "=", value),)
-    return tuple((*each, *test) for each in where or ((),))
+def _mixes_line_ends(file: Path) -> bool:
+    """Whether some lines end as in Windows and some do not."""
+    with file.open("rb") as opened:
+        if not any(b"\r" in chunk for chunk in iter(lambda: opened.read(_CHUNK), b"")):
+            return False
+        opened.seek(0)
+        carriage, feed, both, before = 0, 0, 0, b""
+        while chunk := opened.read(_CHUNK):
+            carriage, feed = carriage + chunk.count(b"\r"), feed + chunk.count(b"\n")
+            both += chunk.count(b"\r\n") + (before == b"\r" and chunk.startswith(b"\n"))
+            before = chunk[-1:]
+    return feed > 0 and not carriage == feed == both
+
+
+def _mended(duck: Duck, file: Path, path: Path, separator: str) -> Path:
+    """Return a scratch copy in which all lines end alike; quoted cells keep theirs."""
+    if file.stat().st_size > _MENDED:
+        raise DataError(
+            f"{path.name} mixes lines that end in CR LF and in LF and is larger than "
+            f"{_MENDED >> 30} GB: write all line ends alike"
+        )
+    sep = re.escape(separator).encode()
+    token = re.compile(rb"(?<![^\r\n" + sep + rb'])"(?:[^"]++|"")*+"|\r\n?')
+    copy = duck.folder / f"mended{file.suffix}"
+    content = file.read_bytes()
+    copy.write_bytes(token.sub(lambda m: m[0] if m[0][:1] == b'"' else b"\n", content))
+    return copy
+
+
+_BROKEN = {
+    "MISSING COLUMNS": "has fewer cells than the first line names columns; add the separators",
+    "TOO MANY COLUMNS": (
+        "has more cells than the first line names columns; put quotes around text that holds a "
+        "separator"
+    ),
+}
+
+
+def _broken_rows(
+    con: Any, file: Path, name: str, n_columns: int, separator: str
+) -> tuple[BrokenRow, ...]:
+    """Rows with a wrong number of cells; what hides other rows is an error at once."""
+    found = con.execute(
+        "SELECT line, list(error_type::VARCHAR) FROM reject_errors GROUP BY line ORDER BY line"
+    ).fetchall()
+    for line, kinds in found:
+        if {"INVALID ENCODING", "INVALID UNICODE"} & set(kinds):  # as newer and older DuckDBs say
+            raise DataError(
+                f"{name}: row {_row_at(file, line)} is not text in UTF-8: save the file as UTF-8 "
+                "(in Excel as 'CSV UTF-8')"
+            )
+        if "LINE SIZE OVER MAXIMUM" in kinds:
+            raise DataError(
+                f"{name}: row {_row_at(file, line)} is longer than 2,000,000 bytes: shorten it, or "
+                "drop columns of long texts"
+            )
+        if not _BROKEN.keys() & set(kinds) or "UNQUOTED VALUE" in kinds:
+            raise DataError(
+                f"{name}: row {_row_at(file, line)} has a quotation mark that does not end where a "
+                "cell ends, so the rows behind it cannot be told apart: close it, or double it "
+                "inside a text"
+            )
+    rows = _miscounted(file, n_columns, separator) if found else []
+    if len(rows) != len(found):
+        rows = [_row_at(file, line) for line, _ in found]
+    return tuple(
+        BrokenRow(row, f"row {row} {next(_BROKEN[kind] for kind in kinds if kind in _BROKEN)}")
+        for row, (_, kinds) in zip(rows, found, strict=True)
+    )
+
+
+def _miscounted(file: Path, n_columns: int, separator: str) -> list[int]:
+    """Which rows have not one cell for each column: blank lines are none, and a row may span
+    several lines."""
+    rows, number = [], -1
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as opened:
+            for cells in csv.reader(opened, delimiter=separator):
+                number += bool(cells) or n_columns == 1
+                if cells and len(cells) != n_columns:
+                    rows.append(number)
+    except csv.Error:
+        return []
+    return rows
+
+
+def _row_at(file: Path, line: int) -> int:
+    """The number of the row at a line that is counted with blank ones and the header."""
+    row = -1
+    with file.open("rb") as opened:
+        for _, content in zip(range(line), opened, strict=False):
+            row += bool(content.strip())
+    return row

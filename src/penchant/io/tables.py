@@ -15,7 +15,8 @@ from scipy.io import arff
 from penchant.data import Name, Names, closest, is_missing, whole_numbers
 from penchant.errors import DataError
 from penchant.io.read import check_file, open_file
-from penchant.io.source import Column, listed, open_duck
+from penchant.io.recognise import listed
+from penchant.io.source import Column, open_duck
 from penchant.numerics.types import FloatArray, IntArray
 
 RelationKind = Literal["undirected", "directed", "bipartite"]
@@ -93,11 +94,11 @@ def read_table(path: str | PathLike[str]) -> CellTable:
     """
     path = check_file(Path(path))
     with open_duck(str(path)) as duck:
-        source, broken = open_file(duck, path)
+        source = open_file(duck, path)
         columns = [column for column in source.columns if column.name]
         cells = ", ".join(_cell(column) for column in columns)
         rows = duck.con.execute(f"SELECT {cells} FROM {source.sql}").fetchall() if columns else []
-        for row in broken()[:1]:
+        for row in source.broken()[:1]:
             raise DataError(f"{path.name}: {row.why} (rows are counted from 1)")
     if not rows:
         raise DataError(f"{path.name} has no rows below its header: nothing can be read")

@@ -2,7 +2,7 @@
 
 # for other packages, and for kernels of your own
 from penchant.kernels.base import Combination as Combination
-from penchant.kernels.base import Constant, Kernel, Product, Sum, known_kernels
+from penchant.kernels.base import Constant, Independent, Kernel, Product, Sum, known_kernels
 from penchant.kernels.base import Leaf as Leaf
 from penchant.kernels.base import NotGiven as NotGiven
 from penchant.kernels.base import positive as positive
@@ -15,20 +15,17 @@ from penchant.kernels.graph import (
     RegularizedLaplacian,
 )
 from penchant.kernels.inputs import Features as Features
-from penchant.kernels.inputs import Inputs
+from penchant.kernels.inputs import Inputs, Relation
+from penchant.kernels.inputs import Names as Names
 from penchant.kernels.inputs import as_dense as as_dense
-from penchant.kernels.inputs import squared_norms as squared_norms
-from penchant.kernels.linear import Independent, Linear
-from penchant.kernels.relations import Names as Names
-from penchant.kernels.relations import Relation, as_relations, bipartite, directed, undirected
-from penchant.kernels.relations import column_names as column_names
-from penchant.kernels.relations import is_numbered as is_numbered
-from penchant.kernels.relations import row_names as row_names
+from penchant.kernels.inputs import column_names as column_names
+from penchant.kernels.inputs import is_numbered as is_numbered
+from penchant.kernels.inputs import row_names as row_names
+from penchant.kernels.relations import as_relations, bipartite, directed, undirected
 from penchant.kernels.stationary import LEAVING_PULL as LEAVING_PULL
 from penchant.kernels.stationary import MANY_FEATURES as MANY_FEATURES
-from penchant.kernels.stationary import RBF, Matern
+from penchant.kernels.stationary import RBF, Linear, Matern
 from penchant.kernels.stationary import Stationary as Stationary
-from penchant.kernels.stationary import squared_distances as squared_distances
 
 __all__ = [
     "RBF",

@@ -16,8 +16,7 @@ from scipy.sparse.linalg import expm_multiply, splu
 
 from penchant.errors import DataError, NumericalError
 from penchant.kernels.base import Leaf, positive
-from penchant.kernels.inputs import Inputs
-from penchant.kernels.relations import Relation
+from penchant.kernels.inputs import Inputs, Relation
 from penchant.numerics.linalg import multiply, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 

@@ -1,17 +1,202 @@
-"""What a kernel looks at: features of items, and where they stand in the relations."""
+"""The inputs of kernels: features of items, relations between them, and where an item stands."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from penchant.errors import DataError
-from penchant.kernels.relations import Relation
-from penchant.numerics.dispatch import HOST, Device
+from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.types import FloatArray, IntArray
+
+Names = tuple[Any, ...]
+
+
+def row_names(table: Any) -> Names | None:
+    """The `names` of a table of features, or the index of a pandas frame; None: rows have none."""
+    return _names(table.index if hasattr(table, "iloc") else getattr(table, "names", None))
+
+
+def column_names(table: Any) -> Names | None:
+    """The columns of a data frame or an arrow table; None: they have no names."""
+    return _names(getattr(table, "column_names", getattr(table, "columns", None)))
+
+
+def is_numbered(names: Names) -> bool:
+    """Whether names are only positions: 0, 1, 2 …, as pandas numbers what has no names.
+
+    >>> is_numbered((0, 1)), is_numbered((1, 0)), is_numbered(("a", "b"))
+    (True, False, False)
+    """
+    return names == tuple(range(len(names)))
+
+
+def _names(found: Any) -> Names | None:
+    return None if found is None or callable(found) else tuple(found)
+
+
+# Relations
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """One relation over the whole universe of items.
+
+    Made by `undirected`, `directed` or `bipartite`, which check what they are given.
+
+    Parameters
+    ----------
+    weights : sparse array (n, n)
+        Symmetric, non-negative, no self-loops, no stored zeros.
+    kind : str
+        What it was made from, for reports.
+    walk_laplacian : sparse array (n, n) or None
+        Chung's Laplacian of a directed graph, which then stands in for both Laplacians.
+
+    `names` are what the items are called where the graph was a data frame, until a fit has put them
+    in order; a file knows none.
+
+    >>> from penchant.kernels import undirected
+    >>> undirected([[0, 2], [2, 0]]).laplacian.toarray()
+    array([[ 2., -2.], [-2., 2.]])
+    """
+
+    weights: sparse.csr_array
+    kind: str = "undirected"
+    walk_laplacian: sparse.csr_array | None = None
+    names: Names | None = field(default=None, init=False)
+
+    def called(self, names: Names | None) -> "Relation":
+        """The same, its items named."""
+        object.__setattr__(self, "names", names)
+        return self
+
+    def take(self, items: IntArray) -> "Relation":
+        """The same relation with its items in another order."""
+        walk = self.walk_laplacian
+        return Relation(
+            self.weights[items][:, items],
+            self.kind,
+            None if walk is None else walk[items][:, items],
+        )
+
+    @property
+    def n_items(self) -> int:
+        return int(self.weights.shape[0])
+
+    @property
+    def n_edges(self) -> int:
+        return int(self.weights.nnz) // 2
+
+    @cached_property
+    def laplacian(self) -> sparse.csr_array:
+        """Combinatorial Laplacian Δ = D − W (000, below Eq. 2)."""
+        if self.walk_laplacian is not None:
+            return self.walk_laplacian
+        degree = self.weights.sum(axis=1)
+        return sparse.csr_array(sparse.diags_array(degree) - self.weights)
+
+    @cached_property
+    def normalised_laplacian(self) -> sparse.csr_array:
+        """D^−½ Δ D^−½, eigenvalues in [0, 2]; zero on isolated items."""
+        if self.walk_laplacian is not None:
+            return self.walk_laplacian
+        degree = self.weights.sum(axis=1)
+        linked = degree > 0.0
+        scale = sparse.diags_array(np.where(linked, degree, 1.0) ** -0.5)
+        identity = sparse.diags_array(linked.astype(np.float64))
+        return sparse.csr_array(identity - scale @ self.weights @ scale)
+
+    @cached_property
+    def spectrum(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues (n,) and eigenvectors (n, n) of the Laplacian."""
+        values, vectors = linalg.eigh(
+            self.laplacian.toarray(), driver="evd", overwrite_a=True, check_finite=False
+        )
+        return values, vectors
+
+    @cached_property
+    def edge_causes(self) -> sparse.csr_array:
+        """Incidence (n, causes) of one hidden cause an edge, and one an isolated item."""
+        edges = sparse.triu(self.weights, k=1).tocoo()
+        return _incidence(np.stack([edges.row, edges.col], axis=1), self.n_items)
+
+    @cached_property
+    def clique_causes(self) -> sparse.csr_array:
+        """Incidence (n, causes) of one hidden cause a maximal clique, and one an isolated item."""
+        return _incidence(maximal_cliques(self.weights) or [], self.n_items)
+
+    @cached_property
+    def causes(self) -> sparse.csr_array:
+        """Causes by clique, or by edge where maximal cliques outnumber edges."""
+        cliques = maximal_cliques(self.weights, limit=self.n_edges)
+        return self.edge_causes if cliques is None else _incidence(cliques, self.n_items)
+
+
+def maximal_cliques(adjacency: sparse.csr_array, limit: int | None = None) -> list[IntArray] | None:
+    """Every maximal clique of two or more nodes; None when there are more than `limit`.
+
+    Bron and Kerbosch's search with Tomita's pivot, sets of nodes as the bits of an integer.
+
+    >>> path = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    >>> [clique.tolist() for clique in maximal_cliques(path)]
+    [[1, 2], [0, 1]]
+    """
+    neighbours = [
+        sum(1 << int(j) for j in adjacency.indices[start:stop])
+        for start, stop in zip(adjacency.indptr[:-1], adjacency.indptr[1:], strict=True)
+    ]
+    found = list(islice(_search(neighbours), None if limit is None else limit + 1))
+    if limit is not None and len(found) > limit:
+        return None
+    return [np.array(clique, dtype=np.intp) for clique in found]
+
+
+def _search(neighbours: list[int]) -> Iterator[list[int]]:
+    """Depth first, on a stack of its own: a clique may be deeper than Python's recursion."""
+    linked = sum(1 << i for i, mask in enumerate(neighbours) if mask)
+    stack: list[tuple[list[int], int, int]] = [([], linked, 0)]
+    while stack:
+        clique, candidates, excluded = stack.pop()
+        if not candidates:
+            if clique and not excluded:
+                yield sorted(clique)
+            continue
+        pivot = max(
+            _nodes(candidates | excluded), key=lambda u: (candidates & neighbours[u]).bit_count()
+        )
+        for node in _nodes(candidates & ~neighbours[pivot]):
+            near = neighbours[node]
+            stack.append(([*clique, node], candidates & near, excluded & near))
+            candidates ^= 1 << node
+            excluded |= 1 << node
+
+
+def _nodes(mask: int) -> Iterator[int]:
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def _incidence(groups: list[IntArray] | IntArray, n_items: int) -> sparse.csr_array:
+    """Items × groups, with a group of its own for an item in none."""
+    sizes = np.array([len(group) for group in groups], dtype=np.intp)
+    members = np.concatenate(list(groups)) if len(sizes) else np.zeros(0, dtype=np.intp)
+    alone = np.setdiff1d(np.arange(n_items), members)
+    rows = np.concatenate([members, alone])
+    columns = np.concatenate(
+        [np.repeat(np.arange(len(sizes)), sizes), len(sizes) + np.arange(len(alone))]
+    )
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)))
+
+
+# Items
 
 Features: TypeAlias = FloatArray | sparse.csr_array
 """Rows of numbers, one an item: dense, or sparse where most are zero (bags of words)."""
@@ -42,7 +227,7 @@ class Inputs:
     X: Features | None = None
     relations: Mapping[str, Relation] = field(default_factory=lambda: NO_RELATIONS)
     index: IntArray | None = None
-    device: Device = field(default=HOST, init=False)
+    device: Device = field(default=CPU, init=False)
 
     def __post_init__(self) -> None:
         if self.X is None and self.index is None:
@@ -70,7 +255,7 @@ class Inputs:
         return cls(np.asarray(items, dtype=np.float64))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "device": HOST}
+        return {**vars(self), "device": CPU}
 
     def __len__(self) -> int:
         if self.X is not None:
@@ -120,15 +305,7 @@ class Inputs:
         return subset.on(self.device)
 
 
-def squared_norms(X: Features) -> FloatArray:
-    """|x|² of each row, (n,)."""
-    if isinstance(X, sparse.sparray):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    norms: FloatArray = np.einsum("ij,ij->i", X, X)
-    return norms
-
-
 def as_dense(K: Features) -> FloatArray:
-    """A product of rows, which is dense whatever the rows were."""
+    """The matrix as a dense one."""
     dense: FloatArray = K.toarray() if isinstance(K, sparse.sparray) else K
     return dense

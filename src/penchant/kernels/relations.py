@@ -1,94 +1,19 @@
-"""Relations between items: checked once, stored as symmetric sparse weights.
+"""From a user's graph to a `Relation`: it is checked here, once.
 
-What a user has (a matrix of links, citations, shared authors) becomes a `Relation` here;
-the graph kernels trust it and ask it for Laplacians, spectrum and cliques, which are worked
-out once, on first use.
+A graph is a dense array, a scipy sparse matrix or array, or a data frame whose rows and columns
+name the items.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import islice
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, overload
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
 from penchant.errors import DataError, DataWarning, warn
-from penchant.numerics.types import FloatArray, IntArray
-
-Names = tuple[Any, ...]
-
-
-def row_names(table: Any) -> Names | None:
-    """The `names` of a table of features, or the index of a pandas frame; None: rows have none."""
-    return _names(table.index if hasattr(table, "iloc") else getattr(table, "names", None))
-
-
-def column_names(table: Any) -> Names | None:
-    """The columns of a data frame or an arrow table; None: they have no names."""
-    return _names(getattr(table, "column_names", getattr(table, "columns", None)))
-
-
-def is_numbered(names: Names) -> bool:
-    """Whether names are only positions: 0, 1, 2 …, as pandas numbers what has no names.
-
-    >>> is_numbered((0, 1)), is_numbered((1, 0)), is_numbered(("a", "b"))
-    (True, False, False)
-    """
-    return names == tuple(range(len(names)))
-
-
-def _names(found: Any) -> Names | None:
-    return None if found is None or callable(found) else tuple(found)
-
-
-def maximal_cliques(adjacency: sparse.csr_array, limit: int | None = None) -> list[IntArray] | None:
-    """Every maximal clique of two or more nodes; None when there are more than `limit`.
-
-    Bron and Kerbosch's search with Tomita's pivot, sets of nodes as the bits of an integer.
-
-    >>> path = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
-    >>> [clique.tolist() for clique in maximal_cliques(path)]
-    [[1, 2], [0, 1]]
-    """
-    neighbours = [
-        sum(1 << int(j) for j in adjacency.indices[start:stop])
-        for start, stop in zip(adjacency.indptr[:-1], adjacency.indptr[1:], strict=True)
-    ]
-    found = list(islice(_search(neighbours), None if limit is None else limit + 1))
-    if limit is not None and len(found) > limit:
-        return None
-    return [np.array(clique, dtype=np.intp) for clique in found]
-
-
-def _search(neighbours: list[int]) -> Iterator[list[int]]:
-    """Depth first, on a stack of its own: a clique may be deeper than Python's recursion."""
-    linked = sum(1 << i for i, mask in enumerate(neighbours) if mask)
-    stack: list[tuple[list[int], int, int]] = [([], linked, 0)]
-    while stack:
-        clique, candidates, excluded = stack.pop()
-        if not candidates:
-            if clique and not excluded:
-                yield sorted(clique)
-            continue
-        pivot = max(
-            _nodes(candidates | excluded), key=lambda u: (candidates & neighbours[u]).bit_count()
-        )
-        for node in _nodes(candidates & ~neighbours[pivot]):
-            near = neighbours[node]
-            stack.append(([*clique, node], candidates & near, excluded & near))
-            candidates ^= 1 << node
-            excluded |= 1 << node
-
-
-def _nodes(mask: int) -> Iterator[int]:
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
-
+from penchant.kernels.inputs import Names, Relation, column_names, is_numbered, row_names
+from penchant.numerics.types import IntArray
 
 TELEPORT = 0.15
 """How often the random walk on a directed graph jumps anywhere, as in PageRank."""
@@ -100,100 +25,6 @@ Graph = Any
 """A dense array, a scipy sparse matrix or array, or a data frame."""
 Places = Callable[[Names, str], IntArray | None]
 """From what rows are called, and of what, to the row of each item; None: they are in order."""
-
-
-@dataclass(frozen=True, eq=False)
-class Relation:
-    """One relation over the whole universe of items.
-
-    Made by `undirected`, `directed` or `bipartite`, which check what they are given.
-
-    Parameters
-    ----------
-    weights : sparse array (n, n)
-        Symmetric, non-negative, no self-loops, no stored zeros.
-    kind : str
-        What it was made from, for reports.
-    walk_laplacian : sparse array (n, n) or None
-        Chung's Laplacian of a directed graph, which then stands in for both Laplacians.
-
-    `names` are what the items are called where the graph was a data frame, until a fit has put them
-    in order; a file knows none.
-
-    >>> undirected([[0, 2], [2, 0]]).laplacian.toarray()
-    array([[ 2., -2.], [-2., 2.]])
-    """
-
-    weights: sparse.csr_array
-    kind: str = "undirected"
-    walk_laplacian: sparse.csr_array | None = None
-    names: Names | None = field(default=None, init=False)
-
-    def called(self, names: Names | None) -> "Relation":
-        """The same, its items named."""
-        object.__setattr__(self, "names", names)
-        return self
-
-    def take(self, items: IntArray) -> "Relation":
-        """The same relation with its items in another order."""
-        walk = self.walk_laplacian
-        return Relation(
-            self.weights[items][:, items],
-            self.kind,
-            None if walk is None else walk[items][:, items],
-        )
-
-    @property
-    def n_items(self) -> int:
-        return int(self.weights.shape[0])
-
-    @property
-    def n_edges(self) -> int:
-        return int(self.weights.nnz) // 2
-
-    @cached_property
-    def laplacian(self) -> sparse.csr_array:
-        """Combinatorial Laplacian Δ = D − W (000, below Eq. 2)."""
-        if self.walk_laplacian is not None:
-            return self.walk_laplacian
-        degree = self.weights.sum(axis=1)
-        return sparse.csr_array(sparse.diags_array(degree) - self.weights)
-
-    @cached_property
-    def normalised_laplacian(self) -> sparse.csr_array:
-        """D^−½ Δ D^−½, eigenvalues in [0, 2]; zero on isolated items."""
-        if self.walk_laplacian is not None:
-            return self.walk_laplacian
-        degree = self.weights.sum(axis=1)
-        linked = degree > 0.0
-        scale = sparse.diags_array(np.where(linked, degree, 1.0) ** -0.5)
-        identity = sparse.diags_array(linked.astype(np.float64))
-        return sparse.csr_array(identity - scale @ self.weights @ scale)
-
-    @cached_property
-    def spectrum(self) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues (n,) and eigenvectors (n, n) of the Laplacian."""
-        values, vectors = linalg.eigh(
-            self.laplacian.toarray(), driver="evd", overwrite_a=True, check_finite=False
-        )
-        return values, vectors
-
-    @cached_property
-    def edge_causes(self) -> sparse.csr_array:
-        """Incidence (n, causes) of one hidden cause an edge, and one an isolated item."""
-        edges = sparse.triu(self.weights, k=1).tocoo()
-        return _incidence(np.stack([edges.row, edges.col], axis=1), self.n_items)
-
-    @cached_property
-    def clique_causes(self) -> sparse.csr_array:
-        """Incidence (n, causes) of one hidden cause a maximal clique, and one an isolated item."""
-        return _incidence(maximal_cliques(self.weights) or [], self.n_items)
-
-    @cached_property
-    def causes(self) -> sparse.csr_array:
-        """Causes by clique, or by edge where maximal cliques outnumber edges."""
-        cliques = maximal_cliques(self.weights, limit=self.n_edges)
-        return self.edge_causes if cliques is None else _incidence(cliques, self.n_items)
 
 
 def undirected(graph: Graph) -> Relation:
@@ -377,15 +208,3 @@ def _walk_laplacian(W: sparse.csr_array) -> sparse.csr_array:
     root = np.sqrt(stationary)
     S = root[:, None] * P / root
     return sparse.csr_array(np.eye(n) - (S + S.T) / 2.0)
-
-
-def _incidence(groups: list[IntArray] | IntArray, n_items: int) -> sparse.csr_array:
-    """Items × groups, with a group of its own for an item in none."""
-    sizes = np.array([len(group) for group in groups], dtype=np.intp)
-    members = np.concatenate(list(groups)) if len(sizes) else np.zeros(0, dtype=np.intp)
-    alone = np.setdiff1d(np.arange(n_items), members)
-    rows = np.concatenate([members, alone])
-    columns = np.concatenate(
-        [np.repeat(np.arange(len(sizes)), sizes), len(sizes) + np.arange(len(alone))]
-    )
-    return sparse.csr_array((np.ones(len(rows)), (rows, columns)))

@@ -1,4 +1,4 @@
-"""Kernels of the distance between features: RBF and Matérn, one lengthscale or one a feature."""
+"""Kernels of features: RBF and Matérn, of the distance between rows, and the linear kernel."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -6,19 +6,22 @@ from typing import Self
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import cdist
 
 from penchant.errors import DataError
-from penchant.kernels.base import Inputs, Leaf, NotGiven, positive
-from penchant.kernels.inputs import Features, as_dense, squared_norms
-from penchant.numerics.dispatch import HOST, namespace
-from penchant.numerics.dispatch import dispatched as seam
-from penchant.numerics.linalg import fill_diagonal, multiply, to_numpy
+from penchant.kernels.base import Leaf, NotGiven, positive
+from penchant.kernels.inputs import Features, Inputs, as_dense
+from penchant.numerics.dispatch import CPU, namespace
+from penchant.numerics.linalg import (
+    fill_diagonal,
+    inner,
+    multiply,
+    row_squares,
+    squared_distances,
+    to_numpy,
+)
 from penchant.numerics.optimize import PRIOR_SPREAD, weak_prior
 from penchant.numerics.types import FloatArray
 
-NARROW = 16
-"""Up to so many features, differencing them one by one costs no more than a matrix product."""
 COLUMNS_AT_ONCE = 256
 """Columns of sparse features that are dense at a time."""
 MANY_FEATURES = 20
@@ -104,7 +107,7 @@ class Stationary(Leaf):
 
     def typical_distance(self, items: Inputs) -> float:
         """Median distance between items, in lengthscales."""
-        return typical_distance(self._scaled(items.on(HOST)))
+        return typical_distance(self._scaled(items.on(CPU)))
 
     def _scaled(self, A: Inputs) -> Features:
         X = A.features()
@@ -204,6 +207,41 @@ class Matern(Stationary):
         return 1.0 + r if self.nu == 1.5 else 1.0 + r * (1.0 + r / 3.0)
 
 
+@dataclass(frozen=True)
+class Linear(Leaf):
+    """Utilities linear in the features: variance · xᵀx'.
+
+    variance: not given, it is 1 outside a fit, and in a fit it starts (or stays, with
+    optimize=None) where the difference between two typical items has a variance of two.
+
+    >>> Linear(variance=2.0)(np.array([[1.0, 2.0]]))
+    array([[10.]])
+    """
+
+    variance: float = positive(NotGiven(1.0), 1e-5, 1e5)
+
+    def at_scale_of(self, items: Inputs) -> "Linear":
+        """With a variance that was not given at the scale of the features."""
+        if not isinstance(self.variance, NotGiven):
+            return self
+        return replace(self, variance=2.0 / typical_distance(items.features()) ** 2)
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        X = A.device.matrix(A.features())
+        K = (self.variance * X) @ (X if B is None else B.device.matrix(B.features())).T
+        return as_dense(K)
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        return self.variance * row_squares(A.features())
+
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        X = A.device.matrix(A.features())
+        if isinstance(X, sparse.sparray):  # one row a word would be dense in G X
+            return np.array([np.vdot(G, self._matrix(A, B))])
+        met = G @ (X if B is None else B.device.matrix(B.features()))
+        return np.array([self.variance * inner(X, met)])
+
+
 def _common(moved: FloatArray) -> float:
     """Where most of many log-lengthscales are: the likeliest centre, whatever a few do.
 
@@ -244,51 +282,3 @@ def typical_distance(X: Features) -> float:
     some = X[np.linspace(0, n - 1, min(n, MEASURED_ROWS)).astype(np.intp)]
     distance = np.sqrt(squared_distances(some)[np.triu_indices(some.shape[0], 1)])
     return float(np.median(distance[distance > 0.0])) if np.any(distance > 0.0) else 1.0
-
-
-@seam()
-def squared_distances(U: Features, V: Features | None = None) -> FloatArray:
-    """Squared Euclidean distances (n, m) between rows; never negative.
-
-    Few features are differenced one by one, which is exact. Many go through one matrix product
-    |u|² + |v|² − 2 uᵀv around the mean of U; what is below its rounding error counts as zero,
-    so that duplicate rows stay duplicates.
-
-    >>> squared_distances(np.array([[0.0], [3.0]]))
-    array([[0., 9.], [9., 0.]])
-    """
-    if isinstance(U, sparse.sparray) or isinstance(V, sparse.sparray):
-        return _sparse_squared_distances(sparse.csr_array(U), V)
-    if U.shape[1] <= NARROW:
-        distances: FloatArray = cdist(U, U if V is None else V, "sqeuclidean")
-        return distances
-    centre = U.mean(axis=0)
-    left = U - centre
-    right = left if V is None else V - centre
-    u, v = np.einsum("ij,ij->i", left, left), np.einsum("ij,ij->i", right, right)
-    squared: FloatArray = np.column_stack([left, u, np.ones(len(u))]) @ np.vstack(
-        [-2.0 * right.T, np.ones(len(v)), v]
-    )
-    return _without_rounding(squared, u, v, V is None)
-
-
-def _sparse_squared_distances(U: sparse.csr_array, V: Features | None) -> FloatArray:
-    """|u|² + |v|² − 2 uᵀv from the product of sparse rows; a centre would make them dense."""
-    right = U if V is None else sparse.csr_array(V)
-    u, v = squared_norms(U), squared_norms(right)
-    squared = as_dense(U @ right.T)
-    squared *= -2.0
-    squared += u[:, None]
-    squared += v
-    return _without_rounding(squared, u, v, V is None)
-
-
-def _without_rounding(
-    squared: FloatArray, u: FloatArray, v: FloatArray, is_own: bool
-) -> FloatArray:
-    """Distances |u|² + |v|² − 2 uᵀv with zero in place of what is below their rounding error."""
-    rounding = 4.0 * np.finfo(np.float64).eps * (u.max(initial=0.0) + v.max(initial=0.0))
-    squared[squared < rounding] = 0.0
-    if is_own:
-        np.fill_diagonal(squared, 0.0)
-    return squared

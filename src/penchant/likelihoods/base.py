@@ -13,7 +13,9 @@ Conventions, stated here once and used everywhere:
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from difflib import get_close_matches
+from functools import cache, partial
+from inspect import signature
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -335,3 +337,50 @@ class Likelihood(ABC):
         win, tie = self.prob(g, certain), self.prob_tie(g, certain)
         u = rng.random(g.shape)
         return (u < win).astype(np.intp) - (u >= win + tie).astype(np.intp)
+
+
+def known_likelihoods() -> dict[str, type[Likelihood]]:
+    """Every subclass of Likelihood that needs no argument, by its name in lower case.
+
+    >>> from penchant.likelihoods import Probit
+    >>> known_likelihoods()["probit"] is Probit, "lapse" in known_likelihoods()
+    (True, False)
+    """
+    return {
+        cls.__name__.lower(): cls
+        for cls in Likelihood.__subclasses__()
+        if not _needs_arguments(cls)
+    }
+
+
+@cache
+def _needs_arguments(cls: type[Likelihood]) -> bool:
+    parameters = signature(cls).parameters.values()
+    return any(parameter.default is parameter.empty for parameter in parameters)
+
+
+def get(
+    likelihood: str | Likelihood,
+    margin: FloatArray | None = None,
+    count: IntArray | None = None,
+) -> Likelihood:
+    """The likelihood of that name with its default parameters; an instance passes through.
+
+    margin, count: (m,) the margins of the data, where they have any, and how often each was
+    observed; they set the unit of a likelihood of margins.
+
+    >>> get("probit")
+    Probit()
+    """
+    if isinstance(likelihood, Likelihood):
+        return likelihood
+    by_name = known_likelihoods()
+    if likelihood in by_name:
+        found = by_name[likelihood]()
+        return found if margin is None or count is None else found.in_units_of(margin, count)
+    close = get_close_matches(str(likelihood), by_name, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise DataError(
+        f"likelihood is {likelihood!r}: it must be one of {sorted(by_name)} or an instance such "
+        f"as Ties(threshold=0.3){hint}"
+    )

@@ -1,6 +1,7 @@
 """CommunityGP: communities of taste, found by a Dirichlet-process mixture (paper 004)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
@@ -16,11 +17,14 @@ from penchant.communities import (
     Answers,
     Chain,
     ChainPlan,
+    ChainState,
     Draws,
     FittedMixture,
+    MixtureData,
     MixtureFitter,
     PersonalSettings,
     Support,
+    Watch,
     beside_effects,
     common_effects,
 )
@@ -28,10 +32,9 @@ from penchant.data import Comparisons, ShardedComparisons
 from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError, DataWarning, warn
 from penchant.gp import ItemHyper, Normal, Posterior, UserPosteriors, check_newcomers, told
-from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
-from penchant.models.base import Fitted, UtilityModel, sweep_progress
+from penchant.models.base import Fitted, OutcomeProbabilities, UtilityModel
 from penchant.models.community_report import (
     Community,
     Disagreement,
@@ -41,9 +44,8 @@ from penchant.models.community_report import (
     summarize,
     view_items,
 )
-from penchant.models.defaults import learn_tastes, taste_kernel, utility_kernel
+from penchant.models.defaults import maximize_choosing_covariance, taste_kernel, utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.outcomes import Estimates, OutcomeProbabilities
 from penchant.models.parameters import (
     CONCENTRATION,
     KERNEL,
@@ -54,6 +56,7 @@ from penchant.models.parameters import (
     YES_OR_NO,
     check_arguments,
     check_in_memory,
+    check_parameters,
     one_of,
     parameter,
     whole,
@@ -65,6 +68,7 @@ from penchant.models.sharded import (
     learn_communities,
     whereabouts,
 )
+from penchant.models.tables import Estimates
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -209,20 +213,20 @@ class CommunityGP(UtilityModel):
 
         An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
         """
-        self._check()
+        check_parameters(self)
         self._check_together()
         self.__dict__.pop("_elsewhere", None)  # of an earlier fit
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features)
             columns, items = fitted_items(X, data.everybody, relations, self.kernel)
             found, self._elsewhere = self._find_in_shards(items, data)
-            return self._keep(found, columns, FeatureColumns(0, None))
+            return self._set_fit(found, columns)
         check_in_memory(self)
-        data = self._taken(as_comparisons(data))
+        data = self._comparisons(data)
         columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(user_features, data.users, "users", scale=False)
         found = self._find(items, data)
-        return self._keep(replace(found, user_features=users.X), columns, user_columns)
+        return self._set_fit(replace(found, user_features=users.X), columns, user_columns)
 
     def _check_together(self) -> None:
         if self.inference == "variational":
@@ -275,24 +279,24 @@ class CommunityGP(UtilityModel):
 
     def _find(self, items: Inputs, data: Comparisons) -> FittedMixture:
         """By a search, or by chains from what a search finds."""
-        finding = self._first_finding(items, data)
+        fitter = self._first_fitter(items, data)
         with threads_for(len(items)):
             if self.inference == "variational":
-                return finding.searched()
+                return fitter.fit_by_search()
             seed = int(as_rng(self.random_state).integers(2**32))
-            grouping = finding.grouping()
-            chains = finding.started(grouping, seed, self.n_chains)
-            return self._sampled(finding, chains, self.n_sweeps, finding.varies(grouping))
+            result = fitter.search()
+            chains = fitter.start_chains(result, seed, self.n_chains)
+            return self._sampled(fitter, chains, self.n_sweeps, fitter.has_variation(result))
 
     def _find_in_shards(
         self, items: Inputs, data: ShardedComparisons
     ) -> tuple[FittedMixture, CommunityShards]:
         """By a search among some users, then settled with everybody's answers."""
         with threads_for(len(items)):
-            finding = self._first_finding(items, first_users(data))
-            return learn_communities(data, self.engine, self.address, finding)
+            fitter = self._first_fitter(items, first_users(data))
+            return learn_communities(data, self.engine, self.address, fitter)
 
-    def _first_finding(self, items: Inputs, data: Comparisons) -> MixtureFitter:
+    def _first_fitter(self, items: Inputs, data: Comparisons) -> MixtureFitter:
         answers = Answers.of(data)
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(answers.outcomes)
@@ -301,9 +305,9 @@ class CommunityGP(UtilityModel):
         else:
             kernel = self.kernel.at_scale_of(items)
         start = ItemHyper(kernel, likelihood)
-        return self._finding(data, answers, items, start)
+        return self._fitter(data, answers, items, start)
 
-    def _finding(
+    def _fitter(
         self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
     ) -> MixtureFitter:
         """What to find communities in, and how; start: where hyperparameters start."""
@@ -311,35 +315,39 @@ class CommunityGP(UtilityModel):
         if self.personal and self.max_rank is None:
             kernel = None if self.kernel is None else self.kernel.at_scale_of(items)
             required = not isinstance(self.personal, str)
-            learn = partial(learn_tastes, kernel=kernel)
+            learn = partial(maximize_choosing_covariance, kernel=kernel)
             personal = PersonalSettings(lambda: kernel or taste_kernel(items), required, learn)
-        return MixtureFitter(
-            data, answers, items, start, self._plan(), personal, self.n_communities, self.max_rank
+        *shape, rate = np.atleast_1d(np.asarray(self.concentration, dtype=float)).tolist()
+        mixture = MixtureData(
+            answers,
+            items,
+            start,
+            concentration=shape[0] / rate if shape else rate,
+            max_rank=self.max_rank,
+            concentration_prior=(shape[0], rate) if shape else None,
         )
+        return MixtureFitter(data, mixture, self._plan(), personal, self.n_communities)
 
-    def _finding_again(self, found: FittedMixture) -> MixtureFitter:
+    def _fitter_again(self, found: FittedMixture) -> MixtureFitter:
         """The same on the answers that there are now."""
         check_all_here(found.n_elsewhere)
-        return self._finding(found.data, found.answers, found.items, found.start)
+        return self._fitter(found.data, found.answers, found.items, found.start)
 
     def _sampled(
-        self, finding: MixtureFitter, chains: Sequence[Chain], n_sweeps: int, personal: bool
+        self, fitter: MixtureFitter, chains: Sequence[Chain], n_sweeps: int, personal: bool
     ) -> FittedMixture:
         with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
-            found = finding.sampled(chains, n_sweeps, watch)
+            found = fitter.fit_by_chains(chains, n_sweeps, watch)
         if told(found.data):
             found = replace(found, posteriors=found.inferred())
         if (message := found.report.advice()) is not None:
             warn(message, ConvergenceWarning)
-        return finding.with_personal(found) if personal and found.report.completed else found
+        return fitter.with_personal(found) if personal and found.report.completed else found
 
     def _plan(self) -> ChainPlan:
-        *rest, last = np.atleast_1d(np.asarray(self.concentration, dtype=float)).tolist()
         return ChainPlan(
             sampler=self.sampler,
             n_warmup=self.n_sweeps // 2,
-            concentration=rest[0] / last if rest else last,
-            concentration_prior=(rest[0], last) if rest else None,
             learn=self.optimize is not None,
             own=self.hyperparameters == "community",
         )
@@ -419,11 +427,11 @@ class CommunityGP(UtilityModel):
         It takes two to ten times as long as the fit, the first time that somebody asks (also
         through `verdict_` and `describe`); it is kept until the answers change.
         """
-        with self._alone() as fitted:
+        with self._exclusive() as fitted:
             found: FittedMixture = fitted.learned
             support = found.support
             if support is None:
-                support = self._finding_again(found).judged(found)
+                support = self._fitter_again(found).assess(found)
                 self.state_ = replace(fitted, learned=replace(found, support=support))
         return support
 
@@ -472,7 +480,7 @@ class CommunityGP(UtilityModel):
         elsewhere: CommunityShards = whereabouts(self, "others have membership_")
         elsewhere.write(Path(folder), self.engine, self.address)
 
-    def _believed(self, fitted: Fitted, user: int | None) -> Belief:
+    def _belief(self, fitted: Fitted, user: int | None) -> Belief:
         found: FittedMixture = fitted.learned
         if user is None:
             people = found.population()
@@ -495,13 +503,14 @@ class CommunityGP(UtilityModel):
         found: FittedMixture = fitted.learned
         return found.utilities(users, None if X is None else fitted.columns.new_items(X))
 
-    def _odds(
+    def _probabilities(
         self,
         fitted: Fitted,
         pairs: IntArray,
         users: IntArray | None,
         X: Any,
         z: FloatArray | None = None,
+        time: FloatArray | None = None,
     ) -> OutcomeProbabilities:
         found: FittedMixture = fitted.learned
         target = None if X is None else fitted.columns.new_items(X)
@@ -520,11 +529,13 @@ class CommunityGP(UtilityModel):
     def _effects(self, fitted: Fitted) -> Estimates | None:
         if fitted.learned.personal is not None:
             own = fitted.learned.personal.posterior
+            if own.effects is None:
+                return None
             return Estimates.of(own.effects, own.shared_lower)
         found = common_effects(fitted.learned.posteriors)
         return None if found is None else Estimates(found[0], *found[1])
 
-    # More answers, and fewer
+    # Adding and removing answers
 
     def fold_in(self, data: Comparisons) -> Self:
         """A copy of this model that knows new users too, without sampling again.
@@ -532,9 +543,9 @@ class CommunityGP(UtilityModel):
         data : comparisons by users who were not in the fit, between items that were. Their rows
         of `membership_` come after the others.
         """
-        found, data = self._fitted().learned, as_comparisons(data)
+        found, data = self._fitted().learned, self._comparisons(data)
         check_newcomers(found.data, data)
-        return self._with(found.with_newcomers(found.data.extend(data)))
+        return self._copy_with(found.with_newcomers(found.data.extend(data)))
 
     def resume(self, n_sweeps: int) -> Self:
         """Let every chain go on from where it is, exactly as if it had never stopped.
@@ -543,7 +554,7 @@ class CommunityGP(UtilityModel):
         learned at the first sweep, two sweeps are not used, earlier draws are dropped.
         """
         check_arguments(self, "resume", n_sweeps=(n_sweeps, whole(1)))
-        with self._alone() as fitted:
+        with self._exclusive() as fitted:
             if fitted.learned.draws is None:
                 raise DataError(
                     "there are no chains to resume: this model was found by a search; fit it with "
@@ -553,14 +564,14 @@ class CommunityGP(UtilityModel):
             self.state_, self._history = replace(fitted, learned=learned), ()
         return self
 
-    def _told(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> FittedMixture:
+    def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> FittedMixture:
         found: FittedMixture = fitted.learned
         check_all_here(found.n_elsewhere)
         data = found.data.extend(answers)
         told = np.atleast_1d(data.user_index(answers.users))
         return found.with_answers(data, told, reconverge)
 
-    def _without(self, fitted: Fitted, data: Comparisons) -> FittedMixture:
+    def _refit(self, fitted: Fitted, data: Comparisons) -> FittedMixture:
         found: FittedMixture = fitted.learned
         check_all_here(found.n_elsewhere)
         left = replace(found, data=data)
@@ -568,18 +579,40 @@ class CommunityGP(UtilityModel):
             return self._found_anew(left)
         return found.with_answers(data, left.changed_since(found.data), None)
 
-    def _relearned(self, fitted: Fitted) -> FittedMixture:
+    def _relearn(self, fitted: Fitted) -> FittedMixture:
         return self._found_anew(fitted.learned)
 
     def _found_anew(self, found: FittedMixture) -> FittedMixture:
         """Communities and hyperparameters, asked for again."""
         if found.draws is None:
-            return replace(self._finding_again(found).searched(), user_features=found.user_features)
+            return replace(
+                self._fitter_again(found).fit_by_search(), user_features=found.user_features
+            )
         return self._resumed(found, self.n_sweeps - self.n_sweeps // 2 + LEARNING_SWEEPS)
 
     def _resumed(self, found: FittedMixture, n_sweeps: int) -> FittedMixture:
         """After more sweeps of every chain."""
-        finding = self._finding_again(found)
+        fitter = self._fitter_again(found)
         personal = not isinstance(self.personal, str) or found.personal is not None
-        after = self._sampled(finding, finding.carried(found), n_sweeps, personal)
+        after = self._sampled(fitter, fitter.chains_of(found), n_sweeps, personal)
         return replace(after, user_features=found.user_features)
+
+
+@contextmanager
+def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[Watch]:
+    """A callback for each of `n_sweeps` sweeps; it draws nothing where there is no terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:  # some versions end a bar that is disabled by a line
+        yield lambda state: None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("sampling communities", total=n_sweeps)
+
+        def watch(state: ChainState) -> None:
+            words = f"chain {state.seed[-1] + 1}: {len(state.utilities)} communities"
+            bar.update(task, advance=1, description=words)
+
+        yield watch

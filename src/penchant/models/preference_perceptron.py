@@ -28,20 +28,6 @@ from penchant.numerics.types import FloatArray, IntArray
 from penchant.online.feedback import LabelUser, Round, group, rounds_of
 from penchant.online.perceptron import (
     FeatureMap,
-    learn_differences,
-    learn_graded,
-    learn_logged,
-    learn_pairs,
-    present_greedily,
-    present_sorted,
-    swap_neighbours,
-)
-from penchant.online.rule import (
-    LOSSES,
-    UPDATES,
-    Real,
-    State,
-    UpdateRule,
     check_docs,
     check_grades,
     check_order,
@@ -49,8 +35,12 @@ from penchant.online.rule import (
     check_rows,
     check_scores,
     discounts,
-    new_state,
+    learn,
+    present_greedily,
+    present_sorted,
+    swap_neighbours,
 )
+from penchant.online.rule import LOSSES, UPDATES, Real, State, UpdateRule, new_state
 
 LABEL_DEPTH = 25
 """How far down the list a labelled query is read (paper 002, Section 4)."""
@@ -161,7 +151,7 @@ class PreferencePerceptron(BaseEstimator):
         if blocks.ndim == 2:
             blocks, shown, better = blocks[None], shown[None], better[None]
         state = self._state(rule, blocks.shape[-1])
-        return self._keep(learn_logged(rule, state, blocks, shown, better))
+        return self._keep(learn("logged", rule, state, blocks, shown, better))
 
     def learn_pairs(self, X: ArrayLike, winner: ArrayLike, loser: ArrayLike) -> Self:
         """Learn from comparisons in the order given: rows `winner` of X beat rows `loser`.
@@ -184,7 +174,7 @@ class PreferencePerceptron(BaseEstimator):
                 f"winner has {better.size} rows and loser {worse.size}: they must pair up"
             )
         state = self._state(rule, rows.shape[1])
-        return self._keep(learn_pairs(rule, state, rows, better, worse))
+        return self._keep(learn("pairs", rule, state, rows, better, worse))
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Learn from graded documents, one round per query in the order of first appearance.
@@ -205,7 +195,7 @@ class PreferencePerceptron(BaseEstimator):
         if order is not None:
             rows, grades = rows[order], grades[order]
         state = self._state(rule, rows.shape[1])
-        return self._keep(learn_graded(rule, state, rows, starts, grades, LABEL_DEPTH))
+        return self._keep(learn("graded", rule, state, rows, starts, grades, LABEL_DEPTH))
 
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Forget everything, then learn as `partial_fit` does: one pass."""
@@ -251,7 +241,7 @@ class PreferencePerceptron(BaseEstimator):
         delta: Real = np.subtract(
             feature_map(docs, better), feature_map(docs, shown), dtype=self.dtype
         )
-        return self._keep(learn_differences(rule, self._state(rule, delta.size), delta[None]))
+        return self._keep(learn("differences", rule, self._state(rule, delta.size), delta[None]))
 
     def _learn_rounds(self, rounds: list[Round]) -> Self:
         user, rng = LabelUser(self.k, LABEL_DEPTH), np.random.default_rng()

@@ -13,7 +13,6 @@ from penchant.communities import (
     ComponentTables,
     FittedMixture,
     Members,
-    MixtureData,
     MixtureFitter,
     MixturePart,
     SearchReport,
@@ -38,18 +37,18 @@ from penchant.engines import Engine, Journal, Parts, State, Work, open_engine, t
 from penchant.errors import DataError
 from penchant.gp import (
     LEARNING_VOTES,
-    Learned,
+    Callback,
+    FitState,
     Rows,
-    Seen,
     Sites,
     Sweeps,
+    SweepSummary,
     Taught,
     UserPart,
     UserPosteriors,
     UserProblem,
     UserSolution,
     VoteSites,
-    Watch,
     add_seen,
     add_taught,
     of_utilities,
@@ -95,8 +94,8 @@ def learn_shards(
     problem: UserProblem,
     some: Comparisons,
     solution: UserSolution,
-    watch: Watch | None,
-) -> tuple[Learned[UserProblem], "ShardStore"]:
+    watch: Callback | None,
+) -> tuple[FitState[UserProblem], "ShardStore"]:
     """Sweep all users under the hyperparameters of a solution for some; what is known then of
     those, and where the others are."""
     hyper = solution.hyper
@@ -128,18 +127,18 @@ def learn_shards(
     )
     known = (some, problem, hyper, posterior, sites, swept.log_evidence, report)
     n_elsewhere = data.n_comparisons - some.n_comparisons
-    return Learned(*known, n_elsewhere=n_elsewhere), elsewhere
+    return FitState(*known, n_elsewhere=n_elsewhere), elsewhere
 
 
 def _summed(engine: Engine, journal: Journal) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An engine's sweep and look, with results added up in the tree of the parts."""
 
-    def sweep(work: Work, told: Any) -> tuple[Seen, Taught]:
-        def swept() -> tuple[Seen, Taught]:
+    def sweep(work: Work, told: Any) -> tuple[SweepSummary, Taught]:
+        def swept() -> tuple[SweepSummary, Taught]:
             seen, known = zip(*engine.sweep(work, told), strict=True)
             return tree(seen, add_seen), tree(known, add_taught)
 
-        seen, known = journal.recall((Seen, Taught), swept, engine.pass_over)
+        seen, known = journal.recall((SweepSummary, Taught), swept, engine.skip_sweep)
         return seen, known
 
     def look(work: Work, told: Any) -> Taught:
@@ -189,7 +188,7 @@ class ShardStore:
         )
         return Sites(known["tau"], known["nu"])
 
-    def learned(self, learned: Learned[UserProblem], users: Any) -> Learned[UserProblem]:
+    def learned(self, learned: FitState[UserProblem], users: Any) -> FitState[UserProblem]:
         """What is known of these users."""
         asked = [users] if isinstance(users, str | int | float) else list(users)
         parts, sites = [], []
@@ -275,17 +274,17 @@ def _write_utilities(
 
 
 def learn_communities(
-    data: ShardedComparisons, engine: str, address: str | None, finding: MixtureFitter
+    data: ShardedComparisons, engine: str, address: str | None, fitter: MixtureFitter
 ) -> tuple[FittedMixture, "CommunityShards"]:
     """The communities of the first users, settled with everybody's answers.
 
-    finding: of the first users; personal taste is not looked for.
+    fitter: of the first users; personal taste is not looked for.
     """
-    grouping = finding.grouping()
-    answers, hyper = answers_of_all(data.everybody), grouping.hyper
-    crowd = replace(grouping.allocation.crowd, answers=answers)
-    sizes = grouping.membership.sum(axis=0)
-    told = ComponentTables.by(grouping.posteriors, sizes, answers)
+    result = fitter.search()
+    answers, hyper = answers_of_all(data.everybody), result.hyper
+    mixture = replace(result.allocation.mixture, answers=answers)
+    sizes = result.membership.sum(axis=0)
+    told = ComponentTables.by(result.posteriors, sizes, answers)
     keys = keys_of(answers, data.n_items)
     where = CommunityShards(data.files, keys, data.groups, data.max_memory, told)
     parts = replace(where.parts, kept=data.is_kept)
@@ -300,24 +299,24 @@ def learn_communities(
             )
             return members
 
-        settled = settle_parts(crowd.model(hyper.theta), told, data.n_users, ask)
+        settled = settle_parts(mixture.model(hyper.theta), told, data.n_users, ask)
     order = np.argsort(-settled.members.sizes, kind="stable")
     told = ComponentTables(settled.told.table[:, order], settled.told.log_weights[order])
-    mixture = MixtureData(answers, finding.items, hyper, max_rank=finding.max_rank).precise()
+    mixture = replace(fitter.mixture, answers=answers).precise()
     posteriors = tuple(
         fit_community(mixture, settled.members.counts[c], hyper.theta).posterior for c in order
     )
     step = Step("all users, without personal taste", len(order), settled.objective)
     found = FittedMixture(
-        data=finding.data,
-        sampled=finding.data,
+        data=fitter.data,
+        sampled=fitter.data,
         hyper=hyper,
-        start=finding.start,
-        membership=memberships(MixturePart.of(0, finding.data, keys), told),
+        start=fitter.mixture.hyper,
+        membership=memberships(MixturePart.of(0, fitter.data, keys), told),
         posteriors=posteriors,
-        report=SearchReport.of((*grouping.trace, step)),
-        max_rank=finding.max_rank,
-        n_elsewhere=data.n_comparisons - finding.data.n_comparisons,
+        report=SearchReport.of((*result.trace, step)),
+        max_rank=fitter.mixture.max_rank,
+        n_elsewhere=data.n_comparisons - fitter.data.n_comparisons,
         all_sizes=settled.members.sizes[order],
     )
     return found, replace(where, told=told)

@@ -1,21 +1,28 @@
 """Batched algebra on stacks, (k, p, q) arrays of one small matrix a user.
 
 Every routine works on all matrices at once, on the device where the stack lives (see
-`numerics.dispatch`). Matrices that are made of a stack live
-with it; what is one number a user or item comes back as NumPy's.
+`numerics.dispatch`). Stacks and matrices that it returns live there too; one number a user or item
+comes back as NumPy's.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from penchant.errors import NumericalError
-from penchant.numerics.dispatch import STACK_SIZE, dispatched
-from penchant.numerics.linalg import multiply
+from penchant.numerics.dispatch import (
+    CARD_CHUNK,
+    STACK_SIZE,
+    dispatched,
+    like,
+    namespace,
+    torch_backend,
+)
+from penchant.numerics.linalg import multiply, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 
 FEW = 64
@@ -25,48 +32,41 @@ FEW = 64
 # Algebra
 
 
-@dispatched()
 def multiply_stack(A: FloatArray, B: FloatArray) -> FloatArray:
     """A @ B for each pair of matrices; a stack of one serves all of the other."""
     product: FloatArray = A * B if A.shape[-1] == A.shape[-2] == B.shape[-1] == 1 else A @ B
     return product
 
 
-@dispatched()
 def apply_stack(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """(k, p) products of (k, p, q) matrices and (k, q) vectors."""
     product: FloatArray = multiply_stack(matrices, vectors[..., None])[..., 0]
     return product
 
 
-@dispatched()
 def cholesky_stack(A: FloatArray, what: str) -> FloatArray:
     """Lower Cholesky factors (k, p, p); a matrix that has none is a NumericalError about `what`."""
-    try:
-        if A.shape[1:] == (1, 1):
-            return _square_roots(A)
-        lower: FloatArray = np.asarray(np.linalg.cholesky(A), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        raise not_definite(what) from None
+    lower = try_cholesky_stack(A)
+    if lower is None:
+        raise NumericalError(
+            f"{what} is not positive definite; use a log-concave likelihood or lower the kernel's "
+            "variance"
+        )
     return lower
 
 
-def _square_roots(A: FloatArray) -> FloatArray:
-    """Of a stack of numbers, which LAPACK would take one at a time."""
-    if not (A > 0.0).all():
-        raise np.linalg.LinAlgError
-    return np.sqrt(A)
+@dispatched
+def try_cholesky_stack(A: FloatArray) -> FloatArray | None:
+    """The lower Cholesky factors, or None where a matrix is not positive definite."""
+    if A.shape[1:] == (1, 1):  # LAPACK would take them one at a time
+        return np.sqrt(A) if (A > 0.0).all() else None
+    try:
+        return np.asarray(np.linalg.cholesky(A), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
 
 
-def not_definite(what: str) -> NumericalError:
-    """A matrix of a stack has no Cholesky factor."""
-    return NumericalError(
-        f"{what} is not positive definite; use a log-concave likelihood or lower the kernel's "
-        "variance"
-    )
-
-
-@dispatched()
+@dispatched
 def solve_stack(lower: FloatArray, B: FloatArray) -> FloatArray:
     """L⁻¹ B for each of the lower triangular matrices (k, p, p), and (k, p, q) or (1, p, q)."""
     half = lower.shape[1] // 2
@@ -75,20 +75,19 @@ def solve_stack(lower: FloatArray, B: FloatArray) -> FloatArray:
     if len(lower) < FEW:
         every = np.broadcast_to(B, (len(lower), *B.shape[1:]))
         return np.asarray(np.linalg.solve(lower, every), dtype=np.float64)
-    # halves of halves leave products alone: two to four times as fast as LAPACK, which has no
-    # stacked solve but that of full matrices
+    # Recursion on halves is made of products: two to four times as fast as LAPACK, whose only
+    # stacked solve is that of full matrices.
     upper_rows = solve_stack(lower[:, :half, :half], B[:, :half])
     left = B[:, half:] - multiply_stack(lower[:, half:, :half], upper_rows)
     return np.concatenate([upper_rows, solve_stack(lower[:, half:, half:], left)], axis=1)
 
 
-@dispatched()
 def log_det_stack(lower: FloatArray) -> float:
     """Σ log |L Lᵀ| over all."""
-    return float(2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum())
+    return float(2.0 * namespace(lower).log(lower.diagonal(0, 1, 2)).sum())
 
 
-@dispatched()
+@dispatched
 def square_root_stack(K: FloatArray) -> FloatArray:
     """(k, p, p) factors F with F Fᵀ = K of positive semidefinite matrices."""
     values, vectors = np.linalg.eigh(K)
@@ -96,101 +95,84 @@ def square_root_stack(K: FloatArray) -> FloatArray:
     return roots
 
 
-@dispatched()
 def triangle_stack(F: FloatArray) -> FloatArray:
-    """(k, p, min(p, q)) factors with the same F Fᵀ: rows turned into a triangle if they are few."""
+    """(k, p, min(p, q)) factors with the same F Fᵀ: a triangle where F has few rows."""
     if F.shape[1] >= F.shape[2]:
         return F
-    triangle: FloatArray = np.asarray(np.linalg.qr(F.transpose(0, 2, 1), mode="r"))
-    return triangle.transpose(0, 2, 1)
+    found = namespace(F).linalg.qr(F.mT, mode="r")
+    triangle: FloatArray = getattr(found, "R", found)  # torch returns Q, which is empty, and R
+    return triangle.mT
 
 
-@dispatched()
-def transpose_stack(A: FloatArray) -> FloatArray:
-    """The transpose of each matrix, without copying."""
-    return A.transpose(0, 2, 1)
-
-
-@dispatched()
 def add_identity(A: FloatArray) -> None:
     """A += I, for each."""
-    diagonal = np.arange(A.shape[1])
-    A[:, diagonal, diagonal] += 1.0
+    rows = np.arange(A.shape[1])
+    A[:, rows, rows] += 1.0
 
 
-@dispatched()
 def scale_stack(A: FloatArray, factors: FloatArray) -> FloatArray:
     """Each matrix times its own of the (k,) factors; one of either serves all of the other."""
-    scaled: FloatArray = factors[:, None, None] * A
+    scaled: FloatArray = like(factors, A)[:, None, None] * A
     return scaled
 
 
-@dispatched()
 def join_stacks(first: FloatArray, *others: FloatArray) -> FloatArray:
     """One after the other."""
-    return np.concatenate([first, *others]) if others else first
+    joined: FloatArray = namespace(first).concatenate([first, *others]) if others else first
+    return joined
 
 
-@dispatched()
 def inner_stack(A: FloatArray, B: FloatArray) -> FloatArray:
     """(k,): Σ_ij A_ij B_ij of each pair of matrices."""
-    products: FloatArray = np.einsum("kij,kij->k", A, B)
-    return products
+    return to_numpy(namespace(A).einsum("kij,kij->k", A, B))
 
 
-@dispatched()
 def row_products_stack(A: FloatArray, B: FloatArray) -> FloatArray:
     """(k, t): Σ_p A_tp B_tp of each pair of matrices (k, t, p)."""
-    products: FloatArray = np.einsum("stp,stp->st", A, B)
-    return products
+    return to_numpy(namespace(A).einsum("ktp,ktp->kt", A, B))
 
 
-@dispatched()
 def join_blocks(blocks: FloatArray) -> FloatArray:
     """(a·r, b·s) matrix of the blocks (a, b, r, s)."""
     a, b, r, s = blocks.shape
-    return blocks.transpose(0, 2, 1, 3).reshape(a * r, b * s)
+    return blocks.swapaxes(1, 2).reshape(a * r, b * s)
 
 
-@dispatched()
 def split_blocks(A: FloatArray, n_blocks: int) -> FloatArray:
     """(a², r, r) blocks of a matrix (a·r, a·r), row by row."""
     size = len(A) // n_blocks
     blocks = A.reshape(n_blocks, size, n_blocks, size)
-    return blocks.transpose(0, 2, 1, 3).reshape(n_blocks * n_blocks, size, size)
+    return blocks.swapaxes(1, 2).reshape(n_blocks * n_blocks, size, size)
 
 
-@dispatched()
 def trace_blocks(blocks: FloatArray) -> FloatArray:
     """(n, n): the sum of the diagonal blocks of (a, a, n, n)."""
-    trace: FloatArray = np.trace(blocks, axis1=0, axis2=1)
+    trace: FloatArray = blocks.diagonal(0, 0, 1).sum(-1)
     return trace
 
 
-@dispatched()
 def sum_stack(A: FloatArray, weights: FloatArray) -> FloatArray:
     """(q, p·r): Σ_u weights[u] · A_u, flattened, with (k, q) weights."""
-    return multiply(weights.T, A.reshape(len(A), -1))
+    return multiply(like(weights, A).T, A.reshape(len(A), -1))
 
 
-@dispatched()
 def mix_stack(matrices: FloatArray, weights: FloatArray) -> FloatArray:
     """(k, r, r): Σ_q weights[u, q] · matrices[q], with (k, q) weights."""
     flat = matrices.reshape(len(matrices), -1)
-    return multiply(weights, flat).reshape(-1, *matrices.shape[1:])
+    return multiply(like(weights, flat), flat).reshape(-1, *matrices.shape[1:])
 
 
-# Between stacks and what all users have in common: comparisons and items
+# Between stacks and arrays that all users share: comparisons and items
 
 
 @dataclass(frozen=True, eq=False)
 class StackPlaces:
     """Where k users' matrices, p × p each, have their items and their comparisons.
 
-    items: (k, p) what each compared, ascending, of n_items; edges: (e,) positions of these users'
-    comparisons among all m; row, winner, loser: (e,) the user's row and the two columns of `items`
-    that each comparison is about. An object, so that a device can keep what it made of it.
-    repeats: whether an item may stand more than once in a row of `items`.
+    items: (k, p) the items that each compared, ascending, of n_items; edges: (e,) positions of
+    these users' comparisons among all m; row, winner, loser: (e,) the user's row and the two
+    columns of `items` that each comparison is about. A device caches what it derives from this
+    object. repeats: whether an item may occur more than once in a row of `items`.
     """
 
     repeats: ClassVar[bool] = False
@@ -208,20 +190,22 @@ class StackPlaces:
         return not self.repeats and bool((self.items == self.items[0]).all())
 
     @property
-    def cells(self) -> IntArray:
-        """(k, p²) where each user's p × p matrix lies in a flattened n × n one."""
-        return self.cells_of(self.items)
+    def winner_at(self) -> IntArray:
+        """(e,) where the winner of each comparison lies in a flattened (k, p) array."""
+        at: IntArray = self.row * self.items.shape[1] + self.winner
+        return at
 
     @property
-    def first_cells(self) -> IntArray:
-        """(p²,) of the first user."""
-        first: IntArray = self.cells_of(self.items[:1])[0]
-        return first
+    def loser_at(self) -> IntArray:
+        """(e,) where the loser of each comparison lies in a flattened (k, p) array."""
+        at: IntArray = self.row * self.items.shape[1] + self.loser
+        return at
 
-    def cells_of(self, items: IntArray) -> IntArray:
-        """(k, p²) of some items (k, p)."""
-        pairs: IntArray = items[:, :, None] * self.n_items + items[:, None, :]
-        return pairs.reshape(len(items), -1)
+    @property
+    def pair_at(self) -> IntArray:
+        """(e,) where the pair (winner, loser) lies in a flattened (k, p, p) array."""
+        at: IntArray = self.winner_at * self.items.shape[1] + self.loser
+        return at
 
 
 class EdgeMoments(NamedTuple):
@@ -232,12 +216,23 @@ class EdgeMoments(NamedTuple):
     largest: float
 
 
-@dispatched()
+def _index(places: StackPlaces, name: str, A: FloatArray) -> Any:
+    """An index array of `places`, on the device of A, where it is cached."""
+    if isinstance(A, np.ndarray):
+        return getattr(places, name)
+    return torch_backend().cached_index(places, name, A.device)
+
+
+def _cells(items: Any, n_items: int) -> Any:
+    """(k, p²) where each user's p × p matrix lies in a flattened n × n one, for items (k, p)."""
+    return (items[:, :, None] * n_items + items[:, None, :]).reshape(len(items), -1)
+
+
+@dispatched
 def laplacian_stack(weight: FloatArray, places: StackPlaces) -> FloatArray:
     """(k, p, p) Laplacian of each user's comparisons, `weight` being (m,) over all."""
     k, p = places.items.shape
-    cell = (places.row * p + places.winner) * p + places.loser
-    directed = np.bincount(cell, weight[places.edges], k * p * p).reshape(k, p, p)
+    directed = np.bincount(places.pair_at, weight[places.edges], k * p * p).reshape(k, p, p)
     L: FloatArray = -directed.astype(np.float64, copy=False)
     L -= directed.transpose(0, 2, 1)
     diagonal = np.arange(p)
@@ -245,24 +240,24 @@ def laplacian_stack(weight: FloatArray, places: StackPlaces) -> FloatArray:
     return L
 
 
-@dispatched()
+@dispatched
 def adjoint_stack(y: FloatArray, places: StackPlaces) -> FloatArray:
     """(k, p) sums of ±y over each user's comparisons, + for winners; y is (m,) over all."""
-    k, p = places.items.shape
-    mine, start = y[places.edges], places.row * p
-    won = np.bincount(start + places.winner, mine, k * p)
-    lost = np.bincount(start + places.loser, mine, k * p)
+    mine, size = y[places.edges], places.items.size
+    won = np.bincount(places.winner_at, mine, size)
+    lost = np.bincount(places.loser_at, mine, size)
     total: FloatArray = np.subtract(won, lost, dtype=np.float64)
-    return total.reshape(k, p)
+    return total.reshape(places.items.shape)
 
 
-@dispatched()
 def forward_stack(utility: FloatArray, places: StackPlaces) -> FloatArray:
     """(e,) differences of (k, p) utilities, in the order of `edges`."""
-    return utility[places.row, places.winner] - utility[places.row, places.loser]
+    flat = utility.reshape(-1)
+    winner, loser = (_index(places, name, flat) for name in ("winner_at", "loser_at"))
+    difference: FloatArray = flat[winner] - flat[loser]
+    return difference
 
 
-@dispatched()
 def edge_moments(
     covariance: FloatArray, utility: FloatArray, places: StackPlaces, least: float
 ) -> EdgeMoments:
@@ -270,22 +265,23 @@ def edge_moments(
 
     least: of a variance, relative to the largest variance of a utility, or to 1 if that is less.
     """
-    row, winner, loser = places.row, places.winner, places.loser
-    own = np.diagonal(covariance, axis1=1, axis2=2)
-    var = own[row, winner] + own[row, loser] - 2.0 * covariance[row, winner, loser]
-    largest = float(own.max(initial=0.0))
+    own = covariance.diagonal(0, 1, 2).reshape(-1)
+    winner, loser = (_index(places, name, own) for name in ("winner_at", "loser_at"))
+    pair = _index(places, "pair_at", own)
+    var = own[winner] + own[loser] - 2.0 * covariance.reshape(-1)[pair]
+    largest = max(0.0, float(own.max())) if len(own) else 0.0
     floor = least * min(largest, 1.0)
-    return EdgeMoments(forward_stack(utility, places), np.maximum(var, floor), largest)
+    return EdgeMoments(forward_stack(utility, places), var.clip(floor), largest)
 
 
-@dispatched()
 def put_edges(total: FloatArray, values: Sequence[FloatArray], places: StackPlaces) -> None:
     """Write (e,) values about a stack's comparisons where they stand in the rows of (c, m)."""
+    edges = _index(places, "edges", total)
     for row, value in zip(total, values, strict=True):
-        row[places.edges] = value
+        row[edges] = value
 
 
-@dispatched()
+@dispatched
 def collect_items(x: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
     """(q, n): Σ_u weights[u] x_uᵀ over all items, with (k, q) weights and (k, p) vectors."""
     if places.same_items:
@@ -299,51 +295,51 @@ def collect_items(x: FloatArray, weights: FloatArray, places: StackPlaces) -> Fl
     return summed
 
 
-@dispatched()
 def pick_items(vectors: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
     """(k, p): Σ_q weights[u, q] · vectors[q] at each user's own items, vectors (q, n)."""
+    items, weights = _index(places, "items", vectors), like(weights, vectors)
     if places.same_items:
-        return multiply(weights, np.ascontiguousarray(vectors[:, places.items[0]]))
-    picked: FloatArray = np.einsum("kq,qkp->kp", weights, vectors[:, places.items])
+        return multiply(weights, vectors.T[items[0]].T)
+    picked: FloatArray = namespace(vectors).einsum("kq,qkp->kp", weights, vectors[:, items])
     return picked
 
 
-@dispatched()
 def meet_items(x: FloatArray, vectors: FloatArray, places: StackPlaces) -> FloatArray:
     """(k, q): of (k, p) vectors the products with each of (q, n) at the user's own items."""
-    met: FloatArray = np.einsum("kp,qkp->kq", x, vectors[:, places.items])
-    return met
+    there = like(vectors, x)[:, _index(places, "items", x)]
+    return to_numpy(namespace(x).einsum("kp,qkp->kq", x, there))
 
 
-@dispatched()
 def take_columns_stack(matrix: FloatArray, items: IntArray) -> FloatArray:
     """(k, t, p): of a matrix (t, n) the columns of each user's items (k, p)."""
-    return np.moveaxis(matrix[:, items], 0, 1)
+    return matrix[:, like(items, matrix)].swapaxes(0, 1)
 
 
-@dispatched()
+@dispatched
 def collect_cells(stack: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
     """(q, n, n): Σ_u weights[u] · stack[u], with (k, q) weights and (k, p, p) matrices."""
     k, n = len(stack), places.n_items
     flat = stack.reshape(k, -1)
     if places.same_items:
         total = np.zeros((weights.shape[1], n * n))
-        total[:, places.first_cells] = multiply(weights.T, flat)
-    elif weights.shape[1] == 1:
+        total[:, _cells(places.items[:1], n)[0]] = multiply(weights.T, flat)
+        return total.reshape(-1, n, n)
+    cells = _cells(places.items, n)
+    if weights.shape[1] == 1:
         every = (weights * flat).ravel()
-        total = np.bincount(places.cells.ravel(), every, n * n).astype(np.float64, copy=False)
+        total = np.bincount(cells.ravel(), every, n * n).astype(np.float64, copy=False)
     elif places.repeats or 4 * flat.shape[1] < n * n:
         ends = np.arange(0, flat.size + 1, flat.shape[1])
-        wide = sparse.csr_array((flat.ravel(), places.cells.ravel(), ends), (k, n * n))
+        wide = sparse.csr_array((flat.ravel(), cells.ravel(), ends), (k, n * n))
         total = (wide.T @ weights).T
     else:
         dense = np.zeros((k, n * n))
-        np.put_along_axis(dense, places.cells, flat, axis=1)
+        np.put_along_axis(dense, cells, flat, axis=1)
         total = multiply(weights.T, dense)
     return total.reshape(-1, n, n)
 
 
-@dispatched()
+@dispatched
 def collect_rows(
     stack: FloatArray, weights: FloatArray, items: IntArray, n_items: int
 ) -> FloatArray:
@@ -359,22 +355,24 @@ def collect_rows(
     return total
 
 
-@dispatched()
 def pick_cells(matrices: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
     """(k, p, p): Σ_q weights[u, q] · matrices[q], (q, n, n), at each user's own items."""
-    k, p = places.items.shape
+    (k, p), n = places.items.shape, places.n_items
     flat = matrices.reshape(len(matrices), -1)
+    items, weights = _index(places, "items", flat), like(weights, flat)
     if places.same_items:
-        picked = multiply(weights, flat[:, places.first_cells])
+        picked = multiply(weights, flat[:, _cells(items[:1], n)[0]])
     elif len(flat) == 1:
-        picked = weights * flat[0][places.cells]
-    elif p * p * 4 < places.n_items**2:
-        picked = np.empty((k, p * p))
-        step = max(1, STACK_SIZE // (p * p * len(flat)))
-        for start in range(0, k, step):
-            some = slice(start, start + step)
-            mine = flat[:, places.cells_of(places.items[some])]
-            picked[some] = np.einsum("kq,qkc->kc", weights[some], mine)
+        picked = weights * flat[0][_cells(items, n)]
+    elif 4 * p * p < n * n:
+        # some users at a time: the cells of all matrices are gathered for each
+        most = STACK_SIZE if isinstance(flat, np.ndarray) else CARD_CHUNK
+        step = max(1, most // (p * p * len(flat)))
+        parts = [slice(start, start + step) for start in range(0, k, step)]
+        einsum = namespace(flat).einsum
+        mine = [einsum("kq,qkc->kc", weights[s], flat[:, _cells(items[s], n)]) for s in parts]
+        picked = join_stacks(*mine)
     else:
-        picked = np.take_along_axis(multiply(weights, flat), places.cells, axis=1)
+        users = like(np.arange(k)[:, None], flat)
+        picked = multiply(weights, flat)[users, _cells(items, n)]
     return picked.reshape(k, p, p)

@@ -1,12 +1,12 @@
-"""Dispatch by device: a matrix lives in the host's memory, or on a card that torch reaches.
+"""Devices: matrices live in NumPy's arrays, or in torch's tensors on a card.
 
-The functions of `linalg` and `batched` work on NumPy's matrices with SciPy's BLAS; each has a
-function of the same name in `torch_backend`, and the type of a matrix decides which one is called.
+Most functions of `linalg` and `batched` are written once, for both. One that needs another
+algorithm on a card is decorated with `dispatched` and has a function of the same name in
+`torch_backend`; the type of its first argument decides which of the two runs.
 
-The rule above this package: what has one axis is NumPy's; what has two or three lives on the
-device of the inputs that it was made from, and nothing above these functions asks which. (The
-sites of many users are carried over once a sweep, as the one thing with one axis, and what is
-made of them comes back as such.)
+Above this package, arrays with one axis are NumPy's; arrays with two or three axes live on the
+device of the inputs that they were made from, and no caller asks which. (The sites of many users
+are the exception: they are moved to the device once a sweep.)
 """
 
 import sys
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cache, wraps
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -29,71 +29,55 @@ R = TypeVar("R")
 
 @cache
 def torch_backend() -> ModuleType:
-    """The functions of this package for matrices of torch; imported when first needed."""
+    """The functions for torch's tensors; torch is imported when they are first needed."""
     return import_module("penchant.numerics.torch_backend")
 
 
-def dispatched(place: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """The function works on NumPy's matrices; that of the same name in `torch_backend` on torch's.
+def dispatched(function: Callable[P, R]) -> Callable[P, R]:
+    """Call the function of this name in `torch_backend` where the first argument is a tensor."""
+    name = function.__name__
 
-    place: the argument whose type decides.
-    """
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if isinstance(args[0], (np.ndarray, sparse.sparray)):
+            return function(*args, **kwargs)
+        result: R = getattr(torch_backend(), name)(*args, **kwargs)
+        return result
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        name = function.__name__
+    return call
 
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            if isinstance(args[place], (np.ndarray, sparse.sparray)):
-                return function(*args, **kwargs)
-            result: R = getattr(torch_backend(), name)(*args, **kwargs)
-            return result
 
-        return call
+def namespace(array: FloatArray) -> Any:
+    """The module with the elementwise functions for this array: NumPy, or torch."""
+    return np if isinstance(array, np.ndarray) else sys.modules["torch"]
 
-    return decorate
+
+def like(array: Any, A: FloatArray) -> FloatArray:
+    """The array on the device of A."""
+    if isinstance(A, np.ndarray):
+        return np.asarray(array)
+    moved: FloatArray = torch_backend().to_device(array, A.device)
+    return moved
 
 
 # Devices
 
 
 MATRICES = 6
-"""Of items × items that an exact fit holds at its peak, with what libraries need beside."""
+"""Of items × items that an exact fit holds at its peak, with the libraries' workspace."""
 STACK_SIZE = 2**20
-"""Most numbers in one array of users × p² on the host: bounds memory, and stays near the cache."""
+"""Most numbers in one array of users × p² on the CPU: bounds memory, and stays near the cache."""
+CARD_CHUNK = 2**27
+"""Most numbers of a temporary on a card: one gigabyte."""
 
 
-class Device(Protocol):
-    """Makes matrices where they are to live."""
+class Device:
+    """Makes matrices where they are to live; this class makes NumPy's.
 
-    @property
-    def name(self) -> str:
-        """As a user would ask for it."""
-
-    @property
-    def most_items(self) -> int:
-        """How many items an exact fit has room for."""
-
-    @property
-    def stack_size(self) -> int:
-        """Most numbers in one array of users × p²."""
-
-    @property
-    def kept_size(self) -> int:
-        """Most numbers of users × p² that are kept between the steps of a sweep, thrice."""
-
-    def matrix(self, array: FloatArray) -> FloatArray:
-        """The array there; a host's array is passed through."""
-
-    def full(self, shape: tuple[int, int], value: float) -> FloatArray:
-        """A matrix of one number."""
-
-    def where_equal(self, rows: IntArray, columns: IntArray, value: float) -> FloatArray:
-        """A matrix with `value` where the numbers of row and column agree, else zero."""
-
-
-class _Host:
-    """NumPy's arrays and SciPy's BLAS."""
+    name: as a user asks for it. most_items: how many items an exact fit has room for.
+    stack_size: most numbers in one array of users × p². kept_size: most numbers of users × p²
+    that are kept between the steps of a sweep, three times.
+    """
 
     name = "cpu"
     most_items = 20_000
@@ -101,37 +85,32 @@ class _Host:
     kept_size = 32 * STACK_SIZE
 
     def matrix(self, array: FloatArray) -> FloatArray:
+        """The array on this device."""
         return array
 
     def full(self, shape: tuple[int, int], value: float) -> FloatArray:
+        """A matrix of one number."""
         return np.full(shape, value)
 
     def where_equal(self, rows: IntArray, columns: IntArray, value: float) -> FloatArray:
+        """A matrix with `value` where the numbers of row and column agree, else zero."""
         return np.where(rows[:, None] == columns, value, 0.0)
 
-    def __reduce__(self) -> str:
-        return "HOST"
+    def __reduce__(self) -> Any:
+        return "CPU"
 
 
-HOST: Device = _Host()
-
-
-class Card(NamedTuple):
-    """A device as `penchant doctor` shows it."""
-
-    name: str
-    what: str
-    memory: int
+CPU = Device()
 
 
 def device_called(name: str | None) -> Device:
-    """None or "cpu": the host. "cuda", "cuda:1": a card, by torch. "torch:cpu": torch's own CPU
+    """None or "cpu": NumPy. "cuda", "cuda:1": a card, by torch. "torch:cpu": torch's own CPU
     routines, which tests use in place of a card.
 
     >>> device_called(None).name
     'cpu'
     """
-    return HOST if name in (None, "cpu") else _torch_device(str(name))
+    return CPU if name in (None, "cpu") else _torch_device(str(name))
 
 
 @cache
@@ -149,34 +128,12 @@ def _torch_device(name: str) -> Device:
             f"device={name!r}: torch {torch.__version__} sees {n_cards} CUDA cards; see `penchant "
             "doctor`, or leave device=None"
         )
-    made: Device = torch_backend().TorchDevice(name, wanted)
+    made: Device = torch_backend().TorchDevice(name)
     return made
 
 
-def cards() -> list[Card]:
-    """The cards that torch sees; none without torch."""
-    torch = _torch()
-    n_cards = 0 if torch is None else torch.cuda.device_count()
-    found = []
-    for number in range(n_cards):
-        card = torch.cuda.get_device_properties(number)
-        found.append(Card(f"cuda:{number}", card.name, int(card.total_memory)))
-    return found
-
-
-def torch_version() -> str | None:
-    """None where torch is not installed."""
-    torch = _torch()
-    return None if torch is None else str(torch.__version__)
-
-
-def namespace(array: FloatArray) -> Any:
-    """The module with the elementwise functions for this array: NumPy, or torch."""
-    return np if isinstance(array, np.ndarray) else sys.modules["torch"]
-
-
 def check_room(device: Device, n: int) -> None:
-    """An exact fit of n items must fit into the device's memory."""
+    """Raise DataError if the matrices of an exact fit of n items exceed the device's memory."""
     if n > device.most_items:
         need = MATRICES * 8.0 * n * n / 1e9
         raise DataError(
@@ -186,8 +143,8 @@ def check_room(device: Device, n: int) -> None:
         )
 
 
-def hosted(values: dict[str, Any]) -> dict[str, Any]:
-    """The same values with matrices as NumPy's: what is written or copied knows no device."""
+def on_cpu(values: dict[str, Any]) -> dict[str, Any]:
+    """The same values with NumPy's arrays for tensors, to be written or copied."""
     torch = sys.modules.get("torch")
     if torch is None:
         return values
@@ -199,13 +156,40 @@ def hosted(values: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """A card that runs out of memory raises what Python raises, MemoryError."""
+    """Turn torch's error of a card that is out of memory into Python's MemoryError."""
     try:
         yield
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":
             raise
         raise MemoryError(str(error).splitlines()[0]) from None
+
+
+# For `penchant doctor`
+
+
+class Card(NamedTuple):
+    """A card: its name for `device=`, its model, and its memory in bytes."""
+
+    name: str
+    what: str
+    memory: int
+
+
+def cards() -> list[Card]:
+    """The cards that torch sees; none without torch."""
+    torch = _torch()
+    found = []
+    for number in range(0 if torch is None else torch.cuda.device_count()):
+        card = torch.cuda.get_device_properties(number)
+        found.append(Card(f"cuda:{number}", card.name, int(card.total_memory)))
+    return found
+
+
+def torch_version() -> str | None:
+    """None where torch is not installed."""
+    torch = _torch()
+    return None if torch is None else str(torch.__version__)
 
 
 def _torch() -> Any:

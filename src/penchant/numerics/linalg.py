@@ -1,4 +1,4 @@
-"""Dense linear algebra used by every model: factors, triangular solves, products, entries.
+"""Dense linear algebra: factors, triangular solves, products, sums and copies.
 
 Matrices may live on another device (see `numerics.dispatch`), vectors are always NumPy's. All
 matrices are real and symmetric positive (semi)definite unless said otherwise.
@@ -14,129 +14,117 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.linalg import blas, lapack
+from scipy.spatial.distance import cdist
 
 from penchant.errors import NumericalError
-from penchant.numerics.dispatch import dispatched, torch_backend
+from penchant.numerics.dispatch import dispatched, like, namespace, torch_backend
 from penchant.numerics.types import FloatArray, IntArray
+
+CUDA_SPEED = 3000.0
+"""Flops that a card does while the CPU does one."""
 
 # Entries, sums and copies
 
 
-@dispatched()
 def to_numpy(A: FloatArray) -> FloatArray:
-    """A as NumPy's; one that is so already passes through."""
-    return A
+    """A as NumPy's array; one that is NumPy's is returned as it is."""
+    return A if isinstance(A, np.ndarray) else A.detach().cpu().numpy()
 
 
-@dispatched()
 def relative_flops(A: FloatArray, flops: float) -> float:
-    """What so many flops on A's device cost, in flops of the host."""
-    return flops
+    """What so many flops on A's device cost, in flops of the CPU."""
+    return flops / CUDA_SPEED if getattr(A, "is_cuda", False) else flops
 
 
-@dispatched(1)
-def multiply_sparse(S: sparse.csr_array, A: FloatArray) -> FloatArray:
-    """S @ A for a sparse S of the host."""
-    product: FloatArray = S @ A
-    return product
-
-
-@dispatched()
 def diagonal(A: FloatArray) -> FloatArray:
-    """(n,) the diagonal, to be read."""
-    return np.diagonal(A)
+    """(n,) the diagonal, read-only."""
+    return to_numpy(A.diagonal())
 
 
-@dispatched()
 def add_to_diagonal(A: FloatArray, value: float) -> None:
     """A += value · I."""
-    A[np.diag_indices_from(A)] += value
+    rows = np.arange(len(A))
+    A[rows, rows] += value
 
 
-@dispatched()
 def fill_diagonal(A: FloatArray, value: float) -> None:
     """Set the diagonal."""
-    np.fill_diagonal(A, value)
+    rows = np.arange(len(A))
+    A[rows, rows] = value
 
 
-@dispatched()
+@dispatched
 def add_outer(A: FloatArray, a: FloatArray, b: FloatArray) -> None:
     """A += a bᵀ."""
     A += np.outer(a, b)
 
 
-@dispatched()
+@dispatched
 def subtract(A: FloatArray, S: Any) -> None:
-    """A −= S, for a sparse or dense S of the host."""
+    """A −= S, for a sparse or dense S of the CPU."""
     A -= S if isinstance(S, np.ndarray) else S.toarray()
 
 
-@dispatched()
 def row_products(A: FloatArray, B: FloatArray) -> FloatArray:
     """(n,) Σ_j A_ij B_ij."""
-    products: FloatArray = np.einsum("ij,ij->i", A, B)
-    return products
+    return to_numpy(namespace(A).einsum("ij,ij->i", A, B))
 
 
-@dispatched()
-def row_squares(A: FloatArray) -> FloatArray:
-    """(n,) Σ_j A_ij²."""
+@dispatched
+def row_squares(A: FloatArray | sparse.csr_array) -> FloatArray:
+    """(n,) Σ_j A_ij²; A may be sparse."""
+    if isinstance(A, sparse.sparray):
+        return np.asarray(A.multiply(A).sum(axis=1), dtype=np.float64).ravel()
     squares: FloatArray = np.einsum("ij,ij->i", A, A)
     return squares
 
 
-@dispatched()
 def column_squares(A: FloatArray) -> FloatArray:
     """(n,) Σ_i A_ij²."""
-    squares: FloatArray = np.einsum("ij,ij->j", A, A)
-    return squares
+    return row_squares(A.T)
 
 
-@dispatched()
-def row_sums(A: FloatArray) -> FloatArray:
-    """(n,) Σ_j A_ij."""
-    sums: FloatArray = A.sum(axis=1)
-    return sums
-
-
-@dispatched()
-def column_sums(A: FloatArray) -> FloatArray:
-    """(n,) Σ_i A_ij."""
-    sums: FloatArray = A.sum(axis=0)
-    return sums
-
-
-@dispatched()
+@dispatched
 def inner(A: FloatArray, B: FloatArray) -> float:
     """Σ_ij A_ij B_ij."""
     return float(np.vdot(A, B))
 
 
-@dispatched()
+@dispatched
+def contiguous(A: FloatArray) -> FloatArray:
+    """A in C order."""
+    return np.ascontiguousarray(A)
+
+
 def leading_columns(A: FloatArray, k: int) -> FloatArray:
     """A[:, :k] in C order."""
-    return np.ascontiguousarray(A[:, :k])
+    return contiguous(A[:, :k])
 
 
-@dispatched()
-def stack_rows(A: FloatArray, B: FloatArray) -> FloatArray:
-    """A above B, in C order."""
-    return np.concatenate([A, B])
+def trailing_block(A: FloatArray, q: int) -> FloatArray:
+    """A[q:, q:] in Fortran order; A itself where q is zero."""
+    return contiguous(A.T[q:, q:]).T if q else A
 
 
-@dispatched()
 def take_columns(A: FloatArray, columns: IntArray) -> FloatArray:
     """A[:, columns] in Fortran order."""
-    return np.asfortranarray(A[:, columns])
+    taken: FloatArray = A.T[like(columns, A)].T
+    return taken
 
 
-@dispatched()
-def beside(A: FloatArray, columns: FloatArray) -> FloatArray:
+def stack_rows(A: FloatArray, B: FloatArray) -> FloatArray:
+    """A above B."""
+    stacked: FloatArray = namespace(A).concatenate([A, B])
+    return stacked
+
+
+def prepend_columns(columns: FloatArray, A: FloatArray) -> FloatArray:
     """The columns (n, q), then those of A."""
-    return np.concatenate([columns, A], axis=1)
+    joined: FloatArray = namespace(A).concatenate([like(columns, A), A], axis=1)
+    return joined
 
 
-@dispatched()
+@dispatched
 def bordered(A: FloatArray, border: FloatArray, corner: FloatArray) -> FloatArray:
     """The lower triangle of [[corner, borderᵀ], [border, A]] in Fortran order, from that of A."""
     q, n = len(corner), len(corner) + len(A)
@@ -145,22 +133,16 @@ def bordered(A: FloatArray, border: FloatArray, corner: FloatArray) -> FloatArra
     return whole
 
 
-@dispatched()
-def trailing(A: FloatArray, q: int) -> FloatArray:
-    """A[q:, q:] in Fortran order; A itself where q is zero."""
-    return np.asfortranarray(A[q:, q:]) if q else A
-
-
-@dispatched()
 def identity_like(A: FloatArray, n: int) -> FloatArray:
-    """The (n, n) identity where A lives."""
-    return np.eye(n)
+    """The (n, n) identity on the device of A."""
+    identity: FloatArray = namespace(A).eye(n, dtype=A.dtype, device=A.device)
+    return identity
 
 
-@dispatched()
 def zeros_like(A: FloatArray) -> FloatArray:
-    """Zeros in the shape of A, where it lives."""
-    return np.zeros(A.shape)
+    """Zeros in the shape of A, on its device."""
+    zeros: FloatArray = namespace(A).zeros_like(A)
+    return zeros
 
 
 # Factors, solves and products
@@ -168,8 +150,10 @@ def zeros_like(A: FloatArray) -> FloatArray:
 FACTOR_TOLERANCE = 1e-10
 """Default bound on the residual diagonal of a pivoted factor, relative to the largest variance."""
 
-BOUNDED_ON_HOST = 4_000
-"""Up to so many candidates the pivots of a bounded factor are always found on the host."""
+BOUNDED_ON_CPU = 4_000
+"""Up to so many candidates the CPU finds the pivots of a bounded factor, whatever the device."""
+LARGE_RANK = 4_000
+"""From this rank on a card gains from a first guess by a factor's leading columns."""
 
 
 class PivotedCholesky(NamedTuple):
@@ -220,19 +204,20 @@ def pivoted_cholesky(
     >>> pivoted_cholesky(K).rows.shape
     (3, 1)
     """
-    if not isinstance(K, np.ndarray):
-        if max_rank is None or len(K) > BOUNDED_ON_HOST:
-            return PivotedCholesky(*torch_backend().pivoted_cholesky(K, tolerance, max_rank))
-        # which pivots a bounded factor takes is part of the result: the host's choice
-        chosen = pivoted_cholesky(to_numpy(K), tolerance, max_rank)
-        return chosen._replace(rows=torch_backend().up(chosen.rows, K.device))
-    variance = np.diagonal(K).copy()
+    variance = diagonal(K).copy()
     largest = float(variance.max())
     if not np.isfinite(largest) or largest <= 0.0:
         raise NumericalError(
             f"the prior covariance has a largest variance of {largest}: it must be positive and "
             "finite; check the kernel's parameters and the features"
         )
+    if not isinstance(K, np.ndarray):
+        if max_rank is None or len(K) > BOUNDED_ON_CPU:
+            found = torch_backend().pivoted_cholesky(K, tolerance * largest, max_rank)
+            return PivotedCholesky(*found)
+        # which pivots a bounded factor takes is part of the result: the CPU chooses them
+        chosen = pivoted_cholesky(to_numpy(K), tolerance, max_rank)
+        return chosen._replace(rows=like(chosen.rows, K))
     factor, order, rank, _ = lapack.dpstrf(
         K.T if overwrite else np.array(K, order="F"),
         tol=tolerance * largest,
@@ -247,13 +232,16 @@ def pivoted_cholesky(
     return PivotedCholesky(rows, order, float(left.max(initial=0.0)))
 
 
-@dispatched()
 def rank_at(rows: FloatArray, tolerance: float) -> int:
     """How many leading columns of a pivoted factor reach a coarser relative tolerance.
 
-    A pivot's squared diagonal is the largest variance that was left when it was chosen.
+    A pivot's squared diagonal is the largest variance that was left when it was chosen. A card
+    takes all columns of a small factor: fewer would save nothing and cost another round.
     """
-    left = np.diagonal(rows) ** 2
+    rank = int(rows.shape[1])
+    if not isinstance(rows, np.ndarray) and rank < LARGE_RANK:
+        return rank
+    left = diagonal(rows) ** 2
     return int(np.count_nonzero(left > tolerance * left[0]))
 
 
@@ -267,19 +255,19 @@ def cholesky(A: FloatArray, max_jitter: float = 1e-6, overwrite: bool = False) -
     >>> cholesky(np.eye(2)).jitter
     0.0
     """
-    if not isinstance(A, np.ndarray):
-        return Cholesky(*torch_backend().cholesky(A, max_jitter, overwrite))
-    lower, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=int(overwrite))
-    if info == 0:
+    lower = try_cholesky(A, overwrite)
+    if lower is not None:
         return Cholesky(lower, 0.0)
     if overwrite:
         raise NumericalError(f"a {len(A)}×{len(A)} matrix is not positive definite")
-    scale = float(np.mean(np.diagonal(A)))
+    scale = float(np.mean(diagonal(A)))
     relative = 1e-14
     while np.isfinite(scale) and scale > 0 and relative <= max_jitter:
         jitter = relative * scale
-        lower, info = lapack.dpotrf(A + jitter * np.eye(len(A)), lower=1, clean=1)
-        if info == 0:
+        raised = A + 0.0
+        add_to_diagonal(raised, jitter)
+        lower = try_cholesky(raised, False)
+        if lower is not None:
             return Cholesky(lower, jitter)
         relative *= 10
     raise NumericalError(
@@ -288,7 +276,14 @@ def cholesky(A: FloatArray, max_jitter: float = 1e-6, overwrite: bool = False) -
     )
 
 
-@dispatched()
+@dispatched
+def try_cholesky(A: FloatArray, overwrite: bool) -> FloatArray | None:
+    """The lower Cholesky factor, or None where A is not positive definite."""
+    lower, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=int(overwrite))
+    return None if info else lower
+
+
+@dispatched
 def solve_lower(
     lower: FloatArray, b: FloatArray, transposed: bool = False, overwrite: bool = False
 ) -> FloatArray:
@@ -314,7 +309,7 @@ def inverse_of_lower(lower: FloatArray) -> FloatArray:
     return triangle
 
 
-@dispatched()
+@dispatched
 def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
     """A @ B for matrices, or a matrix and a vector, in SciPy's BLAS; no copies for either order."""
     if not A.size or not B.size:  # BLAS refuses what is empty
@@ -328,16 +323,21 @@ def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
     return product
 
 
-@dispatched(1)
-def multiply_symmetric(S: sparse.csr_array | FloatArray, rows: FloatArray) -> FloatArray:
-    """S @ rows in C order, for a symmetric S and C-ordered rows (n, r)."""
-    product: FloatArray = (
-        multiply(rows.T, S).T if isinstance(S, np.ndarray) else S @ rows  # Sᵀ = S
-    )
+def multiply_sparse(S: Any, A: FloatArray) -> FloatArray:
+    """S @ A for a sparse or dense S of the CPU."""
+    there = S if isinstance(A, np.ndarray) else torch_backend().sparse_to_device(S, A.device)
+    product: FloatArray = there @ A
     return product
 
 
-@dispatched()
+def multiply_symmetric(S: sparse.csr_array | FloatArray, rows: FloatArray) -> FloatArray:
+    """S @ rows in C order, for a symmetric S of the CPU and C-ordered rows (n, r)."""
+    if isinstance(S, np.ndarray) and isinstance(rows, np.ndarray):
+        return multiply(rows.T, S).T  # Sᵀ = S
+    return multiply_sparse(S, rows)
+
+
+@dispatched
 def lower_gram(half: FloatArray) -> FloatArray:
     """The lower triangle of halfᵀ half, for half (r, n); above the diagonal is zero."""
     if half.flags.f_contiguous:
@@ -347,7 +347,7 @@ def lower_gram(half: FloatArray) -> FloatArray:
     return product
 
 
-@dispatched()
+@dispatched
 def gram(half: FloatArray) -> FloatArray:
     """halfᵀ half in full, for half (r, n)."""
     product = lower_gram(half)
@@ -355,7 +355,7 @@ def gram(half: FloatArray) -> FloatArray:
     return product
 
 
-@dispatched()
+@dispatched
 def trapezoid_product(rows: FloatArray, other: FloatArray) -> FloatArray:
     """rowsᵀ other, known to be symmetric, for C-ordered (n, r) with rows[:r] lower triangular.
 
@@ -388,31 +388,31 @@ GRAM_SHARE = 100
 """Form Σ when n² ≤ this × m: a gathered product costs 3 ns a number, a syrk 0.01–0.02 ns a flop."""
 
 
-class Ends:
-    """The two points of every edge: an object, so that a device can keep what it made of them."""
+class EdgeIndex:
+    """The two points of every edge; a device caches what it derives from this object."""
 
     def __init__(self, winner: IntArray, loser: IntArray) -> None:
         self.winner, self.loser = winner, loser
 
 
-@dispatched()
+@dispatched
 def multiply_laplacian(
     rows: FloatArray,
-    ends: Ends,
+    edges: EdgeIndex,
     weight: FloatArray,
     laplacian: Callable[[FloatArray], sparse.csr_array | FloatArray],
 ) -> FloatArray:
     """L @ rows in C order, L = Aᵀ diag(weight) A of edges between n points, for rows (n, r).
 
-    laplacian: makes L on the host, where a device does not itself.
+    laplacian: makes L on the CPU, for a device that does not make it itself.
     """
     return multiply_symmetric(laplacian(weight), rows)
 
 
-@dispatched()
-def edge_variances(half: FloatArray, ends: Ends) -> FloatArray:
+@dispatched
+def edge_variances(half: FloatArray, edges: EdgeIndex) -> FloatArray:
     """(m,) variances |half_w − half_l|² of differences under Σ = halfᵀ half, half (r, n)."""
-    winner, loser = ends.winner, ends.loser
+    winner, loser = edges.winner, edges.loser
     m, n = len(winner), half.shape[1]
     if n * n <= GRAM_SHARE * m:
         return difference_variances(lower_gram(half), winner, loser)
@@ -432,3 +432,61 @@ def difference_variances(cov: FloatArray, winner: IntArray, loser: IntArray) -> 
     high, low = np.maximum(winner, loser), np.minimum(winner, loser)
     var: FloatArray = d[high] + d[low] - 2.0 * cov[high, low]
     return var
+
+
+# Distances between rows
+
+NARROW = 16
+"""Up to so many features, differencing them one by one costs no more than a matrix product."""
+
+
+@dispatched
+def squared_distances(
+    U: FloatArray | sparse.csr_array, V: FloatArray | sparse.csr_array | None = None
+) -> FloatArray:
+    """Squared Euclidean distances (n, m) between rows; never negative.
+
+    Few features are differenced one by one, which is exact. Many go through one matrix product
+    |u|² + |v|² − 2 uᵀv around the mean of U; what is below its rounding error counts as zero,
+    so that duplicate rows stay duplicates.
+
+    >>> squared_distances(np.array([[0.0], [3.0]]))
+    array([[0., 9.], [9., 0.]])
+    """
+    if isinstance(U, sparse.sparray) or isinstance(V, sparse.sparray):
+        return _sparse_squared_distances(sparse.csr_array(U), V)
+    if U.shape[1] <= NARROW:
+        distances: FloatArray = cdist(U, U if V is None else V, "sqeuclidean")
+        return distances
+    centre = U.mean(axis=0)
+    left = U - centre
+    right = left if V is None else V - centre
+    u, v = row_squares(left), row_squares(right)
+    squared: FloatArray = np.column_stack([left, u, np.ones(len(u))]) @ np.vstack(
+        [-2.0 * right.T, np.ones(len(v)), v]
+    )
+    return _without_rounding(squared, u, v, V is None)
+
+
+def _sparse_squared_distances(
+    U: sparse.csr_array, V: FloatArray | sparse.csr_array | None
+) -> FloatArray:
+    """|u|² + |v|² − 2 uᵀv from the product of sparse rows; a centre would make them dense."""
+    right = U if V is None else sparse.csr_array(V)
+    u, v = row_squares(U), row_squares(right)
+    squared: FloatArray = (U @ right.T).toarray()
+    squared *= -2.0
+    squared += u[:, None]
+    squared += v
+    return _without_rounding(squared, u, v, V is None)
+
+
+def _without_rounding(
+    squared: FloatArray, u: FloatArray, v: FloatArray, is_own: bool
+) -> FloatArray:
+    """Distances |u|² + |v|² − 2 uᵀv with zero in place of what is below their rounding error."""
+    rounding = 4.0 * np.finfo(np.float64).eps * (u.max(initial=0.0) + v.max(initial=0.0))
+    squared[squared < rounding] = 0.0
+    if is_own:
+        np.fill_diagonal(squared, 0.0)
+    return squared

@@ -3,9 +3,9 @@
 This module imports numba at its head: import it only inside the functions that run a loop.
 
 A loop changes the arrays of its `State` in place; nothing is allocated per round, and no
-difference matrix is ever formed. It returns the number of rounds learned, and stops before a
-round whose margin is not finite: a missing or infinite feature makes it so (0·∞ is NaN), which
-spares a pass over the data that would only look for them.
+difference matrix is ever formed. It returns how many rounds it learned, and of how many. It stops
+before a round whose margin is not finite: a missing or infinite feature makes it so (0·∞ is NaN),
+which spares a pass over the data that would only look for them.
 
 All compiled code is in this one file, because numba's cache notices changes of the file that
 holds a function, not of the files it calls into.
@@ -31,6 +31,8 @@ from penchant.online.rule import (
 )
 
 F = TypeVar("F", bound=Callable[..., object])
+Done = tuple[int, int]
+"""Rounds learned, and rounds given."""
 
 # Sums may be reordered (that is what lets a dot product use vector registers), but NaN and
 # infinity keep their meaning.
@@ -40,7 +42,7 @@ _OPTIONS = {"fastmath": _FASTMATH, "error_model": "numpy", "nogil": True}
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def _compiled(function: F, inline: str = "never") -> F:
+def compile_loop(function: F, inline: str = "never") -> F:
     options = {"inline": inline, **_OPTIONS}
     try:
         compiled: F = numba.njit(cache=True, **options)(function)
@@ -51,10 +53,10 @@ def _compiled(function: F, inline: str = "never") -> F:
 
 def _inlined(function: F) -> F:
     """Handing a whole state to a function takes as long as a small round: paste it instead."""
-    return _compiled(function, inline="always")
+    return compile_loop(function, inline="always")
 
 
-@_compiled
+@compile_loop
 def _slope(loss: int, margin: float) -> float:
     """Return −ℓ'(margin)."""
     if loss == LINEAR:
@@ -66,14 +68,14 @@ def _slope(loss: int, margin: float) -> float:
     return 1.0 / (1.0 + exp(margin))
 
 
-@_compiled
+@compile_loop
 def _add(weights: Real, delta: Real, size: float) -> None:
     scale = weights.dtype.type(size)
     for f in range(delta.size):
         weights[f] += scale * delta[f]
 
 
-@_compiled
+@compile_loop
 def _adapt(weights: Real, squares: FloatArray, delta: Real, slope: float, rate: float) -> None:
     for f in range(delta.size):
         gradient = slope * delta[f]
@@ -82,7 +84,7 @@ def _adapt(weights: Real, squares: FloatArray, delta: Real, slope: float, rate: 
         weights[f] += rate * gradient / sqrt(squares[f] + _TINY)
 
 
-@_compiled
+@compile_loop
 def _exponentiate(weights: Real, log_weights: FloatArray, delta: Real, size: float) -> None:
     largest = -inf
     for f in range(delta.size):
@@ -114,7 +116,7 @@ def _step(rule: UpdateRule, state: State, delta: Real, margin: float) -> None:
     state.rounds[0] += 1
 
 
-@_compiled
+@compile_loop
 def _dot(left: Real, right: Real) -> Any:
     total = left.dtype.type(0.0)
     for f in range(left.size):
@@ -122,7 +124,7 @@ def _dot(left: Real, right: Real) -> Any:
     return total
 
 
-@_compiled
+@compile_loop
 def _select(values: Real, candidates: IntArray, best: IntArray) -> int:
     """Write the highest-valued candidates into `best`, highest first; return how many fit.
 
@@ -143,7 +145,7 @@ def _select(values: Real, candidates: IntArray, best: IntArray) -> int:
     return kept
 
 
-@_compiled
+@compile_loop
 def _weigh(discount: FloatArray, presented: IntArray, feedback: IntArray, out: Real) -> None:
     """Write each document's coefficient in φ(x, ȳ) − φ(x, y), with φ of Eq. 5."""
     out[:] = 0.0
@@ -152,7 +154,7 @@ def _weigh(discount: FloatArray, presented: IntArray, feedback: IntArray, out: R
         out[presented[i]] -= discount[i]
 
 
-@_compiled
+@compile_loop
 def _combine(docs: Real, coefficients: Real, delta: Real) -> None:
     delta[:] = 0.0
     for j in range(docs.shape[0]):
@@ -160,22 +162,22 @@ def _combine(docs: Real, coefficients: Real, delta: Real) -> None:
             _add(delta, docs[j], coefficients[j])
 
 
-@_compiled
-def learn_differences(rule: UpdateRule, state: State, deltas: Real) -> int:
-    """Rounds given by their Δ, (T, d)."""
+@compile_loop
+def _differences(rule: UpdateRule, state: State, deltas: Real) -> Done:
+    """Rounds given by their feature differences Δ = φ(x, ȳ) − φ(x, y), (T, d), for any φ."""
     for t in range(deltas.shape[0]):
         margin = _dot(state.weights, deltas[t])
         if not isfinite(margin):
-            return t
+            return t, len(deltas)
         _step(rule, state, deltas[t], margin)
-    return len(deltas)
+    return len(deltas), len(deltas)
 
 
-@_compiled
-def learn_logged(
+@compile_loop
+def _logged(
     rule: UpdateRule, state: State, docs: Real, presented: IntArray, feedback: IntArray
-) -> int:
-    """Rounds of equally many documents, with the orders that were shown and returned."""
+) -> Done:
+    """T rounds of n documents, (T, n, d), with the orders shown and returned, (T, ≥ min(k, n))."""
     coefficients = np.empty(docs.shape[1], docs.dtype)
     delta = np.empty(docs.shape[2], docs.dtype)
     for t in range(docs.shape[0]):
@@ -183,16 +185,20 @@ def learn_logged(
         _combine(docs[t], coefficients, delta)
         margin = _dot(state.weights, delta)
         if not isfinite(margin):
-            return t
+            return t, len(docs)
         _step(rule, state, delta, margin)
-    return len(docs)
+    return len(docs), len(docs)
 
 
-@_compiled
-def learn_graded(
+@compile_loop
+def _graded(
     rule: UpdateRule, state: State, docs: Real, starts: IntArray, grades: FloatArray, depth: int
-) -> int:
-    """Present each block of documents, bring its best-graded of the first `depth` up, learn."""
+) -> Done:
+    """Graded documents, (N, d), one round for each block between `starts`.
+
+    Each block is presented with the weights of that moment. The feedback brings the k best-graded
+    of the first `depth` presented documents to the top, equal grades in presented order.
+    """
     longest = np.max(np.diff(starts))
     given = np.arange(longest)
     scores = np.empty(longest, docs.dtype)
@@ -200,7 +206,8 @@ def learn_graded(
     delta = np.empty(docs.shape[1], docs.dtype)
     seen = np.empty(max(depth, rule.discount.size), np.intp)
     improved = np.empty(rule.discount.size, np.intp)
-    for t in range(starts.size - 1):
+    n_rounds = starts.size - 1
+    for t in range(n_rounds):
         block = docs[starts[t] : starts[t + 1]]
         n = block.shape[0]
         for j in range(n):
@@ -211,17 +218,15 @@ def learn_graded(
         _weigh(rule.discount, seen[:n_top], improved, coefficients[:n])
         margin = _dot(coefficients[:n], scores[:n])
         if not isfinite(margin):
-            return t
+            return t, n_rounds
         _combine(block, coefficients[:n], delta)
         _step(rule, state, delta, margin)
-    return starts.size - 1
+    return n_rounds, n_rounds
 
 
-@_compiled
-def learn_pairs(
-    rule: UpdateRule, state: State, docs: Real, winner: IntArray, loser: IntArray
-) -> int:
-    """Rounds of two documents: Δ = x_winner − x_loser."""
+@compile_loop
+def _pairs(rule: UpdateRule, state: State, docs: Real, winner: IntArray, loser: IntArray) -> Done:
+    """Rounds of two documents, given as row numbers: Δ = x_winner − x_loser."""
     delta = np.empty(docs.shape[1], docs.dtype)
     for t in range(winner.size):
         better, worse = docs[winner[t]], docs[loser[t]]
@@ -229,6 +234,14 @@ def learn_pairs(
             delta[f] = better[f] - worse[f]
         margin = _dot(state.weights, delta)
         if not isfinite(margin):
-            return t
+            return t, winner.size
         _step(rule, state, delta, margin)
-    return winner.size
+    return winner.size, winner.size
+
+
+LOOPS: dict[str, Callable[..., Done]] = {
+    "differences": _differences,
+    "logged": _logged,
+    "graded": _graded,
+    "pairs": _pairs,
+}

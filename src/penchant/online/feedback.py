@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from penchant.errors import DataError
 from penchant.io import iter_svmrank
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.online.perceptron import present_sorted
-from penchant.online.rule import Real, discounts
+from penchant.online.perceptron import discounts, present_sorted
+from penchant.online.rule import Real
 
 # Rounds: the documents that one context offers, and what is known about them.
 

@@ -1,13 +1,12 @@
-"""The preference perceptron (paper 002, Figure 1) as functions from state to state.
-
-Every `learn_*` function copies the state once, runs its compiled loop on the copy, and returns
-it. The state that went in stays as it was: an interrupt loses the call, never half a round.
-"""
+"""The preference perceptron (paper 002, Figure 1): how it learns and what it presents."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
 
 from penchant.errors import DataError
 from penchant.numerics.types import FloatArray, IntArray
@@ -15,6 +14,42 @@ from penchant.online.rule import Real, State, UpdateRule
 
 FeatureMap = Callable[[Any, IntArray], Real]
 """φ(docs, order) → (d,): the joint features of documents placed in an order."""
+Rounds = Literal["differences", "logged", "graded", "pairs"]
+"""The kinds of rounds that `learn` takes; `compiled` has one loop for each."""
+
+
+def learn(kind: Rounds, rule: UpdateRule, state: State, *rounds: Any) -> State:
+    """Return the state after some rounds, whose arrays are those of the loop in `compiled`.
+
+    The loop runs on a copy, over all rounds or none: an interrupt loses the call, never half a
+    round.
+    """
+    from penchant.online import compiled  # imports numba, which only the loops need
+
+    after = State._make(array.copy() for array in state)
+    n_learned, n_rounds = compiled.LOOPS[kind](rule, after, *rounds)
+    if n_learned < n_rounds:
+        raise DataError(
+            f"round {n_learned} of {n_rounds} (from 0) has no finite utility: its documents hold "
+            "missing, infinite or enormous values; fill, drop or scale them. Nothing was learned "
+            "from this call"
+        )
+    return after
+
+
+# Presenting
+
+
+@cache
+def discounts(k: int) -> FloatArray:
+    """Return 1/log2(i + 1) for the places i = 1…k (Eq. 5), read-only.
+
+    >>> discounts(3).round(3).tolist()
+    [1.0, 0.631, 0.5]
+    """
+    discount: FloatArray = 1.0 / np.log2(np.arange(2.0, k + 2.0))
+    discount.flags.writeable = False
+    return discount
 
 
 def present_sorted(scores: Real) -> IntArray:
@@ -61,47 +96,103 @@ def swap_neighbours(order: IntArray, probability: float, rng: np.random.Generato
     return swapped
 
 
-def learn_differences(rule: UpdateRule, state: State, deltas: Real) -> State:
-    """Learn rounds from their feature differences Δ = φ(x, ȳ) − φ(x, y), (T, d), any φ."""
-    return _learn("learn_differences", len(deltas), rule, state, deltas)
+# Checks of what users give
 
 
-def learn_logged(
-    rule: UpdateRule, state: State, docs: Real, presented: IntArray, feedback: IntArray
-) -> State:
-    """Learn T rounds of n documents, (T, n, d), whose orders, (T, ≥ min(k, n)), are known."""
-    return _learn("learn_logged", len(docs), rule, state, docs, presented, feedback)
+def check_docs(docs: Any, dtype: str, ndims: tuple[int, ...] = (2,)) -> Real:
+    """Return documents as a contiguous array with one of the numbers of axes.
 
-
-def learn_graded(
-    rule: UpdateRule, state: State, docs: Real, starts: IntArray, grades: FloatArray, depth: int
-) -> State:
-    """Learn from graded documents, (N, d), one round per block between `starts`.
-
-    Each block is presented with the weights of that moment; the feedback brings the k
-    best-graded of the first `depth` presented documents to the top, equal grades in presented
-    order.
+    That the numbers are finite shows in the scores, without a pass over them here.
     """
-    return _learn("learn_graded", starts.size - 1, rule, state, docs, starts, grades, depth)
-
-
-def learn_pairs(
-    rule: UpdateRule, state: State, docs: Real, winner: IntArray, loser: IntArray
-) -> State:
-    """Learn rounds of two documents, given as row numbers: Δ = x_winner − x_loser."""
-    return _learn("learn_pairs", winner.size, rule, state, docs, winner, loser)
-
-
-def _learn(loop: str, n_rounds: int, rule: UpdateRule, state: State, *rounds: Any) -> State:
-    """Run a compiled loop on a copy of the state, over all rounds or none."""
-    from penchant.online import compiled  # brings numba, which only the loops need
-
-    after = State._make(array.copy() for array in state)
-    n_learned = getattr(compiled, loop)(rule, after, *rounds)
-    if n_learned < n_rounds:
+    if sparse.issparse(docs):
+        raise DataError("documents are a sparse matrix: call .toarray() on it, queries are small")
+    if np.iscomplexobj(docs):
+        raise DataError("Complex data not supported: documents must be real numbers")
+    try:
+        block: Real = np.ascontiguousarray(docs, dtype=dtype)
+    except ValueError as error:
         raise DataError(
-            f"round {n_learned} of {n_rounds} (from 0) has no finite utility: its documents hold "
-            "missing, infinite or enormous values; fill, drop or scale them. Nothing was learned "
-            "from this call"
+            f"documents are not an array of numbers ({error}): encode text as numbers"
+        ) from None
+    if block.ndim not in ndims or len(block) == 0:
+        raise DataError(
+            f"documents have shape {block.shape}: they must be (n, d), one row a document"
+            + (", or (T, n, d) for T rounds" if 3 in ndims else "")
+            + ". Reshape your data: one document is X.reshape(1, -1)"
         )
-    return after
+    if block.shape[-1] == 0:
+        raise DataError(
+            f"documents have 0 feature(s) (shape={block.shape}) while a minimum of 1 is required."
+        )
+    return block
+
+
+def check_scores(scores: Real) -> Real:
+    """Return the scores if every document has a finite one."""
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if bad.size:
+        raise DataError(
+            f"document {bad[0]} has no finite score: it holds missing, infinite or enormous "
+            "values; fill, drop or scale them"
+        )
+    return scores
+
+
+def check_grades(y: ArrayLike, n: int) -> FloatArray:
+    """Return one finite label for each of n documents."""
+    grades: FloatArray = np.asarray(y, dtype=np.float64)
+    if grades.shape != (n,) or not np.isfinite(grades).all():
+        raise DataError(
+            f"y has shape {grades.shape}: it must hold one finite label for each of the {n} "
+            "documents"
+        )
+    return grades
+
+
+def check_queries(qid: ArrayLike | None, n: int) -> Any:
+    """Return one query id for each of n documents; None puts all in one query."""
+    queries = np.zeros(n) if qid is None else np.asarray(qid)
+    if queries.shape != (n,):
+        raise DataError(
+            f"qid has shape {queries.shape} and there are {n} documents: give one query id a "
+            "document"
+        )
+    return queries
+
+
+def check_rows(rows: ArrayLike, n: int, name: str) -> IntArray:
+    """Return row numbers below n."""
+    index = np.asarray(rows)
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise DataError(
+            f"{name} has shape {index.shape} and type {index.dtype}: it must be a list of row "
+            "numbers of X"
+        )
+    if index.size and (index.min() < 0 or index.max() >= n):
+        raise DataError(
+            f"{name} runs from {index.min()} to {index.max()} and X has {n} rows: count from 0"
+        )
+    return index.astype(np.intp, copy=False)
+
+
+def check_order(order: ArrayLike, shape: tuple[int, ...], k: int, name: str) -> IntArray:
+    """Return the first places, (…, min(k, n)), of orders of (…, n) documents."""
+    *rounds, n = shape
+    top = min(k, n)
+    index = np.asarray(order)
+    if index.dtype.kind not in "iu" or index.ndim != len(shape) or index.shape[-1] < top:
+        raise DataError(
+            f"{name} has shape {index.shape} and type {index.dtype}: it must be document "
+            f"numbers, best first, at least {top} for each round"
+        )
+    if list(index.shape[:-1]) != rounds:
+        raise DataError(f"{name} holds {len(index)} rounds and docs {rounds[0]}: give as many")
+    first = index[..., :top]
+    by_number = np.sort(first, axis=-1)
+    lowest, highest = by_number[..., 0].min(), by_number[..., -1].max()
+    if lowest < 0 or highest >= n or (by_number[..., 1:] == by_number[..., :-1]).any():
+        raise DataError(
+            f"{name} runs from {lowest} to {highest} in its first {top} places: it must name "
+            f"different documents of 0…{n - 1}"
+        )
+    return np.ascontiguousarray(first, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Regret: how far below the best presentation a learner stays, and what theory promises."""
+"""Regret: how far presentations stay below the best one, and the bounds that theory gives."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,13 +16,12 @@ from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.online.feedback import Round, User, discounted
 from penchant.online.perceptron import present_sorted
-from penchant.online.rule import discounts
 
 
 class Learner(Protocol):
-    """What `simulate` and `learn_stream` ask of a model; k is the number of places that count.
+    """What `simulate` and `learn_stream` need of a model; k is the number of places that count.
 
-    >>> from penchant.models.preference_perceptron import PreferencePerceptron
+    >>> from penchant import PreferencePerceptron
     >>> model: Learner = PreferencePerceptron(k=3)
     >>> model.present(np.eye(3)).tolist()
     [0, 1, 2]
@@ -35,7 +34,7 @@ class Learner(Protocol):
         ...
 
     def learn(self, docs: Any, presented: Any, feedback: Any) -> Self:
-        """Take the returned order in."""
+        """Learn from the order that the user returned."""
         ...
 
 
@@ -99,7 +98,7 @@ class Regret:
     seconds : (P, T) processor time spent inside the model, presenting and learning.
     feature_norm, weight_norm : R and ‖w*‖ of Theorem 1.
 
-    >>> from penchant.models.preference_perceptron import PreferencePerceptron
+    >>> from penchant import PreferencePerceptron
     >>> from penchant.online import AlphaUser, Round
     >>> taste = np.array([0.0, 1.0, 2.0])
     >>> rounds = [Round(np.eye(3))] * 5
@@ -157,7 +156,7 @@ def simulate(
     `weights` is w*, (d,): the utility by which regret is counted, with the model's own number k
     of places (Eq. 5). A single permutation keeps the rounds as given.
 
-    >>> from penchant.models.preference_perceptron import PreferencePerceptron
+    >>> from penchant import PreferencePerceptron
     >>> from penchant.online import AlphaUser
     >>> rng = np.random.default_rng(0)
     >>> rounds = [Round(rng.standard_normal((8, 3))) for _ in range(200)]
@@ -174,12 +173,11 @@ def simulate(
         )
     rng = as_rng(random_state)
     truth = np.asarray(weights, dtype=np.float64)
-    values = [_worth(round_, truth) for round_ in rounds]
     runs = []
     for _ in range(n_permutations):
         order = rng.permutation(len(rounds)) if n_permutations > 1 else np.arange(len(rounds))
         learner = clone(model, safe=False)
-        runs.append([_play(learner, rounds[t], user, values[t], rng) for t in order])
+        runs.append([_play(learner, rounds[t], user, truth, rng) for t in order])
     utility, gain, dcg, seconds = np.moveaxis(np.array(runs), -1, 0)
     return Regret(
         utility,
@@ -191,46 +189,32 @@ def simulate(
     )
 
 
-def _worth(round_: Round, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return what each document is worth by utility and by label; NaN where there is no label."""
-    utility: FloatArray = np.asarray(round_.docs @ weights, dtype=np.float64)
-    return utility, np.full(utility.shape, np.nan) if round_.grades is None else round_.grades
-
-
 def _play(
-    model: Learner,
-    round_: Round,
-    user: User,
-    worth: tuple[FloatArray, FloatArray],
-    rng: np.random.Generator,
+    model: Learner, round_: Round, user: User, weights: FloatArray, rng: np.random.Generator
 ) -> tuple[float, float, float, float]:
-    """Play one round: utility regret, gain offered, DCG regret, processor seconds inside."""
+    """Play one round: utility regret, gain offered, DCG regret (or NaN), processor seconds."""
     begin = process_time()
     presented = model.present(round_.docs)
-    asked = process_time()
+    seconds = process_time() - begin
     feedback = user(round_, presented, rng)
-    answered = process_time()
+    begin = process_time()
     model.learn(round_.docs, presented, feedback)
-    seconds = process_time() - answered + asked - begin
-    utility, grades = worth
+    seconds += process_time() - begin
+    utility = np.asarray(round_.docs @ weights, dtype=np.float64)
     gain = discounted(utility, feedback, model.k) - discounted(utility, presented, model.k)
-    return (
-        _shortfall(utility, presented, model.k),
-        gain,
-        _shortfall(grades, presented, model.k),
-        seconds,
-    )
+    grades = round_.grades
+    dcg = np.nan if grades is None else _shortfall(grades, presented, model.k)
+    return _shortfall(utility, presented, model.k), gain, dcg, seconds
 
 
 def _shortfall(values: FloatArray, presented: IntArray, k: int) -> float:
-    best = np.sort(values)[::-1][:k]
-    return float(discounts(best.size) @ best) - discounted(values, presented, k)
+    return discounted(values, present_sorted(values), k) - discounted(values, presented, k)
 
 
 # Learning from a stream that is too long to hold: one round at a time, with checkpoints.
 
 _STRIDE = 100
-"""Rounds between looks at the progress bar, which costs more than a small round."""
+"""Rounds between updates of the progress bar: an update takes longer than a small round."""
 
 
 def learn_stream(
@@ -251,7 +235,7 @@ def learn_stream(
     `itertools.islice(rounds, model.n_rounds_, None)`. A terminal gets a progress bar.
 
     >>> import numpy as np
-    >>> from penchant.models.preference_perceptron import PreferencePerceptron
+    >>> from penchant import PreferencePerceptron
     >>> from penchant.online import LabelUser, Round
     >>> stream = (Round(np.eye(3), np.arange(3.0)) for _ in range(10))
     >>> saved = []

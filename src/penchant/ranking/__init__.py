@@ -13,6 +13,7 @@ from penchant.ranking.kpc_rank import (
     Selection,
     component_path,
     held_out_error,
+    nested_cholesky,
     principal_components,
 )
 from penchant.ranking.rank_rls import RidgePath, leave_group_out, leave_out_error, ridge_path
@@ -34,6 +35,7 @@ __all__ = [
     "kernel_features",
     "leave_group_out",
     "leave_out_error",
+    "nested_cholesky",
     "principal_components",
     "ridge_path",
     "training_pairs",

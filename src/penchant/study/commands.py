@@ -1,54 +1,338 @@
-"""`penchant study …`: the group of commands, each loaded when it is called.
+"""The commands of `penchant study`."""
 
-Their modules need the extra `study`; what there is to call can be seen without it.
-"""
-
-from importlib import import_module
+import asyncio
+import json
+import re
+import shutil
+import sys
+import tempfile
+import time
+import webbrowser
+from pathlib import Path
+from typing import Any
 
 import click
 
 from penchant.errors import DataError
-
-COMMANDS = {
-    "new": "Make a study from a list of items.",
-    "serve": "Serve a study, and print its links.",
-    "work": "Run the model process alone; `serve` does it by itself.",
-    "invite": "Print personal links.",
-    "status": "Tell how a study stands.",
-    "export": "Write the votes as CSV, Parquet or JSON lines.",
-    "import": "Take in votes that were collected elsewhere.",
-    "backup": "Copy a running study into one file.",
-    "restore": "Make a study's folder from a backup.",
-    "simulate": "Let robots with known tastes answer a copy of a study, over HTTP.",
-    "demo": "Make a study, serve it, let robots answer, and open its dashboard.",
-}
-"""What each command does."""
-
-
-class StudyCommands(click.Group):
-    """Commands that are imported when they are called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        try:
-            found = import_module("penchant.study.management")
-        except ModuleNotFoundError as error:
-            raise DataError(
-                f"penchant study needs {error.name}, which is not installed: "
-                "pip install 'penchant[study]' brings everything"
-            ) from None
-        command: click.Command = getattr(found, "import_" if cmd_name == "import" else cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-command = StudyCommands(
-    "study", help="Run a study: people vote in a browser, the model asks, you watch."
+from penchant.study import folder as files
+from penchant.study.config import FOLLOW_BROWSER, FORMATS, LANGUAGES, MODELS, Config
+from penchant.study.folder import Folder
+from penchant.study.items import read_items
+from penchant.study.serve import (
+    LOOPBACK,
+    Supervisor,
+    address_of,
+    listen,
+    run_model,
+    running,
+    stop_on_signals,
 )
+from penchant.study.store import Database, learning, reports, studies
+
+FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+
+
+def note(text: str) -> None:
+    """Print a note on stderr."""
+    click.echo(text, err=True)
+
+
+def suggest(text: str) -> None:
+    """Print the last line, which suggests the next command."""
+    click.secho(f"next: {text}", bold=True, err=True)
+
+
+@click.command()
+@FOLDER
+@click.option("--items", required=True, type=click.Path(path_type=Path), help="CSV of the items.")
+@click.option("--question", required=True, help="What people are asked.")
+@click.option("--name", help="Name in the address; by default the folder's.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="pair", show_default=True)
+@click.option("--size", type=int, help="Items a question, with best or rank.")
+@click.option("--model", type=click.Choice(MODELS), default="shared", show_default=True)
+@click.option("--language", type=click.Choice((FOLLOW_BROWSER, *LANGUAGES)), default="auto")
+@click.option("--answers", "answers_per_person", type=int, help="Answers a person gives.")
+@click.option("--consent", type=click.Path(path_type=Path), help="Markdown to agree to.")
+@click.option("--settings", type=click.Path(path_type=Path), help="JSON file of further settings.")
+@click.option("--database", help="postgresql://… ; by default SQLite in the folder.")
+def new(
+    folder: Path,
+    items: Path,
+    question: str,
+    name: str | None,
+    form: str,
+    size: int | None,
+    settings: Path | None,
+    consent: Path | None,
+    database: str | None,
+    **choices: Any,
+) -> None:
+    """Make a study from a list of items."""
+    values: dict[str, Any] = {k: v for k, v in choices.items() if v is not None}
+    values |= {"question": question, "format": form}
+    values["size"] = (2 if form == "pair" else 4) if size is None else size
+    if consent is not None:
+        values["consent"] = _text(consent)
+    if settings is not None:
+        values |= _json(settings)
+    config = Config.from_json(values)
+    study = name or re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")
+    if not re.fullmatch(r"[a-z0-9-]{1,40}", study):
+        raise DataError(f"the name is {study!r}: it must be 1 to 40 of a–z, 0–9 and -; give --name")
+    existed = folder.exists()
+    it = Folder.create(folder, study, database)
+    try:
+        found, notes = read_items(items, it.media)
+        if len(found) < config.size:
+            raise DataError(f"{items} has {len(found)} items: a question shows {config.size}")
+        with it.open() as store:
+            store.write(studies.create, study, config, found, time.time())
+    except BaseException:
+        if not existed:
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            (folder / "study.json").unlink(missing_ok=True)
+        raise
+    for text in notes:
+        note(text)
+    note(f"{len(found)} items, {len(found[0].features)} features each: study {study!r} in {folder}")
+    suggest(f"penchant study serve {folder}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as text ({error})") from error
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(_text(path))
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{path} is no JSON ({error}): it must be one object of settings"
+        ) from error
+    if not isinstance(values, dict):
+        raise DataError(
+            f"{path} holds a {type(values).__name__}: it must be one object of settings"
+        )
+    return values
+
+
+@click.command()
+@FOLDER
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64))
+@click.option("--proxies", default="", help="Addresses whose X-Forwarded-… headers are believed.")
+@click.option("--public", help="The address that people use, for the links that are printed.")
+def serve(
+    folder: Path, host: str, port: int, workers: int, proxies: str, public: str | None
+) -> None:
+    """Serve a study, and print its links."""
+    it = Folder(folder)
+    with it.open() as database:
+        token = owner_token(database, it.study)
+    with listen(host, port) as sock:
+        supervisor = Supervisor(folder.resolve(), sock, workers, proxies)
+        stop_on_signals(supervisor)
+        at = public or address_of(sock, host)
+        click.echo(f"participants: {at}/s/{it.study}")
+        click.echo(f"owner:        {at}/o/{it.study}?key={token}")
+        sys.stdout.flush()
+        if host not in LOOPBACK:
+            note(
+                "this is plain HTTP on a network: put a server with TLS in front (docs/study.md "
+                "has nginx and Caddy) and give its address with --proxies"
+            )
+        note("Ctrl-C ends it; answers are on disk as soon as they are acknowledged")
+        supervisor.run()
+
+
+def owner_token(database: Database, study: str) -> str:
+    return database.write(studies.create_invite, study, time.time(), "owner", "serve", None, 30.0)
+
+
+@click.command()
+@FOLDER
+def work(folder: Path) -> None:
+    """Run the model process alone; `serve` does it by itself."""
+    run_model(folder)
+
+
+@click.command()
+@FOLDER
+@click.option("-n", default=1, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--uses", default=1, show_default=True, help="How often each serves.")
+@click.option("--days", type=float, help="How long each serves.")
+@click.option("--owner", is_flag=True, help="Links to the dashboard, not to the questions.")
+@click.option("--public", default="http://127.0.0.1:8000", show_default=True)
+def invite(folder: Path, n: int, uses: int, days: float | None, owner: bool, public: str) -> None:
+    """Print personal links."""
+    from penchant.study.web.owner import invite_path
+
+    role = "owner" if owner else "participant"
+    it = Folder(folder)
+    with it.open() as database:
+        given = (it.study, time.time(), role, "", None if owner else uses, days)
+        for _ in range(n):
+            token = database.write(studies.create_invite, *given)
+            click.echo(public.rstrip("/") + invite_path(it.study, role, token))
+
+
+@click.command()
+@FOLDER
+@click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+def status(folder: Path, as_json: bool) -> None:
+    """Tell how a study stands."""
+    it = Folder(folder)
+    with it.open() as database:
+        state = database.read(reports.overview, it.study, time.time())
+    if as_json:
+        click.echo(json.dumps(state, indent=2, ensure_ascii=False))
+        return
+    counts = state["counts"]
+    click.echo(f"{it.study}: {state['state']}")
+    click.echo(
+        f"answers: {counts['answers']}, {counts['imported']} of them imported; "
+        f"{counts['participants']} people took part"
+    )
+    for row in state["ranking"][:10]:
+        click.echo(f"{row['rank']:>4}  {row['name']}  {row['utility']:+.2f}")
+    suggest(f"penchant study export {folder} -o votes.csv")
+
+
+@click.command()
+@FOLDER
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
+def export(folder: Path, output: Path) -> None:
+    """Write the votes as CSV, Parquet or JSON lines."""
+    it = Folder(folder)
+    with it.open() as database:
+        rows = database.read(lambda c: list(reports.export_rows(c, it.study)))
+        config = database.read(studies.get, it.study).config
+    files.write_votes(rows, output)
+    note(f"{len(rows)} comparisons in {output}")
+    kind = "multi-user" if config.model == "personal" else "gp"
+    suggest(f"penchant rank {output} --model {kind}")
+
+
+@click.command("import")
+@FOLDER
+@click.argument("votes", type=click.Path(path_type=Path))
+def import_(folder: Path, votes: Path) -> None:
+    """Take in votes that were collected elsewhere."""
+    if not votes.is_file():
+        raise DataError(f"there is no file {votes}: check the path")
+    rows, is_export = files.read_votes(votes.read_bytes(), votes.suffix)
+    it = Folder(folder)
+    with it.open() as database:
+        n = database.write(studies.import_answers, it.study, rows, time.time(), is_export=is_export)
+    note(f"{n} distinct comparisons taken in" + (", others were here already" * (n < len(rows))))
+
+
+@click.command()
+@FOLDER
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
+def backup(folder: Path, output: Path) -> None:
+    """Copy a running study into one file."""
+    it = Folder(folder)
+    with it.open() as database:
+        files.backup_to(it, database, output)
+    note(f"{output} holds answers and secrets: keep it as safe as {folder}")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@FOLDER
+def restore(file: Path, folder: Path) -> None:
+    """Make a study's folder from a backup."""
+    files.restore_from(file, folder)
+    suggest(f"penchant study serve {folder}")
+
+
+DRINKS = ("tea", "coffee", "cocoa", "milk", "water", "juice", "lemonade", "cola", "mate", "cider")
+
+
+@click.command()
+@FOLDER
+@click.option("--people", default=50, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--answers", default=40, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--seed", default=0, show_default=True)
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep the simulated study here.")
+def simulate(folder: Path, people: int, answers: int, seed: int, keep: Path | None) -> None:
+    """Let robots with known tastes answer a copy of a study, over HTTP."""
+    from penchant.study import robots
+    from penchant.study.web.participant import option
+
+    with tempfile.TemporaryDirectory(prefix="penchant-") as scratch:
+        copy = files.copy_without_answers(Folder(folder), keep or Path(scratch) / "study")
+        note(f"{people} robots answer a copy of {copy.study}; the study itself is not touched")
+        plan = robots.RobotPlan(people, answers, seed=seed)
+        taste = robots.RobotTaste(seed)
+        with running(copy.path) as address:
+            crowd = asyncio.run(robots.simulate(address, copy.study, plan))
+            state = _settled(copy)
+        with copy.open() as database:
+            rows = database.read(studies.items_of, copy.study)
+        shown = {
+            row.name: robots.shown_content(option(row.id, row.media, row.body)) for row in rows
+        }
+        truth = {name: taste.utility(content) for name, content in shown.items()}
+    n = len(crowd.acknowledged)
+    ranked = [row["name"] for row in state["ranking"]]
+    best = sorted(truth, key=truth.__getitem__, reverse=True)
+    top = min(10, len(best))
+    failed = sum(times for status, times in crowd.statuses.items() if status >= 400)
+    click.echo(f"{n} answers by {people} robots; failed requests: {failed}")
+    both = len(set(ranked[:top]) & set(best[:top]))
+    click.echo(f"of the {top} best in most robots' taste, {both} are the ranking's first {top}")
+    if keep is not None:
+        suggest(f"penchant study serve {keep}")
+
+
+def _settled(folder: Folder, seconds: float = 30.0) -> dict[str, Any]:
+    """The overview, once the model process has caught up."""
+    ends = time.monotonic() + seconds
+    with folder.open() as database:
+        while True:
+            state = database.read(reports.overview, folder.study, time.time())
+            summary = database.read(learning.last_summary, folder.study)
+            if (summary and not state["model"]["behind"]) or time.monotonic() > ends:
+                return state
+            time.sleep(0.1)
+
+
+@click.command()
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--seconds", type=float, help="End by itself after so long.")
+@click.option("--browser/--no-browser", default=True, help="Open the dashboard.")
+def demo(port: int, seconds: float | None, browser: bool) -> None:
+    """Make a study, serve it, let robots answer, and open its dashboard."""
+    from penchant.study import robots
+
+    with tempfile.TemporaryDirectory(prefix="penchant-") as scratch:
+        items = Path(scratch) / "items.csv"
+        items.write_text("\n".join(["name", *DRINKS]))
+        folder = Path(scratch) / "drinks"
+        context = click.get_current_context()
+        question = "Which would you rather drink?"
+        context.invoke(new, folder=folder, items=items, question=question, form="pair")
+        it = Folder(folder)
+        with it.open() as database:
+            token = owner_token(database, it.study)
+        with running(folder, port) as address:
+            click.echo(f"participants: {address}/s/drinks")
+            link = f"{address}/o/drinks?key={token}"
+            click.echo(f"owner:        {link}")
+            if browser:
+                webbrowser.open(link)
+            note("robots answer meanwhile; Ctrl-C ends it")
+            plan = robots.RobotPlan(people=20, answers=40, pause=2.0, deadline=seconds or 120.0)
+            try:
+                asyncio.run(robots.simulate(address, "drinks", plan))
+                time.sleep(0.0 if seconds else 10**6)
+            except KeyboardInterrupt:
+                note("")
+    suggest("penchant study new DIR --items items.csv --question '…'")

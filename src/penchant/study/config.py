@@ -1,79 +1,43 @@
-"""What the owner of a study decides: the question, its form, limits and checks."""
+"""The settings of a study: the question, its form, limits and checks."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_core import ArgsKwargs
 
 from penchant.errors import DataError
 
-FORMATS = ("pair", "best", "rank")
-MODELS = ("shared", "personal")
+Format = Literal["pair", "best", "rank"]
+Model = Literal["shared", "personal"]
+# those of `penchant.ask`, repeated because web processes load no numerics
+Criterion = Literal["variance_ratio", "information_gain", "expected_best", "thompson", "random"]
+FORMATS, MODELS, CRITERIA = get_args(Format), get_args(Model), get_args(Criterion)
 LANGUAGES = ("en", "de")
 FOLLOW_BROWSER = "auto"
 LARGEST_SET = 8
-CRITERIA = ("variance_ratio", "information_gain", "expected_best", "thompson", "random")
-"""Those of `penchant.ask`, named here because web processes load no numerics."""
 
 
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise DataError(f"{name} is {value!r}: it must be text")
+def _whole_characters(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise DataError(f"{name} is {value!r}: it holds half a character, not text") from None
+        raise ValueError("it must be text, not half a character") from None
     return value
 
 
-def _texts(name: str, value: Any) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, Sequence) or not all(value):
-        raise DataError(f"{name} is {value!r}: it must be a list of texts, none of them empty")
-    return tuple(_text(name, text) for text in value)
+Text = Annotated[str, AfterValidator(_whole_characters)]
+NotEmpty = Annotated[Text, Field(min_length=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Limit = Annotated[int, Field(ge=1, le=1_000_000)]
+STRICT = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
 
 
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise DataError(f"{name} is {value!r}: it must be true or false")
-    return value
-
-
-def _one_of(*known: str) -> Callable[[str, Any], str]:
-    def check(name: str, value: Any) -> str:
-        if not isinstance(value, str) or value not in known:
-            raise DataError(f"{name} is {value!r}: it must be one of {', '.join(known)}")
-        return value
-
-    return check
-
-
-def _number(low: float, high: float, *, optional: bool = False) -> Callable[[str, Any], Any]:
-    """A number from low to high, whole where low is; optional: or None."""
-
-    def check(name: str, value: Any) -> Any:
-        whole = isinstance(low, int)
-        right_type = isinstance(value, int if whole else int | float)
-        if value is None and optional:
-            return value
-        if not right_type or isinstance(value, bool) or not low <= value <= high:
-            kind = "a whole number" if whole else "a number"
-            none = ", or null" if optional else ""
-            raise DataError(f"{name} is {value!r}: it must be {kind} from {low} to {high}{none}")
-        return value
-
-    return check
-
-
-def _address(name: str, value: Any) -> str:
-    url = urlsplit(_text(name, value))
-    if value and (url.scheme not in ("http", "https") or not url.netloc):
-        raise DataError(
-            f"{name} is {value!r}: it must be a whole address that starts with https://"
-        )
-    return str(value)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Check:
     """An attention check that the owner writes: options of plain text, one of them right.
 
@@ -81,129 +45,109 @@ class Check:
     1
     """
 
-    prompt: str
-    options: tuple[str, ...]
-    right: int
+    prompt: Text
+    options: Annotated[tuple[NotEmpty, ...], Field(strict=False, min_length=2)]
+    right: Annotated[int, Field(ge=0)]
 
     def __post_init__(self) -> None:
-        _text("the prompt of a check", self.prompt)
-        object.__setattr__(self, "options", _texts("the options of a check", self.options))
-        if len(self.options) < 2:
-            raise DataError(
-                f"the check {self.prompt!r} has the options {list(self.options)}: it needs at "
-                "least two"
-            )
-        if type(self.right) is not int or not 0 <= self.right < len(self.options):
-            raise DataError(
-                f"the check {self.prompt!r} says that option {self.right!r} is right: it must be "
-                f"a position from 0 to {len(self.options) - 1}"
-            )
+        if self.right >= len(self.options):
+            raise ValueError(f"its right option must be from 0 to {len(self.options) - 1}")
 
 
-def _checks(name: str, value: Any) -> tuple[Check, ...]:
-    if isinstance(value, str | Mapping) or not isinstance(value, Sequence):
-        raise DataError(f"{name} is {value!r}: it must be a list of checks")
-    return tuple(check if isinstance(check, Check) else _as_check(check) for check in value)
+def _as_check(values: Any) -> Any:
+    return Check(**values) if isinstance(values, Mapping) else values
 
 
-def _as_check(values: Any) -> Check:
-    if not isinstance(values, Mapping) or set(values) != {"prompt", "options", "right"}:
-        raise DataError(
-            f"a check is {values!r}: it must have a prompt, options and the position of the right "
-            'one, as {"prompt": "…", "options": ["…", "…"], "right": 0}'
-        )
-    return Check(**values)
+def _whole_address(value: str) -> str:
+    url = urlsplit(value)
+    if value and (url.scheme not in ("http", "https") or not url.netloc):
+        raise ValueError("it must be a whole address that starts with https://")
+    return value
 
 
-def _setting(default: Any, check: Callable[[str, Any], Any]) -> Any:
-    """A setting and what it must be: the check returns the value to keep, or raises."""
-    return field(default=default, metadata={"check": check})
-
-
-_SHARE, _MANY = _number(0.0, 1.0), 1_000_000
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Config:
     """The settings of one study.
 
     Parameters
     ----------
     question : str
-        What participants are asked, above the items.
+        The text above the items.
     format : {"pair", "best", "rank"}
         Two items; the best of `size`; an order of `size`.
     tie, skip : bool
         Whether "equally good" (of pairs) and "skip" are offered.
     undo : int
-        How many of their last answers participants may take back; 0: none.
+        How many of their last answers participants may withdraw.
     repeat_share, random_share, check_share : float
         Shares of a person's questions that repeat an earlier one of theirs, that are drawn at
         random, and that are attention checks.
     apart : float in [0, 0.4]
-        Keeps pairs away from even: asked only where |P − ½| is at least this, for raters who
-        are not trained to tell near-equals.
+        Ask only pairs with |P − ½| of at least this, for raters who are not trained to
+        distinguish near-equals.
     answers_per_person, minutes_per_person : int or None
         Limits of one person's part.
     lease_seconds : int
-        How long a question that was shown counts as about to be answered.
+        How long an open question counts as about to be answered.
     ahead : int
-        How many questions are kept prepared for each person who is here.
+        How many questions are prepared for each person who is present.
     model : {"shared", "personal"}
-        One taste for all, or one for each person around a shared one.
+        One set of utilities for all, or one for each person around shared ones.
     stop_top, stop_level : int, float
         Enough is known when the best `stop_top` are settled with this probability.
     close_when_enough : bool
         Close the study by itself then.
     reward : float or None
-        What one person's part costs, in the owner's money: for the plan.
+        Cost of one participant, in the owner's currency, for the plan.
     open_link : bool
-        Whether everybody who knows the address may take part, or only who was invited.
+        Whether everybody with the address may take part, or only invited people.
     language : {"auto", "en", "de"}
-        Of everything around the question; "auto" follows each browser.
+        Of the page around the question; "auto" follows each browser.
     redirect : str
-        Where a panel's participants go when they are done; `{id}` becomes the panel's own id.
+        Address to which a panel's participants return; `{id}` becomes the panel's id.
     """
 
-    question: str = field(metadata={"check": _text})
-    format: str = _setting("pair", _one_of(*FORMATS))
-    size: int = _setting(2, _number(2, LARGEST_SET))
-    tie: bool = _setting(True, _flag)
-    skip: bool = _setting(True, _flag)
-    undo: int = _setting(10, _number(0, 1000))
-    repeat_share: float = _setting(0.05, _SHARE)
-    random_share: float = _setting(0.1, _SHARE)
-    check_share: float = _setting(0.05, _SHARE)
-    checks: tuple[Check, ...] = _setting((), _checks)
-    apart: float = _setting(0.0, _number(0.0, 0.4))
-    answers_per_person: int | None = _setting(40, _number(1, _MANY, optional=True))
-    minutes_per_person: int | None = _setting(None, _number(1, _MANY, optional=True))
-    lease_seconds: int = _setting(120, _number(5, 86_400))
-    ahead: int = _setting(3, _number(1, 50))
-    model: str = _setting("shared", _one_of(*MODELS))
-    criterion: str = _setting("information_gain", _one_of(*CRITERIA))
-    stop_top: int = _setting(1, _number(1, 10_000))
-    stop_level: float = _setting(0.95, _number(0.5, 0.999))
-    close_when_enough: bool = _setting(False, _flag)
-    reward: float | None = _setting(None, _number(0.0, float(_MANY), optional=True))
-    open_link: bool = _setting(True, _flag)
-    language: str = _setting(FOLLOW_BROWSER, _one_of(FOLLOW_BROWSER, *LANGUAGES))
-    welcome: str = _setting("", _text)
-    consent: str = _setting("", _text)
-    thanks: str = _setting("", _text)
-    completion_code: str = _setting("", _text)
-    redirect: str = _setting("", _address)
-    panel_parameters: tuple[str, ...] = _setting(("PROLIFIC_PID", "participant", "pid"), _texts)
+    question: Text
+    format: Format = "pair"
+    size: Annotated[int, Field(ge=2, le=LARGEST_SET)] = 2
+    tie: bool = True
+    skip: bool = True
+    undo: Annotated[int, Field(ge=0, le=1000)] = 10
+    repeat_share: Share = 0.05
+    random_share: Share = 0.1
+    check_share: Share = 0.05
+    checks: Annotated[
+        tuple[Annotated[Check, BeforeValidator(_as_check)], ...], Field(strict=False)
+    ] = ()
+    apart: Annotated[float, Field(ge=0, le=0.4)] = 0.0
+    answers_per_person: Limit | None = 40
+    minutes_per_person: Limit | None = None
+    lease_seconds: Annotated[int, Field(ge=5, le=86_400)] = 120
+    ahead: Annotated[int, Field(ge=1, le=50)] = 3
+    model: Model = "shared"
+    criterion: Criterion = "information_gain"
+    stop_top: Annotated[int, Field(ge=1, le=10_000)] = 1
+    stop_level: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
+    close_when_enough: bool = False
+    reward: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
+    open_link: bool = True
+    language: Literal["auto", "en", "de"] = "auto"
+    welcome: Text = ""
+    consent: Text = ""
+    thanks: Text = ""
+    completion_code: Text = ""
+    redirect: Annotated[Text, AfterValidator(_whole_address)] = ""
+    panel_parameters: Annotated[tuple[NotEmpty, ...], Field(strict=False)] = (
+        *("PROLIFIC_PID", "participant", "pid"),
+    )
 
     def __post_init__(self) -> None:
-        for it in fields(self):
-            object.__setattr__(self, it.name, it.metadata["check"](it.name, getattr(self, it.name)))
         if not self.question.strip():
-            raise DataError("the question is empty: say what people are to decide")
+            raise ValueError("the question is empty: say what people are to decide")
         if self.format == "pair" and self.size != 2:
-            raise DataError(f'size is {self.size}: a pair has 2 items; format "best" takes more')
+            raise ValueError(f'size is {self.size}: a pair has 2 items; format "best" takes more')
         if self.repeat_share + self.random_share + self.check_share > 1.0:
-            raise DataError("repeat_share, random_share and check_share exceed 1 together")
+            raise ValueError("repeat_share, random_share and check_share exceed 1 together")
 
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values."""
@@ -211,7 +155,7 @@ class Config:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Config":
-        """The settings from plain values; an unknown name is an error.
+        """The settings from plain values; wrong values and unknown names raise a DataError.
 
         >>> Config.from_json({"question": "Which?", "format": "best", "size": 4}).size
         4
@@ -222,4 +166,18 @@ class Config:
             raise DataError(
                 f"{unknown[0]!r} is no setting of a study: there are {', '.join(sorted(known))}"
             )
-        return cls(**values)
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise DataError(_explanation(error)) from None
+
+
+def _explanation(error: ValidationError) -> str:
+    """What the first wrong setting is, and what it must be."""
+    first = error.errors()[0]
+    what, got = " ".join(map(str, first["loc"])), first["input"]
+    must = re.sub(r"^\w+ should", "it must", first["msg"].removeprefix("Value error, "))
+    must = must.replace("Field required", "it must be given")
+    if isinstance(got, ArgsKwargs):  # wrong as a whole
+        return f"{what}: {must}" if what else must
+    return f"{what} is {got!r}: {must}"

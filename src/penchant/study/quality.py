@@ -1,6 +1,5 @@
-"""For the owner's page: raters, calibration on the random questions, groups of people."""
+"""For the owner's page: the quality of answers and of predictions."""
 
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -10,10 +9,8 @@ from typing import Any
 
 from scipy.special import betaincinv
 
-import penchant as pc
 from penchant.study.config import Config
 from penchant.study.events import Answer
-from penchant.study.learner import comparisons
 from penchant.study.questions import CHECK, RANDOM, REPEAT, pair_key, passed
 
 TOO_FAST_MS = 400
@@ -23,7 +20,7 @@ BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def share(k: float, n: int) -> dict[str, float]:
-    """k of n, and where the true share lies with 95 %: Beta(k + 1, n − k + 1), a uniform prior.
+    """k of n, and a 95 % interval of the true share: Beta(k + 1, n − k + 1), uniform prior.
 
     >>> found = share(9, 10)
     >>> round(found["low"], 2), round(found["high"], 2)
@@ -38,17 +35,15 @@ def raters(
 ) -> list[dict[str, Any]]:
     """One row a person: how much, how fast, how consistent, and reasons to look closer.
 
-    Reliability is agreement with oneself on repeated questions: who has an uncommon taste and
-    keeps to it is as reliable as anybody. Nothing here compares people with each other.
+    Reliability is agreement with oneself on repeated questions: a consistent minority taste is as
+    reliable as any. Nothing here compares people with each other.
     skips: the participant of each skipped question.
     """
     of_person: dict[str, list[Answer]] = defaultdict(list)
     for answer in answers:
         if answer.participant is not None and answer.question is not None:
             of_person[answer.participant].append(answer)
-    skipped: dict[str | None, int] = defaultdict(int)
-    for person in skips:
-        skipped[person] += 1
+    skipped = Counter(skips)
     return [_rater(person, given, skipped[person], config) for person, given in of_person.items()]
 
 
@@ -84,7 +79,7 @@ def _rater(person: str, given: Sequence[Answer], skipped: int, config: Config) -
 
 
 def _repeats(given: Sequence[Answer]) -> tuple[float, int]:
-    """How many answers were the same as the one before to the same items, of how many."""
+    """How many repeated answers agree with the earlier one, and how many there are."""
     history: dict[str, list[Answer]] = defaultdict(list)
     for answer in given:
         if answer.kind != CHECK:
@@ -105,9 +100,9 @@ def _named(answer: Answer) -> tuple[frozenset[str], ...]:
 def calibration(answers: Iterable[Answer]) -> dict[str, Any]:
     """Predictions for random questions against their answers.
 
-    Each prediction is for the item that was the favourite: rows say how often it won where its
-    probability lay in a bin. log_score: mean log-probability of what was answered; a coin
-    scores log ½ ≈ −0.69. Ties count half.
+    Each prediction is for the favourite. A row is a bin of its probability and says how often it
+    won. log_score: mean log-probability of the answers; a coin scores log ½ ≈ −0.69. Ties count
+    half.
 
     >>> answer = Answer(1, "p", ("a", "b"), ((1,), (0,)), kind="random", p_before=0.25)
     >>> result = calibration([answer])
@@ -134,46 +129,9 @@ def calibration(answers: Iterable[Answer]) -> dict[str, Any]:
 
 
 def log1m(p: float) -> float:
-    """log(1 − p), kept finite: a prediction of 1 − 1e-12 is as sure as a study can be."""
+    """log(1 − p), finite also at p = 1."""
     return log(max(1.0 - p, 1e-12))
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-FEWEST_PEOPLE = 12
-FEWEST_ANSWERS = 5
-"""People, and answers of each of them, that are needed before groups are looked for."""
-SHOWN = 3
-
-
-def groups(answers: Sequence[Answer], items: Sequence[str]) -> dict[str, Any] | None:
-    """One sentence that says whether there are groups, and what each likes; None: too early.
-
-    Nobody is named: a group is its size and its items, by id.
-    """
-    given = Counter(answer.participant for answer in answers if answer.participant is not None)
-    if sum(n >= FEWEST_ANSWERS for n in given.values()) < FEWEST_PEOPLE:
-        return None
-    data = comparisons(answers, items)
-    likelihood = "ties" if data.tie.any() else "probit"
-    with warnings.catch_warnings():
-        # every study begins with items that no comparison connects yet
-        warnings.simplefilter("ignore", pc.DataWarning)
-        model = pc.CommunityGP(likelihood=likelihood, random_state=0).fit(None, data)
-        support = model.support_
-    real = model.communities_ if support.verdict == "supported" else []
-    return {
-        "verdict": support.verdict,
-        "sentence": support.sentence,
-        "groups": [
-            {
-                "people": round(group.size),
-                "best": [row.item for row in group.ranking[:SHOWN]],
-                "own": list(group.representative[:SHOWN]),
-            }
-            for group in real
-        ],
-        "divisive": [view.item for view in model.divisive(SHOWN)] if real else [],
-    }

@@ -1,4 +1,4 @@
-"""Simulated participants with known tastes, who answer over real HTTP."""
+"""Simulated participants with known utilities, who answer over HTTP."""
 
 import asyncio
 import hashlib
@@ -14,13 +14,11 @@ from typing import Any
 import httpx
 
 NORMAL = NormalDist()
-PATIENCE = 12
-"""Tries of one request while a server is away, about a fifth of a second to some seconds apart."""
 
 
 @dataclass(frozen=True)
 class RobotTaste:
-    """Utility of what is shown: a draw shared by all robots, plus a draw of this robot's own.
+    """A robot's utilities: a draw that all robots share, plus a draw of its own.
 
     >>> RobotTaste(seed=1).utility("tea") == RobotTaste(seed=1).utility("tea")
     True
@@ -32,9 +30,14 @@ class RobotTaste:
     spread: float = 1.5
 
     def utility(self, content: str) -> float:
-        """The utility of an item, by what is shown of it."""
+        """The utility of an item, by its visible content."""
         own = _draw(f"{self.seed}|{self.person}|{content}")
         return self.spread * _draw(f"{self.seed}|{content}") + self.disagreement * own
+
+
+def shown_content(option: dict[str, str]) -> str:
+    """What a participant sees of an option: its text, its HTML, or the address of its file."""
+    return option.get("text") or option.get("html") or option.get("url", "")
 
 
 def _draw(text: str) -> float:
@@ -45,9 +48,9 @@ def _draw(text: str) -> float:
 
 @dataclass
 class RobotCrowd:
-    """What happened: acknowledged answers by question, how long requests took, what failed.
+    """The results: acknowledged answers by question, seconds of requests, statuses, retries.
 
-    ends: when they stop, by the monotonic clock; may be brought forward while they answer.
+    ends: the time at which they stop, by the monotonic clock; may be changed while they answer.
     """
 
     acknowledged: dict[str, int] = field(default_factory=dict)
@@ -64,7 +67,11 @@ class RobotCrowd:
 
 @dataclass(frozen=True)
 class RobotPlan:
-    """How a crowd behaves: pause is the mean time between a person's answers, in seconds."""
+    """How a crowd behaves.
+
+    pause: mean seconds between a person's answers. ramp: seconds within which all join. patience:
+    tries of one request while the server is away, a tenth of a second to two seconds apart.
+    """
 
     people: int = 50
     answers: int = 40
@@ -74,6 +81,7 @@ class RobotPlan:
     skip: float = 0.02
     undo: float = 0.02
     deadline: float = 600.0
+    patience: int = 12
 
 
 async def simulate(
@@ -82,7 +90,7 @@ async def simulate(
     """Let people join one after another within `ramp` seconds and answer."""
     crowd = crowd or RobotCrowd()
     crowd.ends = time.monotonic() + plan.deadline
-    # one client each, as people have: a pool of hundreds looks through all of them every time
+    # one client each: a pool of hundreds of connections is searched with every request
     trust = ssl.create_default_context()
     settings: dict[str, Any] = {"headers": {"Origin": address.rstrip("/")}, "timeout": 20.0}
     clients = [
@@ -143,21 +151,20 @@ class Robot:
             self.crowd.acknowledged.pop(question, None)
 
     def order(self, question: dict[str, Any]) -> list[list[int]]:
-        """What this robot answers: utilities with noise, so that a choice of two is probit."""
+        """This robot's answer: by utilities with noise, so that a choice of two is probit."""
         felt = []
         for place, option in enumerate(question["options"]):
-            content = option.get("text") or option.get("html") or option.get("url", "")
             noise = self.rng.gauss(0.0, math.sqrt(0.5))
-            felt.append((self.taste.utility(content) + noise, place))
+            felt.append((self.taste.utility(shown_content(option)) + noise, place))
         places = [place for _, place in sorted(felt, reverse=True)]
         if question["form"] == "rank":
             return [[place] for place in places]
         return [[places[0]], sorted(places[1:])]
 
     async def _call(self, what: str, method: str, path: str, **body: Any) -> httpx.Response:
-        """Ask, and again while the server is away: every request here may be repeated."""
+        """Send a request, again while the server is away; every request may be repeated."""
         headers = {"Cookie": self.cookie} if self.cookie else {}
-        for attempt in range(PATIENCE):
+        for attempt in range(self.plan.patience):
             begun = time.perf_counter()
             try:
                 reply = await self.http.request(method, self.base + path, headers=headers, **body)
@@ -170,4 +177,5 @@ class Robot:
                 return reply
             self.crowd.retries += 1
             await asyncio.sleep(min(2.0, 0.1 * 1.7**attempt))
-        raise httpx.ConnectError(f"no answer from {self.http.base_url} after {PATIENCE} tries")
+        tries = f"after {self.plan.patience} tries"
+        raise httpx.ConnectError(f"no answer from {self.http.base_url} {tries}")

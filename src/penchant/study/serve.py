@@ -1,7 +1,8 @@
-"""Serving a folder: web processes and the model process, started again when they end.
+"""The supervisor of a study's processes: web processes and the model process.
 
-`python -m penchant.study.serve web|work FOLDER` is one of these processes. It imports no more than
-it needs, because people wait for it after a crash; the supervisor has migrated the tables before.
+It starts them, and starts them again when they end. Each of them is
+`python -m penchant.study.serve web|work FOLDER`. A process imports only what it needs, because
+people wait for it after a crash.
 """
 
 import logging
@@ -12,6 +13,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,20 +30,22 @@ if TYPE_CHECKING:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 LONGEST_PAUSE = 2.0
-"""Seconds before a process that keeps crashing is started again: with its start people wait less
-than five."""
+"""Seconds before a process that keeps crashing is started again. People wait less than five,
+the start included."""
 STEADY_SECONDS = 5.0
+"""A process that ran so long did not crash at its start."""
 LOOK_SECONDS = 0.2
+"""Seconds between two looks at the processes."""
 SWITCH_SECONDS = 0.0005
-"""A request waits for every thread that is at work as long as Python lets each run: ten times as
-long unless told otherwise."""
+"""Python's switch interval in web processes: a request waits so long for each busy thread. The
+default is ten times as long."""
 NICE = 5
 """Priority of the model process: below web processes, for which people wait."""
 log = logging.getLogger("penchant.study")
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket for the web processes to share: requests wait in it while one is started again."""
+    """A socket that the web processes share: requests wait in it while a process restarts."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -68,7 +73,7 @@ class Child:
     deaths: list[float] = field(default_factory=list)
 
     def keep_alive(self, descriptors: tuple[int, ...]) -> None:
-        """Start it if it does not run; soon after a crash, slower when it keeps crashing."""
+        """Start the process if it does not run; after repeated crashes wait longer."""
         now = time.monotonic()
         if self.process is not None:
             if self.process.poll() is None:
@@ -96,7 +101,7 @@ def _how(code: int) -> str:
 
 
 class Supervisor:
-    """Runs the web processes and the model process of a folder until told to stop."""
+    """Runs the web processes and the model process of a folder until `stop` is called."""
 
     def __init__(
         self, folder: Path, sock: socket.socket, workers: int = 1, proxies: str = ""
@@ -110,7 +115,7 @@ class Supervisor:
         self.stopping = threading.Event()
 
     def run(self) -> None:
-        """Start everything and keep it running; returns when stopped."""
+        """Start all processes and keep them running; return after `stop`."""
         try:
             while not self.stopping.is_set():
                 before = [child.deaths for child in self.children]
@@ -134,7 +139,7 @@ class Supervisor:
                 process.wait()
 
     def stop(self) -> None:
-        """Stop all processes."""
+        """End `run`, which ends all processes."""
         self.stopping.set()
 
 
@@ -158,6 +163,31 @@ def wait_until_up(address: str, seconds: float = 30.0) -> None:
     raise DataError(f"no server answers at {address} after {seconds:.0f} s")
 
 
+def address_of(sock: socket.socket, host: str) -> str:
+    """The address of a socket; by the host name if it listens on all interfaces."""
+    shown = socket.gethostname() if host in EVERYWHERE else f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{sock.getsockname()[1]}"
+
+
+@contextmanager
+def running(folder: Path, port: int = 0, seconds: float = 30.0) -> Iterator[str]:
+    """Serve a study on this machine only, and yield its address.
+
+    seconds: how long it may take until it answers.
+    """
+    with listen("127.0.0.1", port) as sock:
+        supervisor = Supervisor(folder.resolve(), sock)
+        thread = threading.Thread(target=supervisor.run)
+        thread.start()
+        try:
+            address = address_of(sock, "127.0.0.1")
+            wait_until_up(address, seconds)
+            yield address
+        finally:
+            supervisor.stop()
+            thread.join()
+
+
 @click.group()
 def main() -> None:
     """The processes of a study."""
@@ -172,7 +202,7 @@ def web(folder: str, fd: int, parent: int, proxies: str) -> None:
     """Serve on an inherited socket."""
     import uvicorn
 
-    from penchant.study.web.app import create_app
+    from penchant.study.web import create_app
 
     die_with(parent)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -197,20 +227,21 @@ def server_config(app: Any, proxies: str) -> "uvicorn.Config":
 
 @main.command()
 @click.argument("folder")
-@click.option("--parent", type=int)
-def work(folder: str, parent: int | None) -> None:
+@click.option("--parent", required=True, type=int)
+def work(folder: str, parent: int) -> None:
     """Run the model process."""
-    from penchant.study.worker import work as run
+    die_with(parent)
+    run_model(folder, migrate=False)
 
-    if parent is not None:
-        die_with(parent)
+
+def run_model(folder: str | Path, *, migrate: bool = True) -> None:
+    """Run the models of a folder's studies until a signal ends it."""
+    from penchant.study.learner import work as learn
+
     if hasattr(os, "nice"):
         os.nice(NICE)
-    database = Folder(folder).open(durable=False, migrate=parent is None)
-    try:
-        run(database)
-    finally:
-        database.close()
+    with Folder(folder).open(durable=False, migrate=migrate) as database:
+        learn(database)
 
 
 def die_with(parent: int) -> None:

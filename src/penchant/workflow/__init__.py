@@ -22,21 +22,14 @@ if TYPE_CHECKING:
     from penchant.workflow.reporting import report as report
     from penchant.workflow.segmenting import segments as segments
 
-_MODULE = {
-    "KINDS": "models",
-    "BradleyTerry": "evaluation",
-    "Encoded": "encoding",
-    "Encoding": "encoding",
-    "Material": "models",
-    "as_model": "models",
-    "choose_model": "models",
-    "encode": "encoding",
-    "evaluate": "evaluation",
-    "hold_out": "evaluation",
-    "report": "reporting",
-    "segments": "segmenting",
-    "trial_sample": "models",
+_NAMES = {
+    "encoding": ("Encoded", "Encoding", "encode"),
+    "evaluation": ("BradleyTerry", "evaluate", "hold_out"),
+    "models": ("KINDS", "Material", "as_model", "choose_model", "trial_sample"),
+    "reporting": ("report",),
+    "segmenting": ("segments",),
 }
+_MODULE = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = list(_MODULE)
 

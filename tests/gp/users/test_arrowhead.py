@@ -74,7 +74,7 @@ def assert_equals_dense(problem, hyper, dense_infer):
     A[rows, votes.user * len(problem.items) + votes.winner] = 1.0
     A[rows, votes.user * len(problem.items) + votes.loser] = -1.0
     expected = A @ dense.state.covariance.reshape(K.shape) @ A.T @ pull
-    np.testing.assert_allclose(state.respond(pull), expected, atol=1e-8)
+    np.testing.assert_allclose(state.covariance_times(pull), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("user_kernel", [ALIKE, BY_FEATURES], ids=["alike", "by features"])

@@ -14,7 +14,7 @@ from penchant.gp import (
     UserProblem,
     expectation_maximize,
     gradient,
-    maximize,
+    maximize_evidence,
     solve,
 )
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
@@ -126,7 +126,9 @@ def correlated():
 def test_learning_finds_the_covariance_of_tastes(correlated):
     problem, start, covariance, f = correlated
     evaluations = []
-    solution = maximize(problem, start, watch=lambda n, value: evaluations.append(value))
+    solution = maximize_evidence(
+        problem, start, callback=lambda n, value: evaluations.append(value)
+    )
     assert solution.inference.report.n_evaluations == len(evaluations)
     assert (np.diff(evaluations) >= 0).all()
     assert solution.log_evidence > solve(problem, start).inference.log_evidence + 50
@@ -144,7 +146,7 @@ def test_em_climbs_monotonically_to_the_same_place(correlated):
     values = []
     em = expectation_maximize(problem, start, lambda n, value: values.append(value))
     assert np.diff(values).min() > -1e-4
-    by_gradient = maximize(problem, start)
+    by_gradient = maximize_evidence(problem, start)
     # EM's closed form weighs an inverse-Wishart prior, the climb one on the logarithm
     assert em.inference.log_evidence == pytest.approx(by_gradient.inference.log_evidence, abs=6.0)
     assert em.hyper.sharing == pytest.approx(by_gradient.hyper.sharing, abs=0.25)

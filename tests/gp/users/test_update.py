@@ -8,13 +8,13 @@ import pytest
 from penchant.data import Comparisons
 from penchant.gp import (
     RULES,
-    Learned,
+    FitState,
     Rows,
     Settings,
     Sites,
     UserHyper,
     UserProblem,
-    absorb_votes,
+    rank_one_update_users,
     solve,
     with_newcomers,
 )
@@ -55,11 +55,11 @@ def fit(data, likelihood=None, with_features=True, rule="ep"):
     user_kernel = Constant(0.5) + RBF(1.0) if with_features else Constant(1.0)
     hyper = UserHyper(RBF(1.0, 2.0) + Independent(0.2), user_kernel, 0.6, likelihood or Probit())
     problem = problem_of(data, with_features, rule)
-    return Learned.of(data, problem, solve(problem, hyper))
+    return FitState.of(data, problem, solve(problem, hyper))
 
 
 def absorb(learned, data, with_features=True):
-    return absorb_votes(learned, data, problem_of(data, with_features))
+    return rank_one_update_users(learned, data, problem_of(data, with_features))
 
 
 def assert_same(one, other, atol=1e-6):
@@ -90,9 +90,9 @@ def test_settling_equals_a_refit(likelihood, rule, with_features):
     before, told = answers(60, 1, ties=ties), answers(8, 2, ties=ties)
     extended = before.extend(told)
     learned = fit(before, likelihood, with_features, rule)
-    settled = learned.settle(extended, problem_of(extended, with_features, rule))
+    settled = learned.reconverge(extended, problem_of(extended, with_features, rule))
     assert_same(settled, fit(extended, likelihood, with_features, rule))
-    back = settled.settle(before, problem_of(before, with_features, rule))
+    back = settled.reconverge(before, problem_of(before, with_features, rule))
     assert_same(back, learned)
 
 
@@ -100,10 +100,10 @@ def test_settling_takes_newcomers_in_and_those_who_were_folded_in():
     before, newcomer = answers(60, 1), answers(6, 2, n_users=1, first_user=N_USERS)
     extended = before.extend(newcomer)
     everybody = users(N_USERS + 1, True)
-    assert_same(fit(before).settle(extended, problem_of(extended)), fit(extended))
+    assert_same(fit(before).reconverge(extended, problem_of(extended)), fit(extended))
     folded = with_newcomers(fit(before), extended, everybody.take(np.array([N_USERS])))
     again = extended.extend(newcomer)
-    assert_same(folded.settle(again, problem_of(again)), fit(again))
+    assert_same(folded.reconverge(again, problem_of(again)), fit(again))
 
 
 def dense_moments(posteriors, vote_sites):
@@ -175,13 +175,13 @@ def test_an_answer_teaches_about_others_too_but_not_one_by_somebody_folded_in():
 def test_sites_that_were_dropped_are_settled_anew():
     before, extended = answers(60, 1), answers(60, 1).extend(answers(2, 2))
     dropped = replace(fit(before), sites=None)
-    assert not dropped.is_absorbed(2, polish=False)
-    assert_same(dropped.settle(extended, problem_of(extended)), fit(extended))
+    assert not dropped.takes_rank_one_updates(2, reconverge=False)
+    assert_same(dropped.reconverge(extended, problem_of(extended)), fit(extended))
 
 
 def test_when_to_settle():
     learned = fit(answers(60, 1))
-    assert not learned.is_absorbed(1, None)  # it is quick
-    assert learned.is_absorbed(1, polish=False)
-    assert not learned.is_absorbed(1, polish=True)
-    assert not learned.is_absorbed(1_000, polish=False)
+    assert not learned.takes_rank_one_updates(1, None)  # it is quick
+    assert learned.takes_rank_one_updates(1, reconverge=False)
+    assert not learned.takes_rank_one_updates(1, reconverge=True)
+    assert not learned.takes_rank_one_updates(1_000, reconverge=False)

@@ -293,11 +293,11 @@ class PathState:
         half = solve_lower(self.lower, u.T)
         return np.asarray(np.maximum(own, 0.0) + np.einsum("ij,ij->j", half, half))
 
-    def respond(self, pull: FloatArray) -> FloatArray:
-        """A Σ Aᵀ pull, (m,)."""
-        right = self.prior.collect(pull)[:, :, None]
+    def covariance_times(self, y: FloatArray) -> FloatArray:
+        """A Σ Aᵀ y, (m,)."""
+        right = self.prior.collect(y)[:, :, None]
         alone = self.prior.substitute(self.inverse, right)[:, :, 0]
-        pulled = np.append(right[:, :, 0].sum(axis=0), self.prior.shown.z @ pull)
+        pulled = np.append(right[:, :, 0].sum(axis=0), self.prior.shown.z @ y)
         pulled -= np.einsum("tib,ti->b", self.V, right[:, :, 0], optimize=True)
         beside = solve_lower(self.lower, solve_lower(self.lower, pulled), transposed=True)
         return self.differences(alone - self.V @ beside, beside)

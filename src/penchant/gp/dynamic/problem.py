@@ -11,7 +11,7 @@ from penchant.gp.learn import SITE_TOLERANCE
 from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import Basis, Normal, Posterior
 from penchant.gp.rows import Rows
-from penchant.gp.sites import Sites
+from penchant.gp.rules import Sites
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
@@ -270,7 +270,7 @@ class PathProblem:
         """As of the last period with a comparison."""
         return PathPosterior.of(self, solution)
 
-    def expect(self, posterior: PathPosterior, rows: IntArray) -> tuple[IntArray, Normal]:
+    def predict(self, posterior: PathPosterior, rows: IntArray) -> tuple[IntArray, Normal]:
         """New comparisons as if they were made last: a start, no more."""
         return rows, posterior.difference(self.edges.winner[rows], self.edges.loser[rows])
 
@@ -279,12 +279,12 @@ class PathProblem:
         tolerance = max(SITE_TOLERANCE, self.settings.tolerance)
         return replace(self, settings=replace(self.settings, tolerance=tolerance))
 
-    def pullback(self, solution: PathSolution, drift: FloatArray | None) -> FloatArray:
+    def pullback(self, solution: PathSolution, mean_slopes: FloatArray | None) -> FloatArray:
         """∂ log Z = E[∂ log p(paths, constants)], which needs neighbouring periods alone.
 
         With r = E(x' − ρx)², a step's part is −½ n log q − ½ r/q, q = σ² (1 − ρ²), ρ = e^{−Δ/ℓ}.
         """
-        if drift is not None:
+        if mean_slopes is not None:
             raise DataError("inference='laplace' does not learn drift: use inference='ep'")
         hyper, prior, inference = solution
         state = inference.state

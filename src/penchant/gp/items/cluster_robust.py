@@ -95,23 +95,25 @@ class People:
         edge = edges_of(data, rows, edges)
         return cls(person[rows], edge, weight, n_seen, n_people, choices)
 
-    def widening(self, posterior: Posterior, edges: Rows, pull: FloatArray) -> FloatArray | None:
-        """(r, q) G, so that the weights' covariance is C⁻ᵀ (I + G Gᵀ) C⁻¹; None for no more.
+    def sandwich_factor(
+        self, posterior: Posterior, edges: Rows, residual: FloatArray
+    ) -> FloatArray | None:
+        """(r, q) G, so that the weights' covariance is C⁻ᵀ (I + G Gᵀ) C⁻¹; None where q is zero.
 
-        pull: (m,) ν − τ g of the edges.
+        residual: (m,) ν − τ g of the rows.
         """
         lower = to_numpy(posterior.lower)
         inverse = solve_lower(lower, np.eye(len(lower)))
-        scores = solve_lower(lower, self._scores(posterior, edges, pull).T).T
+        scores = solve_lower(lower, self._scores(posterior, edges, residual).T).T
         values, vectors = _widest(_excess(scores, self.n_people / self.n_seen, inverse))
         wide = values > NEGLIGIBLE
         if not wide.any():
             return None
         return posterior.universe.device.matrix(vectors[:, wide] * np.sqrt(values[wide]))
 
-    def _scores(self, posterior: Posterior, edges: Rows, pull: FloatArray) -> FloatArray:
+    def _scores(self, posterior: Posterior, edges: Rows, residual: FloatArray) -> FloatArray:
         """(n_seen, r) C t_u."""
-        y = self.weight * pull[self.edge]
+        y = self.weight * residual[self.edge]
         first, second = (ends[self.edge] for ends in edges.ends)
         person, pulled = self.person, y
         if self.choices is not None:

@@ -18,12 +18,11 @@ from penchant.errors import NumericalError
 from penchant.gp.posterior import Basis
 from penchant.gp.rows import Covariates, Operator, Rows, Runs, SparseRows
 from penchant.kernels import Independent, Inputs, Kernel
-from penchant.numerics.dispatch import HOST, check_room
+from penchant.numerics.dispatch import CPU, check_room
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
     add_to_diagonal,
-    beside,
     bordered,
     cholesky,
     diagonal,
@@ -33,17 +32,18 @@ from penchant.numerics.linalg import (
     log_det_lower,
     multiply,
     pivoted_cholesky,
+    prepend_columns,
     rank_at,
     relative_flops,
     row_squares,
     solve_lower,
     stack_rows,
     to_numpy,
-    trailing,
+    trailing_block,
     trapezoid_product,
     zeros_like,
 )
-from penchant.numerics.threads import in_blocks
+from penchant.numerics.threads import for_row_blocks
 from penchant.numerics.types import FloatArray
 
 SMALLEST_VARIANCE = 1e-12
@@ -121,7 +121,7 @@ class ItemPrior:
             pulls, corner = self._coupled(weight)
             pulled = np.stack([self.design.adjoint(pull) for pull in pulls], axis=1)
             B = bordered(B, multiply(self.factor.T, pulled), corner)
-            laplacian_factor = beside(laplacian_factor, pulled)
+            laplacian_factor = prepend_columns(pulled, laplacian_factor)
         add_to_diagonal(B, 1.0)
         _check_width(float(diagonal(B).max()))
         # B ⪰ I unless sites have negative precision, and then a jitter would hide it
@@ -172,7 +172,7 @@ class ItemPrior:
             outer[number.start] = multiply(pulled, z[:, rows].T)
             pulls[:, pairs] = np.add.reduceat(pulled, runs.starts[pairs] - rows.start, axis=1)
 
-        in_blocks(meet, len(blocks), 1)
+        for_row_blocks(meet, len(blocks), 1)
         return pulls, outer.sum(axis=0)
 
     def _met(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -199,7 +199,9 @@ class ItemPrior:
             quadratic=0.0,
             coefficients=np.zeros(size),
             lower=identity_like(self.factor, size),
-            laplacian_factor=beside(zeros_like(self.factor), np.zeros((len(self.factor), q))),
+            laplacian_factor=prepend_columns(
+                np.zeros((len(self.factor), q)), zeros_like(self.factor)
+            ),
             jitter=0.0,
             is_prior=True,
         )
@@ -230,9 +232,9 @@ class LowRankState:
         if self.is_prior:
             var = design.variances(prior.factor.T)
         elif prior.variance is not None:
-            var = prior.variance * design.variances_under(trailing(self.inverse, q))
+            var = prior.variance * design.variances_under(trailing_block(self.inverse, q))
         else:
-            var = design.variances(solve_lower(trailing(self.lower, q), prior.factor.T))
+            var = design.variances(solve_lower(trailing_block(self.lower, q), prior.factor.T))
         return np.maximum(self._with_effects(var) if q else var, prior.floor)
 
     def _with_effects(self, of_pair: FloatArray) -> FloatArray:
@@ -252,7 +254,7 @@ class LowRankState:
             through = own[1:] + multiply(cov[:q], z[:, rows])
             var[rows] = own[0] + np.einsum("qk,qk->k", z[:, rows], through)
 
-        in_blocks(add, len(blocks), 1)
+        for_row_blocks(add, len(blocks), 1)
         return var
 
     @cached_property
@@ -262,21 +264,21 @@ class LowRankState:
 
     @property
     def n_settled(self) -> float:
-        """r − tr B⁻¹ = tr K R: how many weights the answers have settled."""
+        """tr K R = r − tr B⁻¹: the effective number of weights that the answers determine."""
         return self.prior.rank - float(diagonal(self.inverse)[self.prior.n_effects :].sum())
 
     @property
     def n_roughly_settled(self) -> float:
-        """r − Σ lower⁻²: about as many, without an inverse."""
+        """r − Σ lower⁻²: about `n_settled`, without an inverse."""
         return self.prior.rank - float((diagonal(self.lower) ** -2).sum())
 
-    def respond(self, pull: FloatArray) -> FloatArray:
-        """A Σ Aᵀ pull, (m,)."""
-        return self.prior.forward(self.answer(pull))
+    def covariance_times(self, y: FloatArray) -> FloatArray:
+        """A Σ Aᵀ y, (m,)."""
+        return self.prior.forward(self.weights_of(y))
 
-    def answer(self, pull: FloatArray) -> FloatArray:
-        """(q + r,) how the weights' means answer to a pull (m,) on the rows."""
-        projected = self.prior.project(pull)
+    def weights_of(self, y: FloatArray) -> FloatArray:
+        """B⁻¹ Φᵀ Aᵀ y, (q + r,), for y (m,): means of the weights by a shift y of the sites."""
+        projected = self.prior.project(y)
         return solve_lower(self.lower, solve_lower(self.lower, projected), transposed=True)
 
     def solve(self, points: FloatArray) -> FloatArray:
@@ -316,7 +318,7 @@ def factor_prior(
     if max_rank is not None and max_rank < min(p, m):
         return _bounded_prior(kernel, compared, edges, max_rank, tolerance)
     check_room(universe.device, min(p, m) if edges.sides is None else p)
-    if m >= p and isinstance(kernel, Independent) and universe.device is HOST:
+    if m >= p and isinstance(kernel, Independent) and universe.device is CPU:
         return _independent_prior(kernel.variance, edges)
     K = kernel(compared)
     if m < p and edges.sides is None:

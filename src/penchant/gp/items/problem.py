@@ -6,7 +6,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from penchant.data import Comparisons
 from penchant.errors import NumericalError
 from penchant.gp.items.cluster_robust import People
 from penchant.gp.items.prior import ItemPrior, factor_prior
@@ -14,18 +13,14 @@ from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE, Startin
 from penchant.gp.loop import Schedule, Settings, Solution
 from penchant.gp.posterior import EffectPosterior, Normal, Posterior
 from penchant.gp.rows import Rows
-from penchant.gp.rules import RULES, propose
-from penchant.gp.sites import Sites
-from penchant.gp.update import Learned, Weights, joined
+from penchant.gp.rules import RULES, Sites, propose
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.dispatch import HOST
+from penchant.numerics.dispatch import CPU
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     add_outer,
     add_to_diagonal,
-    beside,
-    bordered,
     cholesky,
     diagonal,
     gram,
@@ -37,17 +32,17 @@ from penchant.numerics.linalg import (
     solve_lower,
     subtract,
     to_numpy,
-    trailing,
+    trailing_block,
 )
 from penchant.numerics.optimize import minimize_in_box, weak_prior
 from penchant.numerics.random import pair_keys
 from penchant.numerics.types import FloatArray, IntArray
 
 LEARNING_EDGES = 50_000
-"""With a bounded rank, or with covariates that leave hardly two comparisons alike, most
-comparisons that hyperparameters are learned from: a handful of numbers is settled long before."""
+"""With a bounded rank, most comparisons that hyperparameters are learned from: they determine a
+handful of numbers far better than needed."""
 EXACT_ITEMS = 500
-"""Up to this many items settling every site is quick."""
+"""Up to this many items reconverging all sites takes milliseconds."""
 EM = Schedule(rounds=30, tolerance=1e-4)
 M_STEPS = 10
 """Steps of the optimiser in one M-step."""
@@ -86,10 +81,10 @@ ItemSolution = Solution[ItemHyper, Any]
 
 @dataclass(frozen=True)
 class ItemProblem:
-    """Comparisons between the items of a universe, users not told apart.
+    """Comparisons between the items of a universe, all users pooled.
 
     max_rank: bound on the rank of the prior's factor, for very many items. people: who gave which
-    answers, where that widens what is known.
+    answers, where the posterior is to be cluster-robust.
     """
 
     universe: Inputs
@@ -102,7 +97,7 @@ class ItemProblem:
 
     @property
     def is_quick(self) -> bool:
-        """Whether settling every site after each answer is no burden."""
+        """Whether reconverging all sites after each answer takes no noticeable time."""
         return len(self.universe) <= EXACT_ITEMS
 
     def prior(self, hyper: ItemHyper) -> ItemPrior:
@@ -129,16 +124,17 @@ class ItemProblem:
             target=self.universe,
             basis=prior.basis,
             coefficients=state.coefficients[q:],
-            lower=trailing(state.lower, q),
+            lower=trailing_block(state.lower, q),
             effects=effects,
         )
         if self.people is None:
             return posterior
-        pull = inference.sites.nu - inference.sites.tau * state.mean
-        return replace(posterior, widening=self.people.widening(posterior, self.edges, pull))
+        residual = inference.sites.nu - inference.sites.tau * state.mean
+        factor = self.people.sandwich_factor(posterior, self.edges, residual)
+        return replace(posterior, widening=factor)
 
-    def expect(self, posterior: Posterior, rows: IntArray) -> tuple[IntArray, Normal]:
-        """All of these comparisons are between known items."""
+    def predict(self, posterior: Posterior, rows: IntArray) -> tuple[IntArray, Normal]:
+        """All rows, which are between known items, and the marginals of their g."""
         if self.edges.sides is not None:
             return rows, posterior.combined(self.edges.items, self.edges.sides[rows])
         winner, loser = self.edges.ends
@@ -149,10 +145,10 @@ class ItemProblem:
         return rows, posterior.difference(winner[rows], loser[rows], z)
 
     def while_learning(self) -> "ItemProblem":
-        """Coarser tolerances; at a bounded rank, or with covariates, some of the comparisons."""
+        """Coarser tolerances; at a bounded rank some of the comparisons, chosen by content."""
         edges = self.edges
-        is_long = self.max_rank is not None or edges.shown is not None
-        if is_long and len(edges) > LEARNING_EDGES and edges.outcomes.cliques is None:
+        is_bounded = self.max_rank is not None and edges.outcomes.cliques is None
+        if is_bounded and len(edges) > LEARNING_EDGES:
             key = pair_keys(edges.winner, edges.loser, None, edges.count, edges.outcomes.tie).answer
             chosen = np.argsort(key, kind="stable")[:LEARNING_EDGES]
             # sorted, the same pair stays in one run
@@ -165,14 +161,14 @@ class ItemProblem:
             factor_tolerance=max(LEARNING_FACTOR_TOLERANCE, self.factor_tolerance),
         )
 
-    def pullback(self, solution: ItemSolution, drift: FloatArray | None) -> FloatArray:
-        """∂ log Z by the kernel's parameters: G = ½ (ααᵀ − R) met with ∂K."""
+    def pullback(self, solution: ItemSolution, mean_slopes: FloatArray | None) -> FloatArray:
+        """∂ log Z by the kernel's parameters, ⟨G, ∂K⟩ with G = ½ (ααᵀ − R)."""
         hyper, prior, state = solution.hyper, solution.prior, solution.inference.state
-        outer = self._outer(solution, drift)
+        outer = self._outer(solution, mean_slopes)
         if prior.variance is not None:
-            # ∂K/∂ log σ² = K = σ²I: the trace of KG is all that counts
-            pull = prior.variance * sum(float(a @ b) for a, b in outer)
-            return np.array([0.5 * (pull - state.n_settled)])
+            # ∂K/∂ log σ² = K = σ²I: ⟨G, K⟩ is a trace
+            quadratic = prior.variance * sum(float(a @ b) for a, b in outer)
+            return np.array([0.5 * (quadratic - state.n_settled)])
         half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = L Σ L
         if prior.is_bounded:
             return self._bounded_pullback(solution, half, outer)
@@ -186,17 +182,17 @@ class ItemProblem:
         return hyper.kernel.pullback(*self._over_items(prior, G))
 
     def _outer(
-        self, solution: ItemSolution, drift: FloatArray | None
+        self, solution: ItemSolution, mean_slopes: FloatArray | None
     ) -> list[tuple[FloatArray, FloatArray]]:
         """Pairs (a, b) whose outer products add up to 2G + L − L Σ L."""
         prior, state = solution.prior, solution.inference.state
         shift = prior.by_pair(self.edges.count * solution.inference.sites.nu)
         alpha = prior.design.adjoint(shift) - multiply(state.laplacian_factor, state.coefficients)
-        if drift is None:
+        if mean_slopes is None:
             return [(alpha, alpha)]
-        # uᵀ ∂K α is what the moving mode adds, u = (I − L Σ) Aᵀ drift
-        u = prior.design.adjoint(prior.by_pair(drift))
-        u -= multiply(state.laplacian_factor, state.answer(drift))
+        # the moving mode adds uᵀ ∂K α, u = (I − L Σ) Aᵀ slopes
+        u = prior.design.adjoint(prior.by_pair(mean_slopes))
+        u -= multiply(state.laplacian_factor, state.weights_of(mean_slopes))
         return [(alpha, alpha), (alpha, u), (u, alpha)]
 
     def _over_items(self, prior: ItemPrior, G: FloatArray) -> tuple[Inputs, FloatArray]:
@@ -214,7 +210,7 @@ class ItemProblem:
         half: FloatArray,
         outer: list[tuple[FloatArray, FloatArray]],
     ) -> FloatArray:
-        """Pull G back through K ≈ K_nP K_PP⁻¹ K_Pn, meeting the derivative of each factor.
+        """Pull G back through K ≈ K_nP K_PP⁻¹ K_Pn by the derivative of each factor.
 
         Everything is (n, r): the n × n matrix G itself is never formed.
         """
@@ -256,8 +252,8 @@ class ItemProblem:
             inverse = gram(solve_lower(lower, identity_like(lower, len(K))))
             value = 0.5 * log_det_lower(lower) + 0.5 * inner(inverse, second_moment)
             G = 0.5 * (inverse - multiply(multiply(inverse, second_moment), inverse))
-            penalty, drag = kernel.log_prior(start.kernel)
-            return value - penalty, kernel.pullback(compared, G) - drag
+            log_prior, prior_slope = kernel.log_prior(start.kernel)
+            return value - log_prior, kernel.pullback(compared, G) - prior_slope
 
         best = minimize_in_box(objective, hyper.kernel.theta, hyper.kernel.bounds, M_STEPS).x
         return hyper._replace(kernel=hyper.kernel.with_theta(best))
@@ -267,64 +263,29 @@ class ItemProblem:
         return hyper.kernel.log_prior(start.kernel)[0]
 
 
-# Utilities of items beside the effects of how comparisons were made, as one Gaussian.
-
-
-def as_weights(posterior: Posterior) -> Weights:
-    """Effects, where there are any, and weights of the utilities as one Gaussian."""
-    half, effects = vars(posterior).get("half"), posterior.effects
-    half = half if posterior.widening is None else None
-    if effects is None:
-        return Weights(posterior.coefficients, posterior.lower, half)
-    lower = bordered(posterior.lower, effects.coupling, effects.lower)
-    if half is not None:  # effects say nothing of an item's utility once the weights are known
-        half = beside(half.T, np.zeros((half.shape[1], len(effects.names)))).T
-    return Weights(np.append(effects.scaled_mean, posterior.coefficients), lower, half)
-
-
-def from_weights(posterior: Posterior, weights: Weights) -> Posterior:
-    """The posterior with other weights; what was worked out and still holds is handed over."""
-    q = 0 if posterior.effects is None else len(posterior.effects.names)
-    changed = replace(posterior, coefficients=weights.mean[q:], lower=trailing(weights.lower, q))
-    if posterior.effects is not None:
-        effects = replace(
-            posterior.effects,
-            scaled_mean=weights.mean[:q],
-            lower=to_numpy(weights.lower[:q, :q]),
-            coupling=to_numpy(weights.lower[q:, :q]),
-        )
-        changed = replace(changed, effects=effects)
-    if "features" in vars(posterior):
-        vars(changed)["features"] = posterior.features
-    if weights.half is not None:
-        vars(changed)["half"] = weights.half[q:]
-    return changed
-
-
-# Where a climb begins when comparisons of independent items are very many.
+# The start of learning where comparisons of independent items are very many.
 #
-# With hundreds of answers an item, the mode of a logistic model says nearly all: a few Newton
-# steps on the table of wins cost no more than a sweep over the comparisons, and give the scale of
-# utilities and sites that two sweeps settle. The fixed point and the summit are the same as from
-# anywhere else.
+# With hundreds of answers an item, the mode of a logistic model is near the posterior mean: a few
+# Newton steps on the table of wins cost no more than a sweep over the comparisons, and give the
+# scale of utilities and sites that converge within two sweeps. The fixed point and the optimum are
+# the same as from any other start.
 
 
 MANY = 100_000
-"""Distinct comparisons from which on it pays: measured on one core, a fit of 200,000 comparisons of
-500 items takes 0.27 s with the guess and 0.66 s without."""
+"""Distinct comparisons from which on the start saves time: see `benchmarks/paths.py`."""
 DENSE = 10
-"""Times as many entries as comparisons may the table of wins have."""
+"""Most entries of the table of wins, a comparison."""
 NEWTON_STEPS, LONGEST, SHORT = 10, 2.0, 0.2
-"""At most in the mode's search; how far a utility may go in one; and the last one, after which
-what is left is less than what a logistic model errs by."""
+"""Most Newton steps; the longest change of a utility in one; and that of the last, after which the
+error is below that of the logistic model itself. Utilities have unit prior variance."""
 
 
-def first_guess(problem: ItemProblem, start: ItemHyper) -> StartingPoint | None:
-    """Parameters and sites to begin with, or None where no guess is worth its time."""
+def start_at_mode(problem: ItemProblem, start: ItemHyper) -> StartingPoint | None:
+    """Parameters and sites at the mode of a logistic model, or None where that saves nothing."""
     edges, scale = problem.edges, start.likelihood.choice_scale
     is_plain = edges.shown is None and edges.outcomes.cliques is None and problem.max_rank is None
     is_large = len(edges) >= MANY and len(edges.items) ** 2 <= DENSE * len(edges)
-    is_known = isinstance(start.kernel, Independent) and problem.universe.device is HOST
+    is_known = isinstance(start.kernel, Independent) and problem.universe.device is CPU
     if not (is_plain and is_large and is_known) or scale is None:
         return None
     try:
@@ -332,18 +293,20 @@ def first_guess(problem: ItemProblem, start: ItemHyper) -> StartingPoint | None:
     except NumericalError:
         return None
     marginals = f[edges.winner] - f[edges.loser], var[edges.winner] + var[edges.loser]
-    rule, nothing = RULES[problem.settings.rule], Sites.zeros(len(edges))
-    wanted = propose(rule, marginals, nothing, start.likelihood, edges.outcomes)
-    sites = Sites(wanted.tau, wanted.nu)
-    if len(start.theta) > 1:  # near in one parameter alone, a climb's first step leads away
+    rule, zeros = RULES[problem.settings.rule], Sites.zeros(len(edges))
+    proposal = propose(rule, marginals, zeros, start.likelihood, edges.outcomes)
+    sites = Sites(proposal.tau, proposal.nu)
+    if (
+        len(start.theta) > 1
+    ):  # a start near the optimum in one parameter alone makes the first step worse
         return StartingPoint(start.theta, sites)
     theta = np.clip(np.log([np.mean(f * f) + np.mean(var)]), *start.bounds.T)
-    # −∂²/∂(log σ²)² of −½ Σ f²/σ² − ½ n log σ² at its summit, where answers settle every f
+    # −∂²/∂(log σ²)² of −½ Σ f²/σ² − ½ n log σ² at its maximum, every f being known
     return StartingPoint(theta, sites, curvature=0.5 * len(f))
 
 
 def _wins(edges: Rows) -> FloatArray:
-    """(n, n) how often the one of the row won against the other; a tie is half a win for each."""
+    """(n, n) wins of the row's item over the column's; a tie is half a win for each."""
     n, count, tie = len(edges.items), edges.count, edges.outcomes.tie
     pair = edges.winner * n + edges.loser
     wins: FloatArray = np.bincount(pair, count, n * n).astype(np.float64, copy=False)
@@ -355,9 +318,9 @@ def _wins(edges: Rows) -> FloatArray:
 
 
 def _mode(wins: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
-    """Utilities of unit prior variance where P(i wins) = expit(κ (fᵢ − fⱼ)), and their variances.
+    """Mode of utilities with unit prior variance, P(i wins) = expit(κ (fᵢ − fⱼ)), and variances.
 
-    In single precision but for the solves: it is a guess.
+    In single precision but for the solves: a start needs no more.
     """
     n, won = len(wins), wins.sum(axis=1)
     met = (wins + wins.T).astype(np.float32)
@@ -378,69 +341,3 @@ def _mode(wins: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
             break
     diagonal = 1.0 + weight.sum(axis=1, dtype=np.float64)
     return f, 1.0 / diagonal
-
-
-# Answers added one by one: each is a rank-one change of the posterior precision, O(r²).
-
-
-UNEXPLAINED = 1e-8
-"""Share of a difference's prior variance that a basis may miss and still carry its answer."""
-
-
-def absorb(
-    learned: Learned[ItemProblem], more: Comparisons, data: Comparisons
-) -> Learned[ItemProblem] | None:
-    """Add answers one by one, each by the moments of its own update; the other sites stay.
-
-    data: the known comparisons with `more`. None where it cannot be: an item outside the basis
-    (unless the basis is bounded on purpose), an effect of which nothing is known yet, or an answer
-    that lowers the precision, as a lapse may.
-    """
-    posterior, problem = learned.posterior, learned.problem
-    known = problem.edges.shown
-    edges = Rows.pooled(more, known)
-    if edges.shown is not None and (known is None or edges.shown.names != known.names):
-        return None
-    is_bounded = problem.max_rank is not None and len(posterior.coefficients) >= problem.max_rank
-    directions = _directions(posterior, edges, is_bounded)
-    if directions is None:
-        return None
-    likelihood, propose = posterior.likelihood, RULES[problem.settings.rule].propose
-    weights = as_weights(posterior)
-    added, log_evidence = Sites.zeros(len(edges)), learned.log_evidence
-    for e in np.repeat(np.arange(len(edges)), edges.count.astype(np.intp)):
-        z, mean, var = weights.along(directions[e])
-        outcome = edges.outcomes.part(np.array([e]))
-        proposal = propose(mean, var, Sites.zeros(1), likelihood, outcome)
-        tau, nu = float(proposal.tau[0]), float(proposal.nu[0])
-        if tau <= 0.0:
-            return None
-        weights = weights.with_site(z, tau, nu - tau * float(mean[0]))
-        log_evidence += float(likelihood.tilted(mean, var, outcome).log_z[0])
-        added.tau[e] += tau
-        added.nu[e] += nu
-    union = Rows.pooled(data, known)
-    return replace(
-        learned,
-        data=data,
-        problem=replace(problem, edges=union),
-        posterior=from_weights(posterior, weights),
-        sites=joined(learned, added, edges, union),
-        log_evidence=log_evidence,
-        report=replace(learned.report, n_sweeps=0),
-        n_unsettled=learned.n_unsettled + more.n_comparisons,
-    )
-
-
-def _directions(posterior: Posterior, edges: Rows, is_bounded: bool) -> FloatArray | None:
-    """(m, q + r) z and φ_winner − φ_loser, or None where the basis does not carry one of them."""
-    items = posterior.universe.take(edges.items)
-    features = posterior.basis.features(posterior.kernel, posterior.universe, items)
-    directions = to_numpy(features[edges.winner] - features[edges.loser])
-    variances = posterior.kernel.diag(items)
-    between = posterior.kernel.paired(items.take(edges.winner), items.take(edges.loser))
-    prior = variances[edges.winner] + variances[edges.loser] - 2.0 * between
-    missing = prior - np.einsum("ij,ij->i", directions, directions)
-    if not is_bounded and np.any(missing > UNEXPLAINED * prior):
-        return None
-    return directions if edges.shown is None else np.hstack([edges.shown.scaled.T, directions])

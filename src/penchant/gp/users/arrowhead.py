@@ -43,10 +43,9 @@ from penchant.numerics.batched import (
     solve_stack,
     split_blocks,
     sum_stack,
-    transpose_stack,
     triangle_stack,
 )
-from penchant.numerics.dispatch import HOST, Device
+from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.linalg import (
     add_to_diagonal,
     bordered,
@@ -59,7 +58,7 @@ from penchant.numerics.linalg import (
     relative_flops,
     solve_lower,
     to_numpy,
-    trailing,
+    trailing_block,
 )
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -84,7 +83,7 @@ class SharedPrior:
     factor: FloatArray
     rank: int
     parts: tuple[SharedPart, ...]
-    device: Device = HOST
+    device: Device = CPU
 
     @classmethod
     def of(
@@ -92,7 +91,7 @@ class SharedPrior:
         factor: FloatArray,
         rank: int,
         parts: tuple[IntArray, ...] | None,
-        device: Device = HOST,
+        device: Device = CPU,
     ) -> "SharedPrior":
         """With the items of each part; None: all in one.
 
@@ -137,7 +136,7 @@ class SharedPrior:
             information += block.weighted_sum(outer, R)
             return
         for some, G in self._rows(block):
-            inner = multiply_stack(transpose_stack(G), multiply_stack(R[some], G))
+            inner = multiply_stack(G.mT, multiply_stack(R[some], G))
             information += sum_stack(inner, outer[some]).reshape(information.shape)
 
     @cached_property
@@ -161,7 +160,7 @@ class SharedPrior:
         picked = []
         for some, G in self._rows(block):
             inner = mix_stack(covariance, outer[some])
-            picked.append(multiply_stack(multiply_stack(G, inner), transpose_stack(G)))
+            picked.append(multiply_stack(multiply_stack(G, inner), G.mT))
         return join_stacks(*picked)
 
     def half_contracted(self, block: Points, outer: FloatArray, R: FloatArray) -> FloatArray:
@@ -239,7 +238,7 @@ class SharedState:
     def lower(self) -> FloatArray:
         """Cholesky factor of the whole S, (r_u r, r_u r)."""
         if len(self.lowers) == 1:
-            return to_numpy(trailing(self.lowers[0], self.n_effects))
+            return to_numpy(trailing_block(self.lowers[0], self.n_effects))
         rank, r = self.prior.rank, self.prior.factor.shape[1]
         whole = np.eye(rank * r)
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
@@ -247,7 +246,7 @@ class SharedState:
             whole[np.ix_(place, place)] = to_numpy(lower)
         return whole
 
-    def respond(self, collected: FloatArray) -> FloatArray:
+    def solve(self, collected: FloatArray) -> FloatArray:
         """(r_u, r): S⁻¹ applied to Σ_u φ_u x_uᵀ G, given the (r_u, n) before G."""
         shared = np.zeros((self.prior.rank, self.prior.factor.shape[1]))
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
@@ -256,12 +255,12 @@ class SharedState:
             shared[:, part.columns] = w.reshape(pull.shape)
         return shared
 
-    def respond_jointly(
+    def solve_jointly(
         self, collected: FloatArray, pull: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Effects b (q,) and W, by the same, and by what pulls at the effects, (q,)."""
         if self.border is None:
-            return pull, self.respond(collected)
+            return pull, self.solve(collected)
         (whole,), (lower,) = self.prior.parts, self.lowers
         shared = multiply(collected, whole.factor)
         right = np.append(pull, shared.ravel())
@@ -281,7 +280,7 @@ class SharedState:
         """Of G Wᵀ, (r_u², n, n), or of W, (r_u², r, r) where information is contracted."""
         total, rank = self.prior.nothing(), self.prior.rank
         for part, joint in zip(self.prior.parts, self.lowers, strict=True):
-            lower = trailing(joint, self.n_effects)
+            lower = trailing_block(joint, self.n_effects)
             wide = solve_lower(lower, identity_like(lower, len(lower)))
             if not self.prior.is_contracted:
                 wide = multiply(wide.reshape(-1, len(part.columns)), part.there.T)
@@ -318,7 +317,7 @@ class Eliminated(NamedTuple):
     @property
     def C(self) -> FloatArray:
         """(k, p, p) covariance of the deviations when W is known."""
-        return multiply_stack(transpose_stack(self.half), self.half)
+        return multiply_stack(self.half.mT, self.half)
 
     @property
     def J(self) -> FloatArray:
@@ -335,17 +334,17 @@ class Eliminated(NamedTuple):
     def R(self) -> FloatArray:
         """(k, p, p): L − L C L, not L J: what L knows nothing of would be the rounding of C."""
         pulled = _times(self.half, self.L)
-        lost = multiply_stack(transpose_stack(pulled), pulled)
+        lost = multiply_stack(pulled.mT, pulled)
         if self.L.ndim == 3:
             R: FloatArray = self.L - lost
-            return 0.5 * (R + transpose_stack(R))
+            return 0.5 * (R + R.mT)
         diagonal = np.arange(self.L.shape[1])
         lost[:, diagonal, diagonal] -= self.L
-        return -0.5 * (lost + transpose_stack(lost))
+        return -0.5 * (lost + lost.mT)
 
     def deviation(self, shift: FloatArray) -> FloatArray:
         """(k, p): C x."""
-        return apply_stack(transpose_stack(self.half), apply_stack(self.half, shift))
+        return apply_stack(self.half.mT, apply_stack(self.half, shift))
 
     def kept(self, shared: FloatArray) -> FloatArray:
         """(k, p): J x, what the sites leave of a shared utility."""
@@ -367,7 +366,7 @@ def _times(A: FloatArray, L: FloatArray) -> FloatArray:
 
 def eliminate(L: FloatArray, F: FloatArray) -> Eliminated:
     """Integrate the deviations out: L is (k, p, p) or (k, p), F is (k, p, q) or (1, p, q)."""
-    F_T = transpose_stack(F)
+    F_T = F.mT
     B = multiply_stack(_times(F_T, L), F)
     add_identity(B)
     lower = cholesky_stack(B, "a user's posterior precision")
@@ -411,7 +410,7 @@ class ArrowPrior:
     blocks: tuple[Points, ...]
     missed: FloatArray | None = None
     parts: tuple[IntArray, ...] | None = None
-    device: Device = HOST
+    device: Device = CPU
     shown: Covariates | None = None
 
     @cached_property
@@ -589,7 +588,7 @@ class ArrowState:
     @cached_property
     def response(self) -> Response:
         """Of the sites' own shift: the posterior means of effects and of W."""
-        return self.respond_to(self.shift)
+        return self.response_to(self.shift)
 
     def each(self) -> Iterator[tuple[int, Points, Eliminated]]:
         """Every block with its users eliminated, worked out again where it was not kept."""
@@ -613,7 +612,7 @@ class ArrowState:
             total += block.collect(self.prior.phi(block), x)
         return total
 
-    def respond_to(self, y: FloatArray) -> Response:
+    def response_to(self, y: FloatArray) -> Response:
         """Apply the posterior covariance to a shift of the rows, (m,)."""
         own, forced = self.adjoint(y), []
         pull = multiply(self.prior.effect_rows, y)
@@ -621,7 +620,7 @@ class ArrowState:
             forced.append(part.forced(own[number]))
             if len(pull):
                 pull -= [inner(each.deviation, own[number]) for each in self.pulls[number]]
-        effects, shared = self.shared.respond_jointly(self.collect(tuple(forced)), pull)
+        effects, shared = self.shared.solve_jointly(self.collect(tuple(forced)), pull)
         if len(effects):
             own = tuple(
                 shift - sum(float(b) * pull.x for b, pull in zip(effects, pulls, strict=True))
@@ -638,11 +637,11 @@ class ArrowState:
             residual.append(left)
         return tuple(residual)
 
-    def respond(self, pull: FloatArray) -> FloatArray:
-        """A Σ Aᵀ pull, (m,)."""
-        response = self.respond_to(pull)
+    def covariance_times(self, y: FloatArray) -> FloatArray:
+        """A Σ Aᵀ y, (m,)."""
+        response = self.response_to(y)
         everybodys = self.shared_utilities(response.shared)
-        answer = self.prior.device.full((1, len(pull)), 0.0)
+        answer = self.prior.device.full((1, len(y)), 0.0)
         for number, block, part in self.each():
             utility = part.kept(block.pick(self.prior.phi(block), everybodys))
             moved = block.forward(utility + part.deviation(response.own[number]))
@@ -676,9 +675,9 @@ class ArrowState:
             own = [block.forward(pull.deviation) for pull in self.pulls[number]]
             cross = [block.forward(part.kept(block.pick(phi, each))) for each in wide]
             block.put(found, (*own, *cross))
-        given, cross = np.split(to_numpy(found), 2)
+        given, answer = np.split(to_numpy(found), 2)
         t = prior.effect_rows - given
-        whole: FloatArray = var + np.einsum("qm,qm->m", t, 2.0 * cross + multiply(cov, t))
+        whole: FloatArray = var + np.einsum("qm,qm->m", t, 2.0 * answer + multiply(cov, t))
         return whole
 
     def edges_given(

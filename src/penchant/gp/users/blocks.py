@@ -28,9 +28,8 @@ from penchant.numerics.batched import (
     pick_items,
     put_edges,
     row_products_stack,
-    transpose_stack,
 )
-from penchant.numerics.dispatch import HOST, STACK_SIZE, Device
+from penchant.numerics.dispatch import CPU, STACK_SIZE, Device
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 SMALLEST_VARIANCE = 1e-12
@@ -108,7 +107,7 @@ class Block(StackPlaces):
         self, utility: FloatArray, C: FloatArray, J: FloatArray, shared: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """The same where the points' covariances are J shared Jᵀ + C."""
-        through = multiply_stack(multiply_stack(J, shared), transpose_stack(J))
+        through = multiply_stack(multiply_stack(J, shared), J.mT)
         through += C
         return self.differences(utility, through)
 
@@ -336,7 +335,7 @@ class Arrangement(NamedTuple):
         winner: IntArray,
         loser: IntArray,
         tied: IntArray,
-        device: Device = HOST,
+        device: Device = CPU,
     ) -> "Arrangement":
         """tied: (n,) labels; items of the same label are tied together by the prior."""
         n = len(tied)
@@ -358,7 +357,7 @@ def _arranged(
 ) -> tuple[Points, ...]:
     """Everybody among their items, or among their comparisons where no one follows from others."""
     size = device.stack_size
-    if device is not HOST or len(user) < MANY:
+    if device is not CPU or len(user) < MANY:
         return arrange(user, winner, loser, n_items, size)
     free = _without_circles(user, winner, loser, n_items)[user]
     items, pairs = np.flatnonzero(~free), np.flatnonzero(free)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penchant.gp.learn import StartingPoint, Watch, maximize
-from penchant.gp.loop import solve
+from penchant.gp.learn import StartingPoint, maximize_evidence
+from penchant.gp.loop import Callback, solve
 from penchant.gp.rows import Rows
 from penchant.gp.rules import cavity
 from penchant.gp.users.problem import UserHyper, UserProblem, UserSolution
@@ -55,7 +55,7 @@ def choose(
     simplest: UserHyper,
     others: Mapping[str, Start],
     fallback: str,
-    watch: Watch | None = None,
+    callback: Callback | None = None,
 ) -> CovarianceChoice:
     """The candidate that predicts best; `simplest`, called "independent", is one of them.
 
@@ -79,7 +79,9 @@ def choose(
                 known = ends.get("independent", simplest)
                 starts[name] = others[name](known) if name in others else simplest
             begin = StartingPoint(ends[name].theta) if name in ends else None
-            ends[name] = maximize(taught, starts[name], begin=begin, watch=watch).hyper
+            ends[name] = maximize_evidence(
+                taught, starts[name], begin=begin, callback=callback
+            ).hyper
             density[name][is_judged] = left_out(both, ends[name])[is_judged]
     order = sorted(density, key=lambda name: name != fallback)
     best = _simplest_of_the_best({name: density[name] for name in order}, both.edges)
@@ -116,12 +118,12 @@ def _seen_from(start: UserHyper, end: UserHyper) -> tuple[UserHyper, FloatArray]
 
 
 def scaled_start(
-    problem: UserProblem, simplest: UserHyper, start: Start, watch: Watch | None = None
+    problem: UserProblem, simplest: UserHyper, start: Start, callback: Callback | None = None
 ) -> CovarianceChoice:
     """One candidate, asked for by name: where it starts is learned from some users."""
     problem = problem.few_items()
     taught = _of(problem, _halves(problem.edges)[0]).roughly()
-    begun = start(maximize(taught, simplest, watch=watch).hyper)
+    begun = start(maximize_evidence(taught, simplest, callback=callback).hyper)
     return CovarianceChoice("free", begun, begun.theta, {})
 
 

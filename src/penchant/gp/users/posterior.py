@@ -25,9 +25,8 @@ from penchant.numerics.batched import (
     scale_stack,
     square_root_stack,
     take_columns_stack,
-    transpose_stack,
 )
-from penchant.numerics.dispatch import HOST, Device
+from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -191,7 +190,7 @@ class ItemCovariances:
             return scale_stack(picked, scale)
         factor = self._known_factor_there[items]
         inner = multiply_stack(factor, self.device.matrix(self.shared(phi)[1]))
-        return multiply_stack(inner, transpose_stack(factor))
+        return multiply_stack(inner, factor.mT)
 
     def _shared_across(
         self, phi: FloatArray, items: IntArray, pairs: tuple[IntArray, IntArray] | None
@@ -218,7 +217,7 @@ class ItemCovariances:
         else:
             rows = (features[pairs[0]] - features[pairs[1]])[:, None]
         through = multiply_stack(rows, cov)
-        across = multiply_stack(through, transpose_stack(self._known_factor_there[items]))
+        across = multiply_stack(through, self._known_factor_there[items].mT)
         within = row_products_stack(through, rows)
         return across, within if pairs is None else within[:, 0]
 
@@ -384,11 +383,11 @@ class UserPosteriors:
     n_fitted: int
     kept: Kept | None = None
     effects: EffectPosterior | None = None
-    device: Device = field(default=HOST, init=False)
+    device: Device = field(default=CPU, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # what was worked out from the fields may live on the device
-        return {each.name: getattr(self, each.name) for each in fields(self)} | {"device": HOST}
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"device": CPU}
 
     def on(self, device: Device) -> "UserPosteriors":
         """The same, with many users' stacks worked on elsewhere."""
@@ -555,9 +554,9 @@ class UserPosteriors:
         J = np.eye(r) - gain
         cov = multiply_stack(J, prior)
         if not is_later:
-            cov += multiply_stack(multiply_stack(J, shared_cov), transpose_stack(J))
+            cov += multiply_stack(multiply_stack(J, shared_cov), J.mT)
         scale = personal + self.sharing * np.einsum("ij,ij->i", phi, phi)
-        return UserWeights(mean[0], 0.5 * (cov + transpose_stack(cov))[0], float(scale[0]))
+        return UserWeights(mean[0], 0.5 * (cov + cov.mT)[0], float(scale[0]))
 
     def _own_sites(self, users: IntArray) -> Iterator[tuple[IntArray, Block]]:
         """The comparisons of these users in blocks, with the rows of `users` that each is about."""
@@ -577,7 +576,7 @@ class UserPosteriors:
         Returns A Φᵀ R Φ, by which the covariance A shrinks, and the new means.
         """
         factor = self.covariances.known_factor[block.items]
-        into = multiply_stack(prior, transpose_stack(factor))
+        into = multiply_stack(prior, factor.mT)
         root = square_root_stack(multiply_stack(factor, into))
         own = eliminate(block.laplacian(self.sites.weight), root)
         R = own.R

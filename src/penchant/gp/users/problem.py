@@ -19,7 +19,7 @@ from penchant.gp.users.posterior import Kept, UserPosteriors
 from penchant.kernels import FreeCovariance, Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.batched import inner_stack, join_blocks, multiply_stack, trace_blocks
-from penchant.numerics.dispatch import HOST, Device
+from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
     PivotedCholesky,
@@ -49,15 +49,15 @@ class Slopes(NamedTuple):
     own: FloatArray
 
 
-def outer_vectors(state: ArrowState, drift: FloatArray | None = None) -> Signed:
-    """α alone; with a drift of the mode (Laplace), ααᵀ + uαᵀ + αuᵀ as two signed squares.
+def outer_vectors(state: ArrowState, mean_slopes: FloatArray | None = None) -> Signed:
+    """α alone; where Laplace's mode moves, ααᵀ + uαᵀ + αuᵀ as two signed squares.
 
-    drift: (m,) how much log|B| changes with each edge's mean; u = (I − L Σ) Aᵀ drift.
+    mean_slopes: (m,) of log|B| in each row's mean; u = (I − L Σ) Aᵀ slopes.
     """
     alpha = state.residual(state.response)
-    if drift is None:
+    if mean_slopes is None:
         return [(1.0, alpha)]
-    u = state.residual(state.respond_to(drift))
+    u = state.residual(state.response_to(mean_slopes))
     both = tuple(a + b for a, b in zip(alpha, u, strict=True))
     return [(1.0, both), (-1.0, u)]
 
@@ -258,7 +258,7 @@ class UserPrior:
         users: UserFactor,
         sharing: float,
         arranged: Arrangement,
-        device: Device = HOST,
+        device: Device = CPU,
         shown: Covariates | None = None,
     ) -> "UserPrior":
         """From the factors and ρ; device: where what there is of each user lives."""
@@ -326,7 +326,7 @@ class UserProblem:
     max_user_rank: int | None = None
     shared_size: int = SHARED_SIZE
     arrangements: dict[bytes, Arrangement] = field(default_factory=dict, repr=False, compare=False)
-    device: Device = HOST
+    device: Device = CPU
     schedule: ClassVar[Schedule] = EM
 
     @classmethod
@@ -348,7 +348,7 @@ class UserProblem:
 
     def __getstate__(self) -> dict[str, Any]:
         # blocks are as large as the device likes them
-        return {**vars(self), "device": HOST, "arrangements": {}}
+        return {**vars(self), "device": CPU, "arrangements": {}}
 
     def on(self, device: Device) -> "UserProblem":
         """The same problem, worked on elsewhere."""
@@ -410,7 +410,7 @@ class UserProblem:
             effects=effects,
         ).on(self.device)
 
-    def expect(self, posterior: UserPosteriors, rows: IntArray) -> tuple[IntArray, Normal]:
+    def predict(self, posterior: UserPosteriors, rows: IntArray) -> tuple[IntArray, Normal]:
         """The comparisons of users whom the posterior knows."""
         votes = self.edges
         known = rows[votes.user[rows] < len(posterior)]
@@ -463,11 +463,11 @@ class UserProblem:
         few = replace(inside, winner=place[inside.winner], loser=place[inside.loser])
         return replace(self, items=self.items.take(kept), edges=few, arrangements={})
 
-    def pullback(self, solution: UserSolution, drift: FloatArray | None) -> FloatArray:
+    def pullback(self, solution: UserSolution, mean_slopes: FloatArray | None) -> FloatArray:
         """∂ log Z by the parameters of both kernels and the logit of ρ."""
         hyper, rho = solution.hyper, solution.hyper.sharing
         prior, state = of_utilities(solution)
-        outer = outer_vectors(state, drift)
+        outer = outer_vectors(state, mean_slopes)
         slopes, missed = item_slopes(state, outer), prior.users.missed
         G = rho * slopes.shared + slopes.personal
         lean = float(np.einsum("ij,ij->", slopes.shared, prior.arrow.item_covariance))

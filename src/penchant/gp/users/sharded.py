@@ -14,10 +14,18 @@ from numpy.typing import NDArray
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp.loop import Seen, Settings, dot, hold_invalid, scaled_moves, sweep_parts
+from penchant.gp.loop import (
+    Callback,
+    Report,
+    Settings,
+    SweepSummary,
+    dot,
+    hold_invalid,
+    scaled_moves,
+    sweep_parts,
+)
 from penchant.gp.rows import Rows
-from penchant.gp.rules import RULES, propose
-from penchant.gp.sites import Report, Sites
+from penchant.gp.rules import RULES, Sites, propose
 from penchant.gp.users.arrowhead import (
     ArrowPrior,
     ArrowState,
@@ -31,7 +39,6 @@ from penchant.likelihoods import Likelihood
 from penchant.numerics.types import FloatArray, IntArray
 
 State = dict[str, NDArray[Any]]
-Watch = Callable[[int, float], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +113,10 @@ def add_taught(one: Taught, two: Taught) -> Taught:
     )
 
 
-def add_seen(one: Seen, two: Seen) -> Seen:
+def add_seen(one: SweepSummary, two: SweepSummary) -> SweepSummary:
     """Of the sites of both."""
     sums = (a + b for a, b in zip(one[1:], two[1:], strict=True))
-    return Seen(max(one.change, two.change), *sums)  # type: ignore[arg-type]
+    return SweepSummary(max(one.change, two.change), *sums)  # type: ignore[arg-type]
 
 
 def sites_of(part: UserPart, state: State, taken: float) -> Sites:
@@ -119,7 +126,9 @@ def sites_of(part: UserPart, state: State, taken: float) -> Sites:
     return Sites(state["tau"], state["nu"]).towards(state["to_tau"], state["to_nu"], taken)
 
 
-def advance(part: UserPart, state: State, told: Broadcast) -> tuple[State, tuple[Seen, Taught]]:
+def advance(
+    part: UserPart, state: State, told: Broadcast
+) -> tuple[State, tuple[SweepSummary, Taught]]:
     """Propose sites by the posterior of W, go a step of the way, say what is known of W there."""
     votes, sites = part.votes, sites_of(part, state, told.taken)
     before = told.prior_of(part)
@@ -138,7 +147,7 @@ def advance(part: UserPart, state: State, told: Broadcast) -> tuple[State, tuple
         turn, straight = dot(moves, last), dot(last, last)
     change = float(np.abs(moves).max(initial=0.0))
     log_scale = dot(votes.count, proposal.log_scale)
-    seen = Seen(change, turn, straight, skipped, log_scale, dot(shift, mean))
+    seen = SweepSummary(change, turn, straight, skipped, log_scale, dot(shift, mean))
     state = {"tau": sites.tau, "nu": sites.nu, "to_tau": proposal.tau, "to_nu": proposal.nu}
     return state, (seen, _known(part, state, told))
 
@@ -185,7 +194,7 @@ class Sweeps:
     prior: ArrowPrior
     likelihood: Likelihood
     settings: Settings
-    sweep: Callable[..., tuple[Seen, Taught]]
+    sweep: Callable[..., tuple[SweepSummary, Taught]]
     look: Callable[..., Taught]
 
     def __post_init__(self) -> None:
@@ -194,12 +203,12 @@ class Sweeps:
         self.shared = self.prior.shared.given(nobody)
         self.mean, self.taken = np.zeros(0), 0.0
         self.told: Any = None
-        self.ahead, self.seen = self.known, Seen(0.0, 0.0, 0.0, 0)
+        self.ahead, self.seen = self.known, SweepSummary(0.0, 0.0, 0.0, 0)
 
-    def run(self, watch: Watch | None = None) -> Swept:
+    def run(self, callback: Callback | None = None) -> Swept:
         """To the loop's fixed point, by the loop's own steps."""
         log_concave = self.likelihood.log_concave
-        report = sweep_parts(self, self.settings, log_concave, watch)
+        report = sweep_parts(self, self.settings, log_concave, callback)
         return Swept(self.shared, self.mean, self.log_evidence, report)
 
     @property
@@ -213,9 +222,9 @@ class Sweeps:
         """What had to be added to the diagonal of S."""
         return self.shared.jitter
 
-    def propose(self, step: float) -> Seen:
+    def propose(self, step: float) -> SweepSummary:
         """Tell all parts the posterior of W; they propose sites, and go the step ahead."""
-        self.mean = self.shared.respond(self.known.collected)
+        self.mean = self.shared.solve(self.known.collected)
         self.told = self._told(self.shared, self.mean, self.taken, step)
         self.seen, self.ahead = self.sweep(advance, self.told)
         return self.seen

@@ -12,11 +12,11 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp.loop import Settings, infer
+from penchant.gp.learn import FitState
+from penchant.gp.loop import Report, Settings, infer
 from penchant.gp.rows import Covariates, Rows, VoteSites, match
-from penchant.gp.rules import RULES
-from penchant.gp.sites import Report, Sites
-from penchant.gp.update import Learned, Weights
+from penchant.gp.rules import RULES, Sites
+from penchant.gp.update import Weights
 from penchant.gp.users.arrowhead import Eliminated, eliminate
 from penchant.gp.users.blocks import Block, arrange
 from penchant.gp.users.posterior import UserPosteriors
@@ -84,11 +84,11 @@ class NewcomerState:
             for part, b, g in zip(self.eliminated, self.shifts, self.prior.means, strict=True)
         )
 
-    def respond(self, pull: FloatArray) -> FloatArray:
-        """A Σ Aᵀ pull, (m,)."""
-        answer = np.empty(len(pull))
+    def covariance_times(self, y: FloatArray) -> FloatArray:
+        """A Σ Aᵀ y, (m,)."""
+        answer = np.empty(len(y))
         for block, part in zip(self.prior.blocks, self.eliminated, strict=True):
-            answer[block.edges] = block.forward(apply_stack(part.C, block.adjoint(pull)))
+            answer[block.edges] = block.forward(apply_stack(part.C, block.adjoint(y)))
         return answer
 
     @cached_property
@@ -147,8 +147,8 @@ def fold_in(
 
 
 def with_newcomers(
-    learned: Learned[UserProblem], data: Comparisons, newcomers: Inputs
-) -> Learned[UserProblem]:
+    learned: FitState[UserProblem], data: Comparisons, newcomers: Inputs
+) -> FitState[UserProblem]:
     """What is known after new users' answers, who change nobody else; data: all answers."""
     settings, like = learned.problem.settings, learned.problem.edges.shown
     late = votes_of_newcomers(learned.data, data, like)
@@ -191,9 +191,9 @@ def _pairs_first(known: Rows, late: Rows) -> IntArray:
 # the user's own part.
 
 
-def absorb(
-    learned: Learned[UserProblem], data: Comparisons, problem: UserProblem
-) -> Learned[UserProblem] | None:
+def rank_one_update(
+    learned: FitState[UserProblem], data: Comparisons, problem: UserProblem
+) -> FitState[UserProblem] | None:
     """Add answers one by one, each by the moments of its own update; newcomers are folded in.
 
     data, problem: the known comparisons with the new ones. Whoever was fitted teaches everybody a
@@ -229,7 +229,7 @@ def absorb(
         problem=problem,
         posterior=posteriors,
         sites=posteriors.sites.per_copy(votes),
-        n_unsettled=learned.n_unsettled + data.n_comparisons - learned.data.n_comparisons,
+        n_pending_sites=learned.n_pending_sites + data.n_comparisons - learned.data.n_comparisons,
     )
 
 

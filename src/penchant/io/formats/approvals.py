@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from penchant.errors import DataError
 from penchant.io.formats.ballots import Ballots, Sheet, ballot_shape
-from penchant.io.source import listed
+from penchant.io.recognise import listed
 
 _APPROVAL = re.compile(
     r"\b(?:select|choose|check|tick|mark)\s+all\b|\ball (?:that|you)\b", re.IGNORECASE

@@ -12,8 +12,16 @@ from typing import Any, Self
 
 from penchant.data import whole_numbers
 from penchant.errors import DataError, DataWarning, warn
-from penchant.io.recognise import SHAPES, WANTED, ReadOptions, bare, find_roles
-from penchant.io.source import Source, find_column, listed
+from penchant.io.recognise import (
+    SHAPES,
+    WANTED,
+    ReadOptions,
+    find_column,
+    find_roles,
+    letters,
+    listed,
+)
+from penchant.io.source import Source
 
 Places = list[list[Any]]
 """Groups of tied items, best first."""
@@ -205,7 +213,7 @@ def one_each(names: Sequence[str], groups: Sequence[Sequence[str]]) -> list[str]
 
 
 def _speaks_of(name: str, words: Sequence[str]) -> bool:
-    plain = bare(name)
+    plain = letters(name)
     return plain in words or plain.removesuffix("id") in words or name.casefold() in words
 
 

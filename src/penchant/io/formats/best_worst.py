@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from penchant.io.formats.ballots import Ballots, Sheet, ballot_shape, one_each
-from penchant.io.source import listed
+from penchant.io.recognise import listed
 
 _ENDS = (("best", "most"), ("worst", "least"))
 _SHOWN = re.compile(

@@ -16,7 +16,7 @@ from penchant.io.formats.ballots import (
     read_long,
 )
 from penchant.io.formats.top import CHOICE
-from penchant.io.recognise import ITEM_WORDS, bare
+from penchant.io.recognise import ITEM_WORDS, letters
 
 _RANK = re.compile(r"#?\s*([0-9]{1,9})(?:\.0)?\s*(?:st|nd|rd|th)?")
 _BALLOT = ("ballot", "ranking", "list", "id", "user", "voter", "judge", "rater", "respondent")
@@ -55,7 +55,7 @@ def _read_ranks(sheet: Sheet, columns: Sequence[str]) -> Ballots:
 def _long_columns(names: Sequence[str], user: str | None) -> list[str]:
     found = one_each(names, (_BALLOT, ITEM_WORDS, _POSITION))
     if not found and user is not None:
-        found = one_each(names, ((bare(user),), ITEM_WORDS, _POSITION))
+        found = one_each(names, ((letters(user),), ITEM_WORDS, _POSITION))
     return found
 
 

@@ -16,8 +16,7 @@ from penchant.io.formats.ballots import (
 )
 from penchant.io.formats.ranks import asks_ranks
 from penchant.io.formats.top import CHOICE
-from penchant.io.recognise import ITEM_WORDS, SPELLINGS, bare
-from penchant.io.source import listed
+from penchant.io.recognise import ITEM_WORDS, SPELLINGS, letters, listed
 
 _GRADE = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)(?:\s*[-–:=(].*)?", re.DOTALL)  # also "5 - very good"
 _SCALES = (
@@ -105,7 +104,7 @@ def _refuse_permutations(sheet: Sheet, columns: Sequence[str]) -> None:
 
 
 def _long_columns(names: Sequence[str], user: str | None) -> list[str]:
-    found = [] if user is None else one_each(names, ((bare(user),), _THING, _GRADE_WORDS))
+    found = [] if user is None else one_each(names, ((letters(user),), _THING, _GRADE_WORDS))
     return found or one_each(names, (_PERSON, _THING, _GRADE_WORDS))
 
 

@@ -19,11 +19,9 @@ from scipy import sparse
 
 from penchant.errors import DataError
 from penchant.io import whole_file
-from penchant.kernels import Kernel
 from penchant.kernels.base import NotGiven
-from penchant.likelihoods import Likelihood
 from penchant.models.parameters import check_parameters
-from penchant.models.store.checks import Checked, check_fields, refuse
+from penchant.models.store.checks import Sizes, refuse
 from penchant.models.store.schema import (
     FORMAT,
     STATES,
@@ -32,7 +30,7 @@ from penchant.models.store.schema import (
     kind_called,
     kind_of,
 )
-from penchant.numerics.arrays import without_miscounts
+from penchant.numerics.arrays import retry_parser_error
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -76,7 +74,7 @@ def load(path: str | PathLike[str]) -> Any:
             if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
                 raise DataError(f"{name} holds compressed members: it is not a penchant model")
             tree = _checked(json.loads(archive.read("model.json")), name)
-            return _Reader(archive, tree).value(tree)
+            return _Reader(archive).value(tree)
     except FileNotFoundError:
         raise DataError(f"there is no file {name}: check the path") from None
     except DataError:
@@ -174,22 +172,12 @@ def _encode_object(value: Any, shelf: _Shelf) -> Any:
 class _Reader:
     """The archive being read: objects that were shared are made once."""
 
-    def __init__(self, archive: zipfile.ZipFile, tree: Any) -> None:
+    def __init__(self, archive: zipfile.ZipFile) -> None:
         self.archive = archive
-        self.numbered: dict[int, Any] = {}
         self.objects: dict[int, Any] = {}
-        self.checked: dict[int, Checked] = {}
-        """Of every object made so far, by identity: `objects` keeps them alive."""
-        self._number(tree)
-
-    def _number(self, tree: Any) -> None:
-        """Find the objects that may be referred to, wherever they stand."""
-        branches = tree.values() if isinstance(tree, dict) else tree
-        if isinstance(tree, dict) and "$kind" in tree:
-            self.numbered[int(tree["number"])] = tree
-        if isinstance(tree, dict | list):
-            for branch in branches:
-                self._number(branch)
+        """By their number: values refer to objects that stand before them."""
+        self.sizes: dict[int, Sizes] = {}
+        """Lengths of the axes of every object made so far, by identity."""
 
     def value(self, tree: Any) -> Any:
         if isinstance(tree, list):
@@ -197,19 +185,16 @@ class _Reader:
         if not isinstance(tree, dict):
             return tree
         if "$kind" in tree:
-            return self._object(int(tree["number"]))
+            return self._object(tree)
         if "$same" in tree:
-            return self._object(int(tree["$same"]))
+            return self.objects[tree["$same"]]
         if "$estimator" in tree:
             return self._estimator(tree)
-        return self._plain(tree)
-
-    def _plain(self, tree: dict[str, Any]) -> Any:
         if "$float" in tree:
             return float(tree["$float"])
         if "$array" in tree:
             content = self.archive.read(f"{int(tree['$array'])}.npy")
-            return without_miscounts(lambda: np.load(io.BytesIO(content), allow_pickle=False))
+            return retry_parser_error(lambda: np.load(io.BytesIO(content), allow_pickle=False))
         if "$objects" in tree:
             return np.array(self.value(tree["$objects"]), dtype=object)
         if "$sparse" in tree:
@@ -223,48 +208,34 @@ class _Reader:
             return {key: self.value(part) for key, part in tree["$dict"]}
         return _generator(tree["$generator"])
 
-    def _object(self, number: int) -> Any:
-        if number not in self.objects:
-            tree = self.numbered.pop(number)  # an object inside itself is no model of ours
-            name = tree["$kind"]
-            kind = kind_called(name)
-            values = {key: self.value(part) for key, part in tree["fields"].items()}
-            checked = check_fields(name, kind.declared, kind.rules, values, self._known)
-            self.objects[number] = made = kind.made(values)
-            self.checked[id(made)] = checked
-        return self.objects[number]
-
-    def _known(self, value: Any) -> Checked:
-        if isinstance(value, Kernel | Likelihood):
-            return Checked("kernel" if isinstance(value, Kernel) else "likelihood", {})
-        return self.checked.get(id(value), Checked(type(value).__name__, {}))
+    def _object(self, tree: dict[str, Any]) -> Any:
+        name = tree["$kind"]
+        kind = kind_called(name)
+        values = {key: self.value(part) for key, part in tree["fields"].items()}
+        sizes = kind.checked(name, values, lambda part: self.sizes.get(id(part), {}))
+        made = self.objects[tree["number"]] = kind.made(values)
+        self.sizes[id(made)] = sizes
+        return made
 
     def _estimator(self, tree: dict[str, Any]) -> Any:
-        cls = estimator_classes()[tree["$estimator"]]
-        model = cls(**{key: self.value(part) for key, part in tree["params"].items()})
-        for key in tree["state"]:
+        name = tree["$estimator"]
+        params = {key: self.value(part) for key, part in tree["params"].items()}
+        model = estimator_classes()[name](**params)
+        check_parameters(model)
+        for key, part in tree["state"].items():
             if not key.endswith("_") or key.startswith("_"):
                 raise DataError(f"unexpected attribute {key!r} in the file")
-        state = {key: self.value(part) for key, part in tree["state"].items()}
-        check_parameters(model)
-        self._check_state(cls.__name__, state)
-        for key, value in state.items():
-            setattr(model, key, value)
-        if "state_" in state:
-            model._rebuild()
-        return model
-
-    def _check_state(self, name: str, state: Mapping[str, Any]) -> None:
-        """What an estimator learned: finite arrays, and in a model of utilities one of its kind."""
-        for key, value in state.items():
+            value = self.value(part)
             is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
             if is_array and key != "cv_error_" and not np.isfinite(value).all():
                 refuse(name, key, "must be finite")
-        if "state_" in state:
-            learned: Any = getattr(state["state_"], "learned", None)
-            kinds = {self._known(learned).kind, self._known(getattr(learned, "hyper", None)).kind}
-            if kinds.isdisjoint(STATES.get(name, ())):
+            setattr(model, key, value)
+        if "state_" in tree["state"]:
+            learned: Any = getattr(vars(model)["state_"], "learned", None)
+            if not isinstance(getattr(learned, "problem", learned), STATES.get(name, ())):
                 refuse(name, "state_", "belongs to another model")
+            model._rebuild()  # type: ignore[attr-defined]
+        return model
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:

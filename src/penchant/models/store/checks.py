@@ -1,13 +1,15 @@
-"""What the fields of a model file must be, and the one function that checks them.
+"""What a model file may hold, and the one function that checks it.
 
 A file may be a valid archive and yet name a user who is not there, or hold a factor that is none;
-a model made of it would answer, and wrongly. Every kind of `store.schema` declares its fields with
-the classes below. Dimensions have names: the first field that has one fixes it, the others must
-agree, within one value and, where a `Nested` says so, with the values inside it.
+a model made of it would answer, and wrongly. Types come from the annotations of the stored classes.
+Shapes and ranges come from `store.schema`, in the classes below. Axes have names: the first field
+that has one fixes its length, and the others must agree, within one value and with the nested
+values that share the axis.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, NoReturn
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, NoReturn, Union, get_args, get_origin
 
 import numpy as np
 from scipy import sparse
@@ -16,88 +18,53 @@ from penchant.errors import DataError
 
 TINY = float(np.finfo(float).tiny)
 """The least positive number: the low end of what must be positive."""
-WORDS = {"f": "numbers", "iu": "whole numbers", "b": "true or false"}
 
-Dimensions = dict[str, tuple[float, float]]
-"""The least and the largest size that each dimension may still have, by name."""
-
-
-class Checked(NamedTuple):
-    """What is known of a value that was checked: its kind, and the sizes of its dimensions."""
-
-    kind: str
-    sizes: Dimensions
+Sizes = dict[str, tuple[float, float]]
+"""The least and the largest length that each axis may still have, by name."""
 
 
 class Array(NamedTuple):
-    """An array: its NumPy kinds, the names of its dimensions ("" for any), and its range.
+    """Axes and range of an array, dense or sparse, or of a tuple, whose one axis is its length.
 
-    below: the dimension that entries are positions in. lower: a Cholesky factor, square and lower
-    triangular with a positive diagonal. distinct: no entry twice.
+    shape: names of the axes; "_" is any length. below: the axis that entries are positions in.
+    lower: a Cholesky factor, lower triangular with a positive diagonal. distinct: no entry twice.
     """
 
-    kinds: str
-    shape: tuple[str, ...]
+    shape: str
     low: float = -np.inf
     high: float = np.inf
     below: str = ""
     lower: bool = False
     distinct: bool = False
-    optional: bool = False
 
 
-class Scalar(NamedTuple):
-    """A number, a text or a truth value; dimension: the one whose size it is."""
+class Number(NamedTuple):
+    """Range of a number; size: the axis whose length it is."""
 
-    type: type
     low: float = -np.inf
     high: float = np.inf
-    dimension: str = ""
-    optional: bool = False
+    size: str = ""
 
 
 class Nested(NamedTuple):
-    """A value of another kind, or of one of several ("this or that").
+    """Axes that a nested value shares with this one, by their name there.
 
-    same: dimensions of it and of this value that must agree.
-    many: a tuple of such values, and the dimension that its length is ("" for any length).
+    length: the axis that a tuple of nested values has.
     """
 
-    kinds: str
-    same: Mapping[str, str] = {}
-    optional: bool = False
-    many: str | None = None
-
-
-class Names(NamedTuple):
-    """A tuple of distinct names."""
-
-    dimension: str
-
-
-class Features(NamedTuple):
-    """A finite matrix, dense or sparse; graph: symmetric, sparse, and not negative if so."""
-
-    shape: tuple[str, str]
-    optional: bool = False
-    graph: str = ""
-
-
-class Anything(NamedTuple):
-    """An argument of a kernel or likelihood, which checks it itself."""
-
-    optional: bool = True
+    axes: Mapping[str, str]
+    length: str = "_"
 
 
 class Condition(NamedTuple):
-    """What no single declaration can say: a condition on all fields, blamed on one of them."""
+    """A condition on all fields, blamed on one of them."""
 
     field: str
     holds: Callable[[Any], bool]
     words: str
 
 
-Declaration = Array | Scalar | Nested | Names | Features | Anything
+Declaration = Array | Number | Nested
 
 
 def refuse(kind: str, field: str, words: str) -> NoReturn:
@@ -108,145 +75,108 @@ def refuse(kind: str, field: str, words: str) -> NoReturn:
     )
 
 
-def check_fields(
-    kind: str,
-    declared: Mapping[str, Declaration],
-    rules: tuple[Condition, ...],
-    values: Mapping[str, Any],
-    known: Callable[[Any], Checked],
-) -> Checked:
-    """Check every field of one value against its declaration; return what is known of it then.
+def has_type(value: Any, hint: Any) -> bool:
+    """Whether a value read from a file is what an annotation says; whole numbers are counts.
 
-    known: the same of a value that was checked before.
+    >>> has_type((1, 2), tuple[int, ...]), has_type(-1, int), has_type(None, int | None)
+    (True, False, True)
     """
-    check = _Check(kind, known)
-    for name, declaration in declared.items():
-        if name not in values:
-            refuse(kind, name, "is missing")
-        value = values[name]
-        if value is None and not isinstance(declaration, Names) and declaration.optional:
-            continue
-        check.field(name, value, declaration)
-    fields = _Fields(values)
-    for rule in rules:
-        if not rule.holds(fields):
-            refuse(kind, rule.field, rule.words)
-    return Checked(kind, check.sizes)
+    origin, parts = get_origin(hint) or hint, get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(has_type(value, part) for part in parts)
+    if origin is int:
+        return type(value) is int and value >= 0
+    if origin is float:
+        return type(value) in (int, float)
+    if origin is np.ndarray:
+        kinds = np.dtype(get_args(parts[1])[0]).kind.replace("i", "iu")
+        return isinstance(value, np.ndarray) and value.dtype.kind in kinds
+    if origin is tuple:
+        each = parts[:1] * len(value) if ... in parts else parts
+        return (
+            isinstance(value, tuple) and len(value) == len(each) and all(map(has_type, value, each))
+        )
+    if isinstance(value, Mapping) and len(parts) == 2:
+        return all(has_type(part, parts[1]) for part in value.values())
+    return isinstance(value, NoneType if origin is None else origin)
 
 
-class _Fields:
-    """Fields by attribute, as rules read them."""
+class FieldCheck:
+    """The lengths of the axes found so far in one value."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self.__dict__.update(values)
-
-
-class _Check:
-    """The sizes found so far in one value."""
-
-    def __init__(self, kind: str, known: Callable[[Any], Checked]) -> None:
-        self.kind, self.known = kind, known
-        self.sizes: Dimensions = {}
+    def __init__(self, kind: str, sizes_of: Callable[[Any], Sizes]) -> None:
+        self.kind, self.sizes_of = kind, sizes_of
+        self.sizes: Sizes = {}
 
     def field(self, name: str, value: Any, declared: Declaration) -> None:
+        """Check one field against its declaration."""
         if isinstance(declared, Array):
-            self.array(name, value, declared)
-        elif isinstance(declared, Scalar):
-            self.scalar(name, value, declared)
-        elif isinstance(declared, Nested):
-            self.part(name, value, declared)
-        elif isinstance(declared, Features):
-            self.features(name, value, declared)
-        elif isinstance(declared, Names):
-            self.need(name, isinstance(value, tuple), "must be names")
-            self.need(name, len(set(value)) == len(value), "every name must occur once")
-            self.size(name, declared.dimension, len(value), len(value))
+            self._array(name, value, declared)
+        elif isinstance(declared, Number):
+            inside = declared.low <= value <= declared.high
+            words = f"is {value} and must lie in [{declared.low:.3g}, {declared.high:.3g}]"
+            self._need(name, inside, words)
+            if declared.size:
+                self._size(name, declared.size, value, value)
+        else:
+            parts = value if isinstance(value, tuple) else (value,)
+            parts = tuple(value.values()) if isinstance(value, Mapping) else parts
+            self._size(name, declared.length, len(parts), len(parts))
+            for theirs, mine in declared.axes.items():
+                for part in parts:
+                    self._size(name, mine, *self.sizes_of(part).get(theirs, (0.0, np.inf)))
 
-    def need(self, name: str, holds: bool, words: str) -> None:
+    def _need(self, name: str, holds: Any, words: str) -> None:
         if not holds:
             refuse(self.kind, name, words)
 
-    def size(self, name: str, dimension: str, low: float, high: float) -> None:
-        """A dimension must have a size in [low, high]."""
-        if not dimension:
+    def _size(self, name: str, axis: str, low: float, high: float) -> None:
+        """An axis must have a length in [low, high]."""
+        if axis == "_":
             return
-        least, most = self.sizes.get(dimension, (0.0, np.inf))
+        least, most = self.sizes.get(axis, (0.0, np.inf))
         if low > most or high < least:
             got, known = (
                 f"{a:.0f}" if a == b else f"at least {a:.0f}"
                 for a, b in ((low, high), (least, most))
             )
-            refuse(self.kind, name, f"has {got} where there are {known} ({dimension})")
-        self.sizes[dimension] = max(low, least), min(high, most)
+            refuse(self.kind, name, f"has {got} where there are {known} ({axis})")
+        self.sizes[axis] = max(low, least), min(high, most)
 
-    def array(self, name: str, value: Any, declared: Array) -> None:
-        self.need(name, isinstance(value, np.ndarray), "must be an array")
-        fits = value.ndim == len(declared.shape)
-        self.need(name, fits, f"has shape {value.shape} and must have {len(declared.shape)} axes")
-        self.need(name, value.dtype.kind in declared.kinds, f"must hold {WORDS[declared.kinds]}")
-        for dimension, length in zip(declared.shape, value.shape, strict=True):
-            self.size(name, dimension, length, length)
-        if value.dtype.kind == "f" and not np.isfinite(value.sum()):  # one pass, seldom overflows
-            self.need(name, bool(np.isfinite(value).all()), "must be finite")
-        if value.size and value.dtype.kind != "b":
-            self.range(name, value, declared)
+    def _array(self, name: str, value: Any, declared: Array) -> None:
+        axes = declared.shape.split()
+        shape = (len(value),) if isinstance(value, tuple) else value.shape
+        self._need(
+            name, len(shape) == len(axes), f"has shape {shape} and must have {len(axes)} axes"
+        )
+        for axis, length in zip(axes, shape, strict=True):
+            self._size(name, axis, length, length)
+        if isinstance(value, tuple):
+            self._need(name, not declared.distinct or len({*value}) == len(value), "repeats a name")
+            return
+        entries = value.data if sparse.issparse(value) else value
+        self._need(name, entries.dtype.kind in "fiub", "must hold numbers")
+        if entries.dtype.kind == "f" and not np.isfinite(
+            entries.sum()
+        ):  # one pass, seldom overflows
+            self._need(name, np.isfinite(entries).all(), "must be finite")
+        if entries.size and entries.dtype.kind != "b":
+            self._range(name, entries, declared)
         if declared.distinct:
-            self.need(name, len(np.unique(value)) == value.size, "must hold no entry twice")
+            self._need(name, len(np.unique(value)) == value.size, "must hold no entry twice")
         if declared.lower:
-            self.factor(name, value)
+            self._need(name, (np.diagonal(value) > 0).all(), "must have a positive diagonal")
+            # row by row: a copy of the upper triangle would cost more than the factor itself
+            is_lower = not any(row[k + 1 :].any() for k, row in enumerate(value))
+            self._need(name, is_lower, "must be lower triangular")
 
-    def range(self, name: str, value: Any, declared: Array) -> None:
+    def _range(self, name: str, value: Any, declared: Array) -> None:
         low = 0.0 if declared.below else declared.low
         if low > -np.inf:
-            self.need(name, bool(value.min() >= low), f"must hold nothing below {low:.3g}")
+            self._need(name, value.min() >= low, f"must hold nothing below {low:.3g}")
         if declared.high < np.inf:
-            self.need(name, bool(value.max() <= declared.high), f"must stay below {declared.high}")
-        self.size(name, declared.below, int(value.max()) + 1 if declared.below else 0, np.inf)
-
-    def factor(self, name: str, value: Any) -> None:
-        self.need(name, value.shape[0] == value.shape[1], "must be square")
-        self.need(name, bool((np.diagonal(value) > 0).all()), "must have a positive diagonal")
-        # row by row: a copy of the upper triangle would cost more than the factor itself
-        is_lower = not any(row[k + 1 :].any() for k, row in enumerate(value))
-        self.need(name, is_lower, "must be lower triangular")
-
-    def scalar(self, name: str, value: Any, declared: Scalar) -> None:
-        types = (int, float) if declared.type is float else (declared.type,)
-        is_right = isinstance(value, types) and (isinstance(value, bool) == (declared.type is bool))
-        self.need(name, is_right, f"must be a {declared.type.__name__}")
-        if isinstance(value, int | float) and value == value:
-            inside = declared.low <= value <= declared.high
-            words = f"is {value} and must lie in [{declared.low:.3g}, {declared.high:.3g}]"
-            self.need(name, inside, words)
-            self.size(name, declared.dimension, value, value)
-
-    def part(self, name: str, value: Any, declared: Nested) -> None:
-        parts = (value,)
-        if declared.many is not None:
-            self.need(name, isinstance(value, tuple | Mapping), "must hold several values")
-            parts = tuple(value.values()) if isinstance(value, Mapping) else value
-            self.size(name, declared.many, len(parts), len(parts))
-        for part in parts:
-            kind, sizes = self.known(part)
-            is_one = kind in declared.kinds.split(" or ")
-            self.need(name, is_one, f"holds a {kind} and must hold a {declared.kinds}")
-            for theirs, mine in declared.same.items():
-                if theirs in sizes:
-                    self.size(name, mine, *sizes[theirs])
-
-    def features(self, name: str, value: Any, declared: Features) -> None:
-        if not sparse.issparse(value):
-            self.need(name, not declared.graph, "must be a sparse matrix")
-            self.array(name, value, Array("f", declared.shape))
-            return
-        self.need(name, value.dtype.kind == "f", f"must hold {WORDS['f']}")
-        self.need(name, bool(np.isfinite(value.data).all()), "must be finite")
-        for dimension, length in zip(declared.shape, value.shape, strict=True):
-            self.size(name, dimension, length, length)
-        if declared.graph:
-            gap = np.abs((value - value.T).data).max(initial=0.0)
-            largest = np.abs(value.data).max(initial=0.0)
-            self.need(name, bool(gap <= 1e-9 * largest), "must be symmetric")
-        if declared.graph == "weights":
-            self.need(name, bool((value.data >= 0).all()), "must not be negative")
-            self.need(name, not value.diagonal().any(), "must not relate an item to itself")
+            self._need(name, value.max() <= declared.high, f"must stay below {declared.high}")
+        if declared.below:
+            self._size(name, declared.below, int(value.max()) + 1, np.inf)

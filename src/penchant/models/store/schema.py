@@ -1,53 +1,62 @@
-"""What may stand in a model file: kinds of values by their names there, and their fields.
+"""What may stand in a model file: kinds of values by their names there, their shapes and ranges.
 
-`docs/model_files.md` says what every field means. To change a kind, raise `VERSION`.
+The types of fields are the annotations of their classes. `docs/model_files.md` says what every
+field means. To change a kind, raise `VERSION`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache, cached_property
 from importlib import import_module
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, Self, get_type_hints
 
 import numpy as np
+from scipy import sparse
 
 from penchant.communities import FittedMixture
-from penchant.data import Table
+from penchant.data import Comparisons, Table
 from penchant.errors import DataError
 from penchant.gp import (
     RULES,
     Covariates,
+    FitState,
     Inference,
     ItemHyper,
     ItemProblem,
-    Learned,
     PathHyper,
     PathProblem,
+    Posterior,
+    Report,
     Rows,
     Settings,
+    Sites,
     Solution,
+    TimeGrid,
     UserHyper,
+    UserPosteriors,
     UserProblem,
     timed_rows,
 )
-from penchant.kernels import Kernel, known_kernels
+from penchant.kernels import Inputs, Kernel, known_kernels
 from penchant.likelihoods import Likelihood
 from penchant.models.store.checks import (
     TINY,
-    Anything,
     Array,
     Condition,
     Declaration,
-    Features,
-    Names,
+    FieldCheck,
     Nested,
-    Scalar,
+    Number,
+    Sizes,
+    has_type,
     refuse,
 )
-from penchant.numerics.dispatch import hosted
+from penchant.numerics.dispatch import on_cpu
+from penchant.numerics.types import FloatArray
 
 FORMAT = "penchant model"
-VERSION = 3
+VERSION = 4
 
 ESTIMATORS = {
     "CommunityGP": "penchant.models.community_gp",
@@ -60,74 +69,161 @@ ESTIMATORS = {
 }
 """Every estimator and the module that defines it; a module is imported when first needed."""
 
-STATES = {
-    "PreferenceGP": ("item hyperparameters", "path hyperparameters"),
-    "MultiUserGP": ("user hyperparameters",),
-    "CommunityGP": ("communities",),
+STATES: dict[str, tuple[type, ...]] = {
+    "PreferenceGP": (ItemProblem, PathProblem),
+    "MultiUserGP": (UserProblem,),
+    "CommunityGP": (FittedMixture,),
 }
-"""The kinds of the hyperparameters, or of all that a model of utilities learns."""
+"""The problem that a model of utilities solves, or the mixture that it fits."""
 
 REBUILD_FLOPS = 1e10
 """Of one refresh: about a second on one core. A posterior that takes more is stored."""
 
 
-class Kind(NamedTuple):
-    """A kind of value: where its class is (module and name), what its fields must be.
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind of value: its class (module and name), and shapes, ranges and conditions of fields.
 
-    Fields are those of the class, unless `save` takes others of a value and `restore` makes it
-    of them.
+    form: the class whose fields are stored in place of those of `where`; it has `of(value)` and
+    `restored()`. omitted: fields that are not stored; a read value has their defaults.
     """
 
     where: str
-    declared: Mapping[str, Declaration]
+    declared: Mapping[str, Declaration] = field(default_factory=dict)
     rules: tuple[Condition, ...] = ()
-    save: Callable[[Any], dict[str, Any]] | None = None
-    restore: Callable[..., Any] | None = None
+    form: Any = None
+    omitted: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def cls(self) -> type:
         """The class."""
         module, _, name = self.where.partition(":")
         found: type = getattr(import_module(module), name)
         return found
 
+    @cached_property
+    def hints(self) -> dict[str, Any]:
+        """What is stored, with its types; Any of kernels and likelihoods, which check theirs."""
+        cls: Any = self.form or self.cls
+        if issubclass(cls, Kernel | Likelihood):
+            return {each.name: Any for each in fields(cls) if each.init}
+        names = [f.name for f in fields(cls) if f.init] if is_dataclass(cls) else cls._fields
+        hints = get_type_hints(cls)
+        return {name: hints[name] for name in names if name not in self.omitted}
+
     def taken(self, value: Any) -> dict[str, Any]:
         """The fields of a value, in this machine's memory."""
-        if self.save is not None:
-            return hosted(self.save(value))
-        return hosted({name: getattr(value, name) for name in self.declared})
+        stored = value if self.form is None else self.form.of(value)
+        return on_cpu({name: getattr(stored, name) for name in self.hints})
+
+    def checked(self, name: str, values: Mapping[str, Any], sizes_of: Any) -> Sizes:
+        """Check every field; return the lengths of the axes. sizes_of: those of nested values."""
+        for part, hint in self.hints.items():
+            if part not in values:
+                refuse(name, part, "is missing")
+            if not has_type(values[part], hint):
+                refuse(name, part, f"is a {type(values[part]).__name__} and must be {hint}")
+        check = FieldCheck(name, sizes_of)
+        for part, declaration in self.declared.items():
+            if values[part] is not None:
+                check.field(part, values[part], declaration)
+        stored = SimpleNamespace(**values)
+        for rule in self.rules:
+            if not rule.holds(stored):
+                refuse(name, rule.field, rule.words)
+        return check.sizes
 
     def made(self, values: Mapping[str, Any]) -> Any:
         """The value of these fields."""
-        make = self.cls if self.restore is None else self.restore
-        return make(**{name: values[name] for name in self.declared})
+        stored = {name: values[name] for name in self.hints}
+        return self.cls(**stored) if self.form is None else self.form(**stored).restored()
 
 
-def _learned_fields(learned: Learned[Any]) -> dict[str, Any]:
-    """Data, hyperparameters, sites and settings; the posterior where a refresh would be slow."""
-    problem = learned.problem
-    is_of_users = isinstance(problem, UserProblem)
-    # paths read theirs off the data
-    shown = None if isinstance(problem, PathProblem) else problem.edges.shown
-    names = ("data", "hyper", "sites", "log_evidence", "report", "n_unsettled", "n_elsewhere")
-    return {name: getattr(learned, name) for name in names} | {
-        "items": problem.items if is_of_users else problem.universe,
-        "users": problem.users if is_of_users else None,
-        "calendar": getattr(problem, "calendar", None),
-        "effect_names": () if shown is None else shown.names,
-        "effect_sd": None if shown is None else shown.sd,
-        "rule": problem.settings.rule,
-        "max_rank": problem.max_user_rank if is_of_users else problem.max_rank,
-        "posterior": None if _is_rebuilt(learned) else learned.posterior,
-    }
+@dataclass(frozen=True)
+class StoredLearned:
+    """What a file holds of `Learned`: data, hyperparameters, sites, settings; the posterior where
+    one refresh of the sites would be slow."""
+
+    data: Comparisons
+    hyper: ItemHyper | UserHyper | PathHyper
+    items: Inputs
+    users: Inputs | None
+    calendar: TimeGrid | None
+    effect_names: tuple[str, ...]
+    effect_sd: FloatArray | None
+    sites: Sites | None
+    posterior: Posterior | UserPosteriors | None
+    log_evidence: float
+    report: Report
+    n_pending_sites: int
+    rule: str
+    max_rank: int | None
+    n_elsewhere: int
+
+    @classmethod
+    def of(cls, learned: FitState[Any]) -> Self:
+        """What is stored of it."""
+        problem = learned.problem
+        is_of_users = isinstance(problem, UserProblem)
+        # paths read theirs off the data
+        shown = None if isinstance(problem, PathProblem) else problem.edges.shown
+        return cls(
+            items=problem.items if is_of_users else problem.universe,
+            users=problem.users if is_of_users else None,
+            calendar=getattr(problem, "calendar", None),
+            effect_names=() if shown is None else shown.names,
+            effect_sd=None if shown is None else shown.sd,
+            posterior=None if _is_rebuilt(learned) else learned.posterior,
+            rule=problem.settings.rule,
+            max_rank=problem.max_user_rank if is_of_users else problem.max_rank,
+            **{name: getattr(learned, name) for name in _AS_THEY_ARE},
+        )
+
+    def restored(self) -> FitState[Any]:
+        """With the problem that the data pose, and the posterior.
+
+        Of items it is not complete: what their answers count depends on the estimator, which
+        calls `rebuilt`.
+        """
+        settings, shown, by_rater = Settings(self.rule), None, self.hyper.likelihood.by_rater
+        # order and covariates count only where their effects were learned
+        data = self.data if self.effect_names else self.data.bare()
+        if self.effect_names:
+            none = np.zeros((len(self.effect_names), 0))
+            shown = Covariates(self.effect_names, none, np.asarray(self.effect_sd))
+        problem: ItemProblem | UserProblem | PathProblem
+        if self.calendar is not None:
+            rows = timed_rows(self.data, self.calendar)
+            problem = PathProblem(self.items, rows, self.calendar, settings)
+        elif self.users is not None:
+            votes = Rows.by_user(data, shown, by_rater)
+            problem = UserProblem.of(self.items, self.users, votes, settings, self.max_rank)
+        else:
+            edges = Rows.pooled(data, shown, by_rater)
+            problem = ItemProblem(self.items, edges, settings, self.max_rank)
+        same = {name: getattr(self, name) for name in _AS_THEY_ARE}
+        learned: FitState[Any] = FitState(problem=problem, posterior=self.posterior, **same)
+        return learned if isinstance(problem, ItemProblem) else rebuilt(learned, problem)
 
 
-def _is_rebuilt(learned: Learned[Any]) -> bool:
+_AS_THEY_ARE = (
+    "data",
+    "hyper",
+    "sites",
+    "log_evidence",
+    "report",
+    "n_pending_sites",
+    "n_elsewhere",
+)
+"""Fields of `Learned` that are stored as they are."""
+
+
+def _is_rebuilt(learned: FitState[Any]) -> bool:
     """Whether one refresh of the sites gives the posterior in about a second."""
     problem, posterior = learned.problem, learned.posterior
     if isinstance(problem, PathProblem):
-        return True  # answers are always settled there
-    if learned.sites is None or learned.n_unsettled or learned.n_elsewhere:
+        return True  # paths have no rank-one updates
+    if learned.sites is None or learned.n_pending_sites or learned.n_elsewhere:
         return False
     if isinstance(problem, ItemProblem):
         return bool(3.3 * len(problem.universe) * len(posterior.lower) ** 2 < REBUILD_FLOPS)
@@ -137,8 +233,8 @@ def _is_rebuilt(learned: Learned[Any]) -> bool:
     return bool(shared**3 + (len(problem.items) + len(problem.edges)) * rank**2 < REBUILD_FLOPS)
 
 
-def rebuilt(learned: Learned[Any], problem: Any) -> Learned[Any]:
-    """What a file holds, with the problem that its data pose, and the posterior of its sites."""
+def rebuilt(learned: FitState[Any], problem: Any) -> FitState[Any]:
+    """The same with the problem that its data pose, and the posterior that its sites give."""
     m, sites, posterior = len(problem.edges), learned.sites, learned.posterior
     if sites is not None and len(sites.tau) != m:
         refuse("learned", "sites", f"must be one for each of {m} comparisons")
@@ -150,50 +246,6 @@ def rebuilt(learned: Learned[Any], problem: Any) -> Learned[Any]:
         inference = Inference(state, sites, learned.log_evidence, learned.report)
         posterior = problem.posterior(Solution(learned.hyper, prior, inference))
     return replace(learned, problem=problem, posterior=posterior)
-
-
-def _learned_of(
-    *,
-    hyper: Any,
-    items: Any,
-    users: Any,
-    calendar: Any,
-    effect_names: tuple[str, ...],
-    effect_sd: Any,
-    rule: str,
-    max_rank: int | None,
-    **rest: Any,
-) -> Learned[Any]:
-    data, settings, shown = rest["data"], Settings(rule), None
-    # what data tell of how they were made counts only where effects of it were learned
-    seen = data if effect_names else data.bare()
-    if effect_names:
-        shown = Covariates(effect_names, np.zeros((len(effect_names), 0)), effect_sd)
-    by_rater = hyper.likelihood.by_rater
-    problem: ItemProblem | UserProblem | PathProblem
-    if isinstance(hyper, PathHyper):
-        problem = PathProblem(items, timed_rows(data, calendar), calendar, settings)
-    elif isinstance(hyper, UserHyper):
-        votes = Rows.by_user(seen, shown, by_rater)
-        problem = UserProblem.of(items, users, votes, settings, max_rank)
-    else:  # what answers count depends on the estimator, which completes it by `rebuilt`
-        problem = ItemProblem(items, Rows.pooled(seen, shown, by_rater), settings, max_rank)
-        return Learned(problem=problem, hyper=hyper, **rest)
-    return rebuilt(Learned(problem=problem, hyper=hyper, **rest), problem)
-
-
-def _communities_fields(found: FittedMixture) -> dict[str, Any]:
-    """All but the verdict, which is worked out when somebody asks."""
-    kept = {name: value for name, value in vars(found).items() if name in _COMMUNITIES}
-    kernel, likelihood = found.hyper
-    return kept | {"kernel": kernel, "likelihood": likelihood, "start": found.start.theta}
-
-
-def _communities_of(
-    *, kernel: Kernel, likelihood: Likelihood, start: Any, **rest: Any
-) -> FittedMixture:
-    hyper = ItemHyper(kernel, likelihood)
-    return FittedMixture(hyper=hyper, start=hyper.at(np.asarray(start)), **rest)
 
 
 def _ascends(data: Any) -> bool:
@@ -237,25 +289,21 @@ def _are_orders(orders: Any) -> bool:
     return bool(rises and distinct and (place[start[1:] - 1] > 0).all())
 
 
-def _are_positions(told: Any, n: int) -> bool:
-    return all(
-        isinstance(pair, tuple)
-        and len(pair) == 2
-        and all(type(item) is int and 0 <= item < n for item in pair)
-        for pair in told
-    )
+def _is_graph(weights: Any) -> bool:
+    """Whether weights are symmetric and not negative, and no item is related to itself."""
+    is_positive = (weights.data >= 0).all() and not weights.diagonal().any()
+    return bool(is_positive and _is_symmetric(weights))
 
 
-def _are_counts(numbers: tuple[Any, ...]) -> bool:
-    return all(type(number) is int and number >= 0 for number in numbers)
+def _is_symmetric(matrix: sparse.csr_array) -> bool:
+    gap = np.abs((matrix - matrix.T).data).max(initial=0.0)
+    return bool(gap <= 1e-9 * np.abs(matrix.data).max(initial=0.0))
 
 
-def _column(kinds: str, **range_: Any) -> Array:
-    """A column of comparisons, there or not."""
-    return Array(kinds, ("m",), optional=True, **range_)
-
-
-_NOT_ITSELF = Condition(
+_POSITIVE = Number(low=TINY)
+_SHARE = Number(low=TINY, high=1.0 - 1e-16)
+_USERS_AND_ITEMS = Nested({"users": "users", "items": "items"})
+_DIFFERENT_ITEMS = Condition(
     "loser", lambda v: not (v.winner == v.loser).any(), "must not be the winner"
 )
 _SAME_FEATURES = "must have the features of the items"
@@ -264,24 +312,23 @@ KINDS: dict[str, Kind] = {
     "comparisons": Kind(
         "penchant.data:Comparisons",
         {
-            "items": Names("items"),
-            "users": Names("users"),
-            "winner": Array("iu", ("m",), below="items"),
-            "loser": Array("iu", ("m",), below="items"),
-            "count": Array("iu", ("m",), low=1),
-            "user": _column("iu", below="users"),
-            "tie": Array("b", ("m",)),
-            "margin": _column("f"),
-            "first": _column("iu", low=-1, high=1),
-            "time": _column("f"),
-            "covariate_names": Names("covariates"),
-            "covariates": Array("f", ("m", "covariates"), optional=True),
-            "both_bad": _column("b"),
-            "source": Scalar(str),
-            "rankings": Nested("rankings", {"items": "items", "users": "users"}, optional=True),
+            "items": Array("items", distinct=True),
+            "users": Array("users", distinct=True),
+            "winner": Array("m", below="items"),
+            "loser": Array("m", below="items"),
+            "count": Array("m", low=1),
+            "user": Array("m", below="users"),
+            "tie": Array("m"),
+            "margin": Array("m"),
+            "first": Array("m", low=-1, high=1),
+            "time": Array("m"),
+            "covariate_names": Array("covariates", distinct=True),
+            "covariates": Array("m covariates"),
+            "both_bad": Array("m"),
+            "rankings": _USERS_AND_ITEMS,
         },
         (
-            _NOT_ITSELF,
+            _DIFFERENT_ITEMS,
             Condition(
                 "both_bad",
                 lambda v: v.both_bad is None or not (v.both_bad & ~v.tie).any(),
@@ -291,7 +338,7 @@ KINDS: dict[str, Kind] = {
             Condition(
                 "rankings",
                 lambda v: v.rankings is None or (v.rankings.user is None) == (v.user is None),
-                "must tell users alike",
+                "must have users where comparisons have",
             ),
             Condition("rankings", _holds_pairs, "must be among the comparisons"),
         ),
@@ -299,12 +346,12 @@ KINDS: dict[str, Kind] = {
     "rankings": Kind(
         "penchant.data:Rankings",
         {
-            "start": Array("iu", ("",), low=0),
-            "item": Array("iu", ("entries",), below="items"),
-            "place": Array("iu", ("entries",), low=0),
-            "count": Array("iu", ("orders",), low=1),
-            "user": Array("iu", ("orders",), below="users", optional=True),
-            "tied": Array("b", ("orders",)),
+            "start": Array("_", low=0),
+            "item": Array("entries", below="items"),
+            "place": Array("entries", low=0),
+            "count": Array("orders", low=1),
+            "user": Array("orders", below="users"),
+            "tied": Array("orders"),
         },
         (
             Condition("start", lambda v: len(v.start) == len(v.count) + 1, "must be one a ranking"),
@@ -316,79 +363,48 @@ KINDS: dict[str, Kind] = {
     "inputs": Kind(
         "penchant.kernels:Inputs",
         {
-            "X": Features(("n", "d"), optional=True),
-            "relations": Nested("relation", {"items": "universe"}, many=""),
-            "index": Array("iu", ("n",), below="universe", optional=True),
+            "X": Array("n d"),
+            "relations": Nested({"items": "universe"}),
+            "index": Array("n", below="universe"),
         },
     ),
     "relation": Kind(
         "penchant.kernels:Relation",
-        {
-            "weights": Features(("items", "items"), graph="weights"),
-            "kind": Scalar(str),
-            "walk_laplacian": Features(("items", "items"), optional=True, graph="laplacian"),
-        },
+        {"weights": Array("items items"), "walk_laplacian": Array("items items")},
+        (
+            Condition("weights", lambda v: _is_graph(v.weights), "must be a symmetric graph"),
+            Condition(
+                "walk_laplacian",
+                lambda v: v.walk_laplacian is None or _is_symmetric(v.walk_laplacian),
+                "must be symmetric",
+            ),
+        ),
     ),
     "feature columns": Kind(
         "penchant.models.features:FeatureColumns",
         {
-            "n_columns": Scalar(int, low=0, dimension="d"),
-            "scaling": Nested("scaling", {"d": "d"}, optional=True),
-            "names": Names("names"),
+            "n_columns": Number(size="d"),
+            "scaling": Nested({"d": "d"}),
+            "names": Array("names", distinct=True),
         },
         (Condition("names", lambda v: len(v.names) in (0, v.n_columns), "must be all or none"),),
     ),
     "scaling": Kind(
-        "penchant.models.features:Scaling",
-        {"center": Array("f", ("d",)), "scale": Array("f", ("d",), low=TINY)},
+        "penchant.models.features:Scaling", {"center": Array("d"), "scale": Array("d", low=TINY)}
     ),
-    "item hyperparameters": Kind(
-        "penchant.gp:ItemHyper", {"kernel": Nested("kernel"), "likelihood": Nested("likelihood")}
-    ),
-    "user hyperparameters": Kind(
-        "penchant.gp:UserHyper",
-        {
-            "kernel": Nested("kernel"),
-            "user_kernel": Nested("kernel"),
-            "sharing": Scalar(float, low=TINY, high=1.0 - 1e-16),
-            "likelihood": Nested("likelihood"),
-        },
-    ),
+    "item hyperparameters": Kind("penchant.gp:ItemHyper"),
+    "user hyperparameters": Kind("penchant.gp:UserHyper", {"sharing": _SHARE}),
     "path hyperparameters": Kind(
-        "penchant.gp:PathHyper",
-        {
-            "kernel": Nested("kernel"),
-            "variance": Scalar(float, low=TINY),
-            "timescale": Scalar(float, low=TINY),
-            "likelihood": Nested("likelihood"),
-        },
+        "penchant.gp:PathHyper", {"variance": _POSITIVE, "timescale": _POSITIVE}
     ),
-    "sites": Kind("penchant.gp:Sites", {"tau": Array("f", ("m",)), "nu": Array("f", ("m",))}),
-    "report": Kind(
-        "penchant.gp:Report",
-        {
-            "converged": Scalar(bool),
-            "n_sweeps": Scalar(int, low=0),
-            "change": Scalar(float, low=0),
-            "tolerance": Scalar(float, low=0),
-            "step": Scalar(float, low=0),
-            "jitter": Scalar(float, low=0),
-            "rank": Scalar(int, low=0),
-            "residual": Scalar(float, low=0),
-            "skipped": Scalar(int, low=0),
-            "space": Scalar(str),
-            "n_evaluations": Scalar(int, low=0),
-            "optimizer": Scalar(str),
-            "n_people": Scalar(int, low=0, optional=True),
-            "widened": Scalar(float, low=1, optional=True),
-        },
-    ),
+    "sites": Kind("penchant.gp:Sites", {"tau": Array("m"), "nu": Array("m")}),
+    "report": Kind("penchant.gp:Report"),
     "basis": Kind(
         "penchant.gp:Basis",
         {
-            "first": Array("iu", ("r",), below="items"),
-            "second": Array("iu", ("r",), below="items", optional=True),
-            "lower": Array("f", ("r", "r"), lower=True),
+            "first": Array("r", below="items"),
+            "second": Array("r", below="items"),
+            "lower": Array("r r", lower=True),
         },
         (
             Condition(
@@ -401,15 +417,13 @@ KINDS: dict[str, Kind] = {
     "posterior": Kind(
         "penchant.gp:Posterior",
         {
-            "kernel": Nested("kernel"),
-            "likelihood": Nested("likelihood"),
-            "universe": Nested("inputs", {"n": "items", "d": "d"}),
-            "target": Nested("inputs", {"d": "d"}),
-            "basis": Nested("basis", {"r": "r", "items": "items"}),
-            "coefficients": Array("f", ("r",)),
-            "lower": Array("f", ("r", "r"), lower=True),
-            "widening": Array("f", ("r", ""), optional=True),
-            "effects": Nested("effects", {"r": "r"}, optional=True),
+            "universe": Nested({"n": "items", "d": "d"}),
+            "target": Nested({"d": "d"}),
+            "basis": Nested({"r": "r", "items": "items"}),
+            "coefficients": Array("r"),
+            "lower": Array("r r", lower=True),
+            "widening": Array("r _"),
+            "effects": Nested({"r": "r"}),
         },
         (
             Condition(
@@ -422,34 +436,28 @@ KINDS: dict[str, Kind] = {
     "effects": Kind(
         "penchant.gp:EffectPosterior",
         {
-            "names": Names("q"),
-            "sd": Array("f", ("q",), low=TINY),
-            "scaled_mean": Array("f", ("q",)),
-            "lower": Array("f", ("q", "q"), lower=True),
-            "coupling": Array("f", ("r", "q")),
+            "names": Array("q", distinct=True),
+            "sd": Array("q", low=TINY),
+            "scaled_mean": Array("q"),
+            "lower": Array("q q", lower=True),
+            "coupling": Array("r q"),
         },
     ),
-    "calendar": Kind(
-        "penchant.gp:TimeGrid", {"origin": Scalar(float), "length": Scalar(float, low=TINY)}
-    ),
+    "calendar": Kind("penchant.gp:TimeGrid", {"length": _POSITIVE}),
     "posterior of users": Kind(
         "penchant.gp:UserPosteriors",
         {
-            "kernel": Nested("kernel"),
-            "user_kernel": Nested("kernel"),
-            "likelihood": Nested("likelihood"),
-            "sharing": Scalar(float, low=TINY, high=1.0 - 1e-16),
-            "items": Nested("inputs", {"n": "items", "d": "d"}),
-            "users": Nested("inputs", {"n": "users"}),
-            "target": Nested("inputs", {"d": "d"}),
-            "item_basis": Nested("basis", {"r": "r", "items": "items"}),
-            "user_basis": Nested("basis", {"r": "r_users", "items": "users"}),
-            "shared_mean": Array("f", ("r_users", "r")),
-            "shared_lower": Array("f", ("shared", "shared"), lower=True),
-            "sites": Nested("sites of users", {"users": "users", "items": "items"}),
-            "n_fitted": Scalar(int, low=0),
-            "kept": Nested("kept", {"users": "users", "items": "items"}, optional=True),
-            "effects": Nested("effects", {"r": "shared"}, optional=True),
+            "sharing": _SHARE,
+            "items": Nested({"n": "items", "d": "d"}),
+            "users": Nested({"n": "users"}),
+            "target": Nested({"d": "d"}),
+            "item_basis": Nested({"r": "r", "items": "items"}),
+            "user_basis": Nested({"r": "r_users", "items": "users"}),
+            "shared_mean": Array("r_users r"),
+            "shared_lower": Array("shared shared", lower=True),
+            "sites": _USERS_AND_ITEMS,
+            "kept": _USERS_AND_ITEMS,
+            "effects": Nested({"r": "shared"}),
         },
         (
             Condition(
@@ -468,53 +476,43 @@ KINDS: dict[str, Kind] = {
     "sites of users": Kind(
         "penchant.gp:VoteSites",
         {
-            "user": Array("iu", ("m",), below="users"),
-            "winner": Array("iu", ("m",), below="items"),
-            "loser": Array("iu", ("m",), below="items"),
-            "weight": Array("f", ("m",)),
-            "shift": Array("f", ("m",)),
+            "user": Array("m", below="users"),
+            "winner": Array("m", below="items"),
+            "loser": Array("m", below="items"),
+            "weight": Array("m"),
+            "shift": Array("m"),
         },
-        (_NOT_ITSELF,),
+        (_DIFFERENT_ITEMS,),
     ),
     "kept": Kind(
         "penchant.gp:Kept",
         {
-            "user_entropy": Array("f", ("users",)),
-            "item_entropy": Array("f", ("items",)),
-            "users": Array("iu", ("",), below="users", distinct=True),
-            "items": Array("iu", ("",), below="items", distinct=True),
-            "n_comparisons": Scalar(int, low=0),
+            "user_entropy": Array("users"),
+            "item_entropy": Array("items"),
+            "users": Array("_", below="users", distinct=True),
+            "items": Array("_", below="items", distinct=True),
         },
     ),
     "learned": Kind(
-        "penchant.gp:Learned",
+        "penchant.gp:FitState",
         {
-            "data": Nested("comparisons", {"items": "items", "users": "users"}),
-            "hyper": Nested("item hyperparameters or user hyperparameters or path hyperparameters"),
-            "items": Nested("inputs", {"n": "items", "d": "d"}),
-            "users": Nested("inputs", {"n": "users"}, optional=True),
-            "calendar": Nested("calendar", optional=True),
-            "effect_names": Names("effects"),
-            "effect_sd": Array("f", ("effects",), low=TINY, optional=True),
-            "sites": Nested("sites", optional=True),
-            "posterior": Nested(
-                "posterior or posterior of users",
-                {"items": "items", "users": "users", "d": "d"},
-                optional=True,
-            ),
-            "log_evidence": Scalar(float),
-            "report": Nested("report"),
-            "n_unsettled": Scalar(int, low=0),
-            "rule": Scalar(str),
-            "max_rank": Scalar(int, low=1, optional=True),
-            "n_elsewhere": Scalar(int, low=0),
+            "data": _USERS_AND_ITEMS,
+            "items": Nested({"n": "items", "d": "d"}),
+            "users": Nested({"n": "users"}),
+            "effect_names": Array("effects", distinct=True),
+            "effect_sd": Array("effects", low=TINY),
+            "posterior": Nested({"items": "items", "users": "users", "d": "d"}),
+            "max_rank": Number(low=1),
         },
         (
             Condition("rule", lambda v: v.rule in RULES, f"must be one of {', '.join(RULES)}"),
             Condition(
-                "users",
-                lambda v: (v.users is not None) == hasattr(v.hyper, "user_kernel"),
-                "must be there in a model of users, and in no other",
+                "hyper",
+                lambda v: (
+                    isinstance(v.hyper, UserHyper) == (v.users is not None)
+                    and isinstance(v.hyper, PathHyper) == (v.calendar is not None)
+                ),
+                "must be of users where there are users, of paths where there is a calendar",
             ),
             Condition(
                 "data",
@@ -522,44 +520,32 @@ KINDS: dict[str, Kind] = {
                 "must say who made each comparison",
             ),
             Condition(
-                "calendar",
-                lambda v: (v.calendar is not None) == hasattr(v.hyper, "timescale"),
-                "must be there where utilities drift, and nowhere else",
-            ),
-            Condition(
                 "effect_sd",
                 lambda v: bool(v.effect_names) == (v.effect_sd is not None),
                 "must be there for every effect",
             ),
         ),
-        _learned_fields,
-        _learned_of,
+        StoredLearned,
     ),
     "communities": Kind(
         "penchant.communities:FittedMixture",
         {
-            "data": Nested("comparisons", {"items": "items", "users": "users"}),
-            "sampled": Nested("comparisons", {"items": "items"}),
-            "kernel": Nested("kernel"),
-            "likelihood": Nested("likelihood"),
-            "start": Array("f", ("",)),
-            "posteriors": Nested("posterior", {"items": "items"}, many="communities"),
-            "membership": Array("f", ("users", "communities"), low=0.0),
-            "chains": Nested("chain", {"items": "items"}, many=""),
-            "draws": Nested("draws", {"communities": "communities"}, optional=True),
-            "report": Nested("diagnostics or search"),
-            "max_rank": Scalar(int, low=1, optional=True),
-            "user_features": Array("f", ("users", ""), optional=True),
-            "personal": Nested("learned", optional=True),
-            "communal_share": Scalar(float, low=0, high=1),
-            "n_elsewhere": Scalar(int, low=0),
-            "all_sizes": Array("f", ("communities",), low=0.0, optional=True),
+            "data": _USERS_AND_ITEMS,
+            "sampled": Nested({"items": "items"}),
+            "posteriors": Nested({"items": "items"}, length="communities"),
+            "membership": Array("users communities", low=0.0),
+            "chains": Nested({"items": "items"}),
+            "draws": Nested({"communities": "communities"}),
+            "max_rank": Number(low=1),
+            "user_features": Array("users _"),
+            "communal_share": Number(low=0, high=1),
+            "all_sizes": Array("communities", low=0.0),
         },
         (
             Condition(
                 "start",
-                lambda v: len(v.start) == len(v.kernel.theta) + len(v.likelihood.theta),
-                "must be the parameters of kernel and likelihood",
+                lambda v: v.start.theta.shape == v.hyper.theta.shape,
+                "must have the parameters of `hyper`",
             ),
             Condition(
                 "membership",
@@ -577,100 +563,60 @@ KINDS: dict[str, Kind] = {
                 "must be of the search, or of the chains that were run",
             ),
         ),
-        _communities_fields,
-        _communities_of,
+        omitted=("support",),  # computed when somebody asks
     ),
     "search": Kind(
         "penchant.communities:SearchReport",
-        {
-            "converged": Scalar(bool),
-            "steps": Nested("str", many="steps"),
-            "n_communities": Nested("int", many="steps"),
-            "log_evidence": Nested("float", many="steps"),
-        },
+        {name: Array("steps") for name in ("steps", "n_communities", "log_evidence")},
     ),
     "chain": Kind(
         "penchant.communities:Chain",
         {
-            "state": Nested("chain state", {"items": "items"}),
-            "log_joint": Array("f", ("sweeps",)),
-            "n_communities": Array("iu", ("sweeps",), low=0),
-            "draws": Nested("draw", {"items": "items"}, many=""),
+            "state": Nested({"items": "items"}),
+            "log_joint": Array("sweeps"),
+            "n_communities": Array("sweeps", low=0),
+            "draws": Nested({"items": "items"}),
         },
     ),
     "chain state": Kind(
         "penchant.communities:ChainState",
         {
-            "utilities": Array("f", ("communities", "items")),
-            "assignment": Array("iu", ("",), below="communities"),
-            "tau": Array("f", ("communities", "m")),
-            "nu": Array("f", ("communities", "m")),
-            "theta": Array("f", ("p",)),
-            "thetas": Array("f", ("communities", "p")),
-            "log_evidence": Array("f", ("communities",)),
-            "concentration": Scalar(float, low=TINY),
-            "log_joint": Scalar(float),
-            "seed": Nested("int", many=""),
-            "sweep": Scalar(int, low=0),
-            "n_moves": Nested("int", many="moves"),
+            "utilities": Array("communities items"),
+            "assignment": Array("_", below="communities"),
+            "tau": Array("communities m"),
+            "nu": Array("communities m"),
+            "theta": Array("p"),
+            "thetas": Array("communities p"),
+            "log_evidence": Array("communities"),
+            "concentration": _POSITIVE,
         },
-        (
-            Condition("seed", lambda v: _are_counts(v.seed), "must be whole numbers of at least 0"),
-            Condition(
-                "n_moves",
-                lambda v: len(v.n_moves) == 4 and _are_counts(v.n_moves),
-                "must be four whole numbers of at least 0",
-            ),
-        ),
     ),
     "draws": Kind(
         "penchant.communities:Draws",
         {
-            "n_communities": Scalar(int, low=1, dimension="communities"),
-            "kept": Nested("draw", {"reported": "communities"}, many="kept"),
-            "likelihood": Nested("likelihood"),
+            "n_communities": Number(low=1, size="communities"),
+            "kept": Nested({"reported": "communities"}),
         },
         (Condition("kept", lambda v: len(v.kept) > 0, "must hold at least one"),),
     ),
     "draw": Kind(
         "penchant.communities:Draw",
         {
-            "sizes": Array("iu", ("communities",), low=1),
-            "utilities": Array("f", ("communities", "items")),
-            "likelihood_thetas": Array("f", ("communities", "")),
-            "is_supported": Array("b", ("communities",)),
-            "chain": Scalar(int, low=0),
-            "labels": Array("iu", ("communities",), below="reported"),
+            "sizes": Array("communities", low=1),
+            "utilities": Array("communities items"),
+            "likelihood_thetas": Array("communities _"),
+            "is_supported": Array("communities"),
+            "labels": Array("communities", below="reported"),
         },
         (Condition("sizes", lambda v: len(v.sizes) > 0, "must hold at least one"),),
     ),
-    "diagnostics": Kind(
-        "penchant.communities:Diagnostics",
-        {
-            "n_communities": Nested("ndarray", many=""),
-            "log_joint": Nested("ndarray", many=""),
-            "n_warmup": Scalar(int, low=0),
-            "effective_size": Scalar(float),
-            "rhat": Scalar(float),
-            "agreement": Scalar(float),
-            "split_rate": Scalar(float),
-            "merge_rate": Scalar(float),
-            "completed": Scalar(bool),
-        },
-    ),
+    "diagnostics": Kind("penchant.communities:Diagnostics"),
     "fitted": Kind(
         "penchant.models.base:Fitted",
-        {
-            "learned": Nested("learned or communities"),
-            "columns": Nested("feature columns"),
-            "user_columns": Nested("feature columns"),
-            "n_learned": Scalar(int, low=0),
-            "told": Nested("tuple", many=""),
-        },
-        (
+        rules=(
             Condition(
-                "told",
-                lambda v: _are_positions(v.told, v.learned.data.n_items),
+                "last_pairs",
+                lambda v: all(max(pair) < v.learned.data.n_items for pair in v.last_pairs),
                 "must be pairs of positions of items",
             ),
         ),
@@ -678,16 +624,11 @@ KINDS: dict[str, Kind] = {
 }
 """Every kind but kernels and likelihoods, which go by their public names and arguments."""
 
-_COMMUNITIES = frozenset(KINDS["communities"].declared)
-
 COVARIANCES: dict[str, dict[str, Declaration]] = {
-    "FreeCovariance": {"factor": Array("f", ("n", "n"), lower=True)},
-    "LowRankCovariance": {
-        "directions": Array("f", ("", "")),
-        "variance": Scalar(float, low=TINY),
-    },
+    "FreeCovariance": {"factor": Array("n n", lower=True)},
+    "LowRankCovariance": {"directions": Array("_ _"), "variance": _POSITIVE},
 }
-"""What kernels that hold arrays declare; the arguments of others are checked by themselves."""
+"""Shapes of kernels that hold arrays; the arguments of others are checked by themselves."""
 
 
 @cache
@@ -695,37 +636,34 @@ def _kinds_by_class() -> dict[type, str]:
     return {kind.cls: name for name, kind in KINDS.items()}
 
 
-def functions() -> dict[str, Kind]:
-    """Kernels and likelihoods by name: their fields are the arguments that make them."""
-    found: dict[str, type] = {
-        **known_kernels(),
-        **{cls.__name__: cls for cls in Likelihood.__subclasses__()},
-    }
-    return {
-        name: Kind(
-            f"{cls.__module__}:{name}",
-            COVARIANCES.get(name)
-            or {field.name: Anything() for field in fields(cls) if field.init},  # type: ignore[arg-type]
-        )
-        for name, cls in found.items()
-    }
+@cache
+def _function(cls: type) -> Kind:
+    """The kind of a kernel or likelihood: its fields are the arguments that make it."""
+    return Kind(f"{cls.__module__}:{cls.__name__}", COVARIANCES.get(cls.__name__, {}))
+
+
+def _functions() -> dict[str, type]:
+    """Kernels and likelihoods by name, those registered since included."""
+    likelihoods = {cls.__name__: cls for cls in Likelihood.__subclasses__()}
+    return {**known_kernels(), **likelihoods}
 
 
 def kind_of(value: Any) -> tuple[str, Kind] | None:
     """The kind that a value is saved as, if it may be saved."""
-    if isinstance(value, Kernel | Likelihood):
-        name = type(value).__name__
-        return name, functions()[name]
-    found = _kinds_by_class().get(type(value))
+    cls, name = type(value), type(value).__name__
+    if _functions().get(name) is cls:
+        return name, _function(cls)  # type: ignore[arg-type]  # classes are hashable
+    found = _kinds_by_class().get(cls)
     return None if found is None else (found, KINDS[found])
 
 
 def kind_called(name: str) -> Kind:
     """The kind of that name."""
-    found = KINDS.get(name) or functions().get(name)
-    if found is None:
+    if name in KINDS:
+        return KINDS[name]
+    if name not in _functions():
         raise DataError(f"the file holds a {name!r}, which this penchant does not know")
-    return found
+    return _function(_functions()[name])
 
 
 @cache
