@@ -27,7 +27,7 @@ from penchant.likelihoods.choices import on_pairs
 from penchant.numerics.random import ContentKeys, KeyArray, hashed, pair_keys
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
-KEY_ROUNDS = 2
+USER_KEY_ROUNDS = 2
 """Of keys of answers by those of users and the reverse: after two, users differ who answered
 differently, or along with others, but for symmetries of small data."""
 SHARD_SIZE = 65_536
@@ -160,7 +160,7 @@ class Answers:
         bits = counts.data.view(np.uint32) | np.uint32(1)  # by the bits of a count, whole or not
         times = sparse.csr_array((bits, counts.indices, counts.indptr), shape=counts.shape)
         users = np.ones(self.n_users, dtype=np.uint64)
-        for _ in range(KEY_ROUNDS):
+        for _ in range(USER_KEY_ROUNDS):
             users = hashed(times @ hashed(times.T @ users))
         return users
 
