@@ -5,7 +5,7 @@ import gzip
 import pytest
 from scipy import sparse
 
-from penchant.cli.source import Source, read_table
+from penchant.cli.source import SourceOptions, read_table
 from penchant.errors import DataError
 
 
@@ -23,7 +23,7 @@ def write(tmp_path, monkeypatch):
 
 def read(*arguments, **keywords):
     notes = []
-    study = Source("votes.csv", *arguments, **keywords).read(notes.append)
+    study = SourceOptions("votes.csv", *arguments, **keywords).read(notes.append)
     return study, notes
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import penchant as pc
 from penchant.cli import COMMANDS, main
-from penchant.cli.source import Source, source_argument
+from penchant.cli.source import SourceOptions, source_argument
 from penchant.workflow import segments
 
 ITEMS = "abcde"
@@ -276,7 +276,7 @@ SHARED = {flag(p) for p in _bare.params if isinstance(p, click.Option)}
 
 def test_every_option_has_its_cases():
     assert set(SOURCE_CASES) == set(SOURCE_REFUSED) == SHARED
-    assert {"comparisons", "settings", "time"} <= set(Source.__dataclass_fields__)
+    assert {"comparisons", "settings", "time"} <= set(SourceOptions.__dataclass_fields__)
     for name in set(COMMANDS) - {"study"}:  # a study's commands have tests of their own
         flags = {flag(p) for p in options_of(name)}
         assert (name in BASES) == (flags >= SHARED)

@@ -12,7 +12,7 @@ import penchant as pc
 from penchant.cli.output import Output, output_options
 from penchant.cli.predict import ASK_FORMATS
 from penchant.cli.rank import RANK_FORMATS
-from penchant.cli.source import Source, fit_and_tell
+from penchant.cli.source import SourceOptions, fit_and_tell
 from penchant.workflow import models
 from penchant.workflow.reporting import write_report
 
@@ -96,7 +96,7 @@ def _show(results: dict[str, Any], output: Output) -> None:
     click.echo()
 
 
-def write_study(truth: Any, folder: Path) -> Source:
+def write_study(truth: Any, folder: Path) -> SourceOptions:
     """Write the tables of a simulated study as a person would have them."""
     folder.mkdir(parents=True, exist_ok=True)
     data = truth.comparisons
@@ -111,7 +111,7 @@ def write_study(truth: Any, folder: Path) -> Source:
     pairs = np.column_stack([items[links.row[once]], items[links.col[once]]])
     _write(folder / "links.csv", ("from", "to"), pairs)
     similar = (("similar", "undirected", str(folder / "links.csv")),)
-    return Source(str(folder / "votes.csv"), str(folder / "items.csv"), relations=similar)
+    return SourceOptions(str(folder / "votes.csv"), str(folder / "items.csv"), relations=similar)
 
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from penchant.cli.output import Output, output_options, target_option
-from penchant.cli.source import Source, refuse_beside, source_argument
+from penchant.cli.source import SourceOptions, refuse_beside, source_argument
 from penchant.workflow.evaluation import BASELINE, cross_validate
 from penchant.workflow.models import KINDS, build, settings_of
 from penchant.workflow.reporting import TITLE, write_report
@@ -40,7 +40,9 @@ EVALUATE_FORMATS = {
 )
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Parts.")
 @output_options()
-def evaluate_command(source: Source, names: tuple[str, ...], folds: int, output: Output) -> None:
+def evaluate_command(
+    source: SourceOptions, names: tuple[str, ...], folds: int, output: Output
+) -> None:
     """Cross-validate models on the comparisons in SOURCE, beside a baseline.
 
     Each part is predicted by models that learned from the others. accuracy is the share of
@@ -90,7 +92,7 @@ def _settings(names: list[str], given: dict[str, Any]) -> dict[str, dict[str, An
 @target_option("report.html", "page")
 @click.option("--title", default=TITLE, show_default=True, help="Of the page.")
 @output_options(csv=False)
-def report_command(source: Source, target: str, title: str, output: Output) -> None:
+def report_command(source: SourceOptions, target: str, title: str, output: Output) -> None:
     """Write a report on the comparisons in SOURCE: one HTML file, nothing else needed.
 
     It shows the ranking with intervals, who beats whom, whether predictions can be trusted (by

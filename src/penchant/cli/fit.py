@@ -7,7 +7,7 @@ import click
 
 import penchant as pc
 from penchant.cli.output import FILE, Output, output_options, target_option
-from penchant.cli.source import SUFFIX, FittedModel, Source, source_argument
+from penchant.cli.source import SUFFIX, FittedModel, SourceOptions, source_argument
 from penchant.engines import ENGINES
 from penchant.workflow.models import build
 
@@ -49,7 +49,7 @@ SCANNED = ("gp", "multi-user", "community")
 )
 @output_options(csv=False)
 def fit_command(
-    source: Source,
+    source: SourceOptions,
     target: str,
     output: Output,
     **sharding: Any,
@@ -89,7 +89,7 @@ def fit_command(
 
 
 def _fit_shards(
-    source: Source, target: str, output: Output, sharding: dict[str, Any]
+    source: SourceOptions, target: str, output: Output, sharding: dict[str, Any]
 ) -> tuple[Any, FittedModel, float]:
     """Scan the files, fit, and save while the shards are there."""
     name = "multi-user" if source.model == "auto" else source.model

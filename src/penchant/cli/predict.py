@@ -10,7 +10,7 @@ import penchant as pc
 from penchant.cli.output import FILE, Output, output_options, target_option
 from penchant.cli.source import (
     FittedModel,
-    Source,
+    SourceOptions,
     as_of,
     at_option,
     find_user,
@@ -50,7 +50,7 @@ ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
 @target_option("predictions.parquet", "utilities that --users all asks for, as Parquet")
 @output_options()
 def predict_command(
-    source: Source,
+    source: SourceOptions,
     pairs_file: str | None,
     pairs: tuple[tuple[str, str], ...],
     user: str | None,
@@ -231,7 +231,7 @@ CRITERIA = ("variance_ratio", "information_gain", "expected_best", "thompson", "
 @click.option("--user", metavar="NAME", help="What to ask this person.")
 @output_options()
 def ask_command(
-    source: Source,
+    source: SourceOptions,
     n_questions: int,
     criterion: str,
     set_size: int,

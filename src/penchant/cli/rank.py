@@ -11,7 +11,7 @@ import click
 import penchant as pc
 from penchant.cli.output import Output, output_options
 from penchant.cli.source import (
-    Source,
+    SourceOptions,
     as_of,
     at_option,
     check_usable,
@@ -80,7 +80,7 @@ def _level(ctx: click.Context, parameter: click.Parameter, value: float) -> floa
 @at_option
 @output_options()
 def rank_command(
-    source: Source,
+    source: SourceOptions,
     top: int | None,
     level: float,
     user: str | None,
@@ -156,7 +156,7 @@ def _difference_formats(scale: str) -> dict[str, str]:
     return dict.fromkeys(("difference", "difference_low", "difference_high"), form)
 
 
-def _segments(source: Source, by: str, output: Output) -> Segments:
+def _segments(source: SourceOptions, by: str, output: Output) -> Segments:
     """A fit for each segment; features and relations stay out of it."""
     if source.is_model:
         raise click.UsageError(f"--by needs the comparisons: {source.comparisons} is a model")
@@ -218,7 +218,7 @@ MEMBER_FORMATS = {"user": "", "community": "d", "probability": ".2f"}
 @source_argument
 @click.option("--members", is_flag=True, help="List people instead of communities.")
 @output_options()
-def groups_command(source: Source, members: bool, output: Output) -> None:
+def groups_command(source: SourceOptions, members: bool, output: Output) -> None:
     """Show communities of taste: how many, how large, and what each likes.
 
     SOURCE is a saved community model, or comparisons with a user column to fit one to. How many

@@ -109,7 +109,7 @@ class FittedModel:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceOptions:
     """What to learn from, and how."""
 
     comparisons: str
@@ -233,7 +233,7 @@ class Source:
         Unknown users and items are an error before the fit.
         """
         if self.is_model:
-            if self != Source(self.comparisons):
+            if self != SourceOptions(self.comparisons):
                 raise click.UsageError(
                     f"{self.comparisons} is a fitted model: options about data and model belong to "
                     "`penchant fit`"
@@ -429,7 +429,7 @@ def refuse_beside(option: str, *others: str) -> None:
             raise click.UsageError(f"{option} goes without {parameter.opts[-1]}")
 
 
-def _refuse_input_as_output(source: Source, target: str | None) -> None:
+def _refuse_input_as_output(source: SourceOptions, target: str | None) -> None:
     if source.is_model:
         return  # a command that needs comparisons says so
     inputs = [source.comparisons, source.items, source.users]
@@ -511,8 +511,8 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     @wraps(function)
     def command(**given: Any) -> Any:
-        own = {part.name: given.pop(part.name) for part in fields(Source)}
-        source = Source(**own)
+        own = {part.name: given.pop(part.name) for part in fields(SourceOptions)}
+        source = SourceOptions(**own)
         _refuse_input_as_output(source, given.get("target"))
         return function(source=source, **given)
 
