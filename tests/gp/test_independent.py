@@ -7,7 +7,7 @@ import penchant as pc
 from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, factor_prior, gradient, solve
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
-from penchant.numerics.threads import in_blocks
+from penchant.numerics.threads import for_row_blocks
 
 ALONE, GENERAL = Independent(0.7), 1.0 * Independent(0.7)
 
@@ -52,5 +52,5 @@ def test_blocks_cover_every_row_once_in_any_number_of_threads(monkeypatch):
     def count(rows):
         seen[rows] += 1
 
-    in_blocks(count, len(seen), 10)
+    for_row_blocks(count, len(seen), 10)
     assert (seen == 1).all()

@@ -24,6 +24,7 @@ from penchant.kernels import (
     Independent,
     Inputs,
     Linear,
+    LowRankCovariance,
     Matern,
     RegularizedLaplacian,
     undirected,
@@ -51,6 +52,7 @@ KERNELS = (
     RBF(1.0) + Linear(0.2) + Independent(0.1),
     RBF(1.0) * Matern(1.5) * Diffusion("ring"),
     FreeCovariance.of(np.eye(N) + 0.3),
+    LowRankCovariance(np.random.default_rng(4).standard_normal((N, 2)), 0.6),
 )
 
 

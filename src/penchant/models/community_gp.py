@@ -1,6 +1,7 @@
 """CommunityGP: communities of taste, found by a Dirichlet-process mixture (paper 004)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
@@ -16,23 +17,31 @@ from penchant.communities import (
     Answers,
     Chain,
     ChainPlan,
+    ChainState,
     Draws,
     FittedMixture,
     MixtureData,
     MixtureFitter,
     PersonalSettings,
     Support,
+    Watch,
     beside_effects,
     common_effects,
 )
 from penchant.data import Comparisons, ShardedComparisons
 from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError, DataWarning, warn
-from penchant.gp import ItemHyper, Normal, Posterior, UserPosteriors, check_newcomers, told
-from penchant.io import as_comparisons
+from penchant.gp import (
+    ItemHyper,
+    Normal,
+    Posterior,
+    UserPosteriors,
+    check_newcomers,
+    has_covariates,
+)
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
-from penchant.models.base import Fitted, UtilityModel, sweep_progress
+from penchant.models.base import Fitted, OutcomeProbabilities, UtilityModel
 from penchant.models.community_report import (
     Community,
     Disagreement,
@@ -42,9 +51,8 @@ from penchant.models.community_report import (
     summarize,
     view_items,
 )
-from penchant.models.defaults import learn_tastes, taste_kernel, utility_kernel
+from penchant.models.defaults import maximize_choosing_covariance, taste_kernel, utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.outcomes import Estimates, OutcomeProbabilities
 from penchant.models.parameters import (
     CONCENTRATION,
     KERNEL,
@@ -55,6 +63,7 @@ from penchant.models.parameters import (
     YES_OR_NO,
     check_arguments,
     check_in_memory,
+    check_parameters,
     one_of,
     parameter,
     whole,
@@ -66,6 +75,7 @@ from penchant.models.sharded import (
     learn_communities,
     whereabouts,
 )
+from penchant.models.tables import Estimates
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -210,20 +220,20 @@ class CommunityGP(UtilityModel):
 
         An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
         """
-        self._check()
+        check_parameters(self)
         self._check_together()
         self.__dict__.pop("_elsewhere", None)  # of an earlier fit
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features)
             columns, items = fitted_items(X, data.everybody, relations, self.kernel)
             found, self._elsewhere = self._find_in_shards(items, data)
-            return self._keep(found, columns, FeatureColumns(0, None))
+            return self._set_fit(found, columns)
         check_in_memory(self)
-        data = self._taken(as_comparisons(data))
+        data = self._comparisons(data)
         columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(user_features, data.users, "users", scale=False)
         found = self._find(items, data)
-        return self._keep(replace(found, user_features=users.X), columns, user_columns)
+        return self._set_fit(replace(found, user_features=users.X), columns, user_columns)
 
     def _check_together(self) -> None:
         if self.inference == "variational":
@@ -312,7 +322,7 @@ class CommunityGP(UtilityModel):
         if self.personal and self.max_rank is None:
             kernel = None if self.kernel is None else self.kernel.at_scale_of(items)
             required = not isinstance(self.personal, str)
-            learn = partial(learn_tastes, kernel=kernel)
+            learn = partial(maximize_choosing_covariance, kernel=kernel)
             personal = PersonalSettings(lambda: kernel or taste_kernel(items), required, learn)
         *shape, rate = np.atleast_1d(np.asarray(self.concentration, dtype=float)).tolist()
         mixture = MixtureData(
@@ -335,7 +345,7 @@ class CommunityGP(UtilityModel):
     ) -> FittedMixture:
         with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
             found = fitter.fit_by_chains(chains, n_sweeps, watch)
-        if told(found.data):
+        if has_covariates(found.data):
             found = replace(found, posteriors=found.inferred())
         if (message := found.report.advice()) is not None:
             warn(message, ConvergenceWarning)
@@ -424,7 +434,7 @@ class CommunityGP(UtilityModel):
         It takes two to ten times as long as the fit, the first time that somebody asks (also
         through `verdict_` and `describe`); it is kept until the answers change.
         """
-        with self._alone() as fitted:
+        with self._exclusive() as fitted:
             found: FittedMixture = fitted.learned
             support = found.support
             if support is None:
@@ -477,7 +487,7 @@ class CommunityGP(UtilityModel):
         elsewhere: CommunityShards = whereabouts(self, "others have membership_")
         elsewhere.write(Path(folder), self.engine, self.address)
 
-    def _believed(self, fitted: Fitted, user: int | None) -> Belief:
+    def _belief(self, fitted: Fitted, user: int | None) -> Belief:
         found: FittedMixture = fitted.learned
         if user is None:
             people = found.population()
@@ -500,13 +510,14 @@ class CommunityGP(UtilityModel):
         found: FittedMixture = fitted.learned
         return found.utilities(users, None if X is None else fitted.columns.new_items(X))
 
-    def _odds(
+    def _probabilities(
         self,
         fitted: Fitted,
         pairs: IntArray,
         users: IntArray | None,
         X: Any,
         z: FloatArray | None = None,
+        time: FloatArray | None = None,
     ) -> OutcomeProbabilities:
         found: FittedMixture = fitted.learned
         target = None if X is None else fitted.columns.new_items(X)
@@ -525,11 +536,13 @@ class CommunityGP(UtilityModel):
     def _effects(self, fitted: Fitted) -> Estimates | None:
         if fitted.learned.personal is not None:
             own = fitted.learned.personal.posterior
+            if own.effects is None:
+                return None
             return Estimates.of(own.effects, own.shared_lower)
         found = common_effects(fitted.learned.posteriors)
         return None if found is None else Estimates(found[0], *found[1])
 
-    # More answers, and fewer
+    # Adding and removing answers
 
     def fold_in(self, data: Comparisons) -> Self:
         """A copy of this model that knows new users too, without sampling again.
@@ -537,9 +550,9 @@ class CommunityGP(UtilityModel):
         data : comparisons by users who were not in the fit, between items that were. Their rows
         of `membership_` come after the others.
         """
-        found, data = self._fitted().learned, as_comparisons(data)
+        found, data = self._fitted().learned, self._comparisons(data)
         check_newcomers(found.data, data)
-        return self._with(found.with_newcomers(found.data.extend(data)))
+        return self._copy_with(found.with_newcomers(found.data.extend(data)))
 
     def resume(self, n_sweeps: int) -> Self:
         """Let every chain go on from where it is, exactly as if it had never stopped.
@@ -548,7 +561,7 @@ class CommunityGP(UtilityModel):
         learned at the first sweep, two sweeps are not used, earlier draws are dropped.
         """
         check_arguments(self, "resume", n_sweeps=(n_sweeps, whole(1)))
-        with self._alone() as fitted:
+        with self._exclusive() as fitted:
             if fitted.learned.draws is None:
                 raise DataError(
                     "there are no chains to resume: this model was found by a search; fit it with "
@@ -558,14 +571,14 @@ class CommunityGP(UtilityModel):
             self.state_, self._history = replace(fitted, learned=learned), ()
         return self
 
-    def _told(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> FittedMixture:
+    def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> FittedMixture:
         found: FittedMixture = fitted.learned
         check_all_here(found.n_elsewhere)
         data = found.data.extend(answers)
         told = np.atleast_1d(data.user_index(answers.users))
         return found.with_answers(data, told, reconverge)
 
-    def _without(self, fitted: Fitted, data: Comparisons) -> FittedMixture:
+    def _refit(self, fitted: Fitted, data: Comparisons) -> FittedMixture:
         found: FittedMixture = fitted.learned
         check_all_here(found.n_elsewhere)
         left = replace(found, data=data)
@@ -573,7 +586,7 @@ class CommunityGP(UtilityModel):
             return self._found_anew(left)
         return found.with_answers(data, left.changed_since(found.data), None)
 
-    def _relearned(self, fitted: Fitted) -> FittedMixture:
+    def _relearn(self, fitted: Fitted) -> FittedMixture:
         return self._found_anew(fitted.learned)
 
     def _found_anew(self, found: FittedMixture) -> FittedMixture:
@@ -590,3 +603,23 @@ class CommunityGP(UtilityModel):
         personal = not isinstance(self.personal, str) or found.personal is not None
         after = self._sampled(fitter, fitter.chains_of(found), n_sweeps, personal)
         return replace(after, user_features=found.user_features)
+
+
+@contextmanager
+def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[Watch]:
+    """A callback for each of `n_sweeps` sweeps; it draws nothing where there is no terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:  # some versions end a bar that is disabled by a line
+        yield lambda state: None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("sampling communities", total=n_sweeps)
+
+        def watch(state: ChainState) -> None:
+            words = f"chain {state.seed[-1] + 1}: {len(state.utilities)} communities"
+            bar.update(task, advance=1, description=words)
+
+        yield watch

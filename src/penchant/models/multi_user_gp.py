@@ -1,6 +1,7 @@
 """MultiUserGP: what each of many users prefers, learned together (papers 003, 004 section 2)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
@@ -14,53 +15,55 @@ from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import (
     RULES,
-    Answered,
+    ActiveSet,
+    Callback,
     FitState,
-    Kept,
     Normal,
     Posterior,
+    RaterAnswers,
     Rows,
     Settings,
     UserHyper,
     UserPosteriors,
     UserProblem,
     UserSolution,
+    at_typical_scale,
     check_newcomers,
     expectation_maximize,
-    foreseen,
-    largest_left,
     learn_raters,
+    leave_one_out,
     maximize_evidence,
-    of_usual_strength,
-    of_utilities,
     rank_error,
+    rank_one_update_users,
+    residual_bound,
     restrict,
     select,
     solve,
     with_newcomers,
-    with_word,
 )
-from penchant.gp import rank_one_update_users as absorb
-from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
-from penchant.models.base import Fitted, UtilityModel, progress_bar, warn_unless_converged
+from penchant.models.base import (
+    Fitted,
+    OutcomeProbabilities,
+    UtilityModel,
+    one_user_a_pair,
+    warn_unless_converged,
+)
 from penchant.models.defaults import (
     SourceShare,
-    learn_tastes,
+    choose_tie_likelihood,
+    maximize_choosing_covariance,
     shares,
     sharing_kernel,
     taste_kernel,
-    with_ties_understood,
 )
 from penchant.models.features import (
     FeatureColumns,
     fitted_items,
     n_rows,
-    one_user_a_pair,
     warn_far_lengthscale,
 )
-from penchant.models.outcomes import Estimates, OutcomeProbabilities
 from penchant.models.parameters import (
     DEVICE,
     KERNEL,
@@ -73,6 +76,7 @@ from penchant.models.parameters import (
     between,
     check_arguments,
     check_in_memory,
+    check_parameters,
     check_restarts,
     one_of,
     parameter,
@@ -85,6 +89,7 @@ from penchant.models.sharded import (
     learn_shards,
     whereabouts,
 )
+from penchant.models.tables import Estimates
 from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState
 from penchant.numerics.threads import threads_for
@@ -227,16 +232,16 @@ class MultiUserGP(UtilityModel):
         user_features : (n_users, k) by name or in the order of `data.users`, or None.
         user_relations : {"name": graph} between the users, such as who knows whom.
         """
-        self._check()
+        check_parameters(self)
         check_restarts(self)
         self.__dict__.pop("_elsewhere", None)  # of an earlier fit
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features=user_features, user_relations=user_relations)
             columns, items = fitted_items(X, data.everybody, relations, self.kernel)
             learned, self._elsewhere = self._learn_shards(items, data)
-            return self._keep(learned, columns, FeatureColumns(0, None))
+            return self._set_fit(learned, columns)
         check_in_memory(self)
-        data = as_comparisons(data)
+        data = self._comparisons(data)
         votes = Rows.by_user(data, by_rater=self.raters is not None)
         columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(
@@ -247,7 +252,7 @@ class MultiUserGP(UtilityModel):
         problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
         problem = problem.on(device_called(self.device))
         self._check_user_rank(users)
-        return self._keep(self._learn(problem, data), columns, user_columns)
+        return self._set_fit(self._learn(problem, data), columns, user_columns)
 
     def _check_user_rank(self, users: Inputs) -> None:
         is_known = self.user_kernel is not None or users.X is not None or bool(users.relations)
@@ -321,7 +326,7 @@ class MultiUserGP(UtilityModel):
             if self.optimize == "em":
                 return expectation_maximize(problem, start, watch)
             how = (self.kernel, self.n_restarts, self.random_state, watch)
-            return learn_tastes(problem, start, *how)
+            return maximize_choosing_covariance(problem, start, *how)
 
     def _ties_understood(self, problem: UserProblem, solution: UserSolution) -> UserSolution:
         if self.likelihood != "ties" or self.optimize != "evidence":
@@ -329,23 +334,22 @@ class MultiUserGP(UtilityModel):
         said = solution.inference.report.optimizer
 
         def learn(problem: UserProblem, start: UserHyper) -> UserSolution:
-            return with_word(maximize_evidence(problem, start), said)
+            return maximize_evidence(problem, start).with_note(said)
 
-        return with_ties_understood(problem, solution.hyper, solution, learn)[1]
+        return choose_tie_likelihood(problem, solution.hyper, solution, learn)
 
     def _settled(
         self, data: Comparisons, problem: UserProblem, solution: UserSolution
     ) -> FitState[UserProblem]:
         """What inference found; with `sparse`, what is left of it."""
-        prior, state = of_utilities(solution)
-        users = prior.users
+        users = solution.prior.users
         if users.missed is not None:
-            largest = largest_left(solution.hyper.user_kernel, problem.users, users)
-            error = rank_error(state, largest)
-            said = f"the user kernel has rank {users.rows.shape[1]} of more: {error.word}"
+            bound = residual_bound(solution.hyper.user_kernel, problem.users, users)
+            error = rank_error(solution.inference.state, bound)
+            said = f"the user kernel has rank {users.rows.shape[1]} of more: {error.description}"
             advice = "raise max_user_rank, or give fewer or smoother user features"
             warn(f"{said}; {advice}", ConvergenceWarning)
-            solution = with_word(solution, said)
+            solution = solution.with_note(said)
         learned = FitState.of(data, problem, solution)
         warn_unless_converged(learned.report)
         if self.sparse is None:
@@ -369,7 +373,7 @@ class MultiUserGP(UtilityModel):
             return sharing_kernel(users)
         return self.user_kernel.at_scale_of(users)
 
-    # What was learned
+    # Fitted attributes
 
     @property
     def posterior_(self) -> UserPosteriors:
@@ -402,7 +406,7 @@ class MultiUserGP(UtilityModel):
         return shares(start, self.posterior_.kernel, items)
 
     @property
-    def kept_(self) -> Kept | None:
+    def kept_(self) -> ActiveSet | None:
         """With `sparse`, what was kept, and how informative everything was."""
         return self.posterior_.kept
 
@@ -475,7 +479,7 @@ class MultiUserGP(UtilityModel):
         """The joint posterior of one user's utilities; without a user, the population's."""
         fitted = self._fitted()
         index = None if user is None else int(fitted.learned.data.user_index(user))
-        return self._believed(fitted, index)
+        return self._belief(fitted, index)
 
     def _newcomers(
         self, fitted: Fitted, users: Any, user_features: Any, X: Any
@@ -492,7 +496,7 @@ class MultiUserGP(UtilityModel):
         posterior: UserPosteriors = fitted.learned.posterior
         return posterior.at(None if X is None else fitted.columns.new_items(X))
 
-    def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
+    def _belief(self, fitted: Fitted, user: int | None) -> Posterior:
         posterior: UserPosteriors = fitted.learned.posterior
         return posterior.belief(user)
 
@@ -503,13 +507,14 @@ class MultiUserGP(UtilityModel):
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         return self._at(fitted, X).known_utilities(users)
 
-    def _odds(
+    def _probabilities(
         self,
         fitted: Fitted,
         pairs: IntArray,
         users: IntArray | None,
         X: Any,
         z: FloatArray | None = None,
+        time: FloatArray | None = None,
     ) -> OutcomeProbabilities:
         posterior = self._at(fitted, X)
         mean, var = posterior.known_differences(users, pairs[:, 0], pairs[:, 1])
@@ -520,20 +525,24 @@ class MultiUserGP(UtilityModel):
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
         posterior: UserPosteriors = fitted.learned.posterior
+        if posterior.effects is None:
+            return None
         return Estimates.of(posterior.effects, posterior.shared_lower)
 
-    def _answered(self, fitted: Fitted) -> Answered:
+    def _answers_of_raters(self, fitted: Fitted) -> RaterAnswers:
         learned: FitState[UserProblem] = fitted.learned
         problem = problem_after(learned, learned.data)
         votes, sites = problem.edges, learned.sites
         if sites is not None and len(sites.tau) != len(votes):  # some were only folded in
             sites = None
-        mean, var = foreseen(problem, learned.hyper, sites, personal=True)
+        mean, var = leave_one_out(problem, learned.hyper, sites, personal=True)
         cliques = votes.outcomes.cliques
         n = len(votes) - (0 if cliques is None else cliques.n_edges)  # those of choices stand last
         votes = votes.part(np.arange(n))
-        seen = of_usual_strength(votes.user, Normal(mean[:n], var[:n]), votes.count)
-        return Answered(votes.user, *seen, votes.outcomes, votes.count, len(problem.users), True)
+        seen = at_typical_scale(votes.user, Normal(mean[:n], var[:n]), votes.count)
+        return RaterAnswers(
+            votes.user, *seen, votes.outcomes, votes.count, len(problem.users), True
+        )
 
     # Other users
 
@@ -553,10 +562,10 @@ class MultiUserGP(UtilityModel):
         """
         fitted = self._fitted()
         learned: FitState[UserProblem] = fitted.learned
-        data = as_comparisons(data)
+        data = self._comparisons(data)
         check_newcomers(learned.data, data)
         newcomers = fitted.user_columns.rows_of(data.users, user_features, "users")
-        return self._with(with_newcomers(learned, learned.data.extend(data), newcomers))
+        return self._copy_with(with_newcomers(learned, learned.data.extend(data), newcomers))
 
     def knowing(self, users: Any) -> Self:
         """A copy of this model that knows these users of the scanned comparisons, by name.
@@ -565,7 +574,7 @@ class MultiUserGP(UtilityModel):
         still be there.
         """
         learned: FitState[UserProblem] = self._fitted().learned
-        return self._with(whereabouts(self, ASKED_FOR).learned(learned, users))
+        return self._copy_with(whereabouts(self, ASKED_FOR).learned(learned, users))
 
     def write_predictions(self, folder: str | PathLike[str]) -> None:
         """Write mean and standard deviation of every utility of every user of the scanned
@@ -576,29 +585,29 @@ class MultiUserGP(UtilityModel):
         elsewhere: ShardStore = whereabouts(self, ASKED_FOR)
         elsewhere.write(self.posterior_, Path(folder), self.engine, self.address)
 
-    # More answers, and fewer
+    # Adding and removing answers
 
-    def _told(
+    def _add(
         self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
     ) -> FitState[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
         learned: FitState[UserProblem] = fitted.learned
         data = learned.data.extend(answers)
         problem = problem_after(learned, data)
-        # beside choices, rows are not one user after the other: everything is settled
-        plain = self.raters is None and data.rankings is None
-        if plain and learned.takes_rank_one_updates(answers.n_comparisons, reconverge):
-            absorbed = absorb(learned, data, problem)
-            if absorbed is not None:
-                return absorbed
+        # beside choices, rows are not one user after the other: inference converges again
+        is_plain = self.raters is None and data.rankings is None
+        if is_plain and learned.takes_rank_one_updates(answers.n_comparisons, reconverge):
+            updated = rank_one_update_users(learned, data, problem)
+            if updated is not None:
+                return updated
         return self._resettled(learned, data, problem)
 
-    def _without(self, fitted: Fitted, data: Comparisons) -> FitState[UserProblem]:
+    def _refit(self, fitted: Fitted, data: Comparisons) -> FitState[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
         learned: FitState[UserProblem] = fitted.learned
         return self._resettled(learned, data, problem_after(learned, data))
 
-    def _relearned(self, fitted: Fitted) -> FitState[UserProblem]:
+    def _relearn(self, fitted: Fitted) -> FitState[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
         return self._learn(fitted.learned.problem, fitted.learned.data)
 
@@ -608,6 +617,31 @@ class MultiUserGP(UtilityModel):
         """After other answers, under the hyperparameters that were learned."""
         solution = solve(problem, learned.hyper, learned.carried_sites(problem))
         return self._settled(data, problem, solution)
+
+
+@contextmanager
+def progress_bar(title: str, shown: bool) -> Iterator[Callback | None]:
+    """A callback for each evaluation of the evidence; None where no terminal shows it."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:
+        yield None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("evaluation {task.fields[n]}, log evidence {task.fields[value]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None, n=0, value="…")
+
+        def watch(n_evaluations: int, value: float) -> None:
+            bar.update(task, n=n_evaluations, value=f"{value:,.1f}")
+
+        yield watch
 
 
 def problem_after(learned: FitState[UserProblem], data: Comparisons) -> UserProblem:

@@ -1,4 +1,4 @@
-"""The table that `raters_` is: how reliable everybody who answered is."""
+"""The tables that models return: rankings, effects, raters; and what utilities mean, in words."""
 
 import re
 from abc import abstractmethod
@@ -15,10 +15,9 @@ from scipy.special import ndtri
 from penchant.ask import Belief
 from penchant.data import Comparisons
 from penchant.errors import DataError, UntoldError
-from penchant.gp import ORDER, Answered, judge, summarize_ranks
+from penchant.gp import ORDER, EffectPosterior, RaterAnswers, rater_levels, summarize_ranks
 from penchant.io import whole_file
 from penchant.likelihoods import Gaussian, Likelihood, Raters
-from penchant.models.outcomes import Estimates
 from penchant.models.parameters import between, check_argument
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -432,6 +431,20 @@ def elo_per_unit(likelihood: Likelihood) -> float:
 
 
 LEVEL = 0.95
+"""Of the intervals of effects and raters."""
+
+
+class Estimates(NamedTuple):
+    """Effects by name, their means and variances, (q,) each."""
+
+    names: tuple[str, ...]
+    mean: FloatArray
+    var: FloatArray
+
+    @classmethod
+    def of(cls, effects: EffectPosterior, lower: FloatArray) -> "Estimates":
+        """From the posterior of effects and utilities; lower: the factor of the utilities'."""
+        return cls(effects.names, effects.mean, np.diagonal(effects.covariance(lower)))
 
 
 class Effect(NamedTuple):
@@ -556,7 +569,7 @@ class RaterTable(RowTable[Rater]):
 
 
 def rater_table(
-    answered: Answered, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
+    answered: RaterAnswers, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
 ) -> RaterTable:
     """Judge everybody who answered."""
     if isinstance(likelihood, Gaussian):
@@ -564,7 +577,7 @@ def rater_table(
             "raters_ judges people by answers that are right or wrong, and likelihood='gaussian' "
             "has margins: fit with 'probit', 'logit' or 'ties' to judge raters"
         )
-    judged = judge(answered, likelihood)
+    judged = rater_levels(answered, likelihood)
     low, high = judged.quantile(0.5 * (1.0 - level)), judged.quantile(0.5 * (1.0 + level))
     reliability, kind = judged.mean, "noise"
     if not isinstance(likelihood, Raters) or likelihood.kind == "lapse":
@@ -595,3 +608,36 @@ def check_named(data: Comparisons, what: str) -> None:
             f"{what} needs to know who gave each answer, and these comparisons do not say: give "
             "user=… for each, or leave it out"
         )
+
+
+def describe_scale(model: Any) -> str:
+    """What utilities mean, by an example that the model itself computes.
+
+    A fixed sentence would be wrong for most: ties, lapses, other links and differences between
+    people all change how often the better item wins.
+    """
+    items, utility = model.comparisons_.items, model.predict()
+    best = int(np.argmax(utility))
+    above = utility[best] - utility
+    distance = np.abs(above - 1.0)
+    distance[best] = np.inf
+    other = int(np.argmin(distance))
+    win, tie, loss = model.predict_proba([(items[best], items[other])], ties=True)[0]
+    said = (
+        "Utilities say how much more an item is liked than the average item. For example, "
+        f"“{items[best]}” lies {above[other]:.2f} above “{items[other]}”: it is expected to win "
+        f"{100 * win / (win + loss):.0f} of 100 "
+    )
+    if tie > 0.0:
+        said += f"comparisons that are decided, and {100 * tie:.0f} of 100 end in a tie."
+    else:
+        said += "comparisons between the two."
+    if not model.comparisons_.users:
+        return said
+    likelihood, one, known = model.likelihood_, np.ones(1), np.zeros(1)
+    win, loss = (float(likelihood.prob(g, known)[0]) for g in (one, -one))
+    return (
+        f"{said} That is of people at large, whose tastes differ: at a difference of 1 in their "
+        f"own utilities a person prefers the better item {100 * win / (win + loss):.0f} times of "
+        "100."
+    )

@@ -229,7 +229,7 @@ def rank_one_update(
         problem=problem,
         posterior=posteriors,
         sites=posteriors.sites.per_copy(votes),
-        n_unsettled=learned.n_unsettled + data.n_comparisons - learned.data.n_comparisons,
+        n_pending_sites=learned.n_pending_sites + data.n_comparisons - learned.data.n_comparisons,
     )
 
 
