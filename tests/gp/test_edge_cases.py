@@ -127,7 +127,11 @@ def test_what_was_worked_out_of_a_posterior_is_kept_only_where_it_still_holds(cl
     sides = [0, 0, 1] * 4, [1, 2, 2] * 4
     data = pc.Comparisons.from_pairs(*sides, user=np.repeat(range(4), 3), count=[9] * 12)
     data += pc.Comparisons.from_pairs(*sides[::-1], user=np.repeat(range(4, 8), 3), count=[9] * 12)
-    posterior = pc.PreferenceGP(clustered=clustered).fit(None, data).state_.learned.posterior
+    posterior = (
+        pc.PreferenceGP(Independent(1.0), clustered=clustered, optimize=None)
+        .fit(None, data)
+        .state_.learned.posterior
+    )
     assert (posterior.widening is None) is not clustered
     assert posterior.half is not None
     assert (as_weights(posterior).half is None) is clustered
