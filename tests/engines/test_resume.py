@@ -17,7 +17,7 @@ from penchant.gp.users import sharded as sweeps
 from penchant.io import scan as scanning
 from penchant.models import sharded as sharded_communities
 
-N_BUCKETS = 64
+N_BUCKETS = 8
 
 
 @pytest.fixture
