@@ -297,8 +297,8 @@ def test_without_evidence_the_scan_leaves_the_chinese_restaurant_process(rng, co
         used = int(assignment.max()) + 1
         empty = np.arange(used, used + chains.N_EMPTY)
         uniform = (1.0 - rng.random((n_users, 2))).astype(np.float32)
-        scan = chains.Scan(log_likelihood, assignment, size, empty, uniform)
-        done, _ = reassign(scan, np.log(concentration / chains.N_EMPTY), 0, used + chains.N_EMPTY)
+        scan = (log_likelihood, assignment, size, empty, uniform)
+        done, _ = reassign(*scan, np.log(concentration / chains.N_EMPTY), 0, used + chains.N_EMPTY)
         assert done == n_users
         numbers[k] = len(np.unique(assignment))
     # neighbouring scans are correlated: blocks of 50 are nearly independent
@@ -313,8 +313,8 @@ def test_the_scan_stops_where_no_fresh_function_is_left(rng):
     assignment = np.zeros(5, dtype=np.int32)
     size = np.array([5, 0, 0, 0, 0, 0])
     uniform = np.full((5, 2), 0.5, np.float32)
-    scan = chains.Scan(log_likelihood, assignment, size, np.array([1, 2]), uniform)
-    user, fresh = reassign(scan, 0.0, 0, 3)
+    scan = log_likelihood, assignment, size, np.array([1, 2]), uniform
+    user, fresh = reassign(*scan, 0.0, 0, 3)
     assert fresh == 6
     assert user < 5
     assert size.sum() == 5
@@ -331,8 +331,8 @@ def test_the_scan_is_the_same_compiled_and_not(rng):
         log_likelihood, assignment = (a.copy() for a in arguments)
         size = np.bincount(assignment, minlength=12)
         uniform = np.linspace(0.01, 1.0, 60, dtype=np.float32).reshape(30, 2)
-        scan = chains.Scan(log_likelihood, assignment, size, np.array([3, 4, 5]), uniform)
-        assert function(scan, 0.0, 0, 6)[0] == 30
+        scan = log_likelihood, assignment, size, np.array([3, 4, 5]), uniform
+        assert function(*scan, 0.0, 0, 6)[0] == 30
         np.testing.assert_array_equal(np.bincount(assignment, minlength=12), size)
         results.append(assignment)
     np.testing.assert_array_equal(*results)

@@ -16,7 +16,7 @@ from penchant.communities import (
 from penchant.communities import population as personal
 from penchant.communities import split_merge as moves
 from penchant.communities.chains import diagnose
-from penchant.communities.component import everybody_together
+from penchant.communities.component import single_component
 from penchant.communities.data import (
     count_pairs,
     log_likelihoods,
@@ -62,7 +62,7 @@ def test_sites_of_a_taste_lead_to_its_mode(rng):
     data = pc.Comparisons.from_pairs(winner, loser, user=np.zeros(80, int), items=range(6))
     items = Inputs(index=np.arange(6))
     crowd = MixtureData(Answers.of(data), items, ItemHyper(Independent(2.0), Probit()))
-    taste = everybody_together(crowd, crowd.hyper.theta).components[0]
+    taste = single_component(crowd, crowd.hyper.theta).components[0]
     sites = taste.sites
     state = taste.prior.refresh(taste.weights * sites.tau, taste.weights * sites.nu)
     np.testing.assert_allclose(state.mean, taste.state.mean, atol=0.05)
@@ -77,7 +77,7 @@ def test_what_a_split_gains_counts_the_concentration(rng):
     gains = []
     for concentration in (0.5, 5.0):
         crowd = MixtureData(Answers.of(data), items, hyper, concentration=concentration)
-        whole, start = everybody_together(crowd, hyper.theta), np.repeat([0.99, 0.01], 6)
+        whole, start = single_component(crowd, hyper.theta), np.repeat([0.99, 0.01], 6)
         gains.append(moves._two_way(whole, 0, np.arange(12), start).gain)
     assert gains[1] - gains[0] == pytest.approx(np.log(10.0), abs=1e-3)
 

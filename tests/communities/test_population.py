@@ -68,12 +68,12 @@ def test_what_is_personal_is_not_put_down_to_communities(rng):
 
 def test_a_step_of_the_spread_is_taken_on_the_logarithmic_scale():
     S, wanted = np.diag([1.0, 2.0]), np.diag([4.0, 2.0])
-    np.testing.assert_allclose(population.stretched(S, wanted, 1.0), wanted, atol=1e-12)
+    np.testing.assert_allclose(population.extrapolated(S, wanted, 1.0), wanted, atol=1e-12)
     np.testing.assert_allclose(
-        population.stretched(S, wanted, 0.5), np.diag([2.0, 2.0]), atol=1e-12
+        population.extrapolated(S, wanted, 0.5), np.diag([2.0, 2.0]), atol=1e-12
     )
     np.testing.assert_allclose(
-        population.stretched(S, wanted, 2.0), np.diag([16.0, 2.0]), atol=1e-9
+        population.extrapolated(S, wanted, 2.0), np.diag([16.0, 2.0]), atol=1e-9
     )
 
 
@@ -108,7 +108,7 @@ def grouping_of(n_tastes, spread, n_users=240, n_votes=25, seed=0, n_items=8, **
 def test_communities_of_people_alike_need_no_personal_taste():
     grouping, _ = grouping_of(3, 0.0)
     assert grouping.n_communities == 3
-    assert population.variation_of(grouping, required=False, fixed=False) is None
+    assert population.find_variation(grouping, required=False, fixed=False) is None
 
 
 def test_directions_of_many_items_are_paid_for():
@@ -116,25 +116,25 @@ def test_directions_of_many_items_are_paid_for():
     grouping, truth = grouping_of(4, 0.2, n_users=800, n_votes=10, n_items=60)
     assert grouping.n_communities == 4
     assert adjusted_rand(truth, grouping.labels) > 0.8
-    around = single_population(grouping)
-    _, gain = around.modes_of(grouping)
-    assert around.evidence + gain > grouping.objective + 50.0
-    assert around.evidence + gain - around.price < grouping.objective
-    assert population.variation_of(grouping, required=False, fixed=False) is None
+    single = single_population(grouping)
+    _, gain = single.modes_of(grouping)
+    assert single.evidence + gain > grouping.objective + 50.0
+    assert single.evidence + gain - single.price < grouping.objective
+    assert population.find_variation(grouping, required=False, fixed=False) is None
 
 
 def test_a_spread_along_all_directions_costs_nothing():
     """None was chosen among others."""
     grouping, _ = grouping_of(1, 1.0)
-    around = single_population(grouping)
-    assert around.loading.shape[1] == 7
-    assert around.price == pytest.approx(0.0, abs=1.0)
+    single = single_population(grouping)
+    assert single.loading.shape[1] == 7
+    assert single.price == pytest.approx(0.0, abs=1.0)
 
 
 def test_personal_taste_is_not_mistaken_for_communities():
     grouping, _ = grouping_of(1, 1.0)
     assert grouping.n_communities > 1
-    varied = population.variation_of(grouping, required=False, fixed=False)
+    varied = population.find_variation(grouping, required=False, fixed=False)
     assert varied.membership.shape == (240, 1)
     assert varied.evidence > grouping.objective + 10.0
 
@@ -145,7 +145,7 @@ def test_communities_of_people_who_vary_are_kept(limit, monkeypatch):
     monkeypatch.setattr(population, "CHOICE_ANSWERS", limit)
     grouping, truth = grouping_of(2, 0.4, n_users=300, n_votes=30, seed=1)
     assert grouping.n_communities > 2
-    varied = population.variation_of(grouping, required=False, fixed=False)
+    varied = population.find_variation(grouping, required=False, fixed=False)
     assert varied.membership.shape == (300, 2)
     np.testing.assert_allclose(varied.membership.sum(axis=1), 1.0)
     assert adjusted_rand(truth, varied.membership.argmax(axis=1)) > 0.8
@@ -153,14 +153,14 @@ def test_communities_of_people_who_vary_are_kept(limit, monkeypatch):
 
 def test_a_given_number_of_communities_stays():
     grouping, _ = grouping_of(1, 1.0)
-    varied = population.variation_of(grouping, required=True, fixed=True)
+    varied = population.find_variation(grouping, required=True, fixed=True)
     assert varied.membership is grouping.allocation.responsibilities
 
 
 def test_what_would_cost_too_much_is_not_considered(monkeypatch):
-    monkeypatch.setattr(population, "AFFORDABLE", 10.0)
+    monkeypatch.setattr(population, "MAX_COST", 10.0)
     grouping, _ = grouping_of(1, 1.0)
-    assert population.variation_of(grouping, required=False, fixed=False) is None
+    assert population.find_variation(grouping, required=False, fixed=False) is None
 
 
 def test_the_concentration_is_learned_where_it_is_likeliest():

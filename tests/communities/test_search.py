@@ -76,7 +76,7 @@ LIKELIHOODS = [
 @pytest.fixture
 def exact(monkeypatch):
     """Newton's method to the end."""
-    monkeypatch.setattr(component, "TOLERANCE", 1e-18)
+    monkeypatch.setattr(component, "NEWTON_TOLERANCE", 1e-18)
 
 
 def test_log_z_is_a_dense_laplace_approximation(exact):
@@ -277,7 +277,7 @@ def test_a_start_is_taken_up():
 def test_one_community_is_the_preference_model_of_all_votes():
     user, winner, loser, _ = draw(n_tastes=1)
     crowd = crowd_of(user, winner, loser)
-    together = component.everybody_together(crowd, crowd.hyper.theta)
+    together = component.single_component(crowd, crowd.hyper.theta)
     counts = np.asarray(crowd.answers.counts.sum(axis=0)).ravel()
     np.testing.assert_allclose(together.components[0].weights, counts)
     # λ = 1: the partition of everybody together has probability Γ(U) / Γ(U + 1)

@@ -46,15 +46,15 @@ def test_the_spectrum_tells_one_taste_from_two():
     strengths = []
     for k in (1, 2):
         crowd, _ = draw(tastes(k))
-        together = component.everybody_together(crowd, crowd.hyper.theta)
+        together = component.single_component(crowd, crowd.hyper.theta)
         strengths.append(split_merge.disagreement(together, 0, everybody).strength)
-    assert strengths[0][0] < split_merge.SCREEN < strengths[1][0]
+    assert strengths[0][0] < split_merge.NOISE_SHARE < strengths[1][0]
     assert (strengths[1][:-1] >= strengths[1][1:]).all()
 
 
 def test_the_spectrum_is_that_of_the_dense_scores():
     crowd, _ = draw(tastes(2))
-    together = component.everybody_together(crowd, crowd.hyper.theta)
+    together = component.single_component(crowd, crowd.hyper.theta)
     spectrum = split_merge.disagreement(together, 0, np.arange(120), n_directions=3)
     taste, prior = together.components[0], together.model.prior
     D = prior.design.matrix().toarray()
@@ -72,7 +72,7 @@ def test_the_spectrum_is_that_of_the_dense_scores():
 
 def test_two_tastes_are_split_and_the_objective_rises():
     crowd, truth = draw(tastes(2))
-    together = component.everybody_together(crowd, crowd.hyper.theta)
+    together = component.single_component(crowd, crowd.hyper.theta)
     divided = split_merge.SplitSearch().split(together, 0)
     assert divided is not None
     assert divided.n_communities == 2
@@ -86,7 +86,7 @@ def test_two_tastes_are_split_and_the_objective_rises():
 
 def test_one_taste_is_not_split_and_not_tried_twice(monkeypatch):
     crowd, _ = draw(tastes(1))
-    together = component.everybody_together(crowd, crowd.hyper.theta)
+    together = component.single_component(crowd, crowd.hyper.theta)
     search = split_merge.SplitSearch()
     assert search.split(together, 0) is None
     monkeypatch.setattr("penchant.communities.split_merge._ways", pytest.fail)

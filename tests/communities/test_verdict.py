@@ -53,7 +53,7 @@ def people(n_tastes, spread, n_users=300, seed=0):
     return tastes[np.arange(n_users) % n_tastes] + own
 
 
-def ballots_of(answers, loading, likelihood=None):
+def personal_votes(answers, loading, likelihood=None):
     counts = answers.counts
     return population.PersonalVotes(
         counts.indptr.astype(np.intp),
@@ -66,7 +66,7 @@ def ballots_of(answers, loading, likelihood=None):
 
 
 def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypatch):
-    monkeypatch.setattr(population, "TOLERANCE", 1e-10)
+    monkeypatch.setattr(population, "FIT_TOLERANCE", 1e-10)
     data = votes(people(1, 1.0, n_users=12), 7)
     shared, variance, n_users = 0.4, 2.0, 12
     problem = UserProblem.of(
@@ -80,11 +80,12 @@ def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypat
     answers = Answers.of(data)
     D = np.eye(N_ITEMS)[answers.winner] - np.eye(N_ITEMS)[answers.loser]
     K = variance * np.eye(N_ITEMS)
-    cloud = population.UserEffectMixture(ballots_of(answers, D), K, shared * K, learn_spread=False)
+    given = personal_votes(answers, D), K, shared * K
+    effects = population.UserEffectMixture(*given, learn_spread=False)
     spread = (1.0 - shared) * K
-    one = cloud.fit(cloud.start(np.ones((n_users, 1)), spread))
+    one = effects.fit(effects.start(np.ones((n_users, 1)), spread))
     # less the prior of S, and of everybody being together
-    evidence = one.objective - cloud.log_prior(spread) + np.log(n_users)
+    evidence = one.objective - effects.log_prior(spread) + np.log(n_users)
     assert evidence == pytest.approx(expected, abs=1e-6)
 
 
@@ -103,7 +104,7 @@ def test_the_spread_is_learned():
     spread = np.diag([1.0, 0.1])
     own = rng.multivariate_normal([0.5, 0.0], spread, 400)
     loading = rng.standard_normal((2000, 2))[rng.integers(2000, size=400 * 40)]
-    _, one = population.fit_one(draw_ballots(rng, own, loading), 0.1, 1.0)
+    _, one = population.fit_single_mode(draw_ballots(rng, own, loading), 0.1, 1.0)
     np.testing.assert_allclose(one.spread, spread, atol=0.2)
     np.testing.assert_allclose(one.means[0], [0.5, 0.0], atol=0.15)
 
@@ -113,14 +114,14 @@ def test_modes_beat_one_cloud_only_where_there_are_modes():
     side, gains = np.arange(300) % 2, []
     for centres, width in (([[1.5, 0.0], [-1.5, 0.0]], 0.3), (np.zeros((2, 2)), 1.5)):
         own = np.array(centres)[side] + [width, 0.3] * rng.standard_normal((300, 2))
-        ballots = draw_ballots(rng, own, rng.standard_normal((300 * 30, 2)))
-        cloud, one = population.fit_one(ballots, 0.1, 1.0)
+        votes = draw_ballots(rng, own, rng.standard_normal((300 * 30, 2)))
+        effects, one = population.fit_single_mode(votes, 0.1, 1.0)
         cut = own[:, 0] > 0
         start = np.column_stack([cut, ~cut]).astype(float)
-        modes = population.fit_modes(cloud, one, start)
+        modes = population.fit_modes(effects, one, start)
         gains.append(modes.objective - one.objective)
         # the same people, as strangers to whom the modes are known already
-        np.testing.assert_allclose(modes.place(ballots), modes.membership, atol=0.02)
+        np.testing.assert_allclose(modes.place(votes), modes.membership, atol=0.02)
     assert gains[0] > 50.0
     assert gains[1] < 0.0
 
@@ -199,11 +200,11 @@ def test_own_views_of_items_are_measured_and_drawn(share):
     )
     hyper = ItemHyper(Independent(), Probit())
     crowd = MixtureData(answers, Inputs(index=np.arange(n_items)), hyper)
-    around = single_population(find_communities(crowd, n_communities=1))
+    single = single_population(find_communities(crowd, n_communities=1))
     # what the widest directions take of it is no longer the items'
-    measured = population.item_effect_share(around)
+    measured = population.item_effect_share(single)
     assert 0.3 * share <= measured < share + 0.03
-    moved = population.with_item_effects(around, np.zeros(len(around.ballots.count)), rng)
+    moved = population.with_item_effects(single, np.zeros(len(single.votes.count)), rng)
     assert moved.var() == pytest.approx(2.0 * measured / (1.0 - 2.0 * measured), rel=0.1)
 
 

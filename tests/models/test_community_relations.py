@@ -83,7 +83,7 @@ def few(monkeypatch):
     """As if there were too many people and answers to look at all of them."""
     monkeypatch.setattr(personal, "CHOICE_ANSWERS", 300)
     monkeypatch.setattr(mixture, "MANY_USERS", 30)
-    monkeypatch.setattr(moves, "SAMPLE", 20)
+    monkeypatch.setattr(moves, "SPECTRUM_USERS", 20)
     monkeypatch.setattr(finding, "JUDGING_USERS", 40)
 
 

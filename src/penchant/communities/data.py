@@ -21,13 +21,13 @@ from scipy import sparse
 
 from penchant.data import ChoiceStages, Comparisons, Rankings, Table
 from penchant.errors import DataError
-from penchant.gp import Differences, Rows, edges_of_stages, feasible, told
+from penchant.gp import Differences, Rows, edges_of_stages, feasible, has_covariates
 from penchant.likelihoods import ChoiceGroup, Likelihood, LogProb, Outcomes
 from penchant.likelihoods.choices import on_pairs
 from penchant.numerics.random import ContentKeys, KeyArray, hashed, pair_keys
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
-KEY_ROUNDS = 2
+USER_KEY_ROUNDS = 2
 """Of keys of answers by those of users and the reverse: after two, users differ who answered
 differently, or along with others, but for symmetries of small data."""
 SHARD_SIZE = 65_536
@@ -83,7 +83,7 @@ class Answers:
         Choices are taken whole, but as their pairs beside effects of how things were shown, which
         belong to pairs.
         """
-        if told(data):
+        if has_covariates(data):
             data = data.as_pairs()
         data = data.bare()
         if data.user is None:
@@ -160,7 +160,7 @@ class Answers:
         bits = counts.data.view(np.uint32) | np.uint32(1)  # by the bits of a count, whole or not
         times = sparse.csr_array((bits, counts.indices, counts.indptr), shape=counts.shape)
         users = np.ones(self.n_users, dtype=np.uint64)
-        for _ in range(KEY_ROUNDS):
+        for _ in range(USER_KEY_ROUNDS):
             users = hashed(times @ hashed(times.T @ users))
         return users
 

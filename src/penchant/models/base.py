@@ -29,7 +29,7 @@ from penchant.ask import (
 )
 from penchant.data import ChoiceStages, Comparisons, Rankings
 from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
-from penchant.gp import ORDER, Answered, Normal, Report, Rows, feasible, z_of
+from penchant.gp import ORDER, Normal, RaterAnswers, Report, Rows, feasible, z_of
 from penchant.io import as_comparisons
 from penchant.likelihoods import ChoiceGroup, Likelihood, Outcomes
 from penchant.models.features import FeatureColumns, check_row_pairs, n_rows
@@ -204,7 +204,7 @@ class UtilityModel(BaseEstimator, ABC):
         """Effects of the order shown and of covariates, where the data have them."""
         return None
 
-    def _answers_of_raters(self, fitted: Fitted) -> Answered:
+    def _answers_of_raters(self, fitted: Fitted) -> RaterAnswers:
         """Every answer with its user and its cavity: what the other answers predict."""
         raise UntoldError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
 
