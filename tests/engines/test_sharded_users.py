@@ -55,7 +55,7 @@ def test_shards_change_no_bit(vote_files, fitted, shards):
 
 def test_no_memory_changes_no_bit(vote_files, fitted):
     """Parts and states are read again for every sweep."""
-    with pc.scan_comparisons(str(vote_files / "part-*.csv"), max_memory=0) as votes:
+    with pc.scan_comparisons(str(vote_files / "part-*.csv"), shards=8, max_memory=0) as votes:
         other = pc.MultiUserGP(optimize=None).fit(None, votes)
         assert other.log_evidence_ == fitted.log_evidence_
         assert not list(votes.files.folder.glob("sweeps-*"))
