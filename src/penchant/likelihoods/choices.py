@@ -151,7 +151,7 @@ class Cliques:
         return Cliques(len(edges), tuple(kept))
 
     def sites(self, g: FloatArray, scale: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(n_edges,) τ and ν at differences g, and each choice's log-probability on its first edge."""
+        """(n_edges,) τ, ν at differences g; log-probabilities, each on its choice's first edge."""
         tau, pull, value = np.zeros((3, self.n_edges))
         for group in self.groups:
             log_p, slope, weight = group.curvature(scale * group.utilities(g))
