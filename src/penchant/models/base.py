@@ -24,7 +24,6 @@ from penchant.ask import (
     grow_sets,
     one_user,
     rng_for,
-    seen_by,
     without_last,
 )
 from penchant.data import ChoiceStages, Comparisons, Rankings
@@ -403,7 +402,8 @@ class UtilityModel(BaseEstimator, ABC):
         """
         draws = (n_samples, whole(1, MOST_DRAWS))
         check_arguments(self, "rank", level=(level, between(0.0, 1.0)), n_samples=draws)
-        belief, data = self.belief(user), seen_by(self.comparisons_, user)
+        belief, data = self.belief(user), self.comparisons_
+        data = data if user is None else data.for_user(user)
         with threads_for(len(belief)):
             rng = as_rng(self.random_state)
             spread = self._spread(self._fitted()) if user is None else None
@@ -488,8 +488,9 @@ class UtilityModel(BaseEstimator, ABC):
         data = self._data(fitted)
         rng = rng_for(self.random_state if random_state is None else random_state, data)
         rules = without_last(rules, data, np.reshape(fitted.last_pairs, (-1, 2)).astype(np.intp))
-        pairs = ask(belief, seen_by(data, user), k, criterion, rules, rng, pending)
-        return grow_sets(belief, data, pairs, k_items, rules, rng)
+        seen = data if user is None else data.for_user(user)
+        pairs = ask(belief, seen, k, criterion, rules, rng, pending)
+        return pairs if k_items == 2 else grow_sets(belief, data, pairs, k_items, rules, rng)
 
     def tell(
         self,
