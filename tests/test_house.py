@@ -59,7 +59,6 @@ BEHIND_THE_DOOR = {
     "communities/test_split_merge.py",
     "communities/test_verdict.py",
     "contract/test_estimators.py",
-    "contract/toys/rule.py",
     "engines/test_nodes.py",
     "engines/test_resume.py",
     "engines/test_sharded_communities.py",
