@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import penchant as pc
 from penchant.communities import Answers, Diagnostics, Draw, Draws, chains
 from penchant.data import Comparisons
 from penchant.likelihoods import Probit
@@ -124,3 +125,15 @@ def test_effective_size_of_an_autoregression():
         trace[t] = 0.5 * trace[t - 1] + rng.standard_normal()
     assert chains.effective_size(trace) == pytest.approx(len(trace) / 3.0, rel=0.1)
     assert chains.effective_size(rng.standard_normal(20_000)) == pytest.approx(20_000, rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:the draws are worth only")
+def test_chains_that_were_stopped_while_warming_up_have_no_trace():
+    data = Comparisons.from_pairs([0, 1, 0, 2] * 4, [1, 2, 2, 0] * 4, user=np.arange(16) % 4)
+    model = pc.CommunityGP(inference="mcmc", n_sweeps=3, n_chains=1, progress=False, random_state=0)
+    found = model.fit(None, data).state_.learned
+    report = chains.diagnose(found.chains, found.draws, found.answers, 50, completed=False)
+    assert report.effective_size == 0.0
+    n = len(found.chains[0].log_joint)
+    after = chains.diagnose(found.chains, found.draws, found.answers, n - 4, completed=True)
+    assert after.effective_size == 3.0  # so few are worth what they are
