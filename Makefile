@@ -38,7 +38,7 @@ test: $(STAMP) ## before you commit: lint beside all tests and doctests; three m
 	@$(MAKE) --no-print-directory lint >build/lint.log 2>&1 & lint=$$!; \
 	$(PYTEST); tests=$$?; \
 	wait $$lint || { cat build/lint.log; echo 'lint failed: see the lines above'; exit 1; }; \
-	exit $$tests
+	echo 'lint passed'; exit $$tests
 
 lint: $(STAMP) ## style, types, and which layer imports which
 	$(BIN)/ruff check $(CODE)

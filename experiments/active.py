@@ -166,7 +166,7 @@ def sushi_task(sushi: Sushi) -> Task:
         mean = belief.mean
         return float((wins * (mean[:, None] <= mean)).sum() / wins.sum())
 
-    return Task(Joint.prior(learned, Inputs(X), Probit()), pairs[met], answer, judge)
+    return Task(Joint(np.zeros(len(X)), learned(Inputs(X)), Probit()), pairs[met], answer, judge)
 
 
 class Items(NamedTuple):

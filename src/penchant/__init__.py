@@ -19,7 +19,7 @@ _NAMES = {
     "PreferencePerceptron": "penchant.models.preference_perceptron",
     "load": "penchant.models.store",
     "encode": "penchant.workflow.encoding",
-    "choose_model": "penchant.workflow.choosing",
+    "choose_model": "penchant.workflow.models",
     "evaluate": "penchant.workflow.evaluation",
     "report": "penchant.workflow.reporting",
     "PenchantError": "penchant.errors",
@@ -70,9 +70,9 @@ if TYPE_CHECKING:
     from penchant.models.rankers import RankRLS as RankRLS
     from penchant.models.rankers import RankSVM as RankSVM
     from penchant.models.store import load as load
-    from penchant.workflow.choosing import choose_model as choose_model
     from penchant.workflow.encoding import encode as encode
     from penchant.workflow.evaluation import evaluate as evaluate
+    from penchant.workflow.models import choose_model as choose_model
     from penchant.workflow.reporting import report as report
 
 __all__ = ["__version__", *_NAMES, *_MODULES]

@@ -8,8 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import penchant as pc
-from penchant.cli import main
-from penchant.cli.demo import write_study
+from penchant.cli import demo, main
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +16,7 @@ def folder(tmp_path_factory):
     """votes.csv, items.csv, users.csv, links.csv, pairs.csv and model.penchant."""
     place = tmp_path_factory.mktemp("study")
     truth = pc.datasets.simulate_study(n_users=12, n_items=10, n_tastes=2, n_answers=12)
-    write_study(truth, place)
+    demo.write_study(truth, place)
     rng = np.random.default_rng(0)
     with (place / "users.csv").open("w", newline="") as file:
         rows = [

@@ -168,7 +168,7 @@ def test_a_longer_search_is_advised_in_words_of_the_command_line(run):
 def test_a_slow_fit_comes_with_the_advice_to_keep_it(run, monkeypatch):
     tip = "tip: penchant fit votes.csv --model gp keeps the model"
     assert tip not in run("rank", "votes.csv", "--model", "gp").stderr
-    monkeypatch.setattr("penchant.cli.options.PATIENCE", 0.0)
+    monkeypatch.setattr("penchant.cli.source.PATIENCE", 0.0)
     assert tip in run("rank", "votes.csv", "--model", "gp").stderr
 
 

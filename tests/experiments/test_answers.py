@@ -104,13 +104,13 @@ def test_the_page_tells_coverage_and_calibration_before_and_after(tmp_path):
 def test_intervals_of_choices_cover_where_those_of_pairs_do_not():
     rows = {
         (row["answers"], row["taken as"]): row
-        for row in choices_beside_pairs(8)
+        for row in choices_beside_pairs(3)
         if row["prior"] == "known"
     }
     for kind in ("best of 5", "rankings of 5"):
         choices, pairs = rows[kind, "cliques"], rows[kind, "pairs"]
-        assert 0.86 <= choices["coverage"] <= 0.94
-        assert pairs["coverage"] < 0.84
+        assert 0.84 <= choices["coverage"] <= 0.96
+        assert pairs["coverage"] < choices["coverage"] - 0.04
         assert choices["log_likelihood"] > pairs["log_likelihood"] - 0.02
 
 

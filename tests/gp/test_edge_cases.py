@@ -6,21 +6,21 @@ from scipy.special import expit, ndtr
 
 import penchant as pc
 from penchant.gp import (
-    Answered,
+    PairBlock,
+    RaterAnswers,
     Rows,
     Settings,
+    SharedPrior,
     TimeGrid,
     as_weights,
     factor_prior,
-    judge,
+    factor_users,
     learn,
     loop,
+    rater_levels,
 )
 from penchant.gp.dynamic.prior import MOST_PERIODS
 from penchant.gp.users import problem as user_problem
-from penchant.gp.users.arrowhead import SharedPrior
-from penchant.gp.users.blocks import PairBlock
-from penchant.gp.users.nystrom import factor_users
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Outcomes, Probit, Raters
 
@@ -155,7 +155,7 @@ def test_how_much_raters_differ_is_learned(rng):
     is_random = rng.random(len(rater)) < share[rater]
     right = np.where(is_random, rng.random(len(rater)) < 0.5, rng.random(len(rater)) < ndtr(g))
     known = np.full(len(rater), 1e-9)
-    answered = Answered(rater, np.where(right, g, -g), known, Outcomes(), 1.0 + 0 * g, n_raters)
-    found = judge(answered, Raters(Probit()))
+    answered = RaterAnswers(rater, np.where(right, g, -g), known, Outcomes(), 1.0 + 0 * g, n_raters)
+    found = rater_levels(answered, Raters(Probit()))
     assert found.centre == pytest.approx(-1.5, abs=0.4)
     assert found.spread == pytest.approx(spread, abs=0.35)

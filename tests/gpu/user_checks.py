@@ -11,14 +11,24 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.errors import NumericalError
-from penchant.gp import Rows, Settings, UserHyper, UserProblem, gradient, solve, tied_items
-from penchant.gp.users.arrowhead import ArrowPrior
-from penchant.gp.users.blocks import Arrangement, arrange
+from penchant.gp import (
+    Arrangement,
+    ArrowPrior,
+    Rows,
+    Settings,
+    UserFactor,
+    UserHyper,
+    UserProblem,
+    arrange,
+    gradient,
+    solve,
+    tied_items,
+)
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit, get
 from penchant.numerics import batched as stacks
 from penchant.numerics.dispatch import device_called
-from penchant.numerics.linalg import to_numpy
+from penchant.numerics.linalg import PivotedCholesky, to_numpy
 
 N, U, M = 9, 20, 260
 
@@ -122,8 +132,10 @@ def check_arrow(device):
     ):
         for missed in (None, rng.uniform(0.0, 0.3, U)):
             tied = tied_items(factor @ factor.T)
-            blocks, parts = Arrangement.of(user, winner, loser, tied, device_called(device))
-            how = (phi, factor, 0.4, blocks, missed, parts)
+            arranged = Arrangement.of(user, winner, loser, tied, device_called(device))
+            items = PivotedCholesky(factor, np.arange(len(factor)), 0.0)
+            users = UserFactor(phi, np.arange(phi.shape[1]), missed)
+            how = (items, users, 0.4, arranged)
             here = ArrowPrior(*how).refresh(weight, shift)
             for is_kept in (True, False):
                 prior = ArrowPrior(*how, device_called(device))

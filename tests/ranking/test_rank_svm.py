@@ -33,9 +33,8 @@ def reference(X, pairs, C):
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 def test_weights_are_those_of_linear_svc(problem, C, container):
     X, pairs, _ = problem
-    fitted = fit_rank_svm(container(X), pairs, C, tol=1e-9)
-    assert fitted.converged
-    np.testing.assert_allclose(fitted.weights, reference(X, pairs, C), atol=1e-5)
+    weights, _ = fit_rank_svm(container(X), pairs, C, tol=1e-9)
+    np.testing.assert_allclose(weights, reference(X, pairs, C), atol=1e-5)
 
 
 def test_a_weight_of_two_is_the_pair_twice(problem):
@@ -43,7 +42,7 @@ def test_a_weight_of_two_is_the_pair_twice(problem):
     twice = pairs._replace(weight=2.0 * pairs.weight)
     repeated = type(pairs)(*(np.tile(column, 2) for column in pairs))
     one, other = fit_rank_svm(X, twice, 0.1, 1e-9), fit_rank_svm(X, repeated, 0.1, 1e-9)
-    np.testing.assert_allclose(one.weights, other.weights, atol=1e-8)
+    np.testing.assert_allclose(one[0], other[0], atol=1e-8)
 
 
 def test_pairs_weigh_the_same_and_together_as_much_as_the_rows(problem):
@@ -72,5 +71,5 @@ def test_too_many_pairs_are_sampled():
 def test_stopping_early_warns(problem):
     X, pairs, _ = problem
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
-        fitted = fit_rank_svm(X, pairs, 10.0, tol=1e-12, max_iter=1)
-    assert not fitted.converged
+        _, n_iter = fit_rank_svm(X, pairs, 10.0, tol=1e-12, max_iter=1)
+    assert n_iter == 1

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from penchant.data import ChoiceStages, Comparisons, Rankings, Table
 from penchant.errors import DataError
-from penchant.gp import Differences, Rows, edges_of_stages, feasible, told
+from penchant.gp import Differences, Rows, edges_of_stages, feasible, has_covariates
 from penchant.likelihoods import ChoiceGroup, Likelihood, LogProb, Outcomes
 from penchant.likelihoods.choices import on_pairs
 from penchant.numerics.random import ContentKeys, KeyArray, hashed, pair_keys
@@ -83,7 +83,7 @@ class Answers:
         Choices are taken whole, but as their pairs beside effects of how things were shown, which
         belong to pairs.
         """
-        if told(data):
+        if has_covariates(data):
             data = data.as_pairs()
         data = data.bare()
         if data.user is None:

@@ -66,8 +66,8 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
     UserSolution,
+    has_covariates,
     solve,
-    told,
     with_newcomers,
 )
 from penchant.gp import rank_one_update_users as absorb
@@ -274,7 +274,7 @@ class FittedMixture:
         starts: what a search knows of them. A community that nobody belongs to stays as it is.
         """
         like = known_effects(self.posteriors)
-        if told(self.data) or like is not None:
+        if has_covariates(self.data) or like is not None:
             votes = Rows.by_user(self.data.as_pairs(), like)
             return infer_beside_effects(self.posteriors, self.membership, votes, self.max_rank)
         mixture = MixtureData(self.answers, self.items, self.hyper, max_rank=self.max_rank)
@@ -395,7 +395,7 @@ class MixtureFitter:
         if self.personal is None:
             return None
         fixed, required = self.n_communities is not None, self.personal.required
-        if told(self.data) and not required:  # communities have effects of their own
+        if has_covariates(self.data) and not required:  # communities have effects of their own
             return None
         on_pairs = self._on_pairs(result, self.answers.voters)
         varied = find_variation(on_pairs, required=required, fixed=fixed)

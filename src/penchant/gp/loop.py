@@ -492,6 +492,11 @@ class Solution(NamedTuple, Generic[Hyper, State]):
         report = replace(self.inference.report, **changes)
         return self._replace(inference=replace(self.inference, report=report))
 
+    def with_note(self, note: str) -> "Solution[Hyper, State]":
+        """The same solution with a note before what its report says of the optimiser."""
+        notes = (note, self.inference.report.optimizer)
+        return self.with_report(optimizer="; ".join(part for part in notes if part))
+
 
 class Schedule(NamedTuple):
     """When EM stops: after so many rounds, or at a gain below this share of the evidence."""

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from penchant.models.tables import Ranking as Ranking
     from penchant.models.tables import Rater as Rater
     from penchant.models.tables import RaterTable as RaterTable
+    from penchant.models.tables import RowTable as RowTable
     from penchant.models.tables import Tally as Tally
 
 _NAMES = {
@@ -68,7 +69,16 @@ _NAMES = {
     "rankers": ("KPCRank", "RankRLS", "RankSVM"),
     "graph_agreement": ("graph_feature_agreement", "relation_weight"),
     "store": ("estimator_classes", "load", "save"),
-    "tables": ("Effect", "Effects", "RankedItem", "Ranking", "Rater", "RaterTable", "Tally"),
+    "tables": (
+        "Effect",
+        "Effects",
+        "RankedItem",
+        "Ranking",
+        "Rater",
+        "RaterTable",
+        "RowTable",
+        "Tally",
+    ),
 }
 _MODULE = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -24,12 +24,11 @@ from penchant.ask import (
     grow_sets,
     one_user,
     rng_for,
-    seen_by,
     without_last,
 )
 from penchant.data import ChoiceStages, Comparisons, Rankings
 from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
-from penchant.gp import ORDER, Answered, Normal, Report, Rows, feasible, z_of
+from penchant.gp import ORDER, Normal, RaterAnswers, Report, Rows, feasible, z_of
 from penchant.io import as_comparisons
 from penchant.likelihoods import ChoiceGroup, Likelihood, Outcomes
 from penchant.models.features import FeatureColumns, check_row_pairs, n_rows
@@ -204,7 +203,7 @@ class UtilityModel(BaseEstimator, ABC):
         """Effects of the order shown and of covariates, where the data have them."""
         return None
 
-    def _answers_of_raters(self, fitted: Fitted) -> Answered:
+    def _answers_of_raters(self, fitted: Fitted) -> RaterAnswers:
         """Every answer with its user and its cavity: what the other answers predict."""
         raise UntoldError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
 
@@ -403,7 +402,8 @@ class UtilityModel(BaseEstimator, ABC):
         """
         draws = (n_samples, whole(1, MOST_DRAWS))
         check_arguments(self, "rank", level=(level, between(0.0, 1.0)), n_samples=draws)
-        belief, data = self.belief(user), seen_by(self.comparisons_, user)
+        belief, data = self.belief(user), self.comparisons_
+        data = data if user is None else data.for_user(user)
         with threads_for(len(belief)):
             rng = as_rng(self.random_state)
             spread = self._spread(self._fitted()) if user is None else None
@@ -488,8 +488,9 @@ class UtilityModel(BaseEstimator, ABC):
         data = self._data(fitted)
         rng = rng_for(self.random_state if random_state is None else random_state, data)
         rules = without_last(rules, data, np.reshape(fitted.last_pairs, (-1, 2)).astype(np.intp))
-        pairs = ask(belief, seen_by(data, user), k, criterion, rules, rng, pending)
-        return grow_sets(belief, data, pairs, k_items, rules, rng)
+        seen = data if user is None else data.for_user(user)
+        pairs = ask(belief, seen, k, criterion, rules, rng, pending)
+        return pairs if k_items == 2 else grow_sets(belief, data, pairs, k_items, rules, rng)
 
     def tell(
         self,

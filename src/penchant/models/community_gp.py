@@ -31,7 +31,14 @@ from penchant.communities import (
 from penchant.data import Comparisons, ShardedComparisons
 from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError, DataWarning, warn
-from penchant.gp import ItemHyper, Normal, Posterior, UserPosteriors, check_newcomers, told
+from penchant.gp import (
+    ItemHyper,
+    Normal,
+    Posterior,
+    UserPosteriors,
+    check_newcomers,
+    has_covariates,
+)
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models.base import Fitted, OutcomeProbabilities, UtilityModel
@@ -338,7 +345,7 @@ class CommunityGP(UtilityModel):
     ) -> FittedMixture:
         with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
             found = fitter.fit_by_chains(chains, n_sweeps, watch)
-        if told(found.data):
+        if has_covariates(found.data):
             found = replace(found, posteriors=found.inferred())
         if (message := found.report.advice()) is not None:
             warn(message, ConvergenceWarning)

@@ -28,12 +28,11 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
     UserSolution,
-    choose,
+    choose_covariance,
     gradient,
     maximize_evidence,
     scaled_start,
     solve,
-    with_word,
 )
 from penchant.kernels import (
     RBF,
@@ -371,9 +370,9 @@ def maximize_choosing_covariance(
     if not isinstance(kernel, Kernel):
         choice = _choose_covariance(problem, start, kernel, watch)
         start, begin = choice.start, StartingPoint(choice.theta)
-        word = choice.word + not_tried(problem, kernel)
+        word = choice.description + not_tried(problem, kernel)
     rng = as_rng(random_state) if n_restarts else None
-    return with_word(maximize_evidence(problem, start, n_restarts, rng, begin, watch), word)
+    return maximize_evidence(problem, start, n_restarts, rng, begin, watch).with_note(word)
 
 
 def not_tried(problem: UserProblem, kernel: str | None) -> str:
@@ -396,7 +395,7 @@ def _choose_covariance(
     featured: dict[str, Start] = {"features": lambda _: start} if is_known else {}
     fallback = "features" if is_known else "independent"
     others = {**featured, **learned_covariances(problem.edges.item_order(n))}
-    return choose(problem, simplest, others, fallback, watch)
+    return choose_covariance(problem, simplest, others, fallback, watch)
 
 
 WORTHWHILE = 1.0

@@ -15,33 +15,31 @@ from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import (
     RULES,
-    Answered,
+    ActiveSet,
     Callback,
     FitState,
-    Kept,
     Normal,
     Posterior,
+    RaterAnswers,
     Rows,
     Settings,
     UserHyper,
     UserPosteriors,
     UserProblem,
     UserSolution,
+    at_typical_scale,
     check_newcomers,
     expectation_maximize,
-    foreseen,
-    largest_left,
     learn_raters,
+    leave_one_out,
     maximize_evidence,
-    of_usual_strength,
-    of_utilities,
     rank_error,
     rank_one_update_users,
+    residual_bound,
     restrict,
     select,
     solve,
     with_newcomers,
-    with_word,
 )
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
@@ -336,7 +334,7 @@ class MultiUserGP(UtilityModel):
         said = solution.inference.report.optimizer
 
         def learn(problem: UserProblem, start: UserHyper) -> UserSolution:
-            return with_word(maximize_evidence(problem, start), said)
+            return maximize_evidence(problem, start).with_note(said)
 
         return choose_tie_likelihood(problem, solution.hyper, solution, learn)
 
@@ -344,15 +342,14 @@ class MultiUserGP(UtilityModel):
         self, data: Comparisons, problem: UserProblem, solution: UserSolution
     ) -> FitState[UserProblem]:
         """What inference found; with `sparse`, what is left of it."""
-        prior, state = of_utilities(solution)
-        users = prior.users
+        users = solution.prior.users
         if users.missed is not None:
-            largest = largest_left(solution.hyper.user_kernel, problem.users, users)
-            error = rank_error(state, largest)
-            said = f"the user kernel has rank {users.rows.shape[1]} of more: {error.word}"
+            bound = residual_bound(solution.hyper.user_kernel, problem.users, users)
+            error = rank_error(solution.inference.state, bound)
+            said = f"the user kernel has rank {users.rows.shape[1]} of more: {error.description}"
             advice = "raise max_user_rank, or give fewer or smoother user features"
             warn(f"{said}; {advice}", ConvergenceWarning)
-            solution = with_word(solution, said)
+            solution = solution.with_note(said)
         learned = FitState.of(data, problem, solution)
         warn_unless_converged(learned.report)
         if self.sparse is None:
@@ -409,7 +406,7 @@ class MultiUserGP(UtilityModel):
         return shares(start, self.posterior_.kernel, items)
 
     @property
-    def kept_(self) -> Kept | None:
+    def kept_(self) -> ActiveSet | None:
         """With `sparse`, what was kept, and how informative everything was."""
         return self.posterior_.kept
 
@@ -532,18 +529,20 @@ class MultiUserGP(UtilityModel):
             return None
         return Estimates.of(posterior.effects, posterior.shared_lower)
 
-    def _answers_of_raters(self, fitted: Fitted) -> Answered:
+    def _answers_of_raters(self, fitted: Fitted) -> RaterAnswers:
         learned: FitState[UserProblem] = fitted.learned
         problem = problem_after(learned, learned.data)
         votes, sites = problem.edges, learned.sites
         if sites is not None and len(sites.tau) != len(votes):  # some were only folded in
             sites = None
-        mean, var = foreseen(problem, learned.hyper, sites, personal=True)
+        mean, var = leave_one_out(problem, learned.hyper, sites, personal=True)
         cliques = votes.outcomes.cliques
         n = len(votes) - (0 if cliques is None else cliques.n_edges)  # those of choices stand last
         votes = votes.part(np.arange(n))
-        seen = of_usual_strength(votes.user, Normal(mean[:n], var[:n]), votes.count)
-        return Answered(votes.user, *seen, votes.outcomes, votes.count, len(problem.users), True)
+        seen = at_typical_scale(votes.user, Normal(mean[:n], var[:n]), votes.count)
+        return RaterAnswers(
+            votes.user, *seen, votes.outcomes, votes.count, len(problem.users), True
+        )
 
     # Other users
 

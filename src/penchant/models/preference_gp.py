@@ -13,7 +13,6 @@ from penchant.errors import DataError
 from penchant.gp import (
     RULES,
     UNNAMED,
-    Answered,
     Covariates,
     FitState,
     ItemHyper,
@@ -24,6 +23,7 @@ from penchant.gp import (
     PathProblem,
     People,
     Posterior,
+    RaterAnswers,
     Rows,
     Settings,
     TimedPosterior,
@@ -32,8 +32,8 @@ from penchant.gp import (
     edges_of,
     effect_names,
     expectation_maximize,
-    foreseen,
     learn_raters,
+    leave_one_out,
     maximize_evidence,
     rank_one_update,
     solve,
@@ -486,17 +486,17 @@ class PreferenceGP(UtilityModel):
             return None
         return Estimates.of(posterior.effects, posterior.lower)
 
-    def _answers_of_raters(self, fitted: Fitted) -> Answered:
+    def _answers_of_raters(self, fitted: Fitted) -> RaterAnswers:
         learned: FitState[Any] = fitted.learned
         problem = self._problem_after(learned, learned.data)
         data, edges = learned.data.single_pairs(), problem.edges
         edge = np.arange(len(data))  # paths have an edge a row
         if isinstance(problem, ItemProblem):
             edge = edges_of(data, edge, edges)
-        mean, var = foreseen(problem, learned.hyper, learned.sites, personal=False)
+        mean, var = leave_one_out(problem, learned.hyper, learned.sites, personal=False)
         givers, times = np.asarray(data.user), faded_counts(data, self.half_life)
         outcomes = edges.outcomes.part(edge)
-        return Answered(givers, mean[edge], var[edge], outcomes, times, data.n_users)
+        return RaterAnswers(givers, mean[edge], var[edge], outcomes, times, data.n_users)
 
     # Adding and removing answers
 

@@ -40,18 +40,17 @@ from penchant.gp import (
     Callback,
     FitState,
     Rows,
+    SharedInformation,
     Sites,
     Sweeps,
     SweepSummary,
-    Taught,
     UserPart,
     UserPosteriors,
     UserProblem,
     UserSolution,
     VoteSites,
-    add_seen,
-    add_taught,
-    of_utilities,
+    add_information,
+    add_summaries,
     sites_of,
     tied_items,
 )
@@ -99,8 +98,7 @@ def learn_shards(
     """Sweep all users under the hyperparameters of a solution for some; what is known then of
     those, and where the others are."""
     hyper = solution.hyper
-    prior, _ = of_utilities(solution)
-    arrow = replace(prior.arrow, user_factor=prior.arrow.user_factor[:1], blocks=(), parts=None)
+    arrow = solution.prior.without_users()
     load = partial(_user_part, data.files, tied_items(arrow.item_covariance))
     folder = data.files.folder / f"sites-{token_hex(8)}"
     folder.mkdir()
@@ -133,17 +131,19 @@ def learn_shards(
 def _summed(engine: Engine, journal: Journal) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An engine's sweep and look, with results added up in the tree of the parts."""
 
-    def sweep(work: Work, told: Any) -> tuple[SweepSummary, Taught]:
-        def swept() -> tuple[SweepSummary, Taught]:
+    def sweep(work: Work, told: Any) -> tuple[SweepSummary, SharedInformation]:
+        def swept() -> tuple[SweepSummary, SharedInformation]:
             seen, known = zip(*engine.sweep(work, told), strict=True)
-            return tree(seen, add_seen), tree(known, add_taught)
+            return tree(seen, add_summaries), tree(known, add_information)
 
-        seen, known = journal.recall((SweepSummary, Taught), swept, engine.skip_sweep)
+        seen, known = journal.recall((SweepSummary, SharedInformation), swept, engine.skip_sweep)
         return seen, known
 
-    def look(work: Work, told: Any) -> Taught:
-        known: Taught
-        (known,) = journal.recall((Taught,), lambda: (tree(engine.look(work, told), add_taught),))
+    def look(work: Work, told: Any) -> SharedInformation:
+        known: SharedInformation
+        (known,) = journal.recall(
+            (SharedInformation,), lambda: (tree(engine.look(work, told), add_information),)
+        )
         return known
 
     return sweep, look

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from penchant.ask import Belief
 from penchant.data import Comparisons
 from penchant.errors import DataError, UntoldError
-from penchant.gp import ORDER, Answered, EffectPosterior, judge, summarize_ranks
+from penchant.gp import ORDER, EffectPosterior, RaterAnswers, rater_levels, summarize_ranks
 from penchant.io import whole_file
 from penchant.likelihoods import Gaussian, Likelihood, Raters
 from penchant.models.parameters import between, check_argument
@@ -569,7 +569,7 @@ class RaterTable(RowTable[Rater]):
 
 
 def rater_table(
-    answered: Answered, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
+    answered: RaterAnswers, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
 ) -> RaterTable:
     """Judge everybody who answered."""
     if isinstance(likelihood, Gaussian):
@@ -577,7 +577,7 @@ def rater_table(
             "raters_ judges people by answers that are right or wrong, and likelihood='gaussian' "
             "has margins: fit with 'probit', 'logit' or 'ties' to judge raters"
         )
-    judged = judge(answered, likelihood)
+    judged = rater_levels(answered, likelihood)
     low, high = judged.quantile(0.5 * (1.0 - level)), judged.quantile(0.5 * (1.0 + level))
     reliability, kind = judged.mean, "noise"
     if not isinstance(likelihood, Raters) or likelihood.kind == "lapse":

@@ -17,7 +17,7 @@ from penchant.ranking.kpc_rank import (
     principal_components,
 )
 from penchant.ranking.rank_rls import RidgePath, leave_group_out, leave_out_error, ridge_path
-from penchant.ranking.rank_svm import RankSVMFit, fit_rank_svm, training_pairs
+from penchant.ranking.rank_svm import fit_rank_svm, training_pairs
 
 __all__ = [
     "FeatureMap",
@@ -25,7 +25,6 @@ __all__ = [
     "OrderedPairs",
     "Pairs",
     "PreferenceGraph",
-    "RankSVMFit",
     "RidgePath",
     "Selection",
     "component_path",

@@ -102,7 +102,7 @@ def test_every_arrangement_equals_dense_algebra(
     problem, hyper = arranged(kind), UserHyper(kernel, user_kernel, SHARING, Probit())
     assert_equals_dense(problem, hyper, dense_infer)
     check_gradient(problem, hyper, rtol=1e-7, atol=2e-6)
-    kinds = {type(block).__name__ for block in solve(problem, hyper).prior.arrow.blocks}
+    kinds = {type(block).__name__ for block in solve(problem, hyper).prior.blocks}
     if kind == "forests":
         assert kinds == ({"Block", "PairBlock"} if by_comparisons else {"Block"})
 

@@ -335,8 +335,8 @@ class ItemCovariances:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """What Sparse-EP kept, most informative first, and how informative everything was.
+class ActiveSet:
+    """The users and items that Sparse-EP keeps, most informative first.
 
     users, items: positions; user_entropy (U,), item_entropy (n,): entropy removed, in nats;
     n_comparisons: rows of data that predictions rest on.
@@ -381,7 +381,7 @@ class UserPosteriors:
     shared_lower: FloatArray
     sites: VoteSites
     n_fitted: int
-    kept: Kept | None = None
+    kept: ActiveSet | None = None
     effects: EffectPosterior | None = None
     device: Device = field(default=CPU, init=False)
 

@@ -485,7 +485,7 @@ KINDS: dict[str, Kind] = {
         (_DIFFERENT_ITEMS,),
     ),
     "kept": Kind(
-        "penchant.gp:Kept",
+        "penchant.gp:ActiveSet",
         {
             "user_entropy": Array("users"),
             "item_entropy": Array("items"),
