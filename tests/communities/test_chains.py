@@ -39,7 +39,7 @@ def plan(sampler="collapsed", n_warmup=8, learn=True, own=False):
 def run(mixture, how, n_sweeps, state=None):
     state = state or chains.start_chain(mixture, how, (3, 0))
     for _ in range(n_sweeps):
-        state = chains.sweep(mixture, how, state)
+        state = chains.sweep_chain(mixture, how, state)
     return state
 
 
@@ -374,7 +374,7 @@ def frequencies(mixture, sampler, n_sweeps):
     state = chains.start_chain(mixture, plan, (0, 0))
     seen = Counter()
     for _ in range(n_sweeps):
-        state = chains.sweep(mixture, plan, state)
+        state = chains.sweep_chain(mixture, plan, state)
         first_seen = {}
         seen[tuple(first_seen.setdefault(c, len(first_seen)) for c in state.assignment)] += 1
     return {key: times / n_sweeps for key, times in seen.items()}

@@ -7,8 +7,16 @@ import pytest
 from scipy.special import entr
 
 import penchant as pc
-from penchant.communities import common_effects, mixture, population, sharded
-from penchant.communities.data import log_likelihoods, responsibilities, soft_counts
+from penchant.communities import (
+    ComponentTables,
+    Members,
+    common_effects,
+    infer_beside_effects,
+    log_likelihoods,
+    responsibilities,
+    settle_parts,
+    soft_counts,
+)
 from penchant.gp import Rows
 from penchant.kernels import Independent
 from tests.communities.simulation import mixture_of, people, votes
@@ -23,13 +31,13 @@ def test_sweeps_over_parts_end_where_nothing_is_gained():
     def ask(told):
         r = responsibilities(log_likelihoods(answers.counts, told.table) + told.log_weights)
         asked.append(told)
-        return sharded.Members(soft_counts(answers, r), r.sum(axis=0), float(entr(r).sum()))
+        return Members(soft_counts(answers, r), r.sum(axis=0), float(entr(r).sum()))
 
     slopes = (answers.winner > answers.loser) - 0.5
-    start = sharded.ComponentTables(np.column_stack([slopes, -slopes]), np.zeros(2))
-    settled = sharded.settle_parts(model_data.model(model_data.hyper.theta), start, 40, ask)
+    start = ComponentTables(np.column_stack([slopes, -slopes]), np.zeros(2))
+    settled = settle_parts(model_data.model(model_data.hyper.theta), start, 40, ask)
     np.testing.assert_allclose(settled.members.sizes, [20.0, 20.0], atol=0.1)
-    assert settled.n_sweeps <= len(asked) < 8 < sharded.SETTLE_SWEEPS
+    assert settled.n_sweeps <= len(asked) < 8
 
 
 def test_effects_of_all_communities_are_in_units_of_their_own_priors(rng):
@@ -55,7 +63,7 @@ def test_effects_of_all_communities_are_in_units_of_their_own_priors(rng):
 
 @pytest.mark.filterwarnings("ignore:the draws are worth only")
 def test_communities_without_a_share_of_taste_are_united_unless_asked_for(monkeypatch):
-    monkeypatch.setattr(population, "COMMUNAL_SHARES", (0.0,))
+    monkeypatch.setattr("penchant.communities.population.COMMUNAL_SHARES", (0.0,))
     orders = [[0, 1, 2, 3, 4]] * 10 + [[4, 3, 2, 1, 0]] * 10
     data = pc.Comparisons.from_rankings(orders, users=range(20)).as_pairs()
     model = pc.CommunityGP(personal=False, progress=False, random_state=0)
@@ -74,6 +82,6 @@ def test_a_community_that_nobody_belongs_to_stays_as_it_is():
     for nobody in (0.0, 1e-6):
         membership = np.array([[1.0 - nobody, nobody]] * 2)
         rows = Rows.by_user(data.bare())
-        inferred = mixture.infer_beside_effects((known, known), membership, rows, None)
+        inferred = infer_beside_effects((known, known), membership, rows, None)
         assert inferred[0] is not known
         assert inferred[1] is known

@@ -6,7 +6,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from penchant.communities import find_communities, judge, mixture, single_population, verdict
+from penchant.communities import (
+    find_communities,
+    halve_items,
+    halve_votes,
+    judge,
+    redrawn,
+    single_population,
+)
 from penchant.data import Comparisons
 from penchant.likelihoods import Gaussian, Outcomes, Ties
 from penchant.models import CommunityGP
@@ -46,7 +53,7 @@ def test_personal_evidence_grows_with_personal_taste():
 
 def test_very_many_people_are_judged_by_some(monkeypatch):
     """Also where they answered by choices, whose pairs are judged."""
-    monkeypatch.setattr(mixture, "JUDGING_USERS", 150)
+    monkeypatch.setattr("penchant.communities.mixture.JUDGING_USERS", 150)
     utilities = crowd(2, 0.0)
     noise = np.random.default_rng(1).gumbel(size=utilities.shape)
     order = np.argsort(-3.0 * utilities - noise, axis=1)
@@ -79,7 +86,7 @@ def test_ratings_as_pairs_are_no_communities():
 
 def test_halves_share_out_every_vote():
     answers = mixture_of(votes(crowd(2, 0.2, n_users=20), 9)).answers
-    first, second = verdict.halve_votes(answers, np.random.default_rng(0))
+    first, second = halve_votes(answers, np.random.default_rng(0))
     assert (first + second != answers.counts).nnz == 0
     per_user = np.asarray(first.sum(axis=1)).ravel()
     np.testing.assert_array_equal(per_user, np.full(20, 5.0))
@@ -88,7 +95,7 @@ def test_halves_share_out_every_vote():
 def test_halves_by_items_share_none():
     answers = mixture_of(votes(crowd(2, 0.2, n_users=20), 30)).answers
     seen = []
-    for counts in verdict.halve_items(answers, np.random.default_rng(0)):
+    for counts in halve_items(answers, np.random.default_rng(0)):
         assert (counts > answers.counts).nnz == 0
         user, answer = counts.nonzero()
         ends = np.append(answers.winner[answer], answers.loser[answer])
@@ -109,6 +116,6 @@ def test_new_answers_are_drawn_to_the_same_questions(likelihood):
         hyper=plain.hyper._replace(likelihood=likelihood),
     )
     counts = changed.answers.counts
-    drawn = verdict.redrawn(changed, np.zeros(counts.nnz), np.random.default_rng(0)).counts
+    drawn = redrawn(changed, np.zeros(counts.nnz), np.random.default_rng(0)).counts
     np.testing.assert_array_equal(drawn.sum(axis=1), counts.sum(axis=1))
     assert judge(find_communities(changed)).verdict in ("supported", "personal", "too few")
