@@ -1,4 +1,7 @@
-"""CommunityGP on scanned comparisons: communities of some users, then everybody chooses."""
+"""Fits to scanned comparisons: hyperparameters from some users, then sweeps over all shards.
+
+First MultiUserGP, then CommunityGP.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
