@@ -21,7 +21,7 @@ from penchant.gp import (
 )
 from penchant.kernels import RBF, Independent, Inputs, Linear
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
-from penchant.numerics.threads import for_row_blocks
+from penchant.numerics import threads
 
 TIGHT = Settings(tolerance=1e-10)
 PROBIT = Probit()
@@ -351,5 +351,5 @@ def test_blocks_cover_every_row_once_in_any_number_of_threads(monkeypatch):
     def count(rows):
         seen[rows] += 1
 
-    for_row_blocks(count, len(seen), 10)
+    threads.for_row_blocks(count, len(seen), 10)
     assert (seen == 1).all()
