@@ -118,6 +118,25 @@ class Clock:
         return self.time
 
 
+class Browser(TestClient if HAS_EXTRA else object):
+    """A browser at the study's own site."""
+
+    def __init__(self, app, base_url="http://127.0.0.1", **options):
+        super().__init__(app, base_url, headers=SAME, **options)
+
+    def next(self, n=2):
+        return self.get(f"/s/drinks/next?n={n}").json()
+
+    def say(self, question, order=((0,), (1,)), **more):
+        body = {"question": question["id"], "order": order, "ms": 1200} | more
+        return self.post("/s/drinks/answer", json=body)
+
+    def answer(self, n=1, order=((0,), (1,))):
+        """Answer, or with order None skip, n questions."""
+        for _ in range(n):
+            assert self.say(self.next()["questions"][0], order).status_code == 200
+
+
 class Served:
     """A study behind its web application."""
 
@@ -133,7 +152,7 @@ class Served:
         self.owner = {"Authorization": f"Bearer {self.key}"}
 
     def browser(self, base_url="http://127.0.0.1", **options):
-        return TestClient(self.app, base_url=base_url, headers=SAME, **options)
+        return Browser(self.app, base_url, **options)
 
     def participant(self, **form):
         browser = self.browser()

@@ -7,7 +7,6 @@ from penchant.gp.dynamic.problem import (
     PathHyper,
     PathPosterior,
     PathProblem,
-    PathSolution,
     TimedPosterior,
 )
 from penchant.gp.items.cluster_robust import UNNAMED, People, edges_of
@@ -44,7 +43,6 @@ from penchant.gp.rows import (
     ORDER,
     Differences,
     Rows,
-    VoteSites,
     as_shown,
     columns,
     has_covariates,
@@ -58,7 +56,7 @@ from penchant.gp.rules import RULES, Proposal, Rule, Sites, laplace, mode_slopes
 from penchant.gp.update import as_weights, rank_one_update
 from penchant.gp.users.arrowhead import ArrowPrior, SharedPrior, UserFactor, factor_users
 from penchant.gp.users.blocks import Arrangement, PairBlock, arrange, tied_items
-from penchant.gp.users.posterior import ActiveSet, UserPosteriors
+from penchant.gp.users.posterior import ActiveSet, UserPosteriors, UserSites
 from penchant.gp.users.problem import (
     LEARNING_VOTES,
     CovarianceChoice,
@@ -112,7 +110,6 @@ __all__ = [
     "PathHyper",
     "PathPosterior",
     "PathProblem",
-    "PathSolution",
     "People",
     "Posterior",
     "Proposal",
@@ -136,8 +133,8 @@ __all__ = [
     "UserPart",
     "UserPosteriors",
     "UserProblem",
+    "UserSites",
     "UserSolution",
-    "VoteSites",
     "add_information",
     "add_summaries",
     "arrange",

@@ -1,4 +1,7 @@
-"""CommunityGP on scanned comparisons: communities of some users, then everybody chooses."""
+"""Fits to scanned comparisons: hyperparameters from some users, then sweeps over all shards.
+
+First MultiUserGP, then CommunityGP.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -47,8 +50,8 @@ from penchant.gp import (
     UserPart,
     UserPosteriors,
     UserProblem,
+    UserSites,
     UserSolution,
-    VoteSites,
     add_information,
     add_summaries,
     sites_of,
@@ -121,7 +124,7 @@ def learn_shards(
         problem.posterior(solution),
         shared_mean=swept.mean,
         shared_lower=swept.shared.lower,
-        sites=VoteSites.of(problem.edges, sites),
+        sites=UserSites.of(problem.edges, sites),
     )
     known = (some, problem, hyper, posterior, sites, swept.log_evidence, report)
     n_elsewhere = data.n_comparisons - some.n_comparisons
@@ -248,7 +251,7 @@ class SettledUsers:
 def _of_users(posterior: UserPosteriors, data: Comparisons, sites: Sites) -> UserPosteriors:
     """The posterior of other users, whom what is shared knows of too."""
     users = Inputs(index=np.arange(data.n_users))
-    voted = VoteSites.of(Rows.by_user(data.bare()), sites)
+    voted = UserSites.of(Rows.by_user(data.bare()), sites)
     return replace(posterior, users=users, sites=voted, n_fitted=data.n_users)
 
 
