@@ -59,6 +59,7 @@ BEHIND_THE_DOOR = {
     "engines/test_sharded_communities.py",
     "engines/test_sharded_users.py",
     "golden/make.py",
+    "gp/test_edge_cases.py",
     "gpu/checks.py",
     "gpu/user_checks.py",
     "hostile/test_endless.py",
