@@ -123,7 +123,7 @@ def cells(page, caption, row):
 def test_one_ranking(told):
     folder, _, model, page = told
     path = folder / "camps.penchant"
-    ranking = model.rank().above_average()
+    ranking = model.rank()
     shown = run("rank", path).stdout.splitlines()
     rows = json.loads(run("rank", path, "--json").stdout)["rows"]
     written = list(csv.DictReader(io.StringIO(run("rank", path, "--csv").stdout)))

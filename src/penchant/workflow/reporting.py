@@ -103,7 +103,7 @@ def report(
 def write_report(material: Material, model: Any, why: str, path: Path, title: str) -> Path:
     """Write the report on a fitted model; why: the reason for the choice of the model."""
     data, name = material.data, name_of(model)
-    ranking = model.rank(level=LEVEL).above_average()
+    ranking = model.rank(level=LEVEL)
     lead = html.paragraph(lead_sentences(ranking, data)) + html.paragraph(
         f"Model: {name} ({why}).", "soft"
     )
@@ -299,7 +299,7 @@ def _community_row(group: dict[str, Any]) -> tuple[str, ...]:
 def _side_by_side(found: Sequence[Any]) -> str:
     """Every item in every community, on one scale; the order is that of the largest community."""
     shown = found[:SHOWN_COMMUNITIES]
-    rankings = [community.ranking.above_average() for community in shown]
+    rankings = [community.ranking for community in shown]
     by_item = [{row.item: row for row in ranking} for ranking in rankings]
     low = min(float(ranking["low"].min()) for ranking in rankings)
     high = max(float(ranking["high"].max()) for ranking in rankings)
