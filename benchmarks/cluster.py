@@ -22,7 +22,7 @@ import numpy as np
 from contest import table
 
 import penchant as pc
-from penchant.engines.engine import LocalEngine
+from penchant.engines import LocalEngine, RayEngine
 from penchant.gp import UserPart, tied_items
 
 BANDWIDTH = 1e9
@@ -99,11 +99,7 @@ class Recorded:
 
 
 def engine_class(name):
-    if name == "local":
-        return LocalEngine
-    from penchant.engines.ray import RayEngine
-
-    return RayEngine
+    return LocalEngine if name == "local" else RayEngine
 
 
 MODELS = {

@@ -1,4 +1,4 @@
-"""How time grows with the data: part of `make speed`.
+"""How time grows with the data: part of `make check-all PARTS=speed`.
 
 For each size that may become large, time is measured while that size doubles and everything else
 stays as it is; the slope of log time against log size is its exponent. The command fails when an

@@ -3,6 +3,7 @@
 python benchmarks/study.py load      200 robots, 100 answers a second for 60 s, 200 items
 python benchmarks/study.py crowd     answers that 30 people at once need, against one by one
 python benchmarks/study.py first     from items.csv to the first vote in a browser (CHROMIUM=path)
+python benchmarks/study.py rounds    learning 20 more answers after 20,000: told and fitted anew
 """
 
 import asyncio
@@ -13,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -25,10 +28,12 @@ from penchant.ask import Joint
 from penchant.likelihoods import Probit
 from penchant.study import (
     Config,
+    Event,
     Folder,
     NewItem,
     RobotCrowd,
     RobotPlan,
+    StudyLearner,
     best_questions,
     pair_key,
     running,
@@ -223,6 +228,36 @@ def first() -> None:
     steps = {"new_s": made - begun, "serve_s": served - made, "vote_s": voted - served}
     steps["all_s"] = voted - begun
     click.echo(json.dumps({name: round(seconds, 2) for name, seconds in steps.items()}))
+
+
+@main.command()
+@click.option("--items", default=(20, 200, 1000), multiple=True)
+@click.option("--model", default="shared")
+def rounds(items: tuple[int, ...], model: str) -> None:
+    """Processor seconds of one round of the model process, best of three."""
+    for n in items:
+        rng = np.random.default_rng(0)
+        names = [f"item {k}" for k in range(n)]
+        worth = rng.standard_normal(n)
+        events = [Event(k, "add_item", payload={"item": name}) for k, name in enumerate(names)]
+        for k in range(n, n + 20_060):
+            a, b = (int(i) for i in rng.choice(n, 2, replace=False))
+            better = int(worth[b] - worth[a] + rng.standard_normal() > 0)
+            said = {"items": [names[a], names[b]], "order": [[better], [1 - better]]}
+            said |= {"form": "pair", "kind": "normal"}
+            events.append(Event(k, "answer", f"person {k % 200}", f"q{k}", said))
+        learner = StudyLearner(Config("Which?", model=model), {name: {} for name in names})
+        learner.advance(events[: n + 20_000])
+        seconds: dict[str, list[float]] = {"told": [], "fitted": []}
+        for start in (0, 20, 40):
+            more = events[n + 20_000 + start :][:20]
+            for how, layout in (("told", learner.layout), ("fitted", ())):
+                again = replace(learner, record=deepcopy(learner.record), layout=layout)
+                begun = time.process_time()
+                again.advance(more)
+                seconds[how].append(time.process_time() - begun)
+            learner = again
+        click.echo(f"{n} items: " + ", ".join(f"{k} {min(v):.3f} s" for k, v in seconds.items()))
 
 
 if __name__ == "__main__":

@@ -314,15 +314,15 @@ def people():
 
 def number_of_modes(name, trial, starts=5):
     """Evidence of 2 to 6 modes of taste against one, from several starts, and their agreement."""
-    around = single_population(find_communities(crowd_of(trial), n_communities=1))
-    one, ballots = around.modes, around.ballots
-    own = ballots.reduced(one.sites, one.spread).pull
+    single = single_population(find_communities(crowd_of(trial), n_communities=1))
+    one = single.modes
+    own = single.votes.integrate_out(one.sites, one.spread).pull
     for k in range(2, 7):
         gains, labels = [], []
         for seed in range(starts):
             near = KMeans(k, n_init=1, random_state=seed).fit(own).labels_
-            start = around.cloud.start(np.eye(k)[near], WITHIN * one.spread)
-            modes = around.cloud.fit(replace(start, sites=one.sites))
+            start = single.effects.start(np.eye(k)[near], WITHIN * one.spread)
+            modes = single.effects.fit(replace(start, sites=one.sites))
             gains.append(modes.objective - one.objective)
             labels.append(modes.membership.argmax(axis=1))
         rand = [adjusted_rand(a, b) for a, b in combinations(labels, 2)]

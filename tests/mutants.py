@@ -1,11 +1,12 @@
 """Small random changes of the core, each of which some test should notice: `make mutants`.
 
 A mutant changes one operator, comparison, constant or sign. One run of the tests first records
-which of them reach which lines, and how long each takes; a mutant is then put before the tests that
-reach its statement, those of the same name first and the quickest before the slow. What runs on
-import (a constant, a default) is reached by whoever uses its module, and after them by all.
-It works on a copy of the tree; the same seed draws the same mutants. Survivors are listed with
-file, line and change; the exit code is 1 if there are more than one in twenty.
+which of them reach which lines, and how long each takes. A mutant then meets the tests that reach
+its statement: those named after its module first, and quick ones before slow ones. A line that runs
+on import (a constant, a default) meets the tests that use its module, and after them all others.
+Mutants live in a copy of the tree. The same seed draws the same mutants; `--slice 1/2` and
+`--slice 2/2`, with one `--reach` file, share a draw between two processes. Survivors are listed
+with file, line and change; the exit code is 1 if more than one in twenty survive.
 """
 
 import argparse
@@ -24,8 +25,8 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("numerics", "data", "io", "kernels", "likelihoods", "gp", "ask", "models", "communities")
-COPIED = ("src", "tests", "docs", "examples", "benchmarks", "results")
-FILES = ("pyproject.toml", "README.md", "Makefile", "CHANGELOG.md", "CONTRIBUTING.md")
+LEFT_OUT = (".*", "__pycache__", "build", "dist", "_build")
+"""What a copy of the tree does not need."""
 OPERATORS = {
     ast.Add: ("+", "-"),
     ast.Sub: ("-", "+"),
@@ -50,9 +51,9 @@ COMPARISONS = {
 BOOLEANS = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
 MOST_SURVIVORS = 0.05
 STAGES = (5.0, 60.0)
-"""Seconds of tests after which another run begins: collecting all would take longer."""
+"""Seconds of tests in the first runs of pytest: collecting all tests at once would take longer."""
 SLOWER = 5.0
-"""A mutant whose tests take so many times as long as they should runs for ever: it is noticed."""
+"""A mutant runs for ever, and so is noticed, if its tests take this many times their usual time."""
 
 
 class Mutant(NamedTuple):
@@ -107,9 +108,8 @@ def mutants_of(path: Path, text: str) -> list[Mutant]:
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             found.append(Mutant(path, node.lineno, node.col_offset, "-", "+"))
         elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
-            found.append(
-                Mutant(path, node.lineno, node.col_offset, str(node.value), str(not node.value))
-            )
+            swapped = (str(node.value), str(not node.value))
+            found.append(Mutant(path, node.lineno, node.col_offset, *swapped))
         elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             written = ast.get_source_segment(text, node) or ""
             other = str(node.value + 1) if isinstance(node.value, int) else f"({written} * 2 + 1)"
@@ -249,13 +249,8 @@ class Bench:
 
     def __init__(self, folder: Path, patience: float) -> None:
         self.root, self.patience = folder, patience
-        for name in COPIED:
-            if (ROOT / name).is_dir():
-                shutil.copytree(
-                    ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
-                )
-        for name in FILES:
-            shutil.copy(ROOT / name, folder / name)
+        ignore = shutil.ignore_patterns(*LEFT_OUT)
+        shutil.copytree(ROOT, folder, ignore=ignore, dirs_exist_ok=True)
 
     def recorded(self, kept: Path | None = None) -> Reach:
         """What a child process learns of the unchanged tree: the tracer stays out of this one."""
@@ -307,6 +302,7 @@ def main(argv=None):
         "--patience", type=float, default=60.0, help="seconds beyond what its tests should take"
     )
     parser.add_argument("--part", action="append", choices=PARTS, help="only these folders")
+    parser.add_argument("--slice", default="1/1", metavar="I/K", help="every K-th, from the I-th")
     parser.add_argument("--list", action="store_true", help="only say what would be tried")
     parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
     parser.add_argument(
@@ -316,7 +312,8 @@ def main(argv=None):
     if options.record:
         options.record.write_bytes(pickle.dumps(tuple(record(Path.cwd()))))
         return 0
-    chosen = draw(ROOT, options.n, options.seed, options.part or PARTS)
+    number, of = map(int, options.slice.split("/"))
+    chosen = draw(ROOT, options.n, options.seed, options.part or PARTS)[number - 1 :: of]
     if options.list:
         print(*chosen, sep="\n")
         return 0

@@ -1,4 +1,4 @@
-"""Build what would be published, install each archive alone, and use it: `make release-check`."""
+"""Build the archives of a release, install each alone, use it: `make check-all PARTS=release`."""
 
 import os
 import subprocess

@@ -1,40 +1,119 @@
-"""The house itself: names that exist once, modules and functions that stay readable."""
+"""The house itself: names that exist once, functions that stay readable, tests at front doors."""
 
 import ast
+import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src" / "penchant"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "penchant"
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if "migrations" not in path.parts)
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+
+
+@cache
+def nodes(path):
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def test_a_class_name_exists_once():
-    names = Counter(
-        node.name
-        for tree in TREES.values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-    )
+    classes = [node for path in MODULES for node in nodes(path) if isinstance(node, ast.ClassDef)]
+    names = Counter(node.name for node in classes)
     assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_functions_stay_short():
     long = [
         f"{path.relative_to(SOURCE)}:{node.name}"
-        for path, tree in TREES.items()
-        for node in ast.walk(tree)
+        for path in MODULES
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno > 75
     ]
     assert long == []
 
 
-def test_products_of_many_users_go_through_the_seam():
-    """`numerics` alone may learn of another device: no `@` and no factorisation beside it."""
+def test_products_of_many_users_go_through_numerics():
+    """Only `numerics` knows of other devices: no `@` and no factorisation beside it."""
     for path in (SOURCE / "gp" / "users").glob("*.py"):
-        for node in ast.walk(TREES[path]):
+        for node in nodes(path):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
                 line = path.read_text().splitlines()[node.lineno - 1]
                 assert "wide.T @ weights" in line, f"{path.name}:{node.lineno}"  # a sparse one
             if isinstance(node, ast.Attribute) and node.attr == "linalg":
                 raise AssertionError(f"{path.name}:{node.lineno} uses numpy.linalg")
+
+
+BEHIND_THE_DOOR = {
+    "browser/conftest.py",
+    "cli/test_docs.py",
+    "cli/test_files.py",
+    "cli/test_options.py",
+    "cli/test_output.py",
+    "communities/test_chains.py",
+    "communities/test_population.py",
+    "communities/test_search.py",
+    "communities/test_split_merge.py",
+    "contract/test_estimators.py",
+    "engines/test_nodes.py",
+    "engines/test_resume.py",
+    "engines/test_sharded_communities.py",
+    "engines/test_sharded_users.py",
+    "golden/make.py",
+    "gp/test_edge_cases.py",
+    "gpu/checks.py",
+    "gpu/user_checks.py",
+    "hostile/test_endless.py",
+    "hostile/test_mixed_answers.py",
+    "hostile/test_numbers.py",
+    "kernels/test_graph.py",
+    "models/test_ask_tell_people.py",
+    "models/test_community_gp.py",
+    "models/test_community_population.py",
+    "models/test_community_relations.py",
+    "models/test_edge_cases.py",
+    "models/test_golden_files.py",
+    "models/test_model_files.py",
+    "models/test_multi_user_gp.py",
+    "models/test_ranking.py",
+    "models/test_sources.py",
+    "models/test_storage.py",
+    "online/test_perceptron.py",
+    "plots/test_style.py",
+    "study/conftest.py",
+    "study/test_commands.py",
+    "study/test_crash.py",
+    "study/test_faults.py",
+    "study/test_learner.py",
+    "study/test_parity.py",
+    "study/test_settings.py",
+    "study/test_store.py",
+    "study/test_web.py",
+    "workflow/test_html.py",
+}
+"""Tests that import a module of a package. Take files off this list, put none on it."""
+
+
+IMPORT = re.compile(r"^\s*(?:from|import) (penchant[\w.]*)(?: import (\([^)]*\)|.*))?", re.M)
+
+
+def modules_behind(path):
+    """The modules inside packages that a file imports."""
+    for module, names in IMPORT.findall(path.read_text(encoding="utf-8")):
+        if module.count(".") > 1:
+            yield module
+        door = SOURCE.joinpath(*module.split(".")[1:], "__init__.py")
+        if module.count(".") == 1 and door.is_file():
+            bound = re.findall(r"[\w.]+", door.read_text(encoding="utf-8"))
+            for name in re.findall(r"\w+", names):
+                if name not in bound and door.with_name(f"{name}.py").is_file():
+                    yield f"{module}.{name}"
+
+
+def test_tests_speak_to_front_doors():
+    """Tests import `penchant` and `penchant.<package>`: the inside of a package can move."""
+    behind = {
+        path.relative_to(ROOT / "tests").as_posix()
+        for path in (ROOT / "tests").rglob("*.py")
+        if any(modules_behind(path))
+    }
+    assert sorted(behind - BEHIND_THE_DOOR) == []

@@ -19,7 +19,7 @@ _NAMES = {
     "PreferencePerceptron": "penchant.models.preference_perceptron",
     "load": "penchant.models.store",
     "encode": "penchant.workflow.encoding",
-    "choose_model": "penchant.workflow.choosing",
+    "choose_model": "penchant.workflow.models",
     "evaluate": "penchant.workflow.evaluation",
     "report": "penchant.workflow.reporting",
     "PenchantError": "penchant.errors",
@@ -70,9 +70,9 @@ if TYPE_CHECKING:
     from penchant.models.rankers import RankRLS as RankRLS
     from penchant.models.rankers import RankSVM as RankSVM
     from penchant.models.store import load as load
-    from penchant.workflow.choosing import choose_model as choose_model
     from penchant.workflow.encoding import encode as encode
     from penchant.workflow.evaluation import evaluate as evaluate
+    from penchant.workflow.models import choose_model as choose_model
     from penchant.workflow.reporting import report as report
 
 __all__ = ["__version__", *_NAMES, *_MODULES]
@@ -83,14 +83,17 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            return version("penchant")
+            found: Any = version("penchant")
         except PackageNotFoundError:  # a source tree on the path, never installed
-            return "unknown"
-    if name in _NAMES:
-        return getattr(import_module(_NAMES[name]), name)
-    if name in _MODULES:
-        return import_module(f"penchant.{name}")
-    raise AttributeError(f"module 'penchant' has no attribute {name!r}")
+            found = "unknown"
+    elif name in _NAMES:
+        found = getattr(import_module(_NAMES[name]), name)
+    elif name in _MODULES:
+        found = import_module(f"penchant.{name}")
+    else:
+        raise AttributeError(f"module 'penchant' has no attribute {name!r}")
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Everything that penchant raises or warns with.
+"""Errors and warnings of penchant.
 
 A message says what is wrong, what it got, what it must be and what to try.
 """
@@ -9,7 +9,7 @@ import sys
 import warnings
 
 _INSIDE = (os.path.dirname(__file__) + os.sep, contextlib.__file__)
-"""Files of this package, and what stands between two of its functions."""
+"""Files of this package, and contextlib, whose frames stand between two of its functions."""
 
 
 class PenchantError(Exception):
@@ -21,9 +21,9 @@ class PenchantError(Exception):
 
 
 class DataError(PenchantError, ValueError):
-    """The input is not usable as it stands; the message tells the fix.
+    """The input is not usable as it is; the message says how to fix it.
 
-    It is a ValueError too, so that code which knows nothing of this package may catch it.
+    It is a ValueError too, so that code which does not import this package can catch it.
 
     >>> import penchant as pc
     >>> try:
@@ -35,11 +35,11 @@ class DataError(PenchantError, ValueError):
 
 
 class UntoldError(DataError, AttributeError):
-    """An attribute that these data or this model do not have; `hasattr` is then False."""
+    """These data or this model do not have the attribute; `hasattr` is then False."""
 
 
 class NumericalError(PenchantError, ArithmeticError):
-    """A computation lost its footing (not positive definite, not finite).
+    """A computation failed: a matrix is not positive definite, or a value is not finite.
 
     >>> import numpy as np
     >>> from penchant.numerics.linalg import cholesky
@@ -52,9 +52,9 @@ class NumericalError(PenchantError, ArithmeticError):
 
 
 class ConvergenceWarning(UserWarning):
-    """Inference or optimisation stopped before it settled; the message says what to do.
+    """Inference or optimisation stopped before it converged; the message says what to do.
 
-    Make it an error where warnings go unread:
+    Make it an error where nobody reads warnings:
 
     >>> import warnings
     >>> with warnings.catch_warnings():
@@ -63,7 +63,7 @@ class ConvergenceWarning(UserWarning):
 
 
 class DataWarning(UserWarning):
-    """The data are usable, but what they can tell is limited; the message says how.
+    """The data are usable, but limit what can be learned; the message says how.
 
     >>> import warnings, penchant as pc
     >>> apart = pc.Comparisons.from_pairs(["tea", "red"], ["milk", "blue"])
@@ -76,7 +76,7 @@ class DataWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line that called this package, however deep inside it something was noticed.
+    """Warn at the line that called this package, however deep inside it the call comes from.
 
     >>> import penchant as pc
     >>> data = pc.Comparisons.from_pairs(["tea"], ["milk"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.ask import as_answers, rng_for, seen_by, without_last
+from penchant.ask import as_answers, rng_for, without_last
 from penchant.data import Comparisons
 from penchant.errors import DataError
 
@@ -62,11 +62,6 @@ def test_unknown_items_are_an_error():
         as_answers(POOLED, [("coffee", "tea")])
     with pytest.raises(DataError, match="coffee"):
         as_answers(POOLED, Comparisons.from_pairs(["coffee"], ["tea"]))
-
-
-def test_what_a_user_has_seen():
-    assert seen_by(BY_USERS, None) is BY_USERS
-    assert seen_by(BY_USERS, "bob").winner.tolist() == [1]
 
 
 def test_a_seed_gives_other_draws_after_an_answer_and_the_same_before():

@@ -1,5 +1,7 @@
 """Every criterion: finite, indifferent to the order of a pair, and right on tiny problems."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -24,6 +26,7 @@ LIKELIHOODS = [
     Lapse(Probit(), rate=0.1),
     Lapse(Ties(0.5), rate=0.05),
     Gaussian(0.5),
+    Gaussian(1e-3),
 ]
 
 
@@ -148,6 +151,12 @@ def test_thompson_pairs_the_best_of_two_draws():
         else:
             assert one.argmax() in chosen
     assert seen > 5
+
+
+def test_the_page_names_every_criterion_and_stop_rule():
+    page = (Path(__file__).parents[2] / "docs" / "ask.md").read_text(encoding="utf-8")
+    for name in (*CRITERIA, "Budget", "SmallGain", "TopSettled"):
+        assert f"`{name}" in page
 
 
 def test_long_lists_of_pairs_are_scored_in_blocks_without_a_seam():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penchant.ask import LOSS, TIE, WIN, Joint, Part
-from penchant.kernels import RBF, Inputs
+from penchant.kernels import RBF
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
 from penchant.models import CommunityGP, MultiUserGP, PreferenceGP
 
@@ -133,13 +133,6 @@ def test_a_part_knows_its_items_only(rng):
     assert part.covariance(np.array([1])).tolist() == [[2.0]]
     assert part.likelihood == Ties(0.3)
     assert part.sample(3, rng).shape == (3, 2)
-
-
-def test_before_the_first_answer_the_belief_is_the_prior(rng):
-    X = rng.standard_normal((4, 2))
-    prior = Joint.prior(RBF(), Inputs(X), Probit())
-    np.testing.assert_allclose(prior.cov, RBF()(X))
-    assert not prior.mean.any()
 
 
 def votes(rng, n_users=12, n_items=5):

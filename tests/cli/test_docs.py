@@ -7,26 +7,24 @@ import click
 import pytest
 
 import penchant as pc
-from penchant.cli import COMMANDS, main, predict
-from penchant.cli.files import RELATION_KINDS
-from penchant.cli.options import ROLES
-from penchant.workflow.choosing import AS_GOOD, FEW_ANSWERS, FEW_PEOPLE, TRIED_PEOPLE
-from penchant.workflow.models import KINDS
+from penchant.cli import COMMANDS, main, predict, source
+from penchant.models import RankedItem
+from penchant.workflow import KINDS, models
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *KINDS, *RELATION_KINDS])
+@pytest.mark.parametrize("name", [*COMMANDS, *KINDS, *source.RELATION_KINDS])
 def test_every_name_is_documented(name):
     assert f"`{name}`" in TEXT
 
 
 def test_roles_and_thresholds_are_those_of_the_code():
-    assert all(role in TEXT for role in ROLES)
-    assert f"fewer than {FEW_PEOPLE} users" in TEXT
-    assert f"fewer than {FEW_ANSWERS} comparisons each" in TEXT
-    assert f"up to {TRIED_PEOPLE} people" in TEXT
-    assert f"{AS_GOOD} in log loss" in TEXT
+    assert all(role in TEXT for role in source.ROLES)
+    assert f"fewer than {models.FEW_PEOPLE} users" in TEXT
+    assert f"fewer than {models.FEW_ANSWERS} comparisons each" in TEXT
+    assert f"up to {models.TRIED_PEOPLE} people" in TEXT
+    assert f"{models.AS_GOOD} in log loss" in TEXT
 
 
 def test_every_option_that_the_document_names_exists():
@@ -39,6 +37,11 @@ def test_every_option_that_the_document_names_exists():
     }
     known |= {"--help"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TEXT)) <= known
+
+
+def test_every_column_of_a_ranking_is_explained():
+    page = (Path(__file__).parents[2] / "docs" / "leaderboards.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in page for name in RankedItem._fields)
 
 
 def test_criteria_are_those_of_the_library():

@@ -5,7 +5,6 @@ A new option without a case here is an error.
 
 import csv
 import re
-from pathlib import Path
 
 import click
 import numpy as np
@@ -14,207 +13,179 @@ from click.testing import CliRunner
 
 import penchant as pc
 from penchant.cli import COMMANDS, main
-from penchant.cli.options import SourceOptions, source_argument
-from penchant.workflow.segments import segments
+from penchant.cli.source import SourceOptions, source_argument
+from penchant.workflow import segments
 
 ITEMS = "abcde"
-CHAINS = ("--model", "community", "--set", "inference=mcmc", "--set", "n_sweeps=6")
-CHAINS += ("--set", "n_chains=1")
+CHAINS = "--model community --set inference=mcmc --set n_sweeps=6 --set n_chains=1"
 BASES = {
-    "fit": ("-o", "own.penchant", "--json"),
-    "rank": ("--csv",),
-    "predict": ("--pair", "a", "b", "--pair", "c", "d", "--csv"),
-    "ask": ("--csv", "-k", "3", "--criterion", "thompson"),
-    "groups": ("--json",),
-    "evaluate": ("--folds", "2", "--csv"),
-    "report": ("-o", "own.html"),
+    "fit": "-o own.penchant --json",
+    "rank": "--csv",
+    "predict": "--pair a b --pair c d --csv",
+    "ask": "--csv -k 3 --criterion thompson",
+    "groups": "--json",
+    "evaluate": "--folds 2 --csv",
+    "report": "-o own.html",
 }
 """Commands that read comparisons, and how they are called here."""
-GP = ("--model", "gp")
 SOURCE_CASES = {
-    "--items": ("votes.csv", (), ("--items", "items.csv")),
-    "--users": ("votes.csv", (), ("--users", "users.csv")),
-    "--relation": ("votes.csv", (), ("--relation", "near=links.csv")),
-    "--column": ("votes.csv", (), ("--column", "winner=loser", "--column", "loser=winner")),
-    "--shape": ("grid.csv", ("--shape", "ranks"), ("--shape", "ratings")),
-    "--where": ("votes.csv", (), ("--where", "day < 20")),
-    "--covariate": ("votes.csv", (), ("--covariate", "length")),
-    "--time": ("votes.csv", (), ("--time", "day", "--set", "half_life=3")),
-    "--skip-bad": ("bad.csv", None, ("--skip-bad",)),
-    "--set": ("votes.csv", (), ("--set", "likelihood=logit")),
-    "--seed": ("votes.csv", CHAINS, (*CHAINS, "--seed", "7")),
-    "--model": ("votes.csv", ("--model", "gp"), ("--model", "multi-user")),
+    "--items": ("votes.csv", "", "--items items.csv"),
+    "--users": ("votes.csv", "", "--users users.csv"),
+    "--relation": ("votes.csv", "", "--relation near=links.csv"),
+    "--column": ("votes.csv", "", "--column winner=loser --column loser=winner"),
+    "--shape": ("grid.csv", "--shape ranks", "--shape ratings"),
+    "--where": ("votes.csv", "", "--where day<20"),
+    "--covariate": ("votes.csv", "", "--covariate length"),
+    "--time": ("votes.csv", "", "--time day --set half_life=3"),
+    "--skip-bad": ("bad.csv", None, "--skip-bad"),
+    "--set": ("votes.csv", "", "--set likelihood=logit"),
+    "--seed": ("votes.csv", CHAINS, f"{CHAINS} --seed 7"),
+    "--model": ("votes.csv", "--model gp", "--model multi-user"),
 }
 """What is read, the options of one call (None: it fails) and those of another."""
 SOURCE_REFUSED = {
-    "--items": [("votes.csv", "--items", "missing.csv")],
-    "--users": [("votes.csv", "--users", "users.csv", *GP)],
-    "--relation": [("votes.csv", "--relation", "links.csv")],
-    "--column": [("votes.csv", "--column", "nobody=x"), ("votes.soc", "--column", "winner=x")],
-    "--shape": [("votes.csv", "--shape", "round"), ("votes.soc", "--shape", "pairs")],
-    "--where": [("votes.csv", "--where", "day"), ("votes.soc", "--where", "day > 1")],
-    "--covariate": [("votes.csv", "--covariate", "nothing")],
+    "--items": ["votes.csv --items missing.csv"],
+    "--users": ["votes.csv --users users.csv --model gp"],
+    "--relation": ["votes.csv --relation links.csv"],
+    "--column": ["votes.csv --column nobody=x", "votes.soc --column winner=x"],
+    "--shape": ["votes.csv --shape round", "votes.soc --shape pairs"],
+    "--where": ["votes.csv --where day", "votes.soc --where day>1"],
+    "--covariate": ["votes.csv --covariate nothing"],
     "--time": [
-        ("votes.csv", "--time", "nothing", "--set", "drift=ou"),
-        ("votes.csv", "--time", "day"),
-        ("votes.csv", "--time", "day", "--model", "multi-user"),
+        "votes.csv --time nothing --set drift=ou",
+        "votes.csv --time day",
+        "votes.csv --time day --model multi-user",
     ],
-    "--skip-bad": [("votes.soc", "--skip-bad")],
-    "--set": [("votes.csv", "--set", "nothing=1"), ("votes.csv", "--set", "random_state=1")],
-    "--seed": [("votes.csv", "--seed", "-1"), ("own-gp.penchant", "--seed", "3")],
-    "--model": [("votes.csv", "--model", "best"), ("own-gp.penchant", "--model", "gp")],
+    "--skip-bad": ["votes.soc --skip-bad"],
+    "--set": ["votes.csv --model gp --set nothing=1", "votes.csv --set random_state=1"],
+    "--seed": ["votes.csv --seed -1", "own-gp.penchant --seed 3"],
+    "--model": ["votes.csv --model best", "own-gp.penchant --model gp"],
 }
-BENCH = ("bench", "--items", "6", "--users", "4", "--answers", "4", "--with", "gp")
+BENCH = "bench --items 6 --users 4 --answers 4"
 OWN_CASES = {
-    ("fit", "--output"): (
-        ("fit", "votes.csv", *GP, "-o", "1.penchant", "--json"),
-        ("-o", "2.penchant"),
+    "fit --output": ("fit votes.csv --model gp -o 1.penchant --json", "-o 2.penchant"),
+    "fit --resume": ("fit votes.csv --engine local", "--resume kept2"),
+    "fit --predictions": ("fit votes.csv --engine local", "--predictions all"),
+    "rank --top": ("rank own-gp.penchant", "--top 2"),
+    "rank --level": ("rank own-gp.penchant", "--level 0.5"),
+    "rank --user": ("rank people.penchant", "--user u1"),
+    "rank --raters": ("rank votes.csv --model gp", "--raters"),
+    "rank --by": ("rank votes.csv --model gp", "--by group"),
+    "rank --scale": ("rank own-gp.penchant", "--scale elo"),
+    "rank --at": ("rank drift.penchant", "--at 3"),
+    "predict --pair": ("predict own-gp.penchant --pair a b", "--pair c b"),
+    "predict --user": ("predict people.penchant pairs.csv", "--user u1"),
+    "predict --new-items": (
+        "predict votes.csv --model gp --items items.csv --pair a b",
+        "--new-items moved.csv",
     ),
-    ("fit", "--resume"): (("fit", "votes.csv", "--engine", "local"), ("--resume", "kept2")),
-    ("fit", "--predictions"): (("fit", "votes.csv", "--engine", "local"), ("--predictions", "all")),
-    ("rank", "--top"): (("rank", "votes.csv", *GP), ("--top", "2")),
-    ("rank", "--level"): (("rank", "votes.csv", *GP), ("--level", "0.5")),
-    ("rank", "--user"): (("rank", "votes.csv", "--model", "multi-user"), ("--user", "u1")),
-    ("rank", "--raters"): (("rank", "votes.csv", *GP), ("--raters",)),
-    ("rank", "--by"): (("rank", "votes.csv", *GP), ("--by", "group")),
-    ("rank", "--scale"): (("rank", "votes.csv", *GP), ("--scale", "elo")),
-    ("rank", "--at"): (("rank", "drift.penchant"), ("--at", "3")),
-    ("predict", "--pair"): (
-        ("predict", "own-gp.penchant", "--pair", "a", "b"),
-        ("--pair", "c", "b"),
-    ),
-    ("predict", "--user"): (
-        ("predict", "votes.csv", "--model", "multi-user", "pairs.csv"),
-        ("--user", "u1"),
-    ),
-    ("predict", "--new-items"): (
-        ("predict", "votes.csv", *GP, "--items", "items.csv", "--pair", "a", "b"),
-        ("--new-items", "moved.csv"),
-    ),
-    ("predict", "--ties"): (("predict", "own-gp.penchant", "pairs.csv"), ("--ties",)),
-    ("predict", "--at"): (("predict", "drift.penchant", "pairs.csv"), ("--at", "3")),
-    ("predict", "--output"): (
-        ("predict", "votes.csv", "--model", "multi-user", "--users", "all", "--json"),
-        ("-o", "tastes.parquet"),
-    ),
-    ("ask", "-k"): (("ask", "own-gp.penchant"), ("-k", "2")),
-    ("ask", "--criterion"): (("ask", "own-gp.penchant"), ("--criterion", "random")),
-    ("ask", "--set-size"): (("ask", "own-gp.penchant"), ("--set-size", "3")),
-    ("ask", "--user"): (("ask", "votes.csv", "--model", "multi-user"), ("--user", "u1")),
-    ("groups", "--members"): (("groups", "votes.csv"), ("--members",)),
-    ("evaluate", "--with"): (("evaluate", "votes.csv", "--folds", "2"), ("--with", "community")),
-    ("evaluate", "--folds"): (("evaluate", "votes.csv", "--with", "gp"), ("--folds", "2")),
-    ("report", "--output"): (("report", "votes.csv", *GP, "--json"), ("-o", "other.html")),
-    ("report", "--title"): (("report", "votes.csv", *GP, "-o", "own.html"), ("--title", "Tea")),
-    ("bench", "--items"): ((*BENCH, "--json"), ("--items", "7")),
-    ("bench", "--users"): ((*BENCH, "--json"), ("--users", "5")),
-    ("bench", "--answers"): ((*BENCH, "--json"), ("--answers", "5")),
-    ("bench", "--with"): (BENCH[:-2], ("--with", "gp")),
+    "predict --ties": ("predict own-gp.penchant pairs.csv", "--ties"),
+    "predict --at": ("predict drift.penchant pairs.csv", "--at 3"),
+    "predict --output": ("predict people.penchant --users all --json", "-o tastes.parquet"),
+    "ask -k": ("ask own-gp.penchant", "-k 2"),
+    "ask --criterion": ("ask own-gp.penchant", "--criterion random"),
+    "ask --set-size": ("ask own-gp.penchant", "--set-size 3"),
+    "ask --user": ("ask people.penchant", "--user u1"),
+    "groups --members": ("groups votes.csv", "--members"),
+    "evaluate --with": ("evaluate votes.csv --folds 2 --with gp", "--with community"),
+    "evaluate --folds": ("evaluate votes.csv --with gp", "--folds 2"),
+    "report --output": ("report few.csv --model gp --json", "-o other.html"),
+    "report --title": ("report few.csv --model gp -o own.html", "--title Tea"),
+    "bench --items": (f"{BENCH} --with gp --json", "--items 7"),
+    "bench --users": (f"{BENCH} --with gp --json", "--users 5"),
+    "bench --answers": (f"{BENCH} --with gp --json", "--answers 5"),
+    "bench --with": (BENCH, "--with gp"),
 }
 OWN_REFUSED = {
-    ("fit", "--output"): [
-        ("fit", "votes.csv", "-o", "model.txt"),
-        ("fit", "votes.csv", "-o", "no/x.penchant"),
+    "fit --output": ["fit votes.csv -o model.txt", "fit votes.csv -o no/x.penchant"],
+    "fit --engine": ["fit votes.csv --engine x", "fit votes.csv --model gp --engine ray"],
+    "fit --address": [
+        "fit votes.csv --address x",
+        "fit votes.csv --engine local --address x",
     ],
-    ("fit", "--engine"): [
-        ("fit", "votes.csv", "--engine", "x"),
-        ("fit", "votes.csv", *GP, "--engine", "ray"),
+    "fit --shards": ["fit votes.csv --shards 3", "fit votes.csv --shards 0"],
+    "fit --scratch": ["fit votes.csv --scratch x"],
+    "fit --resume": ["fit votes.csv --resume x"],
+    "fit --predictions": [
+        "fit votes.csv --predictions x",
+        "fit votes.csv --model gp --engine local --predictions x",
     ],
-    ("fit", "--address"): [
-        ("fit", "votes.csv", "--address", "x"),
-        ("fit", "votes.csv", "--engine", "local", "--address", "x"),
+    "rank --top": ["rank votes.csv --top 0"],
+    "rank --level": [
+        "rank votes.csv --level 1",
+        "rank votes.csv --model gp --raters --level 0.5",
     ],
-    ("fit", "--shards"): [
-        ("fit", "votes.csv", "--shards", "3"),
-        ("fit", "votes.csv", "--shards", "0"),
+    "rank --user": [
+        "rank votes.csv --model gp --user u1",
+        "rank votes.csv --user x",
+        "rank votes.csv --raters --user u1",
     ],
-    ("fit", "--scratch"): [("fit", "votes.csv", "--scratch", "x")],
-    ("fit", "--resume"): [("fit", "votes.csv", "--resume", "x")],
-    ("fit", "--predictions"): [
-        ("fit", "votes.csv", "--predictions", "x"),
-        ("fit", "votes.csv", *GP, "--engine", "local", "--predictions", "x"),
+    "rank --raters": [
+        "rank votes.csv --raters --by group",
+        "rank votes.csv --raters --model rank-rls --items items.csv",
     ],
-    ("rank", "--top"): [("rank", "votes.csv", "--top", "0")],
-    ("rank", "--level"): [
-        ("rank", "votes.csv", "--level", "1"),
-        ("rank", "votes.csv", *GP, "--raters", "--level", "0.5"),
+    "rank --by": [
+        "rank votes.csv --by nothing",
+        "rank own-gp.penchant --by group",
+        "rank votes.csv --by group --user u1",
     ],
-    ("rank", "--user"): [
-        ("rank", "votes.csv", *GP, "--user", "u1"),
-        ("rank", "votes.csv", "--user", "x"),
-        ("rank", "votes.csv", "--raters", "--user", "u1"),
+    "rank --scale": ["rank votes.csv --scale miles", "rank votes.csv --raters --scale elo"],
+    "rank --at": [
+        "rank own-gp.penchant --at 3",
+        "rank drift.penchant --at never",
+        "rank votes.csv --by group --at 3",
     ],
-    ("rank", "--raters"): [
-        ("rank", "votes.csv", "--raters", "--by", "group"),
-        ("rank", "votes.csv", "--raters", "--model", "rank-rls", "--items", "items.csv"),
+    "predict --pair": ["predict votes.csv --model gp --pair a x", "predict own-gp.penchant"],
+    "predict --user": [
+        "predict votes.csv --model gp --pair a b --user u1",
+        "predict people.penchant asked.csv --user u1",
     ],
-    ("rank", "--by"): [
-        ("rank", "votes.csv", "--by", "nothing"),
-        ("rank", "own-gp.penchant", "--by", "group"),
-        ("rank", "votes.csv", "--by", "group", "--user", "u1"),
+    "predict --new-items": ["predict own-gp.penchant --new-items items.csv"],
+    "predict --ties": [
+        "predict votes.csv --model gp --items items.csv --new-items items.csv --ties",
+        "predict votes.csv --users all --ties",
     ],
-    ("rank", "--scale"): [
-        ("rank", "votes.csv", "--scale", "miles"),
-        ("rank", "votes.csv", "--raters", "--scale", "elo"),
+    "predict --at": [
+        "predict own-gp.penchant pairs.csv --at 3",
+        "predict votes.csv --users all --at 3",
     ],
-    ("rank", "--at"): [
-        ("rank", "own-gp.penchant", "--at", "3"),
-        ("rank", "drift.penchant", "--at", "never"),
-        ("rank", "votes.csv", "--by", "group", "--at", "3"),
+    "predict --output": [
+        "predict own-gp.penchant pairs.csv -o x.parquet",
+        "predict votes.csv --users all -o no/x",
     ],
-    ("predict", "--pair"): [
-        ("predict", "votes.csv", *GP, "--pair", "a", "x"),
-        ("predict", "own-gp.penchant"),
+    "ask -k": ["ask votes.csv -k 0"],
+    "ask --criterion": ["ask votes.csv --criterion x"],
+    "ask --set-size": ["ask votes.csv --set-size 1"],
+    "ask --user": ["ask votes.csv --model gp --user u1"],
+    "groups --members": ["groups own-gp.penchant --members"],
+    "evaluate --with": [
+        "evaluate votes.csv --with x",
+        "evaluate votes.csv --with gp --model gp",
     ],
-    ("predict", "--user"): [
-        ("predict", "votes.csv", *GP, "--pair", "a", "b", "--user", "u1"),
-        ("predict", "votes.csv", "--model", "multi-user", "asked.csv", "--user", "u1"),
-    ],
-    ("predict", "--new-items"): [("predict", "own-gp.penchant", "--new-items", "items.csv")],
-    ("predict", "--ties"): [
-        ("predict", "votes.csv", *GP, "--items", "items.csv", "--new-items", "items.csv", "--ties"),
-        ("predict", "votes.csv", "--users", "all", "--ties"),
-    ],
-    ("predict", "--at"): [
-        ("predict", "own-gp.penchant", "pairs.csv", "--at", "3"),
-        ("predict", "votes.csv", "--users", "all", "--at", "3"),
-    ],
-    ("predict", "--output"): [
-        ("predict", "own-gp.penchant", "pairs.csv", "-o", "x.parquet"),
-        ("predict", "votes.csv", "--users", "all", "-o", "no/x"),
-    ],
-    ("ask", "-k"): [("ask", "votes.csv", "-k", "0")],
-    ("ask", "--criterion"): [("ask", "votes.csv", "--criterion", "x")],
-    ("ask", "--set-size"): [("ask", "votes.csv", "--set-size", "1")],
-    ("ask", "--user"): [("ask", "votes.csv", *GP, "--user", "u1")],
-    ("groups", "--members"): [("groups", "own-gp.penchant", "--members")],
-    ("evaluate", "--with"): [
-        ("evaluate", "votes.csv", "--with", "x"),
-        ("evaluate", "votes.csv", "--with", "gp", "--model", "gp"),
-    ],
-    ("evaluate", "--folds"): [("evaluate", "votes.csv", "--folds", "1")],
-    ("report", "--output"): [("report", "votes.csv", "-o", "votes.csv")],
-    ("demo", "--seed"): [("demo", "--seed", "-1")],
-    ("bench", "--items"): [("bench", "--items", "1")],
-    ("bench", "--users"): [("bench", "--users", "1")],
-    ("bench", "--answers"): [("bench", "--answers", "0")],
-    ("bench", "--with"): [("bench", "--with", "x")],
-    ("bench", "--seed"): [("bench", "--seed", "-1")],
+    "evaluate --folds": ["evaluate votes.csv --folds 1"],
+    "report --output": ["report votes.csv -o votes.csv"],
+    "demo --seed": ["demo --seed -1"],
+    "bench --items": ["bench --items 1"],
+    "bench --users": ["bench --users 1"],
+    "bench --answers": ["bench --answers 0"],
+    "bench --with": ["bench --with x"],
+    "bench --seed": ["bench --seed -1"],
 }
 FORMS = {"--json", "--csv", "--spreadsheet-safe", "--quiet"}
 """How results are written; their cases are in test_output.py and below."""
 ELSEWHERE = {
-    ("fit", "--engine"): "the same model, in other memory: tests/engines",
-    ("fit", "--scratch"): "gone afterwards: tests/engines",
-    ("fit", "--shards"): "below",
-    ("fit", "--address"): "needs a cluster: tests/engines",
-    ("demo", "--folder"): "test_commands.py",
-    ("demo", "--seed"): "test_commands.py",
-    ("bench", "--seed"): "another study, whose times differ as those of the same one do",
+    "fit --engine": "the same model, in other memory: tests/engines",
+    "fit --scratch": "gone afterwards: tests/engines",
+    "fit --shards": "below",
+    "fit --address": "needs a cluster: tests/engines",
+    "demo --folder": "test_commands.py",
+    "demo --seed": "test_commands.py",
+    "bench --seed": "another study, whose times differ as those of the same one do",
 }
-ANYTHING = {("demo", "--folder"), ("report", "--title")}
+ANYTHING = {"demo --folder", "report --title"}
 """Any text will do, always."""
-SLOW = {"groups", "report"}
+QUICK = ("rank", "evaluate")
+"""Commands that try every option about data in the default run; all commands share the code."""
 
 
 @pytest.fixture(scope="module")
@@ -232,6 +203,7 @@ def place(tmp_path_factory):
         rows.append((f"u{user}", ITEMS[one], ITEMS[two], k // 4, length, "xy"[k % 2]))
     tables = {
         "votes.csv": rows,
+        "few.csv": rows[:30],
         "bad.csv": [*rows, ("u1", "a", "", 1, 1.0, "x")],
         "items.csv": [("item", "size"), *((name, k * k) for k, name in enumerate(ITEMS))],
         "moved.csv": [("item", "size"), ("a", 9), ("b", 2)],
@@ -255,6 +227,8 @@ def place(tmp_path_factory):
     pc.PreferenceGP(random_state=0).fit(None, data.bare()).save(folder / "own-gp.penchant")
     drift = pc.PreferenceGP(drift="ou", random_state=0).fit(None, data)
     drift.save(folder / "drift.penchant")
+    people = pc.MultiUserGP(random_state=0, progress=False).fit(None, data.bare(keep=("user",)))
+    people.save(folder / "people.penchant")
     return folder
 
 
@@ -263,9 +237,9 @@ def call(place, monkeypatch):
     """Run a command in its folder: its exit code, and all that it wrote but times."""
     monkeypatch.chdir(place)
 
-    def invoke(*arguments):
-        before = set(place.rglob("*"))
-        result = CliRunner().invoke(main, [str(a) for a in arguments])
+    def invoke(line):
+        arguments, before = line.split(), set(place.rglob("*"))
+        result = CliRunner().invoke(main, arguments)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         text = re.sub(r'"seconds": [\d.e-]+|"comparisons_per_second": [\d.e-]+', "", result.stdout)
@@ -307,60 +281,63 @@ def test_every_option_has_its_cases():
         flags = {flag(p) for p in options_of(name)}
         assert (name in BASES) == (flags >= SHARED)
         for each in flags - FORMS - (SHARED if name in BASES else set()):
-            assert (name, each) in OWN_CASES or (name, each) in ELSEWHERE, (name, each)
-            assert (name, each) in OWN_REFUSED or (name, each) in ANYTHING, (name, each)
+            case = f"{name} {each}"
+            assert case in OWN_CASES or case in ELSEWHERE, case
+            assert case in OWN_REFUSED or case in ANYTHING, case
 
 
-def commands(slow):
-    return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in BASES]
+COMMAND = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in BASES]
 
 
 @pytest.mark.parametrize("option", SOURCE_CASES)
-@pytest.mark.parametrize("command", commands(SLOW))
+@pytest.mark.parametrize("command", COMMAND)
 def test_options_about_data_matter(call, command, option):
     source, one, two = SOURCE_CASES[option]
-    suited = () if command in ("groups", "evaluate") or option == "--model" else GP
+    suited = "" if command in ("groups", "evaluate") or option == "--model" else "--model gp"
     if command == "groups" and option in ("--time", "--model"):
-        assert call(command, source, *two)[0] == 3  # communities follow no time
+        assert call(f"{command} {source} {two}")[0] == 3  # communities follow no time
         return
     if command == "groups" and option == "--covariate":  # it moves utilities, seldom their order
-        command, one, two = "rank", ("--model", "community"), (*two, "--model", "community")
-    if "--model" in (one or ()) or option == "--users":
-        suited = () if command == "groups" or option != "--users" else ("--model", "multi-user")
+        command, one, two = "rank", "--model community", f"{two} --model community"
+    if "--model" in (one or "") or option == "--users":
+        suited = "" if command == "groups" or option != "--users" else "--model multi-user"
     if command == "evaluate" and "--model" not in two:
-        suited = ("--with", "multi-user") if option == "--users" else ("--with", "gp")
+        suited = "--with multi-user" if option == "--users" else "--with gp"
     if command == "evaluate" and option == "--seed":
-        one, two, suited = (), ("--seed", "7"), ("--with", "gp")
-    told = [call(command, source, *BASES[command], *suited, *(more or ())) for more in (one, two)]
+        one, two, suited = "", "--seed 7", "--with gp"
+    line = f"{command} {source} {BASES[command]} {suited}"
+    told = [call(f"{line} {more or ''}") for more in (one, two)]
     assert told[1][0] == 0, told[1][2]
     assert told[0][0] == (3 if one is None else 0), told[0][2]
     assert told[0][1] != told[1][1]
 
 
+def is_refused(result):
+    code, _, message = result
+    return code in (2, 3) and "rror: " in message
+
+
 @pytest.mark.parametrize("option", SOURCE_REFUSED)
-@pytest.mark.parametrize("command", BASES)
+@pytest.mark.parametrize("command", COMMAND)
 def test_options_about_data_are_refused(call, command, option):
-    for arguments in SOURCE_REFUSED[option]:
-        code, _, message = call(command, *arguments, *BASES[command])
-        assert code in (2, 3), (arguments, message)
-        assert "rror: " in message
+    for line in SOURCE_REFUSED[option]:
+        assert is_refused(call(f"{command} {line} {BASES[command]}")), line
 
 
-@pytest.mark.parametrize("case", OWN_CASES, ids=" ".join)
+@pytest.mark.parametrize("case", OWN_CASES)
 def test_options_of_a_command_matter(call, case):
     base, more = OWN_CASES[case]
-    call(*base)  # so that what it writes is there before
-    one, two = call(*base), call(*base, *more)
+    if "-o" in base or "--engine" in base or "report" in base or "all" in base:
+        call(base)  # so that what it writes is there before
+    one, two = call(base), call(f"{base} {more}")
     assert one[0] == two[0] == 0, one[2] + two[2]
     assert one[1] != two[1]
 
 
-@pytest.mark.parametrize("case", OWN_REFUSED, ids=" ".join)
+@pytest.mark.parametrize("case", OWN_REFUSED)
 def test_options_of_a_command_are_refused(call, case):
-    for arguments in OWN_REFUSED[case]:
-        code, _, message = call(*arguments)
-        assert code in (2, 3), (arguments, message)
-        assert "rror: " in message
+    for line in OWN_REFUSED[case]:
+        assert is_refused(call(line)), line
 
 
 def test_shards_are_as_many_as_asked_for(call, monkeypatch):
@@ -371,19 +348,18 @@ def test_shards_are_as_many_as_asked_for(call, monkeypatch):
         return scan(path, **how)
 
     monkeypatch.setattr(pc, "scan_comparisons", spy, raising=False)
-    for more in ((), ("--shards", "3")):
-        assert call("fit", "votes.csv", "--engine", "local", *more)[0] == 0
+    for more in ("", "--shards 3"):
+        assert call(f"fit few.csv --engine local {more}")[0] == 0
     assert asked == [64, 3]
 
 
 def test_seeds_reach_segments_too(call):
-    by = ("rank", "votes.csv", "--by", "group", "--csv")
-    assert call(*by)[1] == call(*by, "--seed", "0")[1]
-    assert call(*by)[1] != call(*by, "--seed", "5")[1]
+    by = "rank few.csv --model gp --by group --csv"
+    assert call(by)[1] == call(f"{by} --seed 0")[1] != call(f"{by} --seed 5")[1]
 
 
 def test_segments_on_the_scale_of_elo(call, place):
-    _, (text, *_), _ = call("rank", "votes.csv", *GP, "--by", "group", "--scale", "elo", "--csv")
+    _, (text, *_), _ = call("rank votes.csv --model gp --by group --scale elo --csv")
     rows = list(csv.DictReader(text.splitlines()))
     parts = pc.io.read_segments(place / "votes.csv", "group")
     found = segments(parts, model=pc.PreferenceGP(random_state=0))
@@ -399,10 +375,9 @@ def test_segments_on_the_scale_of_elo(call, place):
 
 
 def test_what_a_pooled_model_does_with_people_is_said(call):
-    assert "intervals are" in call("rank", "votes.csv", *GP)[2]
-    told = call("rank", "votes.csv", "--model", "rank-rls", "--items", "items.csv")[2]
+    assert "intervals are" in call("rank votes.csv --model gp")[2]
+    told = call("rank votes.csv --model rank-rls --items items.csv")[2]
     assert "rank-rls does not use who made which comparison" in told
-    assert Path("asked.csv").exists()
-    message = call("predict", "own-gp.penchant", "asked.csv")
-    assert message[0] == 3
-    assert "takes everybody together" in message[2]
+    code, _, message = call("predict own-gp.penchant asked.csv")
+    assert code == 3
+    assert "takes everybody together" in message

@@ -77,8 +77,10 @@ def run(*arguments):
     return result
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "suffix"),
+    [*((kind, ".csv") for kind in KINDS), ("users", ".jsonl"), ("ties", ".parquet")],
+)
 def test_a_file_is_the_frame_is_the_pairs_is_the_command_line(kind, suffix, tmp_path):
     columns, how, pairs = answers(kind)
     frame = pd.DataFrame(columns)

@@ -5,8 +5,7 @@ import pytest
 
 import penchant as pc
 from penchant.likelihoods import Ties
-from penchant.workflow.evaluation import hold_out
-from penchant.workflow.models import Material
+from penchant.workflow import Material, hold_out
 
 QUICK = {"optimize": None, "random_state": 0}
 FIND = {"random_state": 0, "progress": False}

@@ -1,9 +1,12 @@
 """A new likelihood, kernel, rule, criterion or estimator is one new file: toys of each are put
 through everything, in a process of their own so that no other test meets them."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import penchant as pc
 
 TOYS = Path(__file__).parent / "toys"
 TRIAL = """
@@ -67,6 +70,7 @@ def test_one_new_file_is_enough(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", TRIAL.format(toys=str(TOYS))],
         cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(pc.__file__).parents[1])},
         capture_output=True,
         text=True,
         check=False,

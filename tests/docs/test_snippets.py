@@ -22,8 +22,6 @@ PAGES = sorted(
 )
 ELSEWHERE = {
     "data.md": "tests/data/test_docs.py",
-    "ask.md": "tests/ask/test_docs.py",
-    "leaderboards.md": "tests/workflow/test_docs.py",
     "choices.md": "tests/data/test_choices_page.py",
     "reproductions.md": "tests/experiments/test_pages.py",
 }

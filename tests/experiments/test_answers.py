@@ -33,7 +33,7 @@ def test_raters_by_group():
     assert reliability["random clickers"].high < reliability["minority"].low
 
 
-def test_drift_foretells_better_than_shares_and_no_worse_than_ratings():
+def test_drift_predicts_better_than_shares_and_no_worse_than_ratings():
     rows = {row.model: row for row in simulated_rows(n_leagues=1, n_weeks=40)}
     ours = rows["PreferenceGP, drift"]
     assert ours.log_likelihood > rows["shares so far"].log_likelihood + 0.05
@@ -104,17 +104,17 @@ def test_the_page_tells_coverage_and_calibration_before_and_after(tmp_path):
 def test_intervals_of_choices_cover_where_those_of_pairs_do_not():
     rows = {
         (row["answers"], row["taken as"]): row
-        for row in choices_beside_pairs(8)
+        for row in choices_beside_pairs(3)
         if row["prior"] == "known"
     }
     for kind in ("best of 5", "rankings of 5"):
         choices, pairs = rows[kind, "cliques"], rows[kind, "pairs"]
-        assert 0.86 <= choices["coverage"] <= 0.94
-        assert pairs["coverage"] < 0.84
+        assert 0.84 <= choices["coverage"] <= 0.96
+        assert pairs["coverage"] < choices["coverage"] - 0.04
         assert choices["log_likelihood"] > pairs["log_likelihood"] - 0.02
 
 
-def test_knowing_how_battles_were_shown_foresees_more():
+def test_modelling_how_battles_were_shown_predicts_better():
     rows = effects_beside_none(n_draws=2)
     assert [(row["model"], row["order and length"]) for row in rows] == [
         ("PreferenceGP", "ignored"),

@@ -9,7 +9,7 @@ from experiments.active import (
     CHOSEN,
     MADE_UP,
     Items,
-    Settled,
+    RefittingLearner,
     answers_to_match,
     better_than_chance,
     cora_queries,
@@ -46,6 +46,7 @@ SECONDS = ("xpgp", "perceptron")
 @pytest.fixture
 def no_data(tmp_path, monkeypatch):
     monkeypatch.setenv("PENCHANT_DATA", str(tmp_path))
+    monkeypatch.setattr(results, "RESOLUTION", 40)
 
 
 def check(name, folder):
@@ -100,7 +101,7 @@ def test_graphs_of_a_query_are_cosines():
 
 
 def test_every_noise_level_has_every_method():
-    parts = graded_documents(8, 12)
+    parts = graded_documents(8, 8)
     table = kpcrank.noise_table(parts.train, parts.test, n_repeats=2)
     assert list(table) == list(kpcrank.NOISE)
     assert all(set(errors) == set(kpcrank.PRINTED) for errors in table.values())
@@ -117,9 +118,9 @@ def test_kpcrank_against_its_best_rival():
 
 
 def test_the_figure_of_many_users_has_all_methods():
-    sushi = rankings_like_sushi(30)
+    sushi = rankings_like_sushi(20)
     curves = {
-        learned: sparse_ep.figure_points(sushi, (12, 30), learned) for learned in (True, False)
+        learned: sparse_ep.figure_points(sushi, (8, 20), learned) for learned in (True, False)
     }
     for points in curves.values():
         assert {len(line) for line in points.values()} == {2}
@@ -130,9 +131,9 @@ def test_the_figure_of_many_users_has_all_methods():
 
 @pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 def test_communities_are_compared_with_everybodys_own():
-    sushi = rankings_like_sushi(20)
+    sushi = rankings_like_sushi(12)
     found = communities.compare(
-        lambda seed: sushi_trial(seed, 20, sushi=sushi), range(1), quick=True
+        lambda seed: sushi_trial(seed, 12, sushi=sushi), range(1), quick=True
     )
     assert list(found) == [communities.FULL, communities.MIXTURE, communities.PERSONAL]
     assert all(0.5 < timed.accuracy <= 1.0 for each in found.values() for timed in each)
@@ -170,15 +171,15 @@ def test_better_than_chance_counts_queries_in_error_area_and_both():
 
 def test_telling_each_answer_ends_where_fitting_them_all_does():
     (query,) = cora_queries(linked_papers(60), 1, n_papers=40)
-    settled = Settled(query.task.prior)
+    learner = RefittingLearner(query.task.prior)
     asked = []
 
     def remember(belief, first, second, answer):
         asked.append((first, second))
-        return settled(belief, first, second, answer)
+        return learner(belief, first, second, answer)
 
     _, told = explore(query.task, "variance_ratio", 6, np.random.default_rng(0), remember)
-    together = settled.fit(*np.array(asked).T)
+    together = learner.fit(*np.array(asked).T)
     np.testing.assert_allclose(told.mean, together.mean, atol=1e-6)
     assert len(set(asked)) == 6
     assert all(query.relevant[a] and not query.relevant[b] for a, b in asked)
@@ -250,7 +251,7 @@ def test_figure_4_on_cora_is_won_by_one_criterion_in_eight_of_ten(data_folder, m
 
 
 def test_kpcrank_learns_the_sinc_from_score_differences():
-    draws = [draw_sinc(seed) for seed in range(4)]
+    draws = [draw_sinc(seed) for seed in range(2)]
     errors = [d.error(fit_kpcrank(d, d.clean).predict(d.test)) for d in draws]
     assert np.mean(errors) <= 0.025
 

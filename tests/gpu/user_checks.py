@@ -11,14 +11,24 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.errors import NumericalError
-from penchant.gp import Rows, Settings, UserHyper, UserProblem, gradient, solve, tied_items
-from penchant.gp.users.arrowhead import ArrowPrior
-from penchant.gp.users.blocks import Arrangement, arrange
+from penchant.gp import (
+    Arrangement,
+    ArrowPrior,
+    Rows,
+    Settings,
+    UserFactor,
+    UserHyper,
+    UserProblem,
+    arrange,
+    gradient,
+    solve,
+    tied_items,
+)
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit, get
 from penchant.numerics import batched as stacks
 from penchant.numerics.dispatch import device_called
-from penchant.numerics.linalg import to_numpy
+from penchant.numerics.linalg import PivotedCholesky, to_numpy
 
 N, U, M = 9, 20, 260
 
@@ -122,8 +132,10 @@ def check_arrow(device):
     ):
         for missed in (None, rng.uniform(0.0, 0.3, U)):
             tied = tied_items(factor @ factor.T)
-            blocks, parts = Arrangement.of(user, winner, loser, tied, device_called(device))
-            how = (phi, factor, 0.4, blocks, missed, parts)
+            arranged = Arrangement.of(user, winner, loser, tied, device_called(device))
+            items = PivotedCholesky(factor, np.arange(len(factor)), 0.0)
+            users = UserFactor(phi, np.arange(phi.shape[1]), missed)
+            how = (items, users, 0.4, arranged)
             here = ArrowPrior(*how).refresh(weight, shift)
             for is_kept in (True, False):
                 prior = ArrowPrior(*how, device_called(device))
@@ -283,24 +295,6 @@ def _check_user_copies(model):
     assert clone(model).device == model.device
 
 
-def check_user_company(device):
-    """Rankings and the order shown: as on the host."""
-    rng = np.random.default_rng(5)
-    rankings = [list(rng.permutation(N)[:4]) for _ in range(30)]
-    who = list(rng.integers(8, size=30))
-    features = rng.standard_normal((U, 2))
-    for data, given in (
-        (pc.Comparisons.from_rankings(rankings, users=who, items=range(N)), {}),
-        (people(first=rng.choice([-1, 1], size=M + 2)), {"user_features": features}),
-    ):
-        model = pc.MultiUserGP(Independent(), optimize=None, random_state=0)
-        here, there = (
-            clone(model).set_params(device=d).fit(None, data, **given) for d in (None, device)
-        )
-        close(there.predict(users=[1, 3]), here.predict(users=[1, 3]))
-        close(there.log_evidence_, here.log_evidence_)
-
-
 CHECKS = {
     check.__name__: check
     for check in (
@@ -309,6 +303,5 @@ CHECKS = {
         check_users,
         check_user_gradients,
         check_user_estimator,
-        check_user_company,
     )
 }

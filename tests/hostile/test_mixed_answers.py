@@ -8,7 +8,7 @@ import pytest
 import penchant as pc
 from penchant.errors import DataError
 from penchant.gp import Rows, choices
-from penchant.models.defaults import _share_of_ties
+from penchant.models import share_of_ties
 
 MODELS = (pc.PreferenceGP, pc.MultiUserGP, pc.CommunityGP)
 
@@ -41,7 +41,7 @@ def test_ties_of_pairs_stand_beside_rankings(estimator):
 
 def test_a_share_of_ties_is_one_of_pairs():
     model = fitted(pc.PreferenceGP, drinks(), likelihood="ties")
-    assert _share_of_ties(model.state_.learned.problem) == 0.5
+    assert share_of_ties(model.state_.learned.problem) == 0.5
 
 
 @pytest.mark.parametrize("estimator", [pc.PreferenceGP, pc.MultiUserGP])

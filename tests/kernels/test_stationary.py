@@ -8,7 +8,7 @@ from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import RBF as SklearnRBF
 
 from penchant.kernels import RBF, Matern
-from penchant.numerics.linalg import squared_distances
+from penchant.numerics import linalg
 
 
 def _direct(U, V):
@@ -18,8 +18,8 @@ def _direct(U, V):
 @pytest.mark.parametrize("d", [1, 16, 17, 60])  # up to 16 features, one by one
 def test_squared_distances(rng, d):
     U, V = rng.standard_normal((30, d)), rng.standard_normal((20, d))
-    np.testing.assert_allclose(squared_distances(U, V), _direct(U, V), rtol=1e-12)
-    np.testing.assert_allclose(squared_distances(U), _direct(U, U), rtol=1e-12, atol=0)
+    np.testing.assert_allclose(linalg.squared_distances(U, V), _direct(U, V), rtol=1e-12)
+    np.testing.assert_allclose(linalg.squared_distances(U), _direct(U, U), rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("d", [2, 60])
@@ -27,7 +27,7 @@ def test_near_identical_rows_far_from_zero(rng, d):
     U = 1e6 + rng.standard_normal((30, d))
     U[15:] = U[:15]
     U[20:25] += 1e-9
-    squared = squared_distances(U)
+    squared = linalg.squared_distances(U)
     assert (squared >= 0.0).all()
     np.testing.assert_array_equal(squared[np.arange(5), np.arange(15, 20)], 0.0)
     np.testing.assert_allclose(squared, _direct(U, U), rtol=1e-12, atol=1e-12)

@@ -14,7 +14,7 @@ import penchant as pc
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from metamorphic.relations import RELATIONS, failures
+from metamorphic.relations import CHANGES, RELATIONS, unchanged
 from metamorphic.worlds import Case
 
 pytestmark = [
@@ -61,13 +61,13 @@ SLOW_CASES = [
     case("MultiUserGP", "rankings", people=5, features=True, seed=18),
 ]
 
-WAITING = {
+KNOWN_FAULTS = {
     (
         "MultiUserGP 8 people kernel=free",
         "unknown_item",
     ): "the prior of a free covariance depends on the number of items",
 }
-"""(case, relation): what is known to be wrong."""
+"""Why a relation does not hold in a case."""
 
 
 @cache
@@ -76,18 +76,53 @@ def fitted(case):
     return world, world.fit(case.estimator())
 
 
-def both():
+def of_every_case(names):
+    """Each case with each of the relations that apply; those of data once for a kind of data."""
+    seen = set()
     for case in (*CASES, *SLOW_CASES):
-        for name, relation in RELATIONS.items():
-            if relation.applies(case):
-                why = WAITING.get((str(case), name))
-                mark = [] if why is None else [pytest.mark.xfail(strict=True, reason=why)]
-                mark += [pytest.mark.slow] if case in SLOW_CASES else []
-                yield pytest.param(case, name, id=f"{case}: {name}", marks=mark)
+        for name in names:
+            data = (name, case.kinds, bool(case.people))
+            if not RELATIONS[name].applies(case) or data in seen:
+                continue
+            seen |= {data} if RELATIONS[name].of_data else set()
+            why = KNOWN_FAULTS.get((str(case), name))
+            mark = [] if why is None else [pytest.mark.xfail(strict=True, reason=why)]
+            mark += [pytest.mark.slow] if case in SLOW_CASES else []
+            yield pytest.param(case, name, id=f"{case}: {name}", marks=mark)
 
 
-@pytest.mark.parametrize(("case", "name"), list(both()))
+def failures(case, names):
+    """{relation: what is wrong} of one case; empty if all hold."""
+    wrong, (world, model) = {}, fitted.__wrapped__(case)
+    for name in names:
+        if RELATIONS[name].applies(case):
+            try:
+                RELATIONS[name].check(case, world, model)
+            except AssertionError as error:
+                wrong[name] = str(error)
+    return wrong
+
+
+@pytest.mark.parametrize(
+    ("case", "name"), list(of_every_case([name for name in RELATIONS if name not in CHANGES]))
+)
 def test_relations_hold(case, name):
+    RELATIONS[name].check(case, *fitted(case))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_telling_the_same_differently_changes_nothing(case):
+    """All changes by one fit; if it predicts something else, each alone, to find which."""
+    names = [name for name in CHANGES if RELATIONS[name].applies(case)]
+    try:
+        unchanged(case, *fitted(case), names)
+    except AssertionError as error:
+        raise AssertionError(failures(case, names)) from error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "name"), list(of_every_case(CHANGES)))
+def test_each_change_alone_changes_nothing(case, name):
     RELATIONS[name].check(case, *fitted(case))
 
 
@@ -128,4 +163,5 @@ def test_names_that_decide_are_found(monkeypatch):
         return right(self, pairs, *args, **{**how, "ties": True}) + 0.01 * first[:, None]
 
     monkeypatch.setattr(pc.PreferenceGP, "predict_proba", by_name)
-    assert "items_renamed" in failures(CASES[0], ["items_renamed"])
+    with pytest.raises(AssertionError, match="items_renamed"):
+        test_telling_the_same_differently_changes_nothing(CASES[0])

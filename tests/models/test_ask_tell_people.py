@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.ask import CRITERIA, Rules
+from penchant.ask import CRITERIA
 from penchant.communities import Answers, MixtureData
 from penchant.gp import ItemHyper, Settings
-from penchant.kernels import RBF
+from penchant.kernels import RBF, Independent
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 ITEMS = ("tea", "milk", "water", "juice", "wine")
@@ -36,22 +36,15 @@ def multi_user(**how):
 
 
 def community(**how):
-    quick = {
-        "inference": "mcmc",
-        "n_sweeps": 12,
-        "n_chains": 2,
-        "progress": False,
-        "random_state": 0,
-    }
-    return pc.CommunityGP(**{**quick, **how})
+    quick = {"inference": "mcmc", "n_sweeps": 12, "n_chains": 2, "progress": False}
+    return pc.CommunityGP(**{**quick, "random_state": 0, **how})
 
 
 MODELS = {
     "MultiUserGP": multi_user,
     "CommunityGP": community,
-    "CommunityGP with personal taste": lambda: community(personal=True),
+    "CommunityGP with personal taste": lambda: community(personal=True, n_chains=1),
 }
-every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 TIGHT = Settings(tolerance=1e-9)
 MORE = votes(3, 4, seed=9, users=["user 00", "user 05", "user 10"])
 NEW = votes(2, 6, seed=8, users=["eva", "zoe"])
@@ -88,18 +81,6 @@ def test_the_question_is_the_best_about_that_user(fitted):
         assert set(fitted.ask(user=user)[0]) == {ITEMS[i] for i in best}
 
 
-def test_rules_hold(fitted):
-    pairs = fitted.ask(3, user=2, rules=Rules(items=["tea", "wine", "milk"]))
-    assert {item for pair in pairs for item in pair} == {"tea", "wine", "milk"}
-    (best,) = fitted.ask(user=2)
-    assert set(fitted.ask(user=2, rules=Rules(avoid=[best]))[0]) != set(best)
-
-
-def test_an_unknown_user_cannot_be_asked_about(fitted):
-    with pytest.raises(pc.DataError, match="nobody"):
-        fitted.ask(user="nobody")
-
-
 def test_telling_moves_the_belief_and_undoing_is_exact(fitted):
     before = state(fitted)
     favourite = fitted.predict(users="user 02").argmax()
@@ -129,6 +110,8 @@ def test_new_users_may_answer(fitted):
 
 def test_a_mistake_changes_nothing(fitted):
     before = state(fitted)
+    with pytest.raises(pc.DataError, match="nobody"):
+        fitted.ask(user="nobody")
     with pytest.raises(pc.DataError, match="coffee"):
         fitted.tell([("coffee", "tea")], user="user 00")
     with pytest.raises(pc.DataError, match="do not say who"):
@@ -139,23 +122,6 @@ def test_a_mistake_changes_nothing(fitted):
     after = state(fitted)
     assert all(after[name] is before[name] for name in before)
     assert not fitted._history
-
-
-def test_what_was_told_last_is_not_asked_at_once(fitted):
-    (pair,) = fitted.ask(user="user 04")
-    fitted.tell([pair], user="user 04")
-    assert set(fitted.ask(user="user 04")[0]) != set(pair)
-    fitted.undo()
-
-
-def test_a_reloaded_model_asks_and_learns_the_same(fitted, tmp_path):
-    fitted.save(tmp_path / "model")
-    again = pc.load(tmp_path / "model")
-    assert again.ask(3, user=1) == fitted.ask(3, user=1)
-    fitted.tell(MORE)
-    again.tell(MORE)
-    np.testing.assert_array_equal(everybodys(again), everybodys(fitted))
-    fitted.undo()
 
 
 @pytest.mark.parametrize("more", [MORE, NEW, MORE + NEW], ids=["known", "new", "both"])
@@ -169,15 +135,13 @@ def test_multi_user_telling_equals_a_refit(more, how):
         strict=True,
     ):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
-    np.testing.assert_allclose(
-        told.posterior_for(3).covariance(), refit.posterior_for(3).covariance(), atol=1e-6
-    )
+    np.testing.assert_allclose(told.belief(3).covariance(), refit.belief(3).covariance(), atol=1e-6)
     assert told.log_evidence_ == pytest.approx(refit.log_evidence_, abs=1e-6)
     assert told.comparisons_ == refit.comparisons_
 
 
 def test_multi_user_telling_with_learned_hyperparameters_keeps_them():
-    model = multi_user(optimize="evidence").fit(None, votes())
+    model = multi_user(optimize="evidence", kernel=Independent()).fit(None, votes())
     kernel, sharing = model.kernel_, model.sharing_
     model.tell(MORE, reconverge=True)
     fixed = multi_user(kernel=kernel, sharing=sharing, user_kernel=model.user_kernel_)
@@ -186,7 +150,7 @@ def test_multi_user_telling_with_learned_hyperparameters_keeps_them():
     assert model.kernel_ is kernel
 
 
-def test_multi_user_absorbing_is_close_and_counted():
+def test_multi_user_rank_one_updates_are_close_and_counted():
     model = multi_user().fit(None, votes())
     settled = everybodys(model.tell(MORE, reconverge=True))
     absorbed = everybodys(model.undo().tell(MORE, reconverge=False))
@@ -259,7 +223,7 @@ def test_communities_are_what_the_same_draws_say_of_all_answers(personal):
         np.testing.assert_allclose(everybodys(model), again.mean, atol=1e-6)
 
 
-def test_unpolished_communities_place_users_and_leave_utilities():
+def test_communities_that_do_not_reconverge_keep_their_utilities():
     model = community().fit(None, votes())
     posteriors, placed = model.posteriors_, model.tell(MORE).membership_
     model.undo().tell(MORE, reconverge=False)
@@ -275,11 +239,12 @@ def test_who_changes_sides_is_seen_to():
     assert model.membership_[0].argmax() != before
 
 
-@every_model
-def test_hyperparameters_are_learned_again_on_schedule(make):
-    model = make()
-    if isinstance(model, pc.MultiUserGP):
-        model.set_params(optimize="evidence")
+@pytest.mark.parametrize(
+    "model",
+    [multi_user(optimize="evidence", kernel=Independent()), community(n_sweeps=6, n_chains=1)],
+    ids=str,
+)
+def test_hyperparameters_are_learned_again_on_schedule(model):
     model.fit(None, votes())
     n_learned = model.state_.n_learned
     model.tell(MORE, relearn=0.2)
@@ -294,8 +259,9 @@ def test_hyperparameters_are_learned_again_on_schedule(make):
 
 
 def test_relearned_multi_user_hyperparameters_are_those_of_a_fit():
-    model = multi_user(optimize="evidence").fit(None, votes()).tell(MORE, relearn=0.0)
-    refit = multi_user(optimize="evidence").fit(None, votes() + MORE)
+    how = {"optimize": "evidence", "kernel": Independent()}
+    model = multi_user(**how).fit(None, votes()).tell(MORE, relearn=0.0)
+    refit = multi_user(**how).fit(None, votes() + MORE)
     np.testing.assert_allclose(model.kernel_.theta, refit.kernel_.theta, atol=1e-6)
     np.testing.assert_allclose(everybodys(model), everybodys(refit), atol=1e-6)
 
@@ -315,9 +281,3 @@ def test_chains_go_on_with_what_was_told_and_folded_in():
     assert np.isfinite(model.report_.log_joint[0]).all()
     model.resume(4)  # and again, from there
     assert len(model.report_.log_joint[0]) > 8
-
-
-def test_the_same_answers_relearned_give_the_same_bits():
-    how = {"n_sweeps": 8, "n_chains": 1}
-    one, other = (community(**how).fit(None, votes()).tell(MORE, relearn=0.0) for _ in range(2))
-    np.testing.assert_array_equal(everybodys(one), everybodys(other))

@@ -191,36 +191,6 @@ def test_table_of_effects():
     assert "+0.000010" in str(table)
 
 
-def two_camps(n_users=40, each=40, order=0.5, seed=0):
-    """Half of the users like items in order, half the other way round; the first has a lead."""
-    rng = np.random.default_rng(seed)
-    user = np.repeat(np.arange(n_users), each)
-    f = np.where(user % 2 == 0, 1.0, -1.0)[:, None] * np.linspace(1.2, -1.2, 6)
-    a = rng.integers(6, size=len(user))
-    b = (a + 1 + rng.integers(5, size=len(user))) % 6
-    rows = np.arange(len(user))
-    won = f[rows, a] - f[rows, b] + order + rng.standard_normal(len(user)) > 0
-    return pc.Comparisons.from_pairs(
-        np.where(won, a, b), np.where(won, b, a), first=np.where(won, 1, -1), user=user
-    )
-
-
-def test_communities_share_what_the_order_does(tmp_path):
-    data = two_camps()
-    camps = pc.CommunityGP(random_state=0, progress=False).fit(None, data)
-    assert camps.n_communities_ == 2
-    (order,) = camps.effects_
-    assert order.low < 0.5 < order.high
-    assert order.high - order.low < 0.25
-    assert camps.score(data) > camps.score(data.bare()) + 0.03
-    camps.save(tmp_path / "camps.penchant")
-    again = pc.load(tmp_path / "camps.penchant")
-    assert again.effects_ == camps.effects_
-    more = pc.Comparisons.from_pairs([0], [1], first=[1], user=[0])
-    assert again.tell(more).effects_ == camps.tell(more).effects_
-    assert len(camps.undo().effects_) == 1
-
-
 @pytest.mark.parametrize(
     ("estimate", "estimate_said", "interval_said"),
     [

@@ -1,14 +1,9 @@
 """RankRLS, KPCRank and RankSVM as scikit-learn estimators, on graded scores and comparisons."""
 
-import copy
-import pickle
-
-import joblib
 import numpy as np
 import pytest
 import sklearn
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -173,16 +168,6 @@ def test_pipelines_pass_the_query(ranker, graded):
     name = ranker.__name__.lower()
     pipeline = make_pipeline(StandardScaler(), ranker()).fit(100 * X, y, **{f"{name}__qid": qid})
     assert pipeline[-1].score(StandardScaler().fit_transform(X), y, qid) > 0.9
-
-
-@pytest.mark.parametrize("ranker", RANKERS)
-def test_clone_and_copies(ranker, graded, tmp_path):
-    X, y, qid = graded
-    model = clone(ranker(RBF(2.0), random_state=3)).fit(X, y, qid)
-    joblib.dump(model, tmp_path / "model.joblib")
-    restored = joblib.load(tmp_path / "model.joblib")
-    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), restored):
-        np.testing.assert_array_equal(other.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("ranker", RANKERS)

@@ -5,7 +5,7 @@ import pytest
 
 import penchant as pc
 from penchant.kernels import RBF, Inputs
-from penchant.models.defaults import arbitrated_kernel
+from penchant.models import balanced_kernel
 
 
 @pytest.mark.parametrize("d", [20, 21, 40])
@@ -35,7 +35,7 @@ def test_one_feature_may_leave_where_all_but_few_stay():
 
 def test_up_to_a_hundred_features_have_lengthscales_of_their_own(rng):
     for d, own in ((100, True), (101, False)):
-        kernel = arbitrated_kernel(Inputs(rng.random((10, d)), index=np.arange(10)), None)
+        kernel = balanced_kernel(Inputs(rng.random((10, d)), index=np.arange(10)), None)
         assert isinstance(kernel.parts[0].lengthscale, tuple) is own
 
 

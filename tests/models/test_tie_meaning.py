@@ -31,7 +31,7 @@ def simulated(kind, seed, n=20, m=300):
 @pytest.mark.parametrize(("kind", "helps"), [("close", True), ("any", False)])
 def test_learning_from_ties_is_never_worse_than_dropping_them(kind, helps):
     gains = []
-    for seed in range(10):
+    for seed in range(6):
         both, decided, asked = simulated(kind, seed)
         with_ties = pc.PreferenceGP(likelihood="ties").fit(None, both)
         without = pc.PreferenceGP().fit(None, decided)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penchant.numerics.random import pair_keys
+from penchant.numerics import random
 
 
 @pytest.fixture
@@ -15,9 +15,11 @@ def rows(rng):
 
 def test_names_and_order_of_rows_do_not_matter(rows, rng):
     winner, loser, user, tie = rows
-    known = pair_keys(winner, loser, user, tie=tie)
+    known = random.pair_keys(winner, loser, user, tie=tie)
     item, person, order = rng.permutation(6), rng.permutation(8), rng.permutation(40)
-    other = pair_keys(item[winner][order], item[loser][order], person[user][order], tie=tie[order])
+    other = random.pair_keys(
+        item[winner][order], item[loser][order], person[user][order], tie=tie[order]
+    )
     np.testing.assert_array_equal(other.item[item], known.item)
     np.testing.assert_array_equal(other.user[person], known.user)
     np.testing.assert_array_equal(other.answer, known.answer[order])
@@ -25,10 +27,10 @@ def test_names_and_order_of_rows_do_not_matter(rows, rng):
 
 def test_a_count_is_as_many_rows_and_a_tie_has_no_winner(rows):
     winner, loser, user, tie = rows
-    twice = pair_keys(*(np.repeat(column, 2) for column in rows[:3]), tie=np.repeat(tie, 2))
-    counted = pair_keys(winner, loser, user, np.full(40, 2), tie)
+    twice = random.pair_keys(*(np.repeat(column, 2) for column in rows[:3]), tie=np.repeat(tie, 2))
+    counted = random.pair_keys(winner, loser, user, np.full(40, 2), tie)
     np.testing.assert_array_equal(counted.user, twice.user)
-    turned = pair_keys(
+    turned = random.pair_keys(
         np.where(tie, loser, winner), np.where(tie, winner, loser), user, np.full(40, 2), tie
     )
     np.testing.assert_array_equal(counted.item, turned.item)
@@ -36,20 +38,20 @@ def test_a_count_is_as_many_rows_and_a_tie_has_no_winner(rows):
 
 def test_whatever_differs_has_another_key(rows):
     winner, loser, user, tie = rows
-    known = pair_keys(winner, loser, user, tie=tie)
+    known = random.pair_keys(winner, loser, user, tie=tie)
     assert len(np.unique(known.user)) == 8
     assert len(np.unique(known.item)) == 6
     at = int(np.flatnonzero(~tie)[0])
     changed = winner.copy(), loser.copy()
     changed[0][at], changed[1][at] = loser[at], winner[at]
-    assert (pair_keys(*changed, user, tie=tie).user != known.user).any()
+    assert (random.pair_keys(*changed, user, tie=tie).user != known.user).any()
 
 
 def test_exchanged_winners_and_losers_have_the_same_keys(rows):
     winner, loser, user, tie = rows
     known, mirrored = (
-        pair_keys(winner, loser, user, tie=tie),
-        pair_keys(loser, winner, user, tie=tie),
+        random.pair_keys(winner, loser, user, tie=tie),
+        random.pair_keys(loser, winner, user, tie=tie),
     )
     for a, b in zip(known, mirrored, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from penchant.numerics.optimize import LONGEST, minimize_in_box
+from penchant.numerics import optimize
 
 
 class Watched:
@@ -23,7 +23,7 @@ class Watched:
 def test_finds_what_scipy_finds(p, upper):
     bounds = np.tile([-2.0, upper], (p, 1))
     start = np.full(p, -1.0)
-    found = minimize_in_box(Watched(rosen, rosen_der), start, bounds, 500)
+    found = optimize.minimize_in_box(Watched(rosen, rosen_der), start, bounds, 500)
     options = {"ftol": 1e-14, "gtol": 1e-10}
     expected = minimize(
         rosen, start, jac=rosen_der, method="L-BFGS-B", bounds=bounds, options=options
@@ -40,7 +40,7 @@ def test_takes_few_steps_on_a_quadratic():
     A = half.T @ half + np.eye(12)
     target = rng.standard_normal(12)
     objective = Watched(lambda x: 0.5 * (x - target) @ A @ (x - target), lambda x: A @ (x - target))
-    found = minimize_in_box(objective, np.zeros(12), np.tile([-9.0, 9.0], (12, 1)), 100)
+    found = optimize.minimize_in_box(objective, np.zeros(12), np.tile([-9.0, 9.0], (12, 1)), 100)
     np.testing.assert_allclose(found.x, target, atol=1e-2)
     assert len(objective.seen) < 40
 
@@ -52,11 +52,11 @@ def test_no_trial_leaps(steepness):
         lambda x: steepness * np.logaddexp(0.0, 3.0 * (x - 8.0)).sum() - 0.01 * x.sum(),
         lambda x: steepness * 3.0 / (1.0 + np.exp(-3.0 * (x - 8.0))) - 0.01,
     )
-    minimize_in_box(objective, np.zeros(3), np.tile([-100.0, 100.0], (3, 1)), 60)
+    optimize.minimize_in_box(objective, np.zeros(3), np.tile([-100.0, 100.0], (3, 1)), 60)
     best = np.minimum.accumulate([objective.value(x) for x in objective.seen])
     for trial in range(1, len(objective.seen)):
         leader = next(x for x in objective.seen if objective.value(x) == best[trial - 1])
-        assert np.abs(objective.seen[trial] - leader).max() <= LONGEST + 1e-12
+        assert np.abs(objective.seen[trial] - leader).max() <= optimize.LONGEST + 1e-12
 
 
 def test_backs_away_from_a_wall():
@@ -67,12 +67,12 @@ def test_backs_away_from_a_wall():
             return 1e25, np.zeros(1)
         return float(-x[0]), np.array([-1.0])
 
-    found = minimize_in_box(objective, np.array([0.0]), np.array([[-5.0, 5.0]]), 100)
+    found = optimize.minimize_in_box(objective, np.array([0.0]), np.array([[-5.0, 5.0]]), 100)
     assert 0.9 < found.x[0] <= 1.0
 
 
 def test_says_when_steps_ran_out():
-    found = minimize_in_box(
+    found = optimize.minimize_in_box(
         Watched(rosen, rosen_der), np.full(2, -1.0), np.tile([-2, 2], (2, 1)), 3
     )
     assert found.message == "stopped after 3 steps, the most allowed"
@@ -89,24 +89,35 @@ def valley():
 
 def test_what_promises_too_little_is_not_tried():
     start, far, near = np.array([3.0, 2.0, -1.0]), valley(), valley()
-    exact = minimize_in_box(far, start, BOX, 100)
-    rough = minimize_in_box(near, start, BOX, 100, least_gain=0.5)
+    exact = optimize.minimize_in_box(far, start, BOX, 100)
+    rough = optimize.minimize_in_box(near, start, BOX, 100, least_gain=0.5)
     assert exact.value < 1e-6
     assert exact.value < rough.value < 1.0
     assert len(near.seen) < len(far.seen)
 
 
 def test_an_earlier_descent_tells_how_the_value_bends():
-    first = minimize_in_box(valley(), np.array([3.0, 2.0, -1.0]), BOX, 100)
+    first = optimize.minimize_in_box(valley(), np.array([3.0, 2.0, -1.0]), BOX, 100)
     start, alone, told = np.array([-1.0, 0.7, 0.3]), valley(), valley()
-    minimize_in_box(alone, start, BOX, 100)
-    again = minimize_in_box(told, start, BOX, 100, first.moves)
+    optimize.minimize_in_box(alone, start, BOX, 100)
+    again = optimize.minimize_in_box(told, start, BOX, 100, first.moves)
     assert again.value < 1e-6
     assert len(told.seen) < len(alone.seen)
 
 
 def test_a_start_outside_is_moved_into_the_box():
     objective = Watched(lambda x: x @ x, lambda x: 2.0 * x)
-    found = minimize_in_box(objective, np.array([9.0]), np.array([[1.0, 2.0]]), 10)
+    found = optimize.minimize_in_box(objective, np.array([9.0]), np.array([[1.0, 2.0]]), 10)
     assert objective.seen[0] == 2.0
     assert found.x == 1.0
+
+
+def test_a_step_out_of_bounds_is_not_tried():
+    asked = []
+
+    def falls(x):
+        asked.append(float(x[0]))
+        return -float(x[0]), np.array([-1.0])
+
+    optimize.minimize_in_box(falls, np.array([1.0]), np.array([[0.0, 1.0]]), 5, 1e-3)
+    assert asked == [1.0]

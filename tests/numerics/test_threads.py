@@ -1,6 +1,6 @@
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from penchant.numerics.threads import ALONE, threads_for
+from penchant.numerics import threads
 
 
 def blas_threads():
@@ -9,17 +9,17 @@ def blas_threads():
 
 def test_small_matrices_are_worked_on_by_one_thread_and_large_ones_by_all():
     with threadpool_limits(2, user_api="blas"):
-        with threads_for(ALONE):
+        with threads.threads_for(threads.ONE_THREAD_SIZE):
             assert blas_threads() == {1}
         assert blas_threads() == {2}
-        with threads_for(ALONE + 1):
+        with threads.threads_for(threads.ONE_THREAD_SIZE + 1):
             assert blas_threads() == {2}
 
 
 def test_threads_come_back_after_an_error():
     with threadpool_limits(2, user_api="blas"):
         try:
-            with threads_for(1):
+            with threads.threads_for(1):
                 raise ValueError
         except ValueError:
             assert blas_threads() == {2}

@@ -24,6 +24,7 @@ if HAS_EXTRA:
 
 SAME = {"sec-fetch-site": "same-origin"}
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
+API = "/api/studies/drinks"
 
 
 @pytest.fixture(scope="session")
@@ -117,6 +118,25 @@ class Clock:
         return self.time
 
 
+class Browser(TestClient if HAS_EXTRA else object):
+    """A browser at the study's own site."""
+
+    def __init__(self, app, base_url="http://127.0.0.1", **options):
+        super().__init__(app, base_url, headers=SAME, **options)
+
+    def next(self, n=2):
+        return self.get(f"/s/drinks/next?n={n}").json()
+
+    def say(self, question, order=((0,), (1,)), **more):
+        body = {"question": question["id"], "order": order, "ms": 1200} | more
+        return self.post("/s/drinks/answer", json=body)
+
+    def answer(self, n=1, order=((0,), (1,))):
+        """Answer, or with order None skip, n questions."""
+        for _ in range(n):
+            assert self.say(self.next()["questions"][0], order).status_code == 200
+
+
 class Served:
     """A study behind its web application."""
 
@@ -132,12 +152,16 @@ class Served:
         self.owner = {"Authorization": f"Bearer {self.key}"}
 
     def browser(self, base_url="http://127.0.0.1", **options):
-        return TestClient(self.app, base_url=base_url, headers=SAME, **options)
+        return Browser(self.app, base_url, **options)
 
     def participant(self, **form):
         browser = self.browser()
         assert browser.post("/s/drinks/join", data=form).status_code == 200
         return browser
+
+    def call(self, method, path="", **options):
+        """A request of the owner to the interface."""
+        return self.browser().request(method, API + path, headers=self.owner, **options)
 
     def step(self):
         worker = Worker(self.database, "drinks", self.clock)
@@ -156,3 +180,12 @@ def serve(tmp_path):
     yield make
     for served in made:
         served.database.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One study for the tests of a file that change nothing in it."""
+    items = [NewItem(name, features={"a": 1.0}) for name in NAMES]
+    served = Served(tmp_path_factory.mktemp("shared"), items)
+    yield served
+    served.database.close()

@@ -34,16 +34,8 @@ from penchant.study.store import learning, reports, studies
 API = "/api/studies/drinks"
 
 
-def answer(browser, n=1, order=((0,), (1,))):
-    """Answer, or with order None skip, n questions."""
-    for _ in range(n):
-        (question, *_) = browser.get("/s/drinks/next").json()["questions"]
-        body = {"question": question["id"], "order": order}
-        assert browser.post("/s/drinks/answer", json=body).status_code == 200
-
-
 def overview(served):
-    return served.browser().get(API, headers=served.owner).json()
+    return served.call("GET").json()
 
 
 # ---- erasing
@@ -51,11 +43,11 @@ def overview(served):
 
 def test_erasing_somebody_without_answers_changes_nothing_that_was_learned(serve, same_ranking):
     served = serve()
-    answer(served.participant(), 6)
+    served.participant().answer(6)
     model = served.step()
     before = served.database.read(learning.last_snapshot, "drinks")
     skipper = served.participant()
-    answer(skipper, 2, order=None)
+    skipper.answer(2, order=None)
     for browser in (served.participant(), skipper):
         assert browser.delete("/s/drinks/me").status_code == 200
         assert served.database.read(learning.last_snapshot, "drinks") == before
@@ -69,10 +61,10 @@ def test_erasing_somebody_without_answers_changes_nothing_that_was_learned(serve
 def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(serve):
     served = serve()
     ann, bob = served.participant(), served.participant()
-    answer(ann, 6)
+    ann.answer(6)
     model = served.step()
     first = served.database.read(learning.last_snapshot, "drinks")
-    answer(bob, 6)
+    bob.answer(6)
     model.snapshot_due = 0.0
     model.step()
     ids = {row["participant"] for row in overview(served)["raters"]}
@@ -95,11 +87,11 @@ def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(serve
 def test_the_ranking_is_renewed_however_often_people_are_erased(serve):
     """What the model knew when somebody left is kept, without them and without its file."""
     served = serve()
-    answer(served.participant(), 6)
+    served.participant().answer(6)
     model = served.step()
     for _ in range(3):
         passing = served.participant()
-        answer(passing, 2)
+        passing.answer(2)
         model._catch_up(served.database.read(studies.get, "drinks"))
         passing.delete("/s/drinks/me")  # while the model was at work
         model.snapshot_seq, model.snapshot_due = -1, 0.0
@@ -119,9 +111,8 @@ def test_erasing_is_limited_by_address(serve):
     codes = [served.participant().delete("/s/drinks/me").status_code for _ in range(3)]
     assert codes == [200, 200, 429]
     assert served.participant().post("/s/drinks/erase").status_code == 429
-    person = served.browser().get(f"{API}/participants", headers=served.owner).json()[0]["id"]
-    erased = served.browser().delete(f"{API}/participants/{person}", headers=served.owner)
-    assert erased.status_code == 200  # the owner's hand is not held
+    person = served.call("GET", "/participants").json()[0]["id"]
+    assert served.call("DELETE", f"/participants/{person}").status_code == 200  # the owner may
 
 
 # ---- the end
@@ -134,9 +125,9 @@ def test_only_people_who_answered_get_the_completion_code(serve, how):
     served = serve(completion_code="TEA-42", redirect=panel, **settings)
     idle, busy = served.participant(panel="idle"), served.participant(panel="busy")
     if how == "skipped":
-        answer(idle, 10, order=None)
-        answer(busy, 9, order=None)
-    answer(busy)
+        idle.answer(10, order=None)
+        busy.answer(9, order=None)
+    busy.answer()
     served.clock.time += 61.0
     if how == "closed":
         served.database.write(studies.set_state, "drinks", "closed", 5.0)
@@ -154,7 +145,7 @@ def test_a_clock_that_steps_back_loses_no_cookie(serve):
     served.clock.time = time.time() + 3600.0
     browser = served.participant()
     served.clock.time -= 7 * 86_400.0
-    answer(browser)
+    browser.answer()
     login = browser.post("/o/drinks/login", data={"key": served.key})
     assert login.url.path == "/o/drinks"
     served.clock.time = time.time() + 91 * 86_400.0  # but they do not last for ever
@@ -166,24 +157,24 @@ def test_signing_takes_any_clock_of_the_machine(serve, monkeypatch):
     browser = served.participant()
     now = time.time
     monkeypatch.setattr("itsdangerous.timed.time.time", lambda: now() - 3600.0)
-    answer(browser)
+    browser.answer()
 
 
 def test_knowing_a_panels_id_is_not_enough_to_act_as_its_owner(serve):
     served = serve()
     ann = served.participant(panel="ann-of-the-panel")
-    answer(ann)
+    ann.answer()
     thief = served.browser()
     got = thief.post("/s/drinks/join", data={"panel": "ann-of-the-panel"})
     assert got.status_code == 409
     assert "browser in which you began" in got.json()["message"]
     assert thief.get("/s/drinks/next").status_code == 403
-    assert ann.get("/s/drinks/next").json()["done"] == 1
+    assert ann.next()["done"] == 1
     assert ann.get("/s/drinks?PROLIFIC_PID=ann-of-the-panel").url.path == "/s/drinks/vote"
     # another of the panel at the same browser is another person
     assert ann.get("/s/drinks?PROLIFIC_PID=bob-of-the-panel").url.path == "/s/drinks"
     ann.post("/s/drinks/join", data={"panel": "bob-of-the-panel"})
-    assert ann.get("/s/drinks/next").json()["done"] == 0
+    assert ann.next()["done"] == 0
 
 
 # ---- disks, health and processes
@@ -221,7 +212,7 @@ def test_without_room_for_the_limits_each_process_counts_for_itself(tmp_path, mo
 def test_a_full_disk_is_a_moment_of_absence_and_seen_by_health(serve, monkeypatch, error):
     served = serve()
     browser = served.participant()
-    (question, *_) = browser.get("/s/drinks/next").json()["questions"]
+    (question, *_) = browser.next()["questions"]
 
     def fail(*_):
         raise error
@@ -297,7 +288,7 @@ def test_an_idle_study_is_looked_at_less_and_less(serve, monkeypatch):
         def wait(self, timeout=None):
             waits.append(timeout)
             if len(waits) == 60:
-                answer(served.participant())
+                served.participant().answer()
             if len(waits) == 70:
                 self.set()
             return self.is_set()
@@ -333,19 +324,17 @@ def test_an_idle_study_is_looked_at_less_and_less(serve, monkeypatch):
         ("POST", f"{API}/invites", '{"n": VALUE}'),
     ],
 )
-@pytest.mark.parametrize("value", ['"\\ud800"', "1e400", "-1e400", "NaN"])
-def test_what_json_can_say_and_nobody_can_keep_is_refused(serve, method, path, body, value):
+def test_what_json_can_say_and_nobody_can_keep_is_refused(shared, method, path, body):
     """Half a character, and numbers beyond all numbers."""
-    if "{VALUE" in body and not value.startswith('"'):
-        pytest.skip("names in JSON are texts")
-    served = serve(items=[NewItem(name, features={"a": 1.0}) for name in "xyz"])
-    browser = served.participant()
-    browser = served.browser(cookies=browser.cookies, raise_server_exceptions=False)
-    headers = {"content-type": "application/json"} | (served.owner if path[1] == "a" else {})
-    got = browser.request(method, path, content=body.replace("VALUE", value), headers=headers)
-    assert 400 <= got.status_code < 500, got.text
-    served.step()
-    json.loads(got.text)
+    cookies = shared.participant().cookies
+    browser = shared.browser(cookies=cookies, raise_server_exceptions=False)
+    headers = {"content-type": "application/json"} | (shared.owner if path[1] == "a" else {})
+    numbers = () if "{VALUE" in body else ("1e400", "-1e400", "NaN")  # names in JSON are texts
+    for value in ('"\\ud800"', *numbers):
+        got = browser.request(method, path, content=body.replace("VALUE", value), headers=headers)
+        assert 400 <= got.status_code < 500, got.text
+        json.loads(got.text)
+    shared.step()
 
 
 # ---- lists of items
@@ -389,7 +378,7 @@ def test_importing_ones_own_export_takes_nothing_in_twice(serve, tmp_path, endin
     served = serve(format=form, size=2 if form == "pair" else 3)
     order = ((0,), (1,)) if form == "pair" else ((0,), (1, 2))
     for _ in range(2):
-        answer(served.participant(), 4, order)
+        served.participant().answer(4, order)
     elsewhere = b"winner,loser,user\ntea,milk,zoe\ntea,milk,zoe\nmilk,juice,yan\n"
     nobody = b"winner,loser\ntea,milk\ntea,milk\n"
     for votes in (elsewhere, nobody):
@@ -425,9 +414,9 @@ def take_in(database, study, rows, is_export):
 def test_an_answer_that_was_taken_back_does_not_come_back(serve, tmp_path):
     served = serve()
     browser = served.participant()
-    answer(browser, 3)
+    browser.answer(3)
     write_votes(exported(served.database, "drinks"), tmp_path / "votes.csv")
-    last = browser.get("/s/drinks/next").json()["undo"]
+    last = browser.next()["undo"]
     browser.post("/s/drinks/undo", json={"question": last})
     votes = read_votes((tmp_path / "votes.csv").read_bytes())
     assert take_in(served.database, "drinks", *votes) == 0
@@ -436,7 +425,7 @@ def test_an_answer_that_was_taken_back_does_not_come_back(serve, tmp_path):
 
 def test_imported_answers_are_counted_everywhere(serve, tmp_path):
     served = serve()
-    answer(served.participant(), 2)
+    served.participant().answer(2)
     (tmp_path / "votes.csv").write_text("winner,loser,count\ntea,milk,3\njuice,milk,4\n")
     folder = str(served.folder.path)
     done = CliRunner().invoke(command, ["import", folder, str(tmp_path / "votes.csv")])

@@ -11,6 +11,7 @@ from penchant.study import (
     Answer,
     Check,
     Config,
+    Event,
     NewItem,
     StudyLearner,
     Worker,
@@ -80,6 +81,41 @@ def test_a_replay_gives_the_same_ranking_to_rounding(database, running, same_ran
     assert {row["item"] for row in ranking} == set(worker.learner.record.items)
     same_ranking(ranking, restarted.learner.ranking())
     same_ranking(ranking, replayed(database, running).ranking())
+
+
+@pytest.mark.parametrize(
+    ("model", "form", "tie_share"),
+    [("shared", "pair", 0.2), ("shared", "best", 0.0), ("personal", "pair", 0.2)],
+)
+def test_telling_and_withdrawing_equal_a_refit(model, form, tie_share, same_ranking):
+    """In rounds of answers, imports, new people, and withdrawals that leave somebody none."""
+    rng, n = np.random.default_rng(1), 2 if form == "pair" else 3
+    events = [Event(k + 1, "add_item", payload={"item": item}) for k, item in enumerate(ITEMS)]
+    learner = StudyLearner(Config("Which?", model=model), {item: {} for item in ITEMS})
+    learner.advance(events)
+    live, fitted = [], set()
+    for size in (34, *[3] * 7):
+        new = []
+        for seq in range(len(events) + 1, len(events) + 1 + size):
+            first, *others = (int(k) for k in rng.permutation(n))
+            order = [[0, 1]] if rng.random() < tie_share else [[first], others]
+            items = [str(item) for item in rng.choice(ITEMS, n, replace=False)]
+            said = {"items": items, "order": order, "form": form, "kind": "normal"}
+            if live and rng.random() < 0.15:
+                new.append(Event(seq, "withdraw", payload={"of": live.pop(0)}))
+            elif rng.random() < 0.1:
+                said |= {"count": 2, "user": None, "is_ordered": False}
+                new.append(Event(seq, "import", payload=said))
+            else:
+                new.append(Event(seq, "answer", f"p{rng.integers(20)}", f"q{seq}", said))
+                live.append(seq)
+        events += new
+        learner.advance(new)
+        anew = StudyLearner(learner.config, learner.features, replay(events), learner.learned)
+        anew.advance([])
+        same_ranking(learner.ranking(), anew.ranking())
+        fitted.add(learner.learned.at)
+    assert len(fitted) <= 4  # in the other rounds it was told
 
 
 def test_erasing_somebody_is_as_if_they_had_never_been(database, running, same_ranking):

@@ -1,6 +1,7 @@
 """The live model, the export and a model of the export learn from the same comparisons."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -24,13 +25,26 @@ from penchant.study.store import participants, reports, studies
 NAMES = tuple(f"item {k}" for k in range(8))
 
 
-@pytest.fixture
-def database(tmp_path):
-    """What is compared here does not depend on where it is kept."""
-    it = Database(f"sqlite:///{tmp_path / 'study.db'}")
-    it.migrate()
-    yield it
-    it.close()
+@pytest.fixture(scope="module")
+def eventful(tmp_path_factory):
+    """Makes copies of studies in which all happens; each of them is run once."""
+    kept, opened = {}, []
+
+    def make(**settings):
+        key = str(settings)
+        if key not in kept:
+            kept[key] = tmp_path_factory.mktemp("study") / "study.db"
+            with Database(f"sqlite:///{kept[key]}") as database:
+                database.migrate()
+                run(database, **settings)
+        copy = tmp_path_factory.mktemp("copy") / "study.db"
+        shutil.copy(kept[key], copy)
+        opened.append(Database(f"sqlite:///{copy}"))
+        return opened[-1], Worker(opened[-1], "s", now=lambda: 2000.0)
+
+    yield make
+    for database in opened:
+        database.close()
 
 
 def answer_some(database, study, person, n, taste, rng):
@@ -59,16 +73,18 @@ def tastes(rng, spread):
     return dict(zip(NAMES, own, strict=True))
 
 
-def eventful(database, n_people=7, answers=12, **settings):
-    """A study in which all happens: ties, withdrawals, skips, an erased person, imports."""
+def run(database, n_people=7, answers=12, **settings):
+    """Ties, withdrawals, skips, an erased person."""
     config = Config.from_json({"question": "Which?", "answers_per_person": None} | settings)
     new = [NewItem(name) for name in NAMES]
     database.write(studies.create, "s", config, new, 1000.0)
     rng = np.random.default_rng(3)
     worker = Worker(database, "s", now=lambda: 2000.0)
     folk = [database.write(participants.join, "s", 2000.0) for _ in range(n_people)]
-    for person in folk:
-        answer_some(database, "s", person, answers, tastes(rng, 0.5), rng)
+    own = {person: tastes(rng, 0.5) for person in folk}
+    for n in (9, answers - 9):  # the worker has repeats prepared for the second part
+        for person in folk:
+            answer_some(database, "s", person, n, own[person], rng)
         worker.step()
     for person in folk[:2]:
         last = database.write(participants.turn, "s", person, 1, 2000.0).undo
@@ -77,7 +93,6 @@ def eventful(database, n_people=7, answers=12, **settings):
     skip = ("s", folk[3], question.id, None, 900, 2000.0)
     database.write(participants.answer, *skip)
     database.write(participants.erase, "s", folk[-1], 2001.0)
-    return worker
 
 
 def exported(database, path):
@@ -137,9 +152,9 @@ VOTES = {
     ],
     ids=["pair", *VOTES, "best-pairs", "rank-nobody", "rank-ranking", "personal-order"],
 )
-def test_the_live_model_learns_what_the_export_holds(database, tmp_path, settings, votes):
+def test_the_live_model_learns_what_the_export_holds(eventful, tmp_path, settings, votes):
     """Names, order, ties, withdrawn answers, erased people, imported rows."""
-    worker = eventful(database, **settings)
+    database, worker = eventful(**settings)
     if votes is not None:
         rows, _ = read_votes(VOTES[votes].encode())
         database.write(studies.import_answers, "s", rows, 2002.0)
@@ -150,8 +165,8 @@ def test_the_live_model_learns_what_the_export_holds(database, tmp_path, setting
         assert (held.first is None) == (data.first is None)
 
 
-def test_imported_rows_have_no_invented_order(database, tmp_path):
-    worker = eventful(database)
+def test_imported_rows_have_no_invented_order(eventful, tmp_path):
+    database, worker = eventful(repeat_share=0.4)
     before, _ = live(database, worker)
     for votes in ("nobody", "order"):
         rows, _ = read_votes(VOTES[votes].encode())
@@ -171,9 +186,9 @@ def test_nobody_is_called_as_models_call_them():
     assert UNNAMED == model_people.UNNAMED
 
 
-def test_the_same_answers_give_the_same_ranking_live_and_offline(database, tmp_path):
+def test_the_same_answers_give_the_same_ranking_live_and_offline(eventful, tmp_path):
     """With the study's own hyperparameters, a model of the export says the same."""
-    worker = eventful(database, n_people=10, answers=20)
+    database, worker = eventful(n_people=12, answers=22)
     live(database, worker)
     model = worker.learner.model
     held = exported(database, tmp_path / "votes.csv")
@@ -191,12 +206,12 @@ def test_the_same_answers_give_the_same_ranking_live_and_offline(database, tmp_p
     assert worker.learner.verdict().value == pytest.approx(best, abs=0.05)
     widened = offline.report_.widened
     assert model.report_.widened == pytest.approx(widened, rel=1e-6)
-    assert model.report_.n_people == 9  # one was erased
+    assert model.report_.n_people == 11  # one was erased
     assert [effect.name for effect in model.effects_] == [e.name for e in offline.effects_] != []
 
 
-def test_the_command_line_ranks_an_export_as_the_study_does(database, tmp_path):
-    worker = eventful(database, n_people=12, answers=22)
+def test_the_command_line_ranks_an_export_as_the_study_does(eventful, tmp_path):
+    database, worker = eventful(n_people=12, answers=22)
     live(database, worker)
     exported(database, tmp_path / "votes.csv")
     command = [sys.executable, "-m", "penchant", "rank", str(tmp_path / "votes.csv")]

@@ -36,7 +36,7 @@ def last_page(served):
     """The end of somebody's part, with the panel's id in their cookie."""
     browser = served.participant(panel="P1", consent="yes")
     for _ in range(2):
-        (question, *_) = browser.get("/s/drinks/next").json()["questions"]
+        (question, *_) = browser.next()["questions"]
         order = [[0], list(range(1, len(question["options"])))]
         browser.post("/s/drinks/answer", json={"question": question["id"], "order": order})
     served.database.write(studies.set_state, "drinks", "closed", 5.0)
@@ -44,15 +44,15 @@ def last_page(served):
 
 
 def questions(served):
-    got = served.participant().get("/s/drinks/next").json()["questions"]
+    got = served.participant().next()["questions"]
     return [(q["form"], q["tie"], len(q["options"])) for q in got]
 
 
 def after_a_skip(served):
     browser = served.participant()
-    (question, *_) = browser.get("/s/drinks/next").json()["questions"]
+    (question, *_) = browser.next()["questions"]
     skipped = browser.post("/s/drinks/answer", json={"question": question["id"], "order": None})
-    return skipped.status_code, browser.get("/s/drinks/next").json()["undo"] is None
+    return skipped.status_code, browser.next()["undo"] is None
 
 
 def joining(served):

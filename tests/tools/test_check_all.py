@@ -1,44 +1,48 @@
-"""`make check-all` knows every target that tests something, and tells what failed."""
+"""`make check-all` runs every target that tests something; `make help` explains every target."""
 
 import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import check_all
 
 MAKEFILE = (check_all.ROOT / "Makefile").read_text(encoding="utf-8")
-NO_TESTS = {"help", "install", "demo", "reproduce", "pictures", "clean", "check-all", "bench"}
-"""Targets that make or show something."""
+NO_CHECKS = {"help", "install", "demo", "reproduce", "clean", "check-all"}
 PARTS_OF_TEST = {"lint", "quick"}
-ASKED_FOR = {"soak", "mutants"}
-"""Targets that run as long as one lets them."""
+ENDLESS = {"soak", "mutants"}
+"""They run as long as one lets them."""
 
 
 def test_every_target_that_tests_is_run():
+    commands = [command for check in check_all.CHECKS.values() for command in check]
+    checked = {command.split()[1] for command in commands if command.startswith("make ")}
     targets = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, flags=re.MULTILINE))
-    assert set(check_all.TARGETS) | NO_TESTS | ASKED_FOR | PARTS_OF_TEST == targets
+    assert checked | NO_CHECKS | PARTS_OF_TEST | ENDLESS == targets
+    assert {*chain.from_iterable(check_all.CHAINS), *check_all.TIMED} == set(check_all.CHECKS)
     explained = re.findall(r"^([a-z][a-z-]*):.* ## ", MAKEFILE, flags=re.MULTILINE)
     assert set(explained) == targets
 
 
 def test_a_failure_is_told_and_does_not_stop_the_rest(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(check_all, "ROOT", tmp_path)
-    calls = []
+    ran = []
 
-    def make(words, **_):
-        calls.append(words[1])
-        return subprocess.CompletedProcess(words, 2 if words[1] == "slow" else 0)
+    def pretend(command, **_):
+        ran.append(command)
+        return subprocess.CompletedProcess(command, int(command == "make slow"))
 
-    monkeypatch.setattr(check_all.subprocess, "run", make)
+    monkeypatch.setattr(check_all.subprocess, "run", pretend)
     assert check_all.main([]) == 1
-    assert sorted(calls) == sorted(check_all.TARGETS)
-    assert calls[-len(check_all.TIMED) :] == list(check_all.TIMED)
-    for chain in check_all.CHAINS:
-        assert [target for target in calls if target in chain] == list(chain)
-    told = capsys.readouterr().out
-    assert "slow failed" in told
-    assert re.search(r"^slow +NO", told, flags=re.MULTILINE)
-    assert re.search(r"^lowest +yes", told, flags=re.MULTILINE)
+    assert sorted(ran) == sorted(chain.from_iterable(check_all.CHECKS.values()))
+    assert ran[-3:] == check_all.CHECKS["speed"]
+    for names in check_all.CHAINS:
+        expected = [command for name in names for command in check_all.CHECKS[name]]
+        assert [command for command in ran if command in expected] == expected
+    printed = capsys.readouterr().out
+    assert "slow failed" in printed
+    assert re.search(r"^slow +NO", printed, flags=re.MULTILINE)
+    assert re.search(r"^lowest +yes", printed, flags=re.MULTILINE)
     assert check_all.main(["no-such"]) == 2

@@ -1,13 +1,15 @@
-"""`docs/guarantees.md`: a promise without its test is none."""
+"""`docs/guarantees.md`: every promise names a test that exists."""
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
 
 
+@cache
 def names_in(path):
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     names = {node.name for node in ast.walk(tree) if hasattr(node, "name")}

@@ -39,13 +39,20 @@ def test_every_kind_of_change_is_found():
 
 
 def test_the_same_seed_draws_the_same_changes_of_the_core():
-    parts = ("ask",)
-    one, two = (mutants.draw(mutants.ROOT, 25, seed, parts) for seed in (4, 4))
-    assert one == two
-    assert one != mutants.draw(mutants.ROOT, 25, 5, parts)
+    parts = ("likelihoods",)
+    one, two, other = (mutants.draw(mutants.ROOT, 25, seed, parts) for seed in (4, 4, 5))
+    assert one == two != other
     for mutant in one:
         text = (mutants.ROOT / mutant.path).read_text(encoding="utf-8")
         ast.parse(mutant.applied(text))
+
+
+def test_slices_share_a_draw(capsys):
+    listed = []
+    for part in ("1/1", "1/2", "2/2"):
+        mutants.main(["-n", "5", "--part", "likelihoods", "--list", "--slice", part])
+        listed.append(capsys.readouterr().out.splitlines())
+    assert listed[0] == [listed[1][0], listed[2][0], listed[1][1], listed[2][1], listed[1][2]]
 
 
 def test_a_statement_has_all_its_lines_and_a_compound_one_its_head():
@@ -82,7 +89,6 @@ def test_a_killed_and_a_surviving_mutant_are_told_apart(tmp_path, monkeypatch):
         (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "tree" / name).write_text(text)
     monkeypatch.setattr(mutants, "ROOT", tmp_path / "tree")
-    monkeypatch.setattr(mutants, "FILES", ())
     bench = mutants.Bench(tmp_path / "bench", patience=60.0)
     reach = bench.recorded()
     assert len(reach.seconds) == 2  # the one that fails without a change says nothing

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import penchant as pc
 from penchant.errors import DataError
-from penchant.workflow.encoding import Encoding
+from penchant.workflow import Encoding
 
 
 def test_numbers_categories_and_missing_values():

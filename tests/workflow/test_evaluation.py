@@ -10,8 +10,9 @@ from scipy.optimize import minimize
 import penchant as pc
 from penchant.errors import DataError, DataWarning
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.workflow.evaluation import BASELINE, BradleyTerry, _warned_once, hold_out
-from penchant.workflow.models import Material, Scorer
+from penchant.workflow import BradleyTerry, Material, as_model, hold_out
+
+BASELINE = "bradley-terry"
 
 QUICK = {
     "multi-user": pc.MultiUserGP(optimize=None, progress=False),
@@ -72,7 +73,14 @@ def test_models_are_not_changed_by_being_evaluated(table):
     assert not hasattr(QUICK["rank-rls"], "kernel_")
 
 
-def test_names_are_models_too(study, monkeypatch):
+def test_names_are_models_too(monkeypatch):
+    rng = np.random.default_rng(0)
+    taste = 3.0 * rng.standard_normal((4, 5))  # four people of different tastes
+    user, first = np.repeat(np.arange(4), 20), rng.integers(5, size=80)
+    second = (first + 1 + rng.integers(4, size=80)) % 5
+    won = taste[user, first] > taste[user, second]
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    few = pc.Comparisons.from_pairs(winner, loser, user=user)
     seen = []
     fit = Material.fit
 
@@ -81,7 +89,7 @@ def test_names_are_models_too(study, monkeypatch):
         return fit(self, model)
 
     monkeypatch.setattr(Material, "fit", spy)
-    table = pc.evaluate(["auto", "gp"], study.comparisons, folds=2)
+    table = pc.evaluate(["auto", "gp"], few, folds=2)
     assert [row.model for row in table] == [BASELINE, "multi-user", "gp"]
     own = {"progress": False, "random_state": 0}  # else what a fit has too
     assert pc.MultiUserGP(**own).get_params(deep=False) in seen
@@ -151,7 +159,7 @@ def test_relations_and_features_of_people_reach_the_models_that_take_them(study)
     assert "relation='near'" in repr(about.fit(pc.PreferenceGP()).kernel_)
     people = about.fit(pc.MultiUserGP(optimize=None, progress=False))
     assert people.state_.user_columns.n_columns == 1
-    scorer = Material(data, study.item_features, {"near": study.links}).fit(Scorer(pc.RankRLS()))
+    scorer = Material(data, study.item_features, {"near": study.links}).fit(as_model(pc.RankRLS()))
     assert scorer.predict().shape == (10,)
 
 
@@ -164,13 +172,16 @@ def test_what_every_fold_would_warn_of_is_said_once():
 
 
 def test_what_differs_in_numbers_only_is_said_once():
-    def say():
-        with _warned_once():
-            for text in ("gain of 1.5 nats", "gain of 22.25 nats", "gain of 1.5 bits"):
-                warnings.warn(text, DataWarning, stacklevel=1)
+    texts = iter(("gain of 1.5 nats", "gain of 22.25 nats", "gain of 1.5 bits"))
 
+    class Talking(pc.PreferenceGP):
+        def fit(self, X, data):
+            warnings.warn(next(texts), DataWarning, stacklevel=1)
+            return super().fit(X, data)
+
+    data = pc.datasets.simulate_pairs([0.0, 1.0], 30, random_state=0)
     with pytest.warns(DataWarning) as told:
-        say()
+        pc.evaluate({"talking": Talking(optimize=None)}, data, folds=3)
     assert [str(each.message) for each in told] == ["gain of 1.5 nats", "gain of 1.5 bits"]
 
 

@@ -49,13 +49,15 @@ def test_the_sentence_about_the_scale_is_the_model_s_own(kind, study):
 
 
 def test_raters_and_effects_where_there_are_any():
-    rows = (Rater("<ann>", 1200, 0.9, float("nan"), 1.0),)
+    rows = (Rater("<ann>", 1200, 0.9, 0.8, 1.0),)
     table = RaterTable(rows, "lapse", about="What it means.")
     found = Effects((Effect("length", 1.2e-4, 1e-4, 1.4e-4, None),), 0.95)
     model = SimpleNamespace(raters_=table, effects_=found)
     ((heading, text),) = reporting.rater_table(model)
     assert heading == "Raters"
-    assert all(part in text for part in ("&lt;ann&gt;", "1,200", "0.900", "–", "What it means."))
+    assert all(
+        part in text for part in ("&lt;ann&gt;", "1200", "0.90", "[0.80, 1.00]", "What it means.")
+    )
     heading, text = next(reporting.effect_table(model))
     assert heading == "Order shown and other effects"
     assert "+0.000120" in text  # as in print, with digits that say something

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.workflow.segments import segments
+from penchant.workflow import segments
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def test_differences_and_their_intervals(found):
 def test_differences_cover(parts):
     """Two halves of one truth: nominal 90 % intervals hold zero in about nine of ten items."""
     inside = []
-    for seed in range(12):
-        data = pc.datasets.simulate_pairs(np.linspace(0, 2, 10), 600, random_state=seed)
+    for seed in range(8):
+        data = pc.datasets.simulate_pairs(np.linspace(0, 2, 8), 300, random_state=seed)
         one, two = data.split(0.5, random_state=seed)
         both = segments({"one": one, "two": two}, model=pc.PreferenceGP(random_state=0))
         inside += [row.low < 0 < row.high for row in both.difference("one", "two", level=0.9)]

@@ -1,6 +1,6 @@
 """Which comparison to ask for next, and learning from its answer at once."""
 
-from penchant.ask.answers import as_answers, one_user, rng_for, seen_by, without_last
+from penchant.ask.answers import as_answers, one_user, rng_for, without_last
 from penchant.ask.belief import LOSS, TIE, WIN, Belief, Joint, Part
 from penchant.ask.choose import Pool, Rules, all_pairs, ask, choose
 from penchant.ask.criteria import CRITERIA, Criterion, criterion
@@ -37,6 +37,5 @@ __all__ = [
     "one_user",
     "plan",
     "rng_for",
-    "seen_by",
     "without_last",
 ]

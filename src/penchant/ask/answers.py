@@ -1,4 +1,4 @@
-"""New answers in the form that joins earlier ones: items, users, what was told last."""
+"""New answers as comparisons over a model's items and users."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,10 +18,10 @@ def as_answers(
 ) -> Comparisons:
     """New answers over the items of `data`: comparisons, or (winner, loser) pairs.
 
-    Pairs come from equal sides and covariates, as far as anybody knows.
+    Pairs are taken as made without an order and at equal covariates.
 
-    user : who gave them, a name or an index, where `more` does not say. Answers by named users
-        join pooled data without their names.
+    user : who gave them, a name or an index, where `more` does not say. Data without users drop the
+        users of `more`.
 
     >>> data = Comparisons.from_pairs(["tea"], ["milk"], items=["tea", "milk", "water"])
     >>> as_answers(data, [("water", "tea")]).winner.tolist()
@@ -44,7 +44,7 @@ def as_answers(
     else:
         columns, names = {}, data.covariate_names
         winner, loser = ([data.items[i] for i in column] for column in data.pair_index(more).T)
-        if names:  # a pair and nothing else was asked at equal covariates
+        if names:
             columns["covariates"] = {name: np.zeros(len(winner)) for name in names}
     givers = _users(data, more, user, len(winner))
     return Comparisons.from_pairs(winner, loser, user=givers, items=data.items, **columns)
@@ -70,12 +70,12 @@ def _with_rankings(data: Comparisons, more: Comparisons, user: Any) -> Compariso
 
 
 def _users(data: Comparisons, more: Any, user: Any, n_rows: int) -> list[Any] | None:
-    """Who gave each of the answers, by name; None where nobody is told apart."""
+    """Who gave each answer, by name; None where the data have no users."""
     if data.user is None:
         if user is not None:
             raise DataError(
-                f"user={user!r}: nobody is named in the comparisons so far, so that the name would "
-                "be forgotten: leave it out, or fit on comparisons with users"
+                f"user={user!r}: the comparisons so far have no users, so the name would be lost: "
+                "leave it out, or fit on comparisons with users"
             )
         return None
     if isinstance(more, Comparisons) and more.user is not None:
@@ -108,18 +108,8 @@ def _single(index: int | IntArray, user: Any) -> int:
     return int(index)
 
 
-def seen_by(data: Comparisons, user: Any) -> Comparisons:
-    """What was compared so far by a user, or by anybody.
-
-    >>> data = Comparisons.from_pairs(["tea", "milk"], ["milk", "tea"], user=["ann", "bob"])
-    >>> len(seen_by(data, "bob")), len(seen_by(data, None))
-    (1, 2)
-    """
-    return data if user is None else data.for_user(user)
-
-
 def rng_for(random_state: RandomState, data: Comparisons) -> np.random.Generator:
-    """A generator for the next question: with a seed, the same until an answer comes in.
+    """The generator for the next question: with a seed, it changes with every answer.
 
     >>> data = Comparisons.from_pairs([0], [1])
     >>> bool(rng_for(3, data).random() == rng_for(3, data).random())
@@ -131,7 +121,7 @@ def rng_for(random_state: RandomState, data: Comparisons) -> np.random.Generator
 
 
 def without_last(rules: Rules | None, data: Comparisons, told: IntArray) -> Rules:
-    """The rules, with the pairs (k, 2) told last to be avoided too.
+    """The rules, which also avoid the pairs (k, 2) that were answered last.
 
     >>> data = Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
     >>> len(without_last(None, data, np.array([[0, 1]])).avoid)

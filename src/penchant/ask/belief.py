@@ -1,4 +1,4 @@
-"""What asking needs to know about a posterior, whichever model it comes from."""
+"""A belief: the joint Gaussian over utilities by which questions are chosen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from penchant.gp import Normal
-from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.linalg import gram, multiply, pivoted_cholesky
 from penchant.numerics.types import FloatArray, IntArray
@@ -17,9 +16,9 @@ WIN, TIE, LOSS = 1, 0, -1
 
 
 class Belief(Protocol):
-    """A joint Gaussian over n utilities, and how answers depend on them.
+    """A joint Gaussian over n utilities, and the likelihood of answers.
 
-    `Posterior` is one, and so is one user's posterior of a model of many users.
+    `model.belief(user)` is one.
 
     >>> import penchant as pc
     >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
@@ -59,7 +58,7 @@ class Belief(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A belief about some of its items only, by their positions in `items` (k,).
+    """The marginal of a belief over some items, given by their positions (k,).
 
     >>> import numpy as np, penchant as pc
     >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
@@ -73,7 +72,7 @@ class Part:
 
     @property
     def likelihood(self) -> Likelihood:
-        """That of the whole."""
+        """The likelihood of the whole belief."""
         return self.whole.likelihood
 
     @property
@@ -109,7 +108,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Mean (n,) and covariance (n, n) of n utilities: fast for all pairs at once.
+    """Mean (n,) and covariance (n, n) of n utilities, as arrays: fast for all pairs at once.
 
     >>> import numpy as np
     >>> from penchant.likelihoods import Probit
@@ -124,19 +123,14 @@ class Joint:
 
     @classmethod
     def of(cls, belief: Belief) -> "Joint":
-        """The same belief with its covariance computed; a `Joint` is returned as it is."""
+        """The belief with its covariance matrix; a `Joint` is returned unchanged."""
         if isinstance(belief, cls):
             return belief
         return cls(belief.mean, belief.covariance(), belief.likelihood)
 
     @classmethod
-    def prior(cls, kernel: Kernel, items: Inputs, likelihood: Likelihood) -> "Joint":
-        """The belief before the first answer."""
-        return cls(np.zeros(len(items)), kernel(items), likelihood)
-
-    @classmethod
     def mixture(cls, beliefs: Sequence[Belief], weights: FloatArray) -> "Joint":
-        """The Gaussian with the moments of a mixture, such as of a user's possible communities.
+        """The Gaussian with the moments of a mixture, as over a user's possible communities.
 
         weights: (k,) summing to one.
         """
@@ -181,13 +175,13 @@ class Joint:
         return (self.mean[:, None] + multiply(root, noise)).T
 
     def answered(self, first: int, second: int, answer: int) -> "Joint":
-        """The belief after an answer (WIN: the first was preferred; TIE; LOSS), by its moments.
+        """The belief after an answer (WIN: the first was preferred; TIE; LOSS), by moment matching.
 
-        The covariance loses d2 s sᵀ and the mean gains d1 s, where s is the covariance of all
-        utilities with the difference: O(n²), exact for one answer.
+        mean + d1 s and cov − d2 s sᵀ, where s is the covariance of all utilities with the
+        difference: O(n²), exact for one answer.
         """
         side = LOSS if answer == LOSS else WIN
-        s = self._with_difference(first, second)
+        s = self.cov[:, first] - self.cov[:, second]
         mean = np.array([side * (self.mean[first] - self.mean[second])])
         var = np.array([s[first] - s[second]])
         outcomes = _outcomes(answer == TIE)
@@ -197,12 +191,12 @@ class Joint:
         )
 
     def expecting(self, first: int | IntArray, second: int | IntArray) -> "Joint":
-        """The belief to be expected once one or several questions are answered, before they are.
+        """The expected belief after one or several open questions are answered.
 
-        The mean of the posterior means is the mean now. One answer takes E[d2] s sᵀ from the
-        covariance, as a Gaussian site of precision τ = E[d2] / (1 − v E[d2]) on a difference of
-        variance v would. Several questions are such sites together, each τ as now. This is how a
-        batch avoids asking twice about the same thing.
+        The expected posterior mean is the mean now. One answer reduces the covariance by
+        E[d2] s sᵀ, as a Gaussian site of precision τ = E[d2] / (1 − v E[d2]) on a difference of
+        variance v does. Several questions are several such sites, each with its present τ. With
+        this a batch avoids asking twice about the same thing.
         """
         first, second = np.atleast_1d(first), np.atleast_1d(second)
         mean, var = self.difference(first, second)
@@ -222,9 +216,6 @@ class Joint:
         cov = self.cov - multiply(scaled, cho_solve(cho_factor(inner), scaled.T))
         return Joint(self.mean, cov, likelihood)
 
-    def _with_difference(self, first: int, second: int) -> FloatArray:
-        return self.cov[:, first] - self.cov[:, second]
-
 
 def _contrast_var(cov: FloatArray) -> FloatArray:
     """(n,) variances relative to the average item."""
@@ -234,5 +225,5 @@ def _contrast_var(cov: FloatArray) -> FloatArray:
 
 
 def _outcomes(tie: bool = False, n: int = 1) -> Outcomes:
-    """Imagined answers; the curvature of a margin's likelihood is the same for every margin."""
+    """Wins or ties, with margin 0: the curvature of a margin's likelihood does not depend on it."""
     return Outcomes(np.full(n, True) if tie else None, np.zeros(n))

@@ -1,4 +1,4 @@
-"""Looking ahead by simulation: how many answers a study will need, or still needs."""
+"""How many answers a study will need, or still needs, by simulation."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,37 +11,29 @@ from penchant.ask.stopping import StopRule
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
 from penchant.numerics.random import RandomState, as_rng
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import FloatArray
 
 QUANTILES = (0.1, 0.5, 0.9)
 HORIZON = 500
-"""Most answers that a simulated future goes on for."""
+"""Answers after which a simulated future ends."""
 
 
-class _Quantiles(NamedTuple):
+class Range(NamedTuple):
+    """10 %, median and 90 % of a number of answers in simulated futures; None: beyond the horizon.
+
+    >>> Range(low=10, median=14, high=None)
+    14 (10 to more than simulated)
+    >>> Range(None, None, None)
+    more than simulated
+    """
+
     low: int | None
     median: int | None
     high: int | None
 
-
-class Range(_Quantiles):
-    """A number of answers in simulated futures: 10 %, median and 90 %; None: beyond the horizon.
-
-    >>> Range(low=10, median=14, high=None)
-    14 (10 to more than 500)
-    >>> Range(None, None, None)
-    more than 500
-    """
-
-    horizon = HORIZON
-
     def __repr__(self) -> str:
-        low, median, high = (
-            f"more than {self.horizon}" if number is None else f"{number}" for number in self
-        )
+        low, median, high = ("more than simulated" if n is None else f"{n}" for n in self)
         return low if self.low == self.high else f"{median} ({low} to {high})"
-
-    __str__ = __repr__
 
 
 def answers_left(
@@ -52,7 +44,7 @@ def answers_left(
     n_futures: int = 10,
     random_state: RandomState = None,
 ) -> Range:
-    """How many more answers until the rule says stop, in futures simulated from the belief.
+    """How many more answers the rule needs, in futures simulated from the belief.
 
     Each future draws the true utilities from the belief and answers from those. A future that
     does not stop within the horizon counts as longer than it.
@@ -65,36 +57,29 @@ def answers_left(
     rng = as_rng(random_state)
     start = Joint.of(belief)
     counts = [_until_stop(start, rule, criterion, horizon, rng) for _ in range(n_futures)]
-    return _range(np.array(counts, dtype=np.float64), horizon)
+    levels = np.quantile(np.array(counts), QUANTILES, method="nearest")
+    return Range(*(int(level) if np.isfinite(level) else None for level in levels))
 
 
 def _until_stop(
     belief: Joint, rule: StopRule, criterion: str, horizon: int, rng: np.random.Generator
 ) -> float:
     truth = belief.sample(1, rng)[0]
-    pairs = all_pairs(len(belief))
     for n_answers in range(horizon + 1):
         if rule.check(belief, n_answers, rng).stop:
             return n_answers
-        first, second = _next(belief, pairs, criterion, rng)
-        answer = belief.likelihood.draw(truth[[first]] - truth[[second]], rng)
-        belief = belief.answered(first, second, int(answer[0]))
+        belief = _answered(belief, truth, criterion, rng)
     return np.inf
 
 
-def _next(
-    belief: Joint, pairs: IntArray, criterion: str, rng: np.random.Generator
-) -> tuple[int, int]:
-    pool = Pool(pairs, np.zeros(len(belief)))
-    first, second = choose(belief, pool, 1, criterion, 0.0, rng)[0]
-    return int(first), int(second)
-
-
-def _range(counts: FloatArray, horizon: int) -> Range:
-    levels = np.quantile(counts, QUANTILES, method="nearest")
-    found = Range(*(int(level) if np.isfinite(level) else None for level in levels))
-    found.horizon = horizon
-    return found
+def _answered(
+    belief: Joint, utilities: FloatArray, criterion: str, rng: np.random.Generator
+) -> Joint:
+    """The belief after the next question is answered by somebody with these utilities."""
+    pool = Pool(all_pairs(len(belief)), np.zeros(len(belief)))
+    ((first, second),) = choose(belief, pool, 1, criterion, 0.0, rng)
+    answer = belief.likelihood.draw(utilities[[first]] - utilities[[second]], rng)
+    return belief.answered(int(first), int(second), int(answer[0]))
 
 
 @dataclass(frozen=True)
@@ -110,7 +95,7 @@ class StudyDesign:
         Standard deviation of the utilities, in units of the noise on a comparison: at 1 the
         better of two items wins four times in five, at 2 nine times in ten.
     disagreement : float
-        Standard deviation of what a rater adds of their own to an item's utility, same units.
+        Standard deviation of a rater's own deviation from an item's utility, same units.
     """
 
     n_items: int
@@ -133,7 +118,7 @@ class StudyDesign:
 
 
 class Plan(NamedTuple):
-    """How many comparisons reach the target, if any do; the mean reliability after each one.
+    """How many comparisons reach the target, or None; and the mean reliability after each one.
 
     >>> design = StudyDesign(n_items=5, n_raters=2, spread=1.5)
     >>> needed = plan(design, reliability=0.7, n_simulations=4, random_state=0)
@@ -157,8 +142,8 @@ def plan(
     """How many comparisons a study needs, by simulating it from the prior.
 
     Reliability is the squared correlation of the estimated utilities with the true ones (those
-    that raters share), averaged over simulations. longest: where to give up, by default at 50
-    comparisons an item.
+    that raters share), averaged over simulations. longest: the number of comparisons after which
+    the simulation ends, by default 50 an item.
 
     >>> plan(StudyDesign(6, n_raters=2), 0.7, n_simulations=10, random_state=0).per_rater > 5
     True
@@ -169,41 +154,26 @@ def plan(
         if not is_whole(number, 1) and not (name == "longest" and number is None):
             raise DataError(f"plan: {name} is {number!r}: it must be a whole number ≥ 1")
     rng = as_rng(random_state)
-    simulations = [_Simulation(study, rng) for _ in range(n_simulations)]
+    n, truths, raters = study.n_items, np.empty((n_simulations, study.n_items)), []
+    for truth in truths:
+        truth[:] = study.spread * rng.standard_normal(n)
+        raters.append(truth + study.disagreement * rng.standard_normal((study.n_raters, n)))
+    truths -= truths.mean(axis=1, keepdims=True)
+    # pooled raters: their disagreement is noise, and the belief is in units of all noise
+    variance = study.spread**2 / (1.0 + 2.0 * study.disagreement**2)
+    beliefs = [Joint(np.zeros(n), variance * np.eye(n), Probit())] * n_simulations
     curve: list[float] = []
-    for n_comparisons in range(1, (longest or 50 * study.n_items) + 1):
-        for simulation in simulations:
-            simulation.step(criterion, rng)
-        curve.append(float(np.mean([simulation.reliability() for simulation in simulations])))
+    for n_comparisons in range(1, (longest or 50 * n) + 1):
+        turn = (n_comparisons - 1) % study.n_raters
+        beliefs = [
+            _answered(belief, utilities[turn], criterion, rng)
+            for belief, utilities in zip(beliefs, raters, strict=True)
+        ]
+        means = np.array([belief.mean - belief.mean.mean() for belief in beliefs])
+        squared = (means * truths).sum(axis=1) ** 2
+        squared /= (means**2).sum(axis=1) * (truths**2).sum(axis=1)
+        curve.append(float(squared.mean()))
         if curve[-1] >= reliability:
             per_rater = -(-n_comparisons // study.n_raters)
             return Plan(n_comparisons, per_rater, np.array(curve))
     return Plan(None, None, np.array(curve))
-
-
-class _Simulation:
-    """One simulated run of a study: true utilities, raters, and the belief so far."""
-
-    def __init__(self, study: StudyDesign, rng: np.random.Generator) -> None:
-        n = study.n_items
-        self.truth = study.spread * rng.standard_normal(n)
-        personal = study.disagreement * rng.standard_normal((study.n_raters, n))
-        self.rater_utilities = self.truth + personal
-        # who pools raters takes their disagreement for noise, and sees utilities in units of it
-        noise = 1.0 + 2.0 * study.disagreement**2
-        self.belief = Joint(np.zeros(n), study.spread**2 / noise * np.eye(n), Probit())
-        self.pairs, self.n_answers = all_pairs(n), 0
-
-    def step(self, criterion: str, rng: np.random.Generator) -> None:
-        """The next rater answers the next question."""
-        first, second = _next(self.belief, self.pairs, criterion, rng)
-        utilities = self.rater_utilities[self.n_answers % len(self.rater_utilities)]
-        answer = Probit().draw(utilities[[first]] - utilities[[second]], rng)
-        self.belief = self.belief.answered(first, second, int(answer[0]))
-        self.n_answers += 1
-
-    def reliability(self) -> float:
-        """Squared correlation of what is believed with what is true."""
-        believed = self.belief.mean - self.belief.mean.mean()
-        true = self.truth - self.truth.mean()
-        return float((believed @ true) ** 2 / ((believed @ believed) * (true @ true)))

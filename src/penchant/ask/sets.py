@@ -1,8 +1,8 @@
-"""Sets of several items to choose from: which would teach most.
+"""Sets of several items to choose the best of: which sets teach most.
 
-The worth of a set is the information, in nats, that the chosen one gives about the utilities:
-H[E p] − E[H[p]] with p = softmax(κ f) on the set, over joint draws of the belief. A set grows from
-the pair that the criterion likes best, by the item that adds most, to the size that is asked for.
+The score of a set is the mutual information, in nats, of the choice and the utilities:
+H[E p] − E[H[p]] with p = softmax(κ f) on the set, over joint draws of the belief. A set starts from
+the pair with the best criterion, and grows by the item that adds most information.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 
 N_DRAWS = 256
-"""Joint draws of the utilities: one set's worth is right to a few hundredths of a nat, and all sets
-are compared on the same draws."""
+"""Joint draws of the utilities: the information of a set is right to a few hundredths of a nat, and
+all sets are compared on the same draws."""
 MOST_CANDIDATES = 200
-"""Items that a set may grow by: of more, those that are least known."""
+"""Items that a set may grow by; of more, those with the largest variance are taken."""
 
 
 def grow_sets(
@@ -51,8 +51,6 @@ def grow_sets(
             f"k_items is {size}: a set must hold between 2 and all {len(items)} items that may be "
             "asked about"
         )
-    if size == 2:
-        return list(pairs)
     grown = grow(belief, data.pair_index(pairs), size, rng, items)
     return [tuple(data.items[i] for i in chosen) for chosen in grown]
 

@@ -9,13 +9,12 @@ import click
 import numpy as np
 
 import penchant as pc
-from penchant.cli.evaluate import write_report
-from penchant.cli.files import Files, read_material, save
-from penchant.cli.options import fit_and_tell
 from penchant.cli.output import Output, output_options
 from penchant.cli.predict import ASK_FORMATS
 from penchant.cli.rank import RANK_FORMATS
+from penchant.cli.source import SourceOptions, fit_and_tell
 from penchant.workflow import models
+from penchant.workflow.reporting import write_report
 
 N_USERS, N_ITEMS, N_TASTES = 40, 30, 3
 SHOWN = 10
@@ -47,24 +46,26 @@ def demo_command(folder: str, seed: int, output: Output) -> None:
     40 people of three tastes judge 30 items with features and links. The tables are written to a
     folder and read back as yours would be. Two models learn from them: one of each person, and one
     of communities of taste. The ranking is that of the second, as in the report. The truth is
-    known, so what was found is held against it.
+    known, so the results are compared with it.
     """
     place = Path(folder)
     settings = {"random_state": seed}
     truth = pc.datasets.simulate_study(N_USERS, N_ITEMS, N_TASTES, random_state=seed)
-    files = write_study(truth, place)
+    source = write_study(truth, place)
     output.note(f"wrote a simulated study to {place}: votes.csv, items.csv, links.csv")
 
-    material = read_material(files, output.note)
+    material = source.read(output.note)
     personal = fit_and_tell(material, PERSONS, output, settings)
     communal = fit_and_tell(material, COMMUNITIES, output, settings)
-    save(communal, str(place / "model.penchant"))
+    communal.save(str(place / "model.penchant"))
     report = place / "report.html"
-    write_report(material, communal, report, "A simulated study", output)
+    with output.progress("checking on held-out comparisons"):
+        write_report(material, communal.model, communal.why, report, "A simulated study")
+    output.note(f"wrote {report}")
 
     members = models.members(communal.model)
     results = {
-        "ranking": communal.model.rank().above_average().to_dicts(),
+        "ranking": communal.model.rank().to_dicts(),
         "person_agreement": _agreement(personal.model.predict(users=personal.data.users), truth),
         "communities": _cross_table(members, truth.tastes),
         "adjusted_rand": pc.metrics.adjusted_rand([m["community"] for m in members], truth.tastes),
@@ -74,7 +75,7 @@ def demo_command(folder: str, seed: int, output: Output) -> None:
         output.json(folder=folder, report=str(report), **results)
     else:
         _show(results, output)
-    output.suggest(f"open {report} in a browser; then: penchant rank {files.comparisons}")
+    output.suggest(f"open {report} in a browser; then: penchant rank {source.comparisons}")
 
 
 def _show(results: dict[str, Any], output: Output) -> None:
@@ -95,7 +96,7 @@ def _show(results: dict[str, Any], output: Output) -> None:
     click.echo()
 
 
-def write_study(truth: Any, folder: Path) -> Files:
+def write_study(truth: Any, folder: Path) -> SourceOptions:
     """Write the tables of a simulated study as a person would have them."""
     folder.mkdir(parents=True, exist_ok=True)
     data = truth.comparisons
@@ -110,7 +111,7 @@ def write_study(truth: Any, folder: Path) -> Files:
     pairs = np.column_stack([items[links.row[once]], items[links.col[once]]])
     _write(folder / "links.csv", ("from", "to"), pairs)
     similar = (("similar", "undirected", str(folder / "links.csv")),)
-    return Files(str(folder / "votes.csv"), str(folder / "items.csv"), relations=similar)
+    return SourceOptions(str(folder / "votes.csv"), str(folder / "items.csv"), relations=similar)
 
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

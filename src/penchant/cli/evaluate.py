@@ -6,13 +6,11 @@ from typing import Any
 
 import click
 
-from penchant.cli.files import FittedModel
-from penchant.cli.options import SourceOptions, refuse_beside, source_argument, target_option
-from penchant.cli.output import Output, output_options
-from penchant.io import whole_file
+from penchant.cli.output import Output, output_options, target_option
+from penchant.cli.source import SourceOptions, refuse_beside, source_argument
 from penchant.workflow.evaluation import BASELINE, cross_validate
-from penchant.workflow.models import KINDS, Material, build, settings_of
-from penchant.workflow.reporting import TITLE, build_page, check
+from penchant.workflow.models import KINDS, build, settings_of
+from penchant.workflow.reporting import TITLE, write_report
 
 EVALUATE_FORMATS = {
     "model": "",
@@ -102,17 +100,8 @@ def report_command(source: SourceOptions, target: str, title: str, output: Outpu
     """
     material = source.material(output)
     fitted = source.fit(material, output)
-    write_report(material, fitted, Path(target), title, output)
+    with output.progress("checking on held-out comparisons"):
+        write_report(material, fitted.model, fitted.why, Path(target), title)
+    output.note(f"wrote {target}")
     output.record({"file": target, "comparisons": material.data.n_comparisons})
     output.suggest(f"open {target} in a browser")
-
-
-def write_report(
-    material: Material, fitted: FittedModel, target: Path, title: str, output: Output
-) -> None:
-    """Check the model on held-out comparisons, and write the page."""
-    with output.progress("checking on held-out comparisons"):
-        findings = check(material, fitted.model, fitted.why)
-    with whole_file(target) as file:
-        file.write(build_page(findings, title).encode())
-    output.note(f"wrote {target}")

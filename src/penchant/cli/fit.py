@@ -6,9 +6,8 @@ from typing import Any
 import click
 
 import penchant as pc
-from penchant.cli.files import SUFFIX, FittedModel, save
-from penchant.cli.options import FILE, SourceOptions, source_argument, target_option
-from penchant.cli.output import Output, output_options
+from penchant.cli.output import FILE, Output, output_options, target_option
+from penchant.cli.source import SUFFIX, FittedModel, SourceOptions, source_argument
 from penchant.engines import ENGINES
 from penchant.workflow.models import build
 
@@ -70,7 +69,7 @@ def fit_command(
         begin = perf_counter()
         fitted = source.fit(material, output)
         seconds = perf_counter() - begin
-        save(fitted, target)
+        fitted.save(target)
     else:
         data, fitted, seconds = _fit_shards(source, target, output, sharding)
     output.note(f"wrote {target}")
@@ -132,7 +131,8 @@ def _fit_shards(
             raise
         seconds = perf_counter() - begin
         output.note(f"fitted in {seconds:.1f} s")
-        save(fitted := FittedModel(model, None, "as you asked"), target)
+        fitted = FittedModel(model, None, "as you asked")
+        fitted.save(target)
         if sharding["predictions"] is not None:
             write = model.write_memberships if name == "community" else model.write_predictions
             write(sharding["predictions"])

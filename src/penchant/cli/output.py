@@ -1,14 +1,16 @@
-"""What a command says: data on stdout as a table, JSON or CSV; the rest on stderr."""
+"""The output of a command: data on stdout as a table, JSON or CSV; the rest on stderr."""
 
 import csv
 import io
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,6 +22,8 @@ from rich.text import Text
 from penchant.cli import visible
 
 Row = Mapping[str, Any]
+FILE = click.Path(allow_dash=True)
+"""A text that shells complete to the name of a file."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the start of a formula."""
 
@@ -114,8 +118,34 @@ def output_options(csv: bool = True) -> Callable[[Command], Command]:
     return decorate
 
 
+def target_option(default: str, what: str) -> Callable[[Command], Command]:
+    """Add -o for a file to write; a place that cannot be written is an error before any work."""
+
+    def check(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+        path = Path(value).resolve()
+        if not path.parent.is_dir():
+            raise click.BadParameter(f"{value}: there is no folder {Path(value).parent}")
+        if path.exists() and not path.is_file():
+            raise click.BadParameter(f"{value} is no plain file: give the path of one")
+        if not os.access(path.parent, os.W_OK):
+            raise click.BadParameter(f"{value}: the folder {path.parent} cannot be written to")
+        return value
+
+    return click.option(
+        "-o",
+        "--output",
+        "target",
+        metavar="FILE",
+        type=FILE,
+        default=default,
+        show_default=True,
+        callback=check,
+        help=f"Where to write the {what}.",
+    )
+
+
 def _plain(value: Any) -> Any:
-    """Values that JSON can hold: NumPy scalars become Python's, what is not finite null."""
+    """The value as JSON can hold it: NumPy scalars as Python's, infinite and NaN as null."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -132,22 +162,19 @@ def _as_csv(rows: Sequence[Row], spreadsheet: bool) -> str:
     columns = list(rows[0]) if rows else []
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    kept = harmless if spreadsheet else _as_is
-    writer.writerows({key: kept(_cell(value)) for key, value in row.items()} for row in rows)
+    for row in rows:
+        cells = {key: _cell(value) for key, value in row.items()}
+        writer.writerow({k: harmless(c) for k, c in cells.items()} if spreadsheet else cells)
     return text.getvalue()
 
 
 def harmless(cell: Any) -> Any:
-    """A cell that no spreadsheet runs: text that looks like a formula gets an apostrophe.
+    """The cell, with an apostrophe before text that a spreadsheet would run as a formula.
 
     >>> harmless("=1+1"), harmless(-1.5)
     ("'=1+1", -1.5)
     """
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
-
-
-def _as_is(cell: Any) -> Any:
-    return cell
 
 
 def _cell(value: Any) -> Any:

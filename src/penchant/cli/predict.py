@@ -7,22 +7,21 @@ import click
 import numpy as np
 
 import penchant as pc
-from penchant.cli.files import FittedModel, read_table
-from penchant.cli.options import (
-    FILE,
+from penchant.cli.output import FILE, Output, output_options, target_option
+from penchant.cli.source import (
+    FittedModel,
     SourceOptions,
     as_of,
     at_option,
     find_user,
+    read_table,
     refuse_beside,
     source_argument,
-    target_option,
 )
-from penchant.cli.output import Output, output_options
 from penchant.data import Lookup
 from penchant.io import write_parquet
 from penchant.workflow.encoding import Encoded, as_names
-from penchant.workflow.models import questions, sets_to_ask, tells_people_apart
+from penchant.workflow.models import questions, tells_people_apart
 
 PAIR_FORMATS = {"first": "", "second": "", "user": "", "probability": ".3f"}
 TIE_FORMATS = {"win": ".3f", "tie": ".3f", "loss": ".3f"}
@@ -247,11 +246,9 @@ def ask_command(
     """
     fitted = source.fitted(output, user=user)
     who = find_user(fitted.data.users, user)
-    formats = ASK_FORMATS
-    if set_size == 2:
-        rows = questions(fitted.model, n_questions, criterion, who)
-    else:
-        rows = sets_to_ask(fitted.model, n_questions, set_size, criterion, who)
-        formats = {f"item_{i + 1}": "" for i in range(set_size)}
-    output.rows(rows, formats, model=fitted.name, criterion=criterion)
+    rows = questions(fitted.model, n_questions, criterion, who, set_size)
+    sets = {f"item_{i + 1}": "" for i in range(set_size)}
+    output.rows(
+        rows, ASK_FORMATS if set_size == 2 else sets, model=fitted.name, criterion=criterion
+    )
     output.suggest("add the answers to your file, then fit again")

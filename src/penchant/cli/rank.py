@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 import penchant as pc
-from penchant.cli.files import read_segments
-from penchant.cli.options import (
+from penchant.cli.output import Output, output_options
+from penchant.cli.source import (
     SourceOptions,
     as_of,
     at_option,
@@ -19,12 +19,10 @@ from penchant.cli.options import (
     refuse_beside,
     source_argument,
 )
-from penchant.cli.output import Output, output_options
 from penchant.models import Ranking
 from penchant.workflow import models
-from penchant.workflow.choosing import choose
-from penchant.workflow.models import Material, build
-from penchant.workflow.segments import Segments, segments
+from penchant.workflow.models import Material, build, choose
+from penchant.workflow.segmenting import Segments, segments
 
 RANK_FORMATS = {
     "rank": "d",
@@ -165,7 +163,7 @@ def _segments(source: SourceOptions, by: str, output: Output) -> Segments:
     if source.items or source.users or source.relations:
         raise click.UsageError("--by goes without --items, --users and --relation")
     with output.progress("reading"):
-        parts = read_segments(source, by)
+        parts = source.segments(by)
     for name, part in parts.items():
         output.note(f"segment {name or '(empty)'}: {part.describe().splitlines()[0]}")
     whole = reduce(add, parts.values())

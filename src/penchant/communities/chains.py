@@ -1,12 +1,12 @@
-"""Chains of the Dirichlet-process mixture of preference models (paper 004): samplers, draws.
+"""Chains of the Dirichlet-process mixture of preference models (paper 004): samplers and draws.
 
 c_u ~ DP(λ),  f_c ~ GP(0, K),  answers of u ~ likelihood of f_{c_u}'s differences.
 
-A chain starts from the communities that a search found, memberships drawn from their
-probabilities, and has only to settle around them. One sweep: memberships given a draw of each
-community's utilities; split and merge moves; λ; hyperparameters (while warming up); expectation
-propagation per community; a new draw of the utilities. All of a sweep's randomness comes from the
-chain's seed and the number of the sweep, so a chain continues exactly from any state.
+A chain starts from the communities of a search, with memberships drawn from their probabilities.
+One sweep draws memberships given a draw of each community's utilities; proposes splits and merges;
+draws λ; learns hyperparameters (while warming up); infers each community by expectation
+propagation; and draws its utilities. All of a sweep's randomness comes from the chain's seed and
+the number of the sweep, so a chain continues exactly from any state.
 
 Both samplers of memberships are Gibbs steps given one *draw* of each community's utilities. Paper
 004 (Eq. 10) averages each answer's probability over the utilities' posterior and multiplies the
@@ -20,9 +20,9 @@ belongs). New communities come from a pool of prior draws (Neal's algorithm 8; u
 the pool from user to user, as in Favaro and Teh's ReUse).
 *blocked*: weights are drawn, and users are independent given them.
 
-A draw that is kept holds communities, not users: a user is known by their answers, so memberships
-of the users that were fitted and of newcomers are computed alike, as the user's posterior over the
-communities of each draw, averaged over draws (paper 004 Eq. 21 has the prior p(c|λ) there).
+A stored draw holds communities, not users: a user's memberships follow from their answers, for
+fitted users and newcomers alike, as the posterior over the communities of each draw, averaged over
+draws (paper 004 Eq. 21 has the prior p(c|λ) there).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations
 from math import exp, inf, log
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -63,30 +63,30 @@ from penchant.numerics.linalg import multiply, pivoted_cholesky
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
-CLIMB_STEPS = 10
-"""Steps up the evidence each time hyperparameters are learned: membership changes soon anyway."""
+LEARNING_STEPS = 10
+"""Steps of the optimiser each time hyperparameters are learned: memberships change soon anyway."""
 OWN_SPREAD = 1.0
-"""How far, in logarithms, a community's own hyperparameters stray from the shared ones."""
+"""Standard deviation of a community's own log hyperparameters around the shared ones."""
 N_EMPTY = 3
-"""Empty communities on offer at a time."""
+"""Empty communities that a user may choose at a time."""
 N_FRESH = 8
 """Prior draws in reserve for the collapsed sampler, to replace empty communities that fill."""
 MOVES = 3
-"""Split or merge moves of a sweep."""
+"""Split or merge proposals of a sweep."""
 SIMILAR_MOVES = 2
 """Proposals of a sweep to merge two similar communities, or to divide one by coin."""
 LEARNING_SWEEPS = 2
-"""Sweeps before the end of the warm-up from which a chain goes on: one that learns, one more."""
+"""Sweeps of warm-up that a chain repeats on other data: one that learns, one more."""
 DRAWS_PER_CHAIN = 50
-"""Draws kept of a chain's sweeps after the warm-up."""
+"""Draws stored of a chain's sweeps after the warm-up."""
 ALIGNMENT_USERS = 5_000
-"""Users by whom the communities of different draws are recognised."""
+"""Users by whom the communities of different draws are matched."""
 REFERENCE_CANDIDATES = 25
-"""Draws among which the most typical is looked for."""
+"""Draws among which the most typical one is chosen."""
 ENOUGH_DRAWS = 10.0
-"""Fewer effective draws than this deserve a warning."""
+"""Fewer effective draws than this give a warning."""
 GOOD_AGREEMENT = 0.7
-"""Chains whose partitions agree less than this (adjusted Rand) deserve a warning."""
+"""Chains whose partitions agree less than this (adjusted Rand) give a warning."""
 
 
 def draw_prior(
@@ -99,29 +99,29 @@ def draw_prior(
 
 
 def learn_shared(mixture: MixtureData, groups: Sequence[Group], theta: FloatArray) -> FloatArray:
-    """Climb the sum of the communities' evidences: small communities lean on large ones.
+    """Maximise the sum of the communities' evidences: small communities lean on large ones.
 
     A weak normal prior around where learning started keeps the scale of utilities from vanishing
     while opposite tastes still share a community.
     """
     start = mixture.hyper
-    return _climb_evidence(mixture, groups, theta, lambda x: start.at(x).log_prior(start))
+    return _maximize_evidence(mixture, groups, theta, lambda x: start.at(x).log_prior(start))
 
 
 def learn_own(mixture: MixtureData, groups: Sequence[Group], theta: FloatArray) -> FloatArray:
-    """(K, p): each community's own parameters by its evidence, held near the shared `theta`.
+    """(K, p): each community's own parameters by its evidence, pooled towards the shared `theta`.
 
-    The normal prior around `theta` is the pooling: it decides where a community has few answers
-    and gives way where it has many (paper 004 section 3.3 optimises each alone).
+    A normal prior around `theta` decides where a community has few answers and gives way where it
+    has many (paper 004 section 3.3 optimises each alone).
     """
 
     def pooling(x: FloatArray) -> tuple[float, FloatArray]:
         return weak_prior(x, theta, OWN_SPREAD)
 
-    return np.stack([_climb_evidence(mixture, [group], theta, pooling) for group in groups])
+    return np.stack([_maximize_evidence(mixture, [group], theta, pooling) for group in groups])
 
 
-def _climb_evidence(
+def _maximize_evidence(
     mixture: MixtureData,
     groups: Sequence[Group],
     theta: FloatArray,
@@ -139,7 +139,7 @@ def _climb_evidence(
             slope += gradient(fit.problem, fit.solution)
         return value, slope, None
 
-    return maximize(objective, theta, mixture.hyper.bounds, Limits(CLIMB_STEPS)).theta
+    return maximize(objective, theta, mixture.hyper.bounds, Limits(LEARNING_STEPS)).theta
 
 
 def fit_reported(
@@ -213,71 +213,68 @@ def draw_log_weights(state: ChainState, rng: np.random.Generator) -> SingleArray
         return np.log([*weights, *(stick * remaining)]).astype(np.float32)
 
 
-class Scan(NamedTuple):
-    """What the loop reads and, but for the first and last, changes in place.
+def _reassign(
+    log_likelihood: SingleArray,
+    assignment: LabelArray,
+    size: IntArray,
+    empty: IntArray,
+    uniform: SingleArray,
+    log_new: float,
+    start: int,
+    fresh: int,
+) -> tuple[int, int]:
+    """Reassign users one after another from `start`; return who is next, and the next fresh one.
 
     log_likelihood: (U, T) of each user under T utility functions; assignment: (U,) the function
     of each user; size: (T,) the users of each function; empty: (h,) the functions that stand for
-    empty communities; uniform: (U, 2) numbers in (0, 1].
+    empty communities; these three change in place. uniform: (U, 2) numbers in (0, 1]. log_new:
+    log(λ/h), the prior of an empty community; functions from `fresh` on replace those that get
+    their first user. Stops before a user when none is left.
     """
-
-    log_likelihood: SingleArray
-    assignment: LabelArray
-    size: IntArray
-    empty: IntArray
-    uniform: SingleArray
-
-
-def _reassign(s: Scan, log_new: float, start: int, fresh: int) -> tuple[int, int]:
-    """Reassign users one after another from `start`; return who is next, and the next fresh one.
-
-    log_new: log(λ/h), the prior of an empty community; functions from `fresh` on replace those
-    that get their first user. Stops before a user when none is left.
-    """
-    n_users, n_functions = s.log_likelihood.shape
+    n_users, n_functions = log_likelihood.shape
     log_prior = np.full(n_functions, -inf)
     for c in range(n_functions):
-        if s.size[c] > 0:
-            log_prior[c] = log(s.size[c])
-    for slot in range(len(s.empty)):
-        log_prior[s.empty[slot]] = log_new
+        if size[c] > 0:
+            log_prior[c] = log(size[c])
+    for slot in range(len(empty)):
+        log_prior[empty[slot]] = log_new
     cumulative = np.empty(n_functions)
     for u in range(start, n_users):
         if fresh == n_functions:
             return u, fresh
-        left = s.assignment[u]
-        s.size[left] -= 1
-        if s.size[left] > 0:
-            log_prior[left] = log(s.size[left])
+        left = assignment[u]
+        size[left] -= 1
+        if size[left] > 0:
+            log_prior[left] = log(size[left])
         else:
             # an abandoned function takes the place of one of the empty ones
-            slot = int((1.0 - s.uniform[u, 0]) * len(s.empty))
-            log_prior[s.empty[slot]] = -inf
-            s.empty[slot] = left
+            slot = int((1.0 - uniform[u, 0]) * len(empty))
+            log_prior[empty[slot]] = -inf
+            empty[slot] = left
             log_prior[left] = log_new
         top = -inf
         for c in range(n_functions):
-            top = max(top, log_prior[c] + s.log_likelihood[u, c])
+            top = max(top, log_prior[c] + log_likelihood[u, c])
         total = 0.0
         for c in range(n_functions):
-            total += exp(log_prior[c] + s.log_likelihood[u, c] - top)
+            total += exp(log_prior[c] + log_likelihood[u, c] - top)
             cumulative[c] = total
-        joined = np.searchsorted(cumulative, float(s.uniform[u, 1]) * total)
-        if s.size[joined] == 0:
-            for slot in range(len(s.empty)):
-                if s.empty[slot] == joined:
-                    s.empty[slot] = fresh
+        joined = np.searchsorted(cumulative, float(uniform[u, 1]) * total)
+        if size[joined] == 0:
+            for slot in range(len(empty)):
+                if empty[slot] == joined:
+                    empty[slot] = fresh
                     log_prior[fresh] = log_new
                     fresh += 1
                     break
-        s.size[joined] += 1
-        log_prior[joined] = log(s.size[joined])
-        s.assignment[u] = joined
+        size[joined] += 1
+        log_prior[joined] = log(size[joined])
+        assignment[u] = joined
     return n_users, fresh
 
 
 @cache
-def compiled_reassign() -> Callable[[Scan, float, int, int], tuple[int, int]]:
+def compiled_reassign() -> Callable[..., tuple[int, int]]:
     """`_reassign`, compiled on the first call: numba takes a second to import."""
     import numba
 
@@ -285,7 +282,7 @@ def compiled_reassign() -> Callable[[Scan, float, int, int], tuple[int, int]]:
         compiled = numba.njit(cache=True, nogil=True)(_reassign)
     except RuntimeError:  # a read-only installation and no folder for the cache elsewhere
         compiled = numba.njit(nogil=True)(_reassign)
-    return cast(Callable[[Scan, float, int, int], tuple[int, int]], compiled)
+    return cast(Callable[..., tuple[int, int]], compiled)
 
 
 def collapsed(mixture: MixtureData, state: ChainState, rng: np.random.Generator) -> LabelArray:
@@ -302,8 +299,9 @@ def collapsed(mixture: MixtureData, state: ChainState, rng: np.random.Generator)
         table = mixture.table(more, np.tile(state.theta, (n_more, 1)))
         log_likelihood = np.concatenate([log_likelihood, answers.counts @ table], axis=1)
         size = np.append(size, np.zeros(n_more, dtype=np.intp))
-        scan = Scan(log_likelihood, assignment, size, empty, uniform)
-        user, fresh = compiled_reassign()(scan, log_new, user, fresh)
+        user, fresh = compiled_reassign()(
+            log_likelihood, assignment, size, empty, uniform, log_new, user, fresh
+        )
         n_more = N_FRESH
     return assignment
 
@@ -391,7 +389,7 @@ def start_chain(
     return draw_utilities(mixture, plan, nobody, partition_of(mixture, nobody, drawn), rng)
 
 
-def sweep(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> ChainState:
+def sweep_chain(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> ChainState:
     """The state after one more sweep."""
     state = replace(state, sweep=state.sweep + 1)
     rng = np.random.default_rng([*state.seed, state.sweep])
@@ -610,7 +608,7 @@ def run_chain(
     thin = -(-n_kept // DRAWS_PER_CHAIN)
     try:
         for _ in range(n_sweeps):
-            state, draws = sweep(mixture, plan, chain.state), chain.draws
+            state, draws = sweep_chain(mixture, plan, chain.state), chain.draws
             if state.sweep > plan.n_warmup and state.sweep % thin == 0:
                 draws = (*draws, _draw_of(mixture, state))
             numbers = np.append(chain.n_communities, len(state.utilities))
@@ -647,7 +645,7 @@ def _advance(
     ends: Sequence[int],
     watch: Watch,
 ) -> tuple[list[Chain], bool]:
-    """Each chain up to a number of sweeps of its own; also says whether all got there."""
+    """Run each chain up to a number of sweeps of its own; also says whether all got there."""
     after = list(chains)
     for number, end in enumerate(ends):
         left = max(0, end - after[number].state.sweep)
@@ -658,19 +656,15 @@ def _advance(
 
 
 def _agree(plan: ChainPlan, chains: list[Chain]) -> list[Chain]:
-    """The mean of what the chains learned of the hyperparameters, when all have just warmed up."""
+    """Give chains that have just warmed up the mean of their learned hyperparameters."""
     if any(chain.state.sweep != plan.n_warmup for chain in chains):
         return chains
     theta = np.mean([chain.state.theta for chain in chains], axis=0)
-    return [
-        replace(
-            chain,
-            state=replace(
-                chain.state, theta=theta, thetas=chain.state.thetas + (theta - chain.state.theta)
-            ),
-        )
-        for chain in chains
-    ]
+    shifted = (
+        replace(c.state, theta=theta, thetas=c.state.thetas + (theta - c.state.theta))
+        for c in chains
+    )
+    return [replace(c, state=state) for c, state in zip(chains, shifted, strict=True)]
 
 
 def _draw_of(mixture: MixtureData, state: ChainState) -> Draw:
@@ -686,12 +680,12 @@ def _draw_of(mixture: MixtureData, state: ChainState) -> Draw:
 
 
 def supported(mixture: MixtureData, state: ChainState) -> BoolArray:
-    """(K,) whether a community explains its members better than they could do without it.
+    """(K,) whether a community explains its members better than the other communities do.
 
-    With few answers a user, groups come and go that no one would miss: their utilities fit their
-    members by chance. A group counts if its members' answers, its utilities integrated out, are
-    likelier than with every member in the best of the other communities. Smallest first, and what
-    does not count is no alternative to the next.
+    With few answers a user, groups come and go whose utilities fit their members by chance. A
+    group counts if its members' answers, its utilities integrated out, are likelier than with
+    every member in the best of the other communities. The smallest is tried first, and one that
+    does not count is no alternative for the next.
     """
     table = mixture.table(state.utilities, state.thetas)
     log_weight = log_likelihoods(mixture.answers.counts, table)
@@ -709,10 +703,10 @@ def supported(mixture: MixtureData, state: ChainState) -> BoolArray:
 def carry_over(
     chain: Chain, before: Answers, now: Answers, mixture: MixtureData, n_warmup: int
 ) -> Chain:
-    """The chain on other data: its next sweep learns hyperparameters again, draws are forgotten.
+    """The chain on other data: its next sweep learns hyperparameters, and its draws are dropped.
 
-    before, now: all users' answers when it ran, and those of the mixture. Whoever is new starts
-    in the community that suits them best.
+    before, now: all users' answers when it ran, and those of the mixture. New users start in the
+    community that suits them best.
     """
     state, m = chain.state, mixture.answers.n_answers
     place = match(before, now)

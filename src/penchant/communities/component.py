@@ -23,7 +23,7 @@ communities by their slopes never lowers it.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -39,7 +39,6 @@ from penchant.communities.data import (
     soft_counts,
 )
 from penchant.gp import (
-    Differences,
     ItemHyper,
     ItemPrior,
     ItemProblem,
@@ -55,18 +54,18 @@ from penchant.gp import (
     solve,
 )
 from penchant.kernels import Independent, Inputs
-from penchant.numerics.linalg import FACTOR_TOLERANCE, gram, multiply, solve_lower
+from penchant.numerics.linalg import FACTOR_TOLERANCE
 from penchant.numerics.optimize import Move
 from penchant.numerics.types import FloatArray
 
-MAX_STEPS = 30
+NEWTON_STEPS = 30
 """Most steps of Newton's method: one or two are usual from a warm start."""
-TOLERANCE = 0.3
+NEWTON_TOLERANCE = 0.3
 """Of a fit: squared length of the last Newton step in posterior standard deviations. log Z then
 errs by hundredths of a nat, a tenth where it was worst: no more than any move must gain."""
 SHORTEST_STEP = 1.0 / 64.0
 """Share of a Newton step below which it is taken as it is."""
-DIFFERENCE = 1e-4
+LIKELIHOOD_STEP = 1e-4
 """Step of the central differences in a likelihood's own parameters."""
 CHAIN_FACTOR_TOLERANCE = 1e-7
 """Of the prior's factor in a chain: what it drops is far below what a draw varies by."""
@@ -173,7 +172,11 @@ class ComponentModel:
     def fit(
         self, weights: FloatArray, start: ComponentPosterior | None = None
     ) -> ComponentPosterior:
-        """The mode by Newton's method, from that of another component (of another prior even)."""
+        """The mode by Newton's method, each step halved while the log joint w·ℓ − ½ |z|² falls.
+
+        start: another component, of another prior even. The engine's loop would go on until sites
+        are fixed; the search needs one or two steps.
+        """
         z, value = None, -np.inf
         if start is None:
             z, g = np.zeros(self.prior.rank), np.zeros(len(self.mixture.edges))
@@ -184,48 +187,35 @@ class ComponentModel:
                 z = start.state.coefficients
         if z is not None:
             value = _log_joint(weights, terms, z)
-        for _ in range(MAX_STEPS):
+        for _ in range(NEWTON_STEPS):
             wk = terms.curvature(weights)
             newton = self.prior.refresh(wk, terms.force(weights) + wk * g)
-            move = newton.mean - g
-            size = float(wk @ (move * move))
-            state, terms, value = self._damped(weights, newton, (z, g, value))
-            is_full = state is newton
+            size = float(wk @ (newton.mean - g) ** 2)
+            least = value - 1e-9 * abs(value) if np.isfinite(value) else value
+            state, share = newton, 1.0
+            while True:
+                terms = self._terms(state.mean)
+                value = _log_joint(weights, terms, state.coefficients)
+                if z is None or value >= least or share <= SHORTEST_STEP:
+                    break
+                share *= 0.5
+                state = replace(
+                    newton,
+                    mean=g + share * (newton.mean - g),
+                    coefficients=z + share * (newton.coefficients - z),
+                )
             z, g = state.coefficients, state.mean
-            if is_full and size < TOLERANCE:
+            if share == 1.0 and size < NEWTON_TOLERANCE:
                 break
         log_z = value - 0.5 * state.log_det
         return ComponentPosterior(self.prior, weights, state, terms, log_z)
 
     def refit(self, weights: FloatArray, start: ComponentPosterior | None) -> ComponentPosterior:
         """The posterior given these weights; `start` itself where it has the same ones."""
-        if start is not None and start.prior is self.prior:
-            changed = float(np.abs(weights - start.weights).sum())
-            if changed < UNCHANGED:
-                return start
-        return self.fit(weights, start)
-
-    def _damped(
-        self,
-        weights: FloatArray,
-        newton: LowRankState | BetheState,
-        start: tuple[FloatArray | None, FloatArray, float],
-    ) -> tuple[LowRankState | BetheState, LikelihoodTerms, float]:
-        """The Newton step, halved while the log joint falls."""
-        z, g, value = start
-        state, share = newton, 1.0
-        while True:
-            terms = self._terms(state.mean)
-            reached = _log_joint(weights, terms, state.coefficients)
-            slack = 1e-9 * abs(value) if np.isfinite(value) else 0.0
-            if z is None or reached >= value - slack or share <= SHORTEST_STEP:
-                return state, terms, reached
-            share *= 0.5
-            state = replace(
-                newton,
-                mean=g + share * (newton.mean - g),
-                coefficients=z + share * (newton.coefficients - z),
-            )
+        if start is None or start.prior is not self.prior:
+            return self.fit(weights, start)
+        is_same = float(np.abs(weights - start.weights).sum()) < UNCHANGED
+        return start if is_same else self.fit(weights, start)
 
     def _terms(self, g: FloatArray) -> LikelihoodTerms:
         return LikelihoodTerms.at(g, self.hyper.likelihood, self.mixture.answers.outcomes)
@@ -246,62 +236,18 @@ class ComponentModel:
 
     def gradient(self, components: tuple[ComponentPosterior, ...]) -> FloatArray:
         """∂ Σ log Z / ∂theta, in the kernel's and then the likelihood's parameters."""
-        return np.append(self._kernel_gradient(components), self._likelihood_gradient(components))
+        of_kernel = np.sum([self._kernel_gradient(each) for each in components], axis=0)
+        return np.append(of_kernel, self._likelihood_gradient(components))
 
-    def _kernel_gradient(self, components: tuple[ComponentPosterior, ...]) -> FloatArray:
-        """G = ½ (aaᵀ − R) + sym(u aᵀ), summed over communities and pulled back once."""
-        kernel, prior, items = self.hyper.kernel, self.prior, self.mixture.items
-        if isinstance(prior, BethePrior) or prior.variance is not None:
-            # K = σ²I: the trace of KG is all that counts
-            return np.array([sum(self._trace_of_pullback(each) for each in components)])
-        edges, order = self.mixture.edges, prior.chosen.order
-        if prior.is_bounded:
-            through = solve_lower(prior.basis.lower, prior.factor.T, transposed=True)
-            M = self._sum_of_pullbacks(components, through)
-            pivots, inner = items.take(prior.basis.first), multiply(through, M)
-            across = kernel.pullback(items.take(edges.items[order]), M, pivots)
-            return 2.0 * across - kernel.pullback(pivots, 0.5 * (inner + inner.T))
-        G = self._sum_of_pullbacks(components, None)
-        if isinstance(prior.design, Differences):
-            return kernel.pullback(items.take(edges.items[order]), G)
-        D = Differences(edges.winner[order], edges.loser[order], len(edges.items)).matrix()
-        return kernel.pullback(items.take(edges.items), D.T @ (D.T @ G).T)
-
-    def _sum_of_pullbacks(
-        self, components: tuple[ComponentPosterior, ...], through: FloatArray | None
-    ) -> FloatArray:
-        total = self._pullback(components[0], through)
-        for component in components[1:]:
-            total += self._pullback(component, through)
-        return total
-
-    def _force(self, component: ComponentPosterior) -> tuple[FloatArray, FloatArray]:
-        """a = Dᵀ(w h), and u = (I − A V) q."""
-        a = self.prior.design.adjoint(component.terms.force(component.weights))
-        q, state = self._log_det_pull(component), component.state
-        return a, q - state.pulled(state.solve(q))
-
-    def _pullback(self, component: ComponentPosterior, through: FloatArray | None) -> FloatArray:
-        """A community's G (n, n), or G T (n, r) with T = Φ lower⁻¹ where the rank is bounded."""
-        state, design = cast(LowRankState, component.state), self.prior.design
-        a, u = self._force(component)
-        half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = A V A
-        if through is not None:
-            M = multiply(half.T, multiply(half, through.T))
-            lower = state.prior.basis.lower
-            M -= solve_lower(lower, state.laplacian_factor.T, transposed=True).T
-            for left, right in ((a, a), (a, u), (u, a)):
-                M += np.outer(left, multiply(through, right))
-            return 0.5 * M
-        A = design.laplacian(component.terms.curvature(component.weights))
-        G = gram(half) - (A if isinstance(A, np.ndarray) else A.toarray())
-        G += np.outer(a + u, a) + np.outer(a, u)
-        return 0.5 * G
-
-    def _trace_of_pullback(self, component: ComponentPosterior) -> float:
-        """tr K G of a community whose items are independent."""
-        variance, (a, u) = self.prior.variance or 0.0, self._force(component)
-        return 0.5 * (variance * float(a @ a + 2.0 * (a @ u)) - component.state.n_settled)
+    def _kernel_gradient(self, component: ComponentPosterior) -> FloatArray:
+        """G = ½ (aaᵀ − R) + sym(u aᵀ) : ⟨G, ∂K⟩; a = Dᵀ(w h), u = (I − A V) q."""
+        mixture, state, terms = self.mixture, component.state, component.terms
+        a = self.prior.design.adjoint(terms.force(component.weights))
+        q = self._log_det_pull(component)
+        u = q - state.pulled(state.solve(q))
+        problem = ItemProblem(mixture.items, mixture.edges, mixture.settings)
+        weight, outer = terms.curvature(component.weights), [(a, a), (a, u), (u, a)]
+        return problem.pull_back(self.hyper.kernel, self.prior, state, weight, outer)
 
     def _likelihood_gradient(self, components: tuple[ComponentPosterior, ...]) -> FloatArray:
         """Σ w (∂ℓ − ½ V_g ∂k + (D V q) ∂h) by central differences of the likelihood alone.
@@ -312,7 +258,7 @@ class ComponentModel:
         outcomes = self.mixture.answers.outcomes._replace(cliques=None)
         slopes = np.zeros(len(likelihood.theta))
         for i in range(len(slopes)):
-            shift = DIFFERENCE * np.eye(len(slopes))[i]
+            shift = LIKELIHOOD_STEP * np.eye(len(slopes))[i]
             above, below = (
                 likelihood.with_theta(likelihood.theta + sign * shift) for sign in (1.0, -1.0)
             )
@@ -322,7 +268,7 @@ class ComponentModel:
                 change = high.value - low.value
                 change -= 0.5 * var * (np.maximum(-high.d2, 0.0) - np.maximum(-low.d2, 0.0))
                 change += self._mode_move(component)[:n] * (high.d1 - low.d1)
-                slopes[i] += float(component.weights[:n] @ change) / (2.0 * DIFFERENCE)
+                slopes[i] += float(component.weights[:n] @ change) / (2.0 * LIKELIHOOD_STEP)
         return slopes
 
     def posterior(self, component: ComponentPosterior) -> Posterior:
@@ -460,7 +406,8 @@ def mixture_objective(
 ) -> float:
     """The objective of the search; memberships: see `membership_value`."""
     parameters, _ = model.hyper.log_prior(model.mixture.hyper)
-    concentration = concentration_value(model.mixture, len(components), n_users)
+    mixture = model.mixture
+    concentration = concentration_value(mixture, len(components), n_users, mixture.concentration)
     return float(sum(each.log_z for each in components) + concentration + memberships + parameters)
 
 
@@ -469,21 +416,24 @@ def membership_value(sizes: FloatArray, entropy: float) -> float:
     return float(gammaln(np.maximum(sizes, 1.0)).sum() + entropy)
 
 
-def concentration_value(
-    mixture: MixtureData, n_communities: int, n_users: int, concentration: float | None = None
-) -> float:
-    """K log λ + ln Γ(λ) − ln Γ(λ + U), and the log density of log λ where it has a prior."""
-    if concentration is None:
-        concentration = mixture.concentration
+def log_partition_constant(n_communities: int, n_users: int, concentration: float) -> float:
+    """K log λ + ln Γ(λ) − ln Γ(λ + U): with Σ ln Γ(N_c), the log prior of a partition."""
     value = n_communities * np.log(concentration) + gammaln(concentration)
-    value -= gammaln(concentration + n_users)
+    return float(value - gammaln(concentration + n_users))
+
+
+def concentration_value(
+    mixture: MixtureData, n_communities: int, n_users: int, concentration: float
+) -> float:
+    """What depends on λ in the objective, with the log density of log λ where it has a prior."""
+    value = log_partition_constant(n_communities, n_users, concentration)
     if mixture.concentration_prior is not None:
         shape, rate = mixture.concentration_prior
         value += shape * np.log(rate * concentration) - rate * concentration - gammaln(shape)
     return float(value)
 
 
-def everybody_together(mixture: MixtureData, theta: FloatArray) -> VariationalState:
+def single_component(mixture: MixtureData, theta: FloatArray) -> VariationalState:
     """One community of all users."""
     return allocate(mixture.model(theta), np.ones((mixture.answers.n_users, 1)))
 

@@ -21,13 +21,13 @@ from scipy import sparse
 
 from penchant.data import ChoiceStages, Comparisons, Rankings, Table
 from penchant.errors import DataError
-from penchant.gp import Differences, Rows, edges_of_stages, feasible, told
+from penchant.gp import Differences, Rows, edges_of_stages, feasible, has_covariates
 from penchant.likelihoods import ChoiceGroup, Likelihood, LogProb, Outcomes
 from penchant.likelihoods.choices import on_pairs
-from penchant.numerics.random import ContentKeys, KeyArray, mixed, pair_keys
+from penchant.numerics.random import ContentKeys, KeyArray, hashed, pair_keys
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
-KEY_ROUNDS = 2
+USER_KEY_ROUNDS = 2
 """Of keys of answers by those of users and the reverse: after two, users differ who answered
 differently, or along with others, but for symmetries of small data."""
 SHARD_SIZE = 65_536
@@ -53,7 +53,7 @@ def drawn_counts(data: Comparisons, share: float) -> IntArray:
     """(m,) how many of each row's answers are among a share of all, drawn by content."""
     row = np.repeat(np.arange(len(data)), data.count)
     copy = np.arange(len(row)) - np.repeat(np.cumsum(data.count) - data.count, data.count)
-    keys = mixed(content_keys(data).answer[row], copy)
+    keys = hashed(content_keys(data).answer[row], copy)
     drawn = np.argsort(keys, kind="stable")[: max(1, round(share * len(row)))]
     return np.bincount(row[drawn], minlength=len(data))
 
@@ -83,7 +83,7 @@ class Answers:
         Choices are taken whole, but as their pairs beside effects of how things were shown, which
         belong to pairs.
         """
-        if told(data):
+        if has_covariates(data):
             data = data.as_pairs()
         data = data.bare()
         if data.user is None:
@@ -160,8 +160,8 @@ class Answers:
         bits = counts.data.view(np.uint32) | np.uint32(1)  # by the bits of a count, whole or not
         times = sparse.csr_array((bits, counts.indices, counts.indptr), shape=counts.shape)
         users = np.ones(self.n_users, dtype=np.uint64)
-        for _ in range(KEY_ROUNDS):
-            users = mixed(times @ mixed(times.T @ users))
+        for _ in range(USER_KEY_ROUNDS):
+            users = hashed(times @ hashed(times.T @ users))
         return users
 
     @property
@@ -355,8 +355,8 @@ def _drawn(stage: ChoiceStages, content: ContentKeys) -> tuple[IntArray, IntArra
     at = np.arange(len(rows))
     user = np.zeros(len(rows), dtype=np.intp) if stage.user is None else stage.user[rows]
     of_item = content.item[item]
-    of_choice = mixed(content.user[user], of_item.sum(axis=1), copy)
-    keys = mixed(of_item.ravel() + np.repeat(of_choice, item.shape[1])).reshape(item.shape)
+    of_choice = hashed(content.user[user], of_item.sum(axis=1), copy)
+    keys = hashed(of_item.ravel() + np.repeat(of_choice, item.shape[1])).reshape(item.shape)
     return item[at, _one_of(chosen, keys)], item[at, _one_of(~chosen, keys)], user
 
 

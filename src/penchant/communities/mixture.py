@@ -38,11 +38,11 @@ from penchant.communities.component import (
 from penchant.communities.data import Answers, separate_pairs, soft_counts, some_of
 from penchant.communities.population import (
     Population,
-    Varied,
+    Variation,
     as_features,
+    find_variation,
     fit_personal,
     user_problem,
-    variation_of,
 )
 from penchant.communities.search import (
     SearchReport,
@@ -66,8 +66,8 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
     UserSolution,
+    has_covariates,
     solve,
-    told,
     with_newcomers,
 )
 from penchant.gp import rank_one_update_users as absorb
@@ -77,7 +77,7 @@ from penchant.numerics.types import FloatArray, IntArray
 
 RULE = "laplace"
 """Members count softly: a share of an answer has no cavity of its own, but a curvature."""
-LEAST_SHARE = 1e-3
+LEAST_MEMBERSHIP = 1e-3
 """Of an answer that a community takes into account."""
 JUDGING_USERS = 5_000
 """Most people by whom communities are judged: evidence and simulated crowds are of so many."""
@@ -94,7 +94,7 @@ def infer_beside_effects(
     inferred = []
     for known, share in zip(posteriors, membership.T, strict=True):
         count = votes.count * share[votes.user]
-        some = votes.part(np.flatnonzero(count > LEAST_SHARE * votes.count))
+        some = votes.part(np.flatnonzero(count > LEAST_MEMBERSHIP * votes.count))
         count = some.count * share[some.user]
         edges = Rows.between(some.winner, some.loser, count, some.outcomes)
         edges = replace(edges, shown=some.shown)
@@ -165,9 +165,9 @@ class FittedMixture:
     all_sizes: FloatArray | None = None
 
     @property
-    def n_unsettled(self) -> int:
+    def n_pending_sites(self) -> int:
         """Answers that personal taste only absorbed."""
-        return 0 if self.personal is None else self.personal.n_unsettled
+        return 0 if self.personal is None else self.personal.n_pending_sites
 
     @property
     def items(self) -> Inputs:
@@ -274,7 +274,7 @@ class FittedMixture:
         starts: what a search knows of them. A community that nobody belongs to stays as it is.
         """
         like = known_effects(self.posteriors)
-        if told(self.data) or like is not None:
+        if has_covariates(self.data) or like is not None:
             votes = Rows.by_user(self.data.as_pairs(), like)
             return infer_beside_effects(self.posteriors, self.membership, votes, self.max_rank)
         mixture = MixtureData(self.answers, self.items, self.hyper, max_rank=self.max_rank)
@@ -391,14 +391,14 @@ class MixtureFitter:
             self.personal.required or self._variation(result) is not None
         )
 
-    def _variation(self, result: SearchResult) -> Varied | None:
+    def _variation(self, result: SearchResult) -> Variation | None:
         if self.personal is None:
             return None
         fixed, required = self.n_communities is not None, self.personal.required
-        if told(self.data) and not required:  # communities have effects of their own
+        if has_covariates(self.data) and not required:  # communities have effects of their own
             return None
         on_pairs = self._on_pairs(result, self.answers.voters)
-        varied = variation_of(on_pairs, required=required, fixed=fixed)
+        varied = find_variation(on_pairs, required=required, fixed=fixed)
         if varied is None or on_pairs is result:
             return varied
         return varied._replace(evidence=result.objective + varied.evidence - on_pairs.objective)

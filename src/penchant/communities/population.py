@@ -1,19 +1,19 @@
 """Personal taste: users with utilities of their own around those of their community.
 
-A plain mixture has no room for personal taste and spends communities on it. Here everybody has
-utilities of their own around those of their community, f_u = f_0 + Ψ ε_u with
+A plain mixture spends communities on personal variation. Here every user has utilities of their
+own around those of their community, f_u = f_0 + Ψ ε_u with
 
     ε_u | c ~ N(μ_c, S),   μ_c ~ N(0, M),   one S for all,
 
-along q directions Ψ. Every vote has a site, by expectation propagation about its user's own
-utilities, so that a user's likelihood is c + ηᵀε − ½ εᵀΛε. All else is Gaussian: with
+along q directions Ψ. Every vote has a site of expectation propagation, so a user's log-likelihood
+is c + ηᵀε − ½ εᵀΛε. All else is Gaussian: with
 T = (Λ + S⁻¹)⁻¹, R = Λ − ΛTΛ = (S + Λ⁻¹)⁻¹ and t = (I − ΛT) η a user's evidence is
 
     log Z_u(μ) = a + tᵀμ − ½ μᵀRμ,   a = c − ½ log |I + SΛ| + ½ ηᵀTη.
 
-`single_population` is the case of one community, the multi-user model: what communities must beat.
-More communities are modes of taste if the evidence rises (`variation_of`). What is reported is then
-fitted by the multi-user model itself (`fit_personal`).
+`single_population` is the case of one community: the multi-user model, which communities must beat.
+`find_variation` adds communities as modes of taste while the evidence rises. `fit_personal` then
+fits the multi-user model itself, which is reported.
 """
 
 from collections.abc import Callable
@@ -23,15 +23,16 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import entr, gammaln, psi
+from scipy.special import entr, psi
 
 from penchant.communities.component import (
     SMALLEST,
     VariationalState,
     allocate,
-    everybody_together,
     learn,
+    log_partition_constant,
     membership_value,
+    single_component,
 )
 from penchant.communities.data import (
     Answers,
@@ -41,7 +42,7 @@ from penchant.communities.data import (
     some_of,
 )
 from penchant.communities.search import SearchResult
-from penchant.communities.split_merge import MEMBER, disagreement
+from penchant.communities.split_merge import LEAST_RESPONSIBILITY, disagreement
 from penchant.data import Comparisons
 from penchant.gp import (
     RULES,
@@ -63,12 +64,12 @@ from penchant.likelihoods import Gaussian, Likelihood, Outcomes, Probit
 from penchant.numerics.linalg import gram
 from penchant.numerics.types import FloatArray, IntArray
 
-ROUNDS = 150
-"""Most rounds of a fit."""
-TOLERANCE = 0.05
+FIT_ROUNDS = 150
+"""Most rounds of a fit: some tens are usual."""
+FIT_TOLERANCE = 0.05
 """Nats that a round must gain for another one."""
-FORESIGHT = 20
-"""Rounds like the last one that a fit is trusted to make: gains fall off geometrically."""
+FIT_HORIZON = 20
+"""Rounds like the last one that a fit can hope for: gains fall off geometrically."""
 PRIOR_USERS = 2.0
 """The spread's prior weighs as much as so many users beyond its dimension."""
 WIDE = 20.0
@@ -76,30 +77,30 @@ WIDE = 20.0
 WITHIN = 0.1
 """Spread within communities that their fit starts from, as a share of everybody's."""
 PLACING_ROUNDS = 8
-"""Of expectation propagation, for people who are placed among known modes."""
-HASTE = 1.25
-LONGEST_STEP = 8.0
-"""By how much steps of the spread grow while they succeed, and the longest, in steps of EM."""
+"""Rounds of expectation propagation for users who are placed among known modes."""
+STEP_GROWTH, LONGEST_STEP = 1.25, 8.0
+"""Growth of the spread's steps while they succeed, and the longest, in steps of EM."""
 MAX_DIRECTIONS = 8
-"""Of disagreement: a fit costs their cube for every user."""
+"""Directions of disagreement: a fit costs their cube for every user."""
 NOTABLE = 0.9
-"""Share of the noise edge from which on a direction of disagreement is taken along."""
+"""Share of the noise edge from which on a direction of disagreement is used."""
 FIRST_SPREAD = 0.1
-"""Variance of personal deviations of a difference, a priori."""
-HARDLY_GIVEN = 1e-3
-"""Votes that an answer counts for which nobody gave: directions are of all answers."""
+"""Prior variance of the personal deviation of a difference."""
+UNUSED_WEIGHT = 1e-3
+"""Votes that an answer nobody gave counts for: directions are of all answers."""
 CLEAR_EVIDENCE = 10.0
-"""Nats by which communities must beat one taste with personal deviations, and those one taste."""
-MOST_ITEM_SHARE = 0.45
+"""Nats by which communities must beat one population with personal deviations, and that the same
+without deviations."""
+MAX_ITEM_SHARE = 0.45
 """Share of an answer's noise that may be one item's: both items' together are less than all."""
 COMMUNAL_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
 """Shares of taste that communities may explain, of which held-out answers choose one."""
 HELD_OUT = 0.2
 """Share of the answers by which the communal share is chosen."""
-AFFORDABLE = 1e7
-"""Answers times items up to which personal taste is considered without being asked for."""
+MAX_COST = 1e7
+"""Answers × items up to which personal="auto" considers personal taste."""
 CHOICE_ANSWERS = 8_000
-"""Of some users, by which is chosen whether people vary, where there are more."""
+"""Answers of some users that decide whether people vary, where there are more."""
 
 
 class Population(NamedTuple):
@@ -170,9 +171,10 @@ def _apart(shares: FloatArray, tastes: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class PersonalVotes:
-    """Votes as g = offset + loading · ε of their user; rows sorted by user, starts: (U + 1,).
+    """Votes on g = offset + loading · ε of their user.
 
-    offset, count: (V,); loading: (V, q); outcomes: of the V votes.
+    Rows are sorted by user, whose first rows are starts (U + 1,). offset, count: (V,); loading:
+    (V, q); outcomes: of the V votes.
     """
 
     starts: IntArray
@@ -209,7 +211,7 @@ class PersonalVotes:
         """(V, …) rows of users (U, …), for each of their votes."""
         return np.repeat(rows, np.diff(self.starts), axis=0)
 
-    def reduced(self, sites: Sites, spread: FloatArray) -> "Reduced":
+    def integrate_out(self, sites: Sites, spread: FloatArray) -> "UserTerms":
         """Integrate every user's ε ~ N(μ, S) out, as a function of μ. S may be nearly singular."""
         q, count, o = self.n_directions, self.count, self.offset
         precision = self._sum(count * sites.tau, self._products).reshape(-1, q, q)
@@ -221,7 +223,7 @@ class PersonalVotes:
         covariance = lower @ np.linalg.solve(inner, np.broadcast_to(lower.T, inner.shape))
         pull = np.einsum("uij,uj->ui", covariance, shift)
         value = self._sum(count, constant[:, None])[:, 0] - 0.5 * log_det
-        return Reduced(
+        return UserTerms(
             covariance,
             pull,
             precision - precision @ covariance @ precision,
@@ -234,25 +236,26 @@ class PersonalVotes:
         own: FloatArray = np.einsum("vq,vq->v", self.loading, self.of_user(effects))
         return self.offset + own
 
-    def marginals(
-        self, effects: FloatArray, covariance: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """(V,) means and variances of g, given users' effects (U, q) and covariances (U, q, q)."""
+    def propose(
+        self, sites: Sites, effects: FloatArray, covariance: FloatArray
+    ) -> tuple[Sites, FloatArray]:
+        """New sites by expectation propagation, and the log scales of the present ones.
+
+        effects: (U, q) means of the users' ε; covariance: (U, q, q).
+        """
+        of_user = self.of_user(covariance.reshape(self.n_users, -1))
+        var = np.maximum(np.einsum("vq,vq->v", self._products, of_user), 1e-10)
         mean = self.differences(effects)
-        flat = covariance.reshape(self.n_users, -1)
-        var = np.einsum("vq,vq->v", self._products, self.of_user(flat))
-        return mean, np.maximum(var, 1e-10)
-
-    def refined(self, sites: Sites, mean: FloatArray, var: FloatArray) -> tuple[Sites, FloatArray]:
-        """The sites that expectation propagation wants next, and the present ones' log scales."""
-        wanted = RULES["ep"].propose(mean, var, sites, self.likelihood, self.outcomes)
-        valid = wanted.tau >= 0.0 if wanted.valid is None else wanted.valid & (wanted.tau >= 0.0)
-        tau, nu = np.where(valid, wanted.tau, sites.tau), np.where(valid, wanted.nu, sites.nu)
-        return Sites(tau, nu), wanted.log_scale
+        proposal = RULES["ep"].propose(mean, var, sites, self.likelihood, self.outcomes)
+        valid = proposal.tau >= 0.0
+        if proposal.valid is not None:
+            valid &= proposal.valid
+        tau, nu = np.where(valid, proposal.tau, sites.tau), np.where(valid, proposal.nu, sites.nu)
+        return Sites(tau, nu), proposal.log_scale
 
 
-class Reduced(NamedTuple):
-    """Users with their own taste integrated out: T (U, q, q), Tη, R, t and a."""
+class UserTerms(NamedTuple):
+    """Users with their effects integrated out: T (U, q, q), Tη, R, t and a."""
 
     covariance: FloatArray
     pull: FloatArray
@@ -294,80 +297,82 @@ class Modes:
         outer: FloatArray = np.einsum("ci,cj->cij", self.means, self.means)
         return outer + self.covariance
 
-    def members(self, users: Reduced, sizes: FloatArray) -> FloatArray:
+    def members(self, users: UserTerms, sizes: FloatArray) -> FloatArray:
         """(U, K) memberships: r ∝ exp(ψ(N_c) + tᵀμ − ½ tr R E μμᵀ)."""
         log_weights = users.shift @ self.means.T
         log_weights -= 0.5 * _flat(users.precision) @ _flat(self.second).T
         return responsibilities(log_weights + psi(np.maximum(sizes, SMALLEST)))
 
-    def place(self, ballots: PersonalVotes) -> FloatArray:
-        """(U, K) memberships of other people by their votes, the modes staying what they are."""
+    def place(self, votes: PersonalVotes) -> FloatArray:
+        """(U, K) memberships of other users by their votes; the modes stay as they are."""
         sizes = self.membership.sum(axis=0)
-        shared = np.tile(sizes / sizes.sum(), (ballots.n_users, 1))
-        placed = replace(self, membership=shared, sites=Sites.zeros(len(ballots.count)))
+        shared = np.tile(sizes / sizes.sum(), (votes.n_users, 1))
+        placed = replace(self, membership=shared, sites=Sites.zeros(len(votes.count)))
         for _ in range(PLACING_ROUNDS):
-            users = ballots.reduced(placed.sites, self.spread)
-            sites, _ = ballots.refined(placed.sites, *ballots.marginals(*_own(users, placed)))
+            users = votes.integrate_out(placed.sites, self.spread)
+            sites, _ = votes.propose(placed.sites, *_user_posteriors(users, placed))
             placed = replace(placed, membership=self.members(users, sizes), sites=sites)
         return placed.membership
 
 
 @dataclass(frozen=True, eq=False)
 class UserEffectMixture:
-    """The users' votes, the priors and λ: what modes are fitted to.
+    """The model of the users' effects: their votes, the priors and λ.
 
     scale: (q, q) of the inverse Wishart prior of the spread S, whose weight is `PRIOR_USERS`;
     mean_covariance: (q, q) M of the modes' means.
     """
 
-    ballots: PersonalVotes
+    votes: PersonalVotes
     scale: FloatArray
     mean_covariance: FloatArray
     concentration: float = 1.0
     learn_spread: bool = True
 
     def start(self, membership: FloatArray, spread: FloatArray) -> Modes:
-        """Communities whose means are not known yet."""
-        K, q = membership.shape[1], self.ballots.n_directions
-        nothing = Sites.zeros(len(self.ballots.count))
+        """Communities whose means are yet to be fitted."""
+        K, q = membership.shape[1], self.votes.n_directions
+        nothing = Sites.zeros(len(self.votes.count))
         return Modes(membership, np.zeros((K, q)), np.zeros((K, q, q)), spread, nothing)
 
     def fit(self, modes: Modes, threshold: float = -np.inf) -> Modes:
-        """Climb: sites, means, memberships and spread in turn; steps of the spread lengthen.
+        """Update sites, means, memberships and spread in turn, with longer and longer steps.
 
-        threshold: an objective that makes it worth while; the climb ends where it is out of reach.
-        That takes 27 ms instead of 63 to refuse personal taste where three communities of 240
-        users explain all, after a search of 28 ms.
+        threshold: the fit ends early where this objective is out of reach. It then takes 27 ms
+        instead of 63 to refuse personal taste where three communities of 240 users explain all,
+        after a search of 28 ms.
         """
         length, before = 1.0, -np.inf
-        for rounds_left in reversed(range(ROUNDS)):
+        for rounds_left in reversed(range(FIT_ROUNDS)):
             here, modes = self._round(modes, length)
             gain, before = here.objective - before, here.objective
-            if abs(gain) < TOLERANCE:
+            if abs(gain) < FIT_TOLERANCE:
                 break
-            if gain > 0.0 and here.objective + min(rounds_left, FORESIGHT) * gain < threshold:
+            if gain > 0.0 and here.objective + min(rounds_left, FIT_HORIZON) * gain < threshold:
                 break
-            length = min(HASTE * length, LONGEST_STEP) if gain > 0.0 else 1.0
+            length = min(STEP_GROWTH * length, LONGEST_STEP) if gain > 0.0 else 1.0
         return here
 
     def _round(self, modes: Modes, length: float) -> tuple[Modes, Modes]:
-        """The modes with their objective, and where to go next."""
-        ballots, r = self.ballots, modes.membership
-        users = ballots.reduced(modes.sites, modes.spread)
-        sites, log_scale = ballots.refined(modes.sites, *ballots.marginals(*_own(users, modes)))
+        """The modes with their objective, and the modes of the next round."""
+        votes, r = self.votes, modes.membership
+        users = votes.integrate_out(modes.sites, modes.spread)
+        sites, log_scale = votes.propose(modes.sites, *_user_posteriors(users, modes))
         M, R, t = self.mean_covariance, _weighted(r, users.precision), r.T @ users.shift
         inner = np.eye(len(M)) + M @ R
         covariance = np.asarray(
             np.linalg.solve(inner, np.broadcast_to(M, R.shape)), dtype=np.float64
         )
         means = np.einsum("cij,cj->ci", covariance, t)
-        value = float(users.value.sum() + ballots.count @ log_scale)
+        value = float(users.value.sum() + votes.count @ log_scale)
         value += 0.5 * float(np.sum(means * t) - np.linalg.slogdet(inner)[1].sum())
-        value += self._value_of_memberships(r) + self.log_prior(modes.spread)
+        value += membership_value(r.sum(axis=0), float(entr(r).sum()))
+        value += log_partition_constant(r.shape[1], len(r), self.concentration)
+        value += self.log_prior(modes.spread)
         here = replace(modes, means=means, covariance=covariance, objective=value)
         spread = modes.spread
         if self.learn_spread:
-            spread = stretched(spread, self._wanted_spread(users, here), length)
+            spread = extrapolated(spread, self._em_spread(users, here), length)
         membership = here.members(users, r.sum(axis=0))
         kept = np.flatnonzero(membership.sum(axis=0) >= SMALLEST)
         membership = membership[:, kept] / membership[:, kept].sum(axis=1, keepdims=True)
@@ -381,14 +386,7 @@ class UserEffectMixture:
         _, log_det = np.linalg.slogdet(ratio)
         return 0.5 * (degrees + q + 1) * float(log_det - np.trace(ratio) + q)
 
-    def _value_of_memberships(self, membership: FloatArray) -> float:
-        """As of the plain mixture."""
-        n_users, K = membership.shape
-        value = membership_value(membership.sum(axis=0), float(entr(membership).sum()))
-        everybody = gammaln(self.concentration) - gammaln(self.concentration + n_users)
-        return float(value + K * np.log(self.concentration) + everybody)
-
-    def _wanted_spread(self, users: Reduced, modes: Modes) -> FloatArray:
+    def _em_spread(self, users: UserTerms, modes: Modes) -> FloatArray:
         """EM: (prior + Σ r E (ε − μ)(ε − μ)ᵀ) / (degrees + U); ε − μ = Tη − TΛ μ + N(0, T)."""
         q, r = len(modes.spread), modes.membership
         toward = modes.spread @ users.precision  # S R = T Λ
@@ -397,11 +395,11 @@ class UserEffectMixture:
         total = users.covariance.sum(axis=0) + users.pull.T @ users.pull - crossed - crossed.T
         total += (toward @ expected @ np.swapaxes(toward, 1, 2)).sum(axis=0)
         degrees = q + PRIOR_USERS
-        wanted: FloatArray = total + degrees * self.scale
-        return wanted / (len(r) + degrees + q + 1)
+        total = total + degrees * self.scale
+        return np.asarray(total / (len(r) + degrees + q + 1))
 
 
-def _own(users: Reduced, modes: Modes) -> tuple[FloatArray, FloatArray]:
+def _user_posteriors(users: UserTerms, modes: Modes) -> tuple[FloatArray, FloatArray]:
     """Means and covariances of the users' ε: E ε = Tη + (I − TΛ) μ, where TΛ = S R."""
     mean = modes.membership @ modes.means
     shrink = np.eye(len(modes.spread)) - modes.spread @ users.precision
@@ -420,51 +418,52 @@ def _weighted(r: FloatArray, matrices: FloatArray) -> FloatArray:
     return (r.T @ _flat(matrices)).reshape(-1, *matrices.shape[1:])
 
 
-def stretched(S: FloatArray, wanted: FloatArray, length: float) -> FloatArray:
-    """S moved towards what EM wants, `length` times as far on the logarithmic scale."""
+def extrapolated(S: FloatArray, after: FloatArray, length: float) -> FloatArray:
+    """S moved towards the result of EM, `length` times as far on the logarithmic scale."""
     root = _root(S)
     inverse = np.linalg.inv(root)
-    ratio = inverse @ wanted @ inverse.T
+    ratio = inverse @ after @ inverse.T
     values, vectors = np.linalg.eigh(0.5 * (ratio + ratio.T))
     stretched = (vectors * np.maximum(values, 1e-6) ** length) @ vectors.T
     moved: FloatArray = root @ stretched @ root.T
     return 0.5 * (moved + moved.T)
 
 
-def fit_one(
-    ballots: PersonalVotes, scale: float, concentration: float, threshold: float = -np.inf
+def fit_single_mode(
+    votes: PersonalVotes, scale: float, concentration: float, threshold: float = -np.inf
 ) -> tuple[UserEffectMixture, Modes]:
-    """Everybody around one taste; what is learned of the spread is the prior of all others.
+    """All users around one mean; the learned spread becomes the prior of several modes.
 
     scale: variance of personal deviations a priori, along each direction; threshold: see `fit`.
     """
-    q = ballots.n_directions
+    q = votes.n_directions
     weak = scale * np.eye(q)
-    cloud = UserEffectMixture(ballots, weak, weak, concentration)
+    effects = UserEffectMixture(votes, weak, weak, concentration)
     # EM widens a spread that is too small far more slowly than it narrows one that is too large
-    start = cloud.start(np.ones((ballots.n_users, 1)), WIDE * weak)
-    first = cloud.fit(start, threshold - q * q)  # a prior that fits gains about a nat an entry more
-    fixed = replace(cloud, scale=first.spread, mean_covariance=first.spread)
+    start = effects.start(np.ones((votes.n_users, 1)), WIDE * weak)
+    # a prior that fits gains about a nat an entry more
+    first = effects.fit(start, threshold - q * q)
+    fixed = replace(effects, scale=first.spread, mean_covariance=first.spread)
     return fixed, fixed.fit(first, threshold)
 
 
-def fit_modes(cloud: UserEffectMixture, one: Modes, membership: FloatArray) -> Modes:
-    """Modes from the given communities, or from half as many, … where that is better."""
-    start = replace(cloud.start(membership, WITHIN * one.spread), sites=one.sites)
-    best = current = cloud.fit(start)
+def fit_modes(effects: UserEffectMixture, one: Modes, membership: FloatArray) -> Modes:
+    """Modes from the given communities, or from half as many, and so on, where that is better."""
+    start = replace(effects.start(membership, WITHIN * one.spread), sites=one.sites)
+    best = current = effects.fit(start)
     while best.objective < one.objective and current.n_communities > 2:
         target = max(2, current.n_communities // 2)
         while current.n_communities > target:
             current = join_nearest(current)
-        current = cloud.fit(current)
+        current = effects.fit(current)
         best = max(best, current, key=lambda modes: modes.objective)
     return best
 
 
-def prune(cloud: UserEffectMixture, modes: Modes) -> Modes:
-    """Nearest modes joined, as long as the evidence does not fall."""
+def prune(effects: UserEffectMixture, modes: Modes) -> Modes:
+    """Join the nearest modes as long as the evidence does not fall."""
     while modes.n_communities > 1:
-        fewer = cloud.fit(join_nearest(modes))
+        fewer = effects.fit(join_nearest(modes))
         if fewer.objective < modes.objective:
             break
         modes = fewer
@@ -472,7 +471,7 @@ def prune(cloud: UserEffectMixture, modes: Modes) -> Modes:
 
 
 def join_nearest(modes: Modes) -> Modes:
-    """The two communities whose means are nearest, in units of the spread, as one."""
+    """Join the two communities whose means are nearest, in units of the spread."""
     white = np.linalg.solve(_root(modes.spread), modes.means.T).T
     distance = np.linalg.norm(white[:, None] - white, axis=2)
     distance[np.tril_indices(len(distance))] = np.inf
@@ -491,27 +490,27 @@ def join_nearest(modes: Modes) -> Modes:
 
 
 class SinglePopulation(NamedTuple):
-    """One taste from which people deviate personally: what communities must beat.
+    """One population whose users deviate personally: the model that communities must beat.
 
     The covariance of deviations is free along the main directions of disagreement, so this is the
-    multi-user model where it matters, at the price of a search.
+    multi-user model where it matters, at the cost of a search.
 
-    one: everybody in one community; loading: (m, q) how the distinct answers depend on the
-    directions; ballots: the votes along them; cloud, modes: the model of these and its fit;
-    evidence: of all together.
+    allocation: everybody in one community; loading: (m, q) how the distinct answers depend on the
+    directions; votes: the votes along them; effects, modes: the model of the users' effects and
+    its fit; evidence: log evidence of the whole.
     """
 
-    one: VariationalState
+    allocation: VariationalState
     loading: FloatArray
-    ballots: PersonalVotes
-    cloud: UserEffectMixture
+    votes: PersonalVotes
+    effects: UserEffectMixture
     modes: Modes
     evidence: float
 
     @property
     def personal(self) -> float:
         """Nats for personal deviations, against one taste for all."""
-        return self.evidence - self.one.objective
+        return self.evidence - self.allocation.objective
 
     @property
     def price(self) -> float:
@@ -523,8 +522,8 @@ class SinglePopulation(NamedTuple):
         of g. With the best c its price is ½ (d + log |I + c s / (1 + s) K A|); a direction that
         brings less than it costs, U/2 (s − log(1 + s)), might have been left out.
         """
-        component, n_users = self.one.components[0], self.ballots.n_users
-        state, design = component.state, self.one.model.prior.design
+        component, n_users = self.allocation.components[0], self.votes.n_users
+        state, design = component.state, self.allocation.model.prior.design
         d = state.n_settled
         variance, axes = np.linalg.eigh(self.modes.spread)
         directions = self.loading @ axes * np.sqrt(variance)
@@ -537,92 +536,93 @@ class SinglePopulation(NamedTuple):
         return float(np.minimum(cost, 0.5 * n_users * (s - np.log1p(s))).sum())
 
     def modes_of(self, result: SearchResult) -> tuple[Modes, float]:
-        """Communities with personal deviations of their members, and nats for them."""
-        best = fit_modes(self.cloud, self.modes, result.allocation.responsibilities)
-        # one community may have stopped short of its best spread: all of theirs is another start
+        """Communities whose members deviate, and how many nats they gain."""
+        best = fit_modes(self.effects, self.modes, result.allocation.responsibilities)
+        # the fit of one mode may have stopped short: the total spread is another start
         total = best.spread + np.cov(best.means.T, aweights=best.membership.sum(axis=0), bias=True)
         start = replace(self.modes, spread=total)
-        single = max(self.modes.objective, self.cloud.fit(start).objective)
-        return best, best.objective - single
+        return best, best.objective - max(self.modes.objective, self.effects.fit(start).objective)
 
 
 def single_population(result: SearchResult, threshold: float = -np.inf) -> SinglePopulation:
-    """ComponentFit one taste with personal deviations along the main directions of disagreement.
+    """Fit one population with personal deviations along the main directions of disagreement.
 
-    threshold: an evidence that makes it worth while; the fit stays coarse where it is out of reach.
+    threshold: the fit stays coarse where this evidence is out of reach.
     """
     mixture = result.allocation.mixture
-    one, _ = learn(everybody_together(mixture, mixture.hyper.theta))
-    component, loading = one.components[0], _directions(one, result)
-    ballots = ballots_of(one, loading, mixture.answers)
-    # the votes are in both; what the common taste itself costs is not in the cloud
-    beside = one.objective - component.log_z - component.price
-    cloud, modes = fit_one(ballots, FIRST_SPREAD, mixture.concentration, threshold - beside)
-    evidence = modes.objective + beside
-    return SinglePopulation(one, loading, ballots, cloud, modes, evidence)
+    allocation, _ = learn(single_component(mixture, mixture.hyper.theta))
+    component, loading = allocation.components[0], _directions(allocation, result)
+    votes = personal_votes(allocation, loading, mixture.answers)
+    # both models contain the votes; the price of the common utilities is not in the effects' model
+    rest = allocation.objective - component.log_z - component.price
+    effects, modes = fit_single_mode(votes, FIRST_SPREAD, mixture.concentration, threshold - rest)
+    return SinglePopulation(allocation, loading, votes, effects, modes, modes.objective + rest)
 
 
-def ballots_of(one: VariationalState, loading: FloatArray, answers: Answers) -> PersonalVotes:
-    """Answers as votes along the directions, about the common taste."""
+def personal_votes(
+    allocation: VariationalState, loading: FloatArray, answers: Answers
+) -> PersonalVotes:
+    """Answers as votes along the directions, about the common utilities."""
     counts = answers.counts
     return PersonalVotes(
         counts.indptr.astype(np.intp),
         counts.data.astype(np.float64),
-        one.components[0].state.mean[counts.indices],
+        allocation.components[0].state.mean[counts.indices],
         loading[counts.indices],
         answers.outcomes.part(counts.indices),
-        one.model.hyper.likelihood,
+        allocation.model.hyper.likelihood,
     )
 
 
-def _directions(one: VariationalState, result: SearchResult) -> FloatArray:
+def _directions(allocation: VariationalState, result: SearchResult) -> FloatArray:
     """(m, q) loadings of the answers: main disagreements, and the communities' differences.
 
     They are orthogonal and of unit size over the votes.
     """
-    prior = one.model.prior
-    weight = np.sqrt(np.maximum(one.components[0].weights, HARDLY_GIVEN))
-    everybody = np.arange(one.mixture.answers.n_users)
-    spectrum = disagreement(one, 0, everybody, MAX_DIRECTIONS)
+    prior = allocation.model.prior
+    weight = np.sqrt(np.maximum(allocation.components[0].weights, UNUSED_WEIGHT))
+    everybody = np.arange(allocation.mixture.answers.n_users)
+    spectrum = disagreement(allocation, 0, everybody, MAX_DIRECTIONS)
     n_notable = max(1, int(np.count_nonzero(spectrum.strength > NOTABLE)))
     main = prior.design.forward(prior.points(spectrum.weights[:, :n_notable]))
-    means = np.column_stack([each.state.mean for each in result.allocation.components])
-    contrasts = (means - one.components[0].state.mean[:, None]) * np.sqrt(result.allocation.sizes)
-    if result.n_communities == 1:
-        contrasts = contrasts[:, :0]
+    found, common = result.allocation, allocation.components[0].state.mean
+    contrasts = np.zeros((len(weight), 0))
+    if result.n_communities > 1:
+        means = np.column_stack([each.state.mean for each in found.components])
+        contrasts = (means - common[:, None]) * np.sqrt(found.sizes)
     basis = np.zeros((len(weight), 0))
     for part in (main, contrasts):
         whole = weight[:, None] * part
         left, size, _ = np.linalg.svd(whole - basis @ (basis.T @ whole), full_matrices=False)
         rounding = 1e-6 * np.linalg.norm(whole)
         kept = np.flatnonzero(size > max(0.1 * size.max(initial=0.0), rounding))[:MAX_DIRECTIONS]
-        if not len(kept) and not basis.size:  # nobody disagrees: any direction says so
+        if not len(kept) and not basis.size:  # no disagreement: any direction will do
             kept = np.arange(1)
         basis = np.column_stack([basis, left[:, kept]])
     loading: FloatArray = basis / weight[:, None] * np.sqrt(np.sum(weight**2))
     return loading
 
 
-def item_effect_share(around: SinglePopulation) -> float:
-    """Item random effects: s², the share of an answer's noise that returns with an item.
+def item_effect_share(single: SinglePopulation) -> float:
+    """The share s² of an answer's noise that is a random effect of the user and the item.
 
-    Ratings turned into pairs are the plain case: whatever moved somebody to rate a film low moves
-    all pairs with it, in either half of the votes. Such an effect e_ui ~ N(0, s²) falls into no
-    groups, yet it is there again in both halves. Two votes v, w of a person that share an item
-    pull, at the common utilities, with
+    Ratings turned into pairs are the plain case: a user's low opinion of a film moves all of their
+    pairs with it, in either half of the votes. Such an effect e_ui ~ N(0, s²) falls into no groups,
+    yet both halves of the votes share it. Two votes v, w of a user that share an item have slopes
+    of the log-likelihood, at the common utilities, with
 
         E ±h_v h_w = k_v k_w (s² ± ℓ_vᵀ S ℓ_w),
 
     S the spread along the common directions and the sign minus where the item won one of them
-    alone: summed over all that share, that gives s².
+    alone. The sum over all such votes gives s².
     """
-    answers, ballots, terms = (
-        around.one.mixture.answers,
-        around.ballots,
-        around.one.components[0].terms,
+    answers, votes, terms = (
+        single.allocation.mixture.answers,
+        single.votes,
+        single.allocation.components[0].terms,
     )
-    counts, n_items = answers.counts, len(around.one.mixture.items)
-    at, times = counts.indices, ballots.count
+    counts, n_items = answers.counts, len(single.allocation.mixture.items)
+    at, times = counts.indices, votes.count
     h, k = times * terms.pairs.d1[at], times * terms.precision[at]
     user = np.repeat(np.arange(answers.n_users) * n_items, np.diff(counts.indptr))
     cells, place = np.unique(
@@ -635,16 +635,16 @@ def item_effect_share(around: SinglePopulation) -> float:
         return float(total @ total) - 2.0 * float(single @ single)
 
     root = np.sqrt(times)
-    smooth = (ballots.loading * k[:, None]) @ _root(around.modes.spread)
+    smooth = (votes.loading * k[:, None]) @ _root(single.modes.spread)
     common = sum(of_others(column, column / root, -1.0) for column in smooth.T)
     shared = of_others(h, h / root, -1.0) - common
     most = of_others(k, k / root, 1.0)
-    noise = noise_of(around.one.model.hyper.likelihood)
-    return float(np.clip(shared / (most * noise), 0.0, MOST_ITEM_SHARE)) if most > 0.0 else 0.0
+    noise = noise_of(single.allocation.model.hyper.likelihood)
+    return float(np.clip(shared / (most * noise), 0.0, MAX_ITEM_SHARE)) if most > 0.0 else 0.0
 
 
 def noise_of(likelihood: Likelihood) -> float:
-    """Variance of the noise in an answer, that of the probit being one."""
+    """Variance of the noise in an answer; the probit's is one."""
     if isinstance(likelihood, Gaussian):
         return likelihood.noise
     scale = likelihood.choice_scale
@@ -652,28 +652,27 @@ def noise_of(likelihood: Likelihood) -> float:
 
 
 def with_item_effects(
-    around: SinglePopulation, g: FloatArray, rng: np.random.Generator
+    single: SinglePopulation, g: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Differences (V,) that everybody's own view of items moves, the noise in all being as before.
+    """Differences (V,) with item random effects, scaled so that the total noise stays the same.
 
     With a share ρ of items, e has the variance ρ / (1 − 2ρ) of the noise, and g is as much wider.
     """
-    share = item_effect_share(around)
-    answers = around.one.mixture.answers
+    share = item_effect_share(single)
+    answers = single.allocation.mixture.answers
     at = answers.counts.indices
-    own = rng.standard_normal((answers.n_users, len(around.one.mixture.items)))
+    own = rng.standard_normal((answers.n_users, len(single.allocation.mixture.items)))
     user = np.repeat(np.arange(answers.n_users), np.diff(answers.counts.indptr))
     apart = own[user, answers.winner[at]] - own[user, answers.loser[at]]
-    noise = noise_of(around.one.model.hyper.likelihood)
+    noise = noise_of(single.allocation.model.hyper.likelihood)
     moved: FloatArray = (g + np.sqrt(share * noise) * apart) / np.sqrt(1.0 - 2.0 * share)
     return moved
 
 
-class Varied(NamedTuple):
-    """Communities whose members vary: (U, K) memberships of those who voted, largest first.
+class Variation(NamedTuple):
+    """Communities whose members vary: (U, K) memberships of the voters, largest first.
 
-    hyper: of the communities' utilities; evidence: log evidence, with what is gained by the users
-    that were looked at.
+    hyper: of the communities' utilities; evidence: log evidence of all users.
     """
 
     membership: FloatArray
@@ -681,32 +680,32 @@ class Varied(NamedTuple):
     evidence: float
 
 
-def variation_of(result: SearchResult, *, required: bool, fixed: bool) -> Varied | None:
+def find_variation(result: SearchResult, *, required: bool, fixed: bool) -> Variation | None:
     """Communities with personal variation, their number chosen again by evidence.
 
-    required: personal variation is wanted; else None where the evidence does not clearly speak
+    required: personal variation is asked for; else None where the evidence does not clearly speak
     for it, or where it would cost too much. fixed: the number of communities is given.
     """
     mixture, plain = result.allocation.mixture, result.allocation.responsibilities
     answers, K = mixture.answers, result.n_communities
-    if not required and answers.counts.nnz * len(mixture.items) > AFFORDABLE:
+    if not required and answers.counts.nnz * len(mixture.items) > MAX_COST:
         return None
     if K == 1 and required:
-        return Varied(plain, result.hyper, result.objective)
-    seen = required or _sticks_out(result)
+        return Variation(plain, result.hyper, result.objective)
+    seen = required or _has_disagreement(result)
     if K == 1 and not seen:
         return None
     some = _sample(result)
-    # where nobody sticks out, only an evidence above that of the communities would matter
-    around = single_population(some, -np.inf if seen else some.objective)
-    evidence, modes = around.evidence - around.price, None
-    # communities inside which nobody sticks out, and which beat one taste, leave nothing to explain
+    # without disagreement, only an evidence above that of the communities would matter
+    single = single_population(some, -np.inf if seen else some.objective)
+    evidence, modes = single.evidence - single.price, None
+    # communities without disagreement inside that beat one population leave nothing to explain
     if K > 1 and (seen or evidence > some.objective):
-        modes, gain = around.modes_of(some)
+        modes, gain = single.modes_of(some)
         if fixed:
             gain = max(gain, 0.0)
         elif gain > CLEAR_EVIDENCE:
-            fewer = prune(around.cloud, modes)
+            fewer = prune(single.effects, modes)
             gain, modes = gain + fewer.objective - modes.objective, fewer
         else:
             gain, modes = 0.0, None
@@ -715,23 +714,23 @@ def variation_of(result: SearchResult, *, required: bool, fixed: bool) -> Varied
         return None
     evidence += result.objective - some.objective
     if modes is None:
-        return Varied(np.ones((answers.n_users, 1)), around.one.model.hyper, evidence)
-    members = plain if fixed else _members(around, modes, answers)
-    return Varied(members, result.hyper, evidence)
+        return Variation(np.ones((answers.n_users, 1)), single.allocation.model.hyper, evidence)
+    members = plain if fixed else _members(single, modes, answers)
+    return Variation(members, result.hyper, evidence)
 
 
-def _sticks_out(result: SearchResult) -> bool:
+def _has_disagreement(result: SearchResult) -> bool:
     """Whether members of any community differ along some direction by more than noise."""
     allocation = result.allocation
     for c in range(allocation.n_communities):
-        members = np.flatnonzero(allocation.responsibilities[:, c] > MEMBER)
+        members = np.flatnonzero(allocation.responsibilities[:, c] > LEAST_RESPONSIBILITY)
         if len(members) > 1 and disagreement(allocation, c, members, 1).strength[0] > 1.0:
             return True
     return False
 
 
 def _sample(result: SearchResult) -> SearchResult:
-    """The same communities, by some of the users where there are very many answers."""
+    """The same communities of some of the users, where there are very many answers."""
     allocation = result.allocation
     mixture, n_answers = allocation.mixture, allocation.mixture.answers.counts.nnz
     if n_answers <= CHOICE_ANSWERS:
@@ -742,18 +741,14 @@ def _sample(result: SearchResult) -> SearchResult:
     return SearchResult(allocate(few, members, allocation.components), members, result.trace)
 
 
-def _members(around: SinglePopulation, modes: Modes, answers: Answers) -> FloatArray:
-    """(U, K) of all who voted, the largest mode first."""
-    if len(modes.membership) == answers.n_users:
-        membership = modes.membership
-    else:
+def _members(single: SinglePopulation, modes: Modes, answers: Answers) -> FloatArray:
+    """(U, K) memberships of all voters, the largest mode first."""
+    membership = modes.membership
+    if len(membership) < answers.n_users:
         size = max(1, CHOICE_ANSWERS * answers.n_users // answers.counts.nnz)
-        membership = np.concatenate(
-            [
-                modes.place(ballots_of(around.one, around.loading, replace(answers, counts=rows)))
-                for _, rows in answers.shards(size)
-            ]
-        )
+        some = (replace(answers, counts=rows) for _, rows in answers.shards(size))
+        votes = (personal_votes(single.allocation, single.loading, each) for each in some)
+        membership = np.concatenate([modes.place(each) for each in votes])
     order = np.argsort(-membership.sum(axis=0), kind="stable")
     return np.ascontiguousarray(membership[:, order])
 

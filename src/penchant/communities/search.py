@@ -18,10 +18,10 @@ from penchant.communities.component import (
     MixtureData,
     VariationalState,
     allocate,
-    everybody_together,
     learn,
     learn_concentration,
     settle,
+    single_component,
 )
 from penchant.communities.data import Answers, log_likelihoods, responsibilities, some_of
 from penchant.communities.split_merge import SplitSearch, delete, force_merge, force_split, merge
@@ -30,7 +30,7 @@ from penchant.gp import ItemHyper, Limits, Posterior
 from penchant.numerics.optimize import Move
 from penchant.numerics.types import FloatArray, IntArray
 
-ROUNDS = 12
+SPLIT_ROUNDS = 12
 """Most rounds of splits: each may double the number of communities."""
 ROUND_SWEEPS = 6
 """After each round: few, since the next one changes everything again."""
@@ -151,7 +151,7 @@ def log_predictive(posterior: Posterior, answers: Answers) -> FloatArray:
         smallest = np.finfo(float).tiny
         win, loss = (np.maximum(likelihood.prob(m, var), smallest) for m in (mean, -mean))
         log_odds = np.log(win) - np.log(loss)
-        values += [group.log_foreseen(log_odds) for group in cliques.groups]
+        values += [group.log_predictive(log_odds) for group in cliques.groups]
     return np.concatenate(values)
 
 
@@ -221,7 +221,7 @@ class _Search:
             return self._with_everybody(self._among_some())
         theta = self.mixture.hyper.theta
         if start is None:
-            allocation = everybody_together(self.mixture, theta)
+            allocation = single_component(self.mixture, theta)
         else:
             allocation = allocate(self.mixture.model(theta), start)
         allocation = self._learn(self._noted("start", allocation), ROUND_LEARNING)
@@ -263,7 +263,7 @@ class _Search:
 
     def _grow(self, allocation: VariationalState) -> VariationalState:
         """Rounds of splits, learning after each, while the number of communities grows."""
-        for _ in range(ROUNDS):
+        for _ in range(SPLIT_ROUNDS):
             before = allocation.n_communities
             allocation = self._split(allocation)
             if allocation.n_communities > before:

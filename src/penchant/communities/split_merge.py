@@ -32,6 +32,7 @@ from penchant.communities.component import (
     VariationalState,
     allocate,
     fit_community,
+    log_partition_constant,
     settle,
     sweep,
 )
@@ -47,11 +48,11 @@ from penchant.gp import Differences, LowRankState, Operator, Sites
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
-MEMBER = 1e-2
+LEAST_RESPONSIBILITY = 1e-2
 """Responsibility from which on a user takes part in the split of a community."""
-SAMPLE = 10_000
+SPECTRUM_USERS = 10_000
 """Most members whose scores the spectrum is taken from."""
-SCREEN, FLUCTUATION = 0.9, 10.0
+NOISE_SHARE, FLUCTUATION = 0.9, 10.0
 """A community is not split if its spectrum ends below this share of the noise edge, nor if it ends
 further below the edge than so many times N^(−2/3), which is how it varies by chance."""
 DIRECTIONS, FORCED_DIRECTIONS = 3, 2
@@ -65,11 +66,11 @@ SPLIT_SWEEPS = 8
 SPLIT_TOLERANCE, SPLIT_SHARE = 0.5, 0.05
 """Nats, or share of all that a split gains, that a sweep between two halves must gain for another
 one."""
-FORESIGHT = 3
+SPLIT_HORIZON = 3
 """Sweeps like the last one that two halves are trusted to make: they gain less each time."""
 LEAST_GAIN = 0.1
 """Nats: smaller gains are within the tolerance of fits."""
-ALIKE = 0.3
+LEAST_SIMILARITY = 0.3
 """Cosine of two communities' differences, or overlap of their members, for a merge to be tried."""
 DELETE_SWEEPS = 2
 """Before a deletion is judged: members find their place in two."""
@@ -77,9 +78,9 @@ DELETIONS = 3
 """Of the smallest communities whose deletion is tried each time."""
 HOPELESS = 2.0
 """A deletion is not tried if members would lose more than so many times what can be gained."""
-NEAR = 0.75
+NEAR_PAYING = 0.75
 """Share of a second taste's price that a split may fall short by, and be tried with everybody."""
-SAME = 0.05
+SAME_ANSWERS = 0.05
 """Share of its answers that must have changed for a community to be tried again."""
 SAME_THETA = 0.3
 """Or how far a (log) hyperparameter must have moved."""
@@ -115,8 +116,8 @@ def disagreement(
     answers = allocation.mixture.answers
     weight = allocation.responsibilities[members, c]
     sample = np.arange(len(members))
-    if len(members) > SAMPLE:
-        sample = np.argsort(answers.user_keys[members], kind="stable")[:SAMPLE]
+    if len(members) > SPECTRUM_USERS:
+        sample = np.argsort(answers.user_keys[members], kind="stable")[:SPECTRUM_USERS]
     D = _differences(prior.design)
     scores = component.terms.pulls(answers.counts[members[sample]]) @ D
     rows, share = scores.toarray(), weight[sample]
@@ -132,7 +133,7 @@ def disagreement(
     # an eigenvector has no sign: the few who differ by much are on the positive side
     sides = np.where(np.average(along**3, axis=0, weights=weight) < 0.0, -1.0, 1.0)
     along, weights = along * sides, weights * sides
-    screen = max(SCREEN, 1.0 - FLUCTUATION * n_sample ** (-2.0 / 3.0))
+    screen = max(NOISE_SHARE, 1.0 - FLUCTUATION * n_sample ** (-2.0 / 3.0))
     return Spectrum(values[::-1] / edge, along / np.maximum(spread, 1e-12), weights, screen)
 
 
@@ -189,7 +190,7 @@ class SplitSearch:
 
     def _has_refused(self, weights: FloatArray, theta: FloatArray) -> bool:
         """Whether nearly the same answers resisted, under nearly the same hyperparameters."""
-        least = SAME * float(weights.sum())
+        least = SAME_ANSWERS * float(weights.sum())
         return any(
             np.abs(theta - then).max(initial=0.0) < SAME_THETA
             and np.abs(weights - refused).sum() < least
@@ -215,7 +216,7 @@ def force_split(allocation: VariationalState) -> VariationalState:
 
 def _ways(allocation: VariationalState, c: int, screened: bool = True) -> Iterator["Halves"]:
     """Ways to divide community c, from several starts."""
-    members = np.flatnonzero(allocation.responsibilities[:, c] > MEMBER)
+    members = np.flatnonzero(allocation.responsibilities[:, c] > LEAST_RESPONSIBILITY)
     if len(members) > 1:
         n_directions = DIRECTIONS if screened else FORCED_DIRECTIONS
         for start in _starts(disagreement(allocation, c, members, n_directions), screened):
@@ -274,7 +275,7 @@ def _two_way(
         result = Halves(halves, components, gain)
         step, previous = gain - previous, gain
         enough = max(SPLIT_TOLERANCE, SPLIT_SHARE * gain)
-        if step < enough or gain + min(sweeps_left, FORESIGHT) * step < 0.0:
+        if step < enough or gain + min(sweeps_left, SPLIT_HORIZON) * step < 0.0:
             break
         tables = np.column_stack([model.slope(one), model.slope(other)])
         halves = inside[:, None] * responsibilities(
@@ -287,14 +288,14 @@ def _two_way(
 
 def _open_to_all(allocation: VariationalState, c: int, halves: Halves) -> VariationalState | None:
     """Halves that do not pay by themselves, once members of other communities may join them."""
-    if halves.gain <= -NEAR * halves.price(allocation.components[c]):
+    if halves.gain <= -NEAR_PAYING * halves.price(allocation.components[c]):
         return None
     swept, step = (
         allocation.with_in_place_of([c], halves.responsibilities, halves.components),
         np.inf,
     )
     for sweeps_left in reversed(range(SPLIT_SWEEPS)):
-        if swept.objective + min(sweeps_left, FORESIGHT) * step < allocation.objective:
+        if swept.objective + min(sweeps_left, SPLIT_HORIZON) * step < allocation.objective:
             return None
         before, swept = swept.objective, sweep(swept)
         step = swept.objective - before
@@ -306,7 +307,7 @@ def _open_to_all(allocation: VariationalState, c: int, halves: Halves) -> Variat
 
 def merge(allocation: VariationalState) -> VariationalState | None:
     """Two communities as one, the likest pair first; None if no merge raises the objective."""
-    for a, b in _alike(allocation, ALIKE)[: 2 * allocation.n_communities]:
+    for a, b in _alike(allocation, LEAST_SIMILARITY)[: 2 * allocation.n_communities]:
         joined = _joined(allocation, a, b)
         if joined.objective > allocation.objective + LEAST_GAIN:
             return joined
@@ -458,8 +459,8 @@ class Target(NamedTuple):
 
 def log_prior_of_sizes(sizes: IntArray, concentration: float) -> float:
     """Log probability of a partition with these sizes under the Dirichlet process."""
-    constant = gammaln(concentration) - gammaln(concentration + sizes.sum())
-    return float(len(sizes) * np.log(concentration) + gammaln(sizes).sum() + constant)
+    constant = log_partition_constant(len(sizes), int(sizes.sum()), concentration)
+    return float(gammaln(sizes).sum()) + constant
 
 
 def split_or_merge(

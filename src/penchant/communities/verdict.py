@@ -42,7 +42,7 @@ MODES_EVIDENCE = 3.0
 """Nats by which communities whose members deviate must beat one taste with the same deviations:
 fewer than those without, since the prior of the spread is what one taste learned, and holds every
 narrower one to account."""
-OWN_ITEMS = 0.05
+LARGE_ITEM_EFFECT = 0.05
 """Share of the noise that is the person's own view of an item, from which on halves of the votes
 are about different items."""
 
@@ -73,18 +73,18 @@ class Support(NamedTuple):
 def judge(result: SearchResult, random_state: RandomState = 0) -> Support:
     """Say whether the communities of a result are real; it costs a few more searches."""
     rng = as_rng(random_state)
-    mixture, around = result.allocation.mixture, single_population(result)
-    evidence = result.objective - around.evidence
-    found = Support("personal", "", result.n_communities, evidence, around.personal)
+    mixture, single = result.allocation.mixture, single_population(result)
+    evidence = result.objective - single.evidence
+    found = Support("personal", "", result.n_communities, evidence, single.personal)
     if result.n_communities > 1:
         clear = evidence > CLEAR_EVIDENCE
         if not clear:
-            found = found._replace(evidence=max(evidence, around.modes_of(result)[1]))
+            found = found._replace(evidence=max(evidence, single.modes_of(result)[1]))
             clear = found.evidence > MODES_EVIDENCE
         if clear:
             learned = replace(mixture, hyper=result.hyper)
-            simulated = replace(learned, answers=redraw(around, rng))
-            halve = halve_items if item_effect_share(around) > OWN_ITEMS else halve_votes
+            simulated = replace(learned, answers=redraw(single, rng))
+            halve = halve_items if item_effect_share(single) > LARGE_ITEM_EFFECT else halve_votes
             found = found._replace(
                 agreement=agreement_of_halves(learned, result.n_communities, halve, rng),
                 by_chance=agreement_of_halves(simulated, result.n_communities, halve, rng),
@@ -92,7 +92,7 @@ def judge(result: SearchResult, random_state: RandomState = 0) -> Support:
             chance = max(found.by_chance, 0.0)
             if found.agreement > chance + MARGIN * min(chance, 1.0 - chance) + CLEAR_AGREEMENT:
                 return _worded(found._replace(verdict="supported"))
-    detectable = would_show_two(around, rng)
+    detectable = would_show_two(single, rng)
     verdict: Literal["personal", "too few"] = "personal" if detectable else "too few"
     return _worded(found._replace(verdict=verdict, detectable=detectable))
 
@@ -113,34 +113,32 @@ def _worded(found: Support) -> Support:
     return found._replace(sentence=said)
 
 
-def redraw(around: SinglePopulation, rng: np.random.Generator) -> Answers:
+def redraw(single: SinglePopulation, rng: np.random.Generator) -> Answers:
     """Answers to the same questions by as many people, without communities."""
-    own = rng.multivariate_normal(
-        around.modes.means[0], around.modes.spread, around.ballots.n_users
-    )
-    g = with_item_effects(around, around.ballots.differences(own), rng)
-    return redrawn(around.one.mixture, g, rng)
+    own = rng.multivariate_normal(single.modes.means[0], single.modes.spread, single.votes.n_users)
+    g = with_item_effects(single, single.votes.differences(own), rng)
+    return redrawn(single.allocation.mixture, g, rng)
 
 
-def would_show_two(around: SinglePopulation, rng: np.random.Generator) -> bool:
+def would_show_two(single: SinglePopulation, rng: np.random.Generator) -> bool:
     """Whether the search would find two equal communities with the same questions.
 
     They lie apart by as much as people deviate along their widest direction, or, where they
     hardly deviate, are two draws from the prior of tastes.
     """
-    mixture, model, n_users = around.one.mixture, around.one.model, around.ballots.n_users
-    if around.personal > CLEAR_EVIDENCE:
-        values, vectors = np.linalg.eigh(around.modes.spread)
+    model, n_users = single.allocation.model, single.votes.n_users
+    if single.personal > CLEAR_EVIDENCE:
+        values, vectors = np.linalg.eigh(single.modes.spread)
         side = np.where(np.arange(n_users) % 2, 1.0, -1.0)
-        own = around.modes.means[0] + side[:, None] * np.sqrt(values[-1]) * vectors[:, -1]
-        g = around.ballots.differences(own)
+        own = single.modes.means[0] + side[:, None] * np.sqrt(values[-1]) * vectors[:, -1]
+        g = single.votes.differences(own)
     else:
         z = rng.standard_normal((model.prior.rank, 2))
         tastes = model.prior.design.forward(model.prior.points(z))
-        counts = mixture.answers.counts
+        counts = model.mixture.answers.counts
         g = tastes[counts.indices, np.repeat(np.arange(n_users) % 2, np.diff(counts.indptr))]
-    answers = redrawn(mixture, g, rng)
-    return find_communities(replace(mixture, answers=answers)).n_communities > 1
+    simulated = replace(model.mixture, answers=redrawn(model.mixture, g, rng))
+    return find_communities(simulated).n_communities > 1
 
 
 def agreement_of_halves(

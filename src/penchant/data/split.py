@@ -7,7 +7,7 @@ import numpy as np
 
 from penchant.data.choices import Rankings
 from penchant.errors import DataError
-from penchant.numerics.random import ContentKeys, Incidence, KeyArray, content_keys, mixed
+from penchant.numerics.random import ContentKeys, Incidence, KeyArray, content_keys, hashed
 from penchant.numerics.types import BoolArray, IntArray
 
 
@@ -90,7 +90,7 @@ class WholeAnswers:
         odd += [] if single.covariates is None else list(single.covariates.T)
         even = [v for v in (single.margin, single.time, single.both_bad) if v is not None]
         sides = [
-            mixed(np.where(single.tie, 2, place), *(sign * v for v in odd), *even)
+            hashed(np.where(single.tie, 2, place), *(sign * v for v in odd), *even)
             for place, sign in enumerate((1, -1))
         ]
         count, user = single.count, single.user
@@ -98,7 +98,7 @@ class WholeAnswers:
         if orders is not None:
             which = np.repeat(np.arange(len(orders)), orders.size)
             answer, item = np.append(answer, n + which), [*item, orders.item]
-            part = [*part, mixed(np.full(len(which), 3), orders.place, orders.tied[which])]
+            part = [*part, hashed(np.full(len(which), 3), orders.place, orders.tied[which])]
             count = np.concatenate([count, orders.count])
             if user is not None and orders.user is not None:
                 user = np.concatenate([user, orders.user])

@@ -1,13 +1,12 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
-from penchant.gp.choices import edges_of_stages, feasible
+from penchant.gp.choices import clique_edges, edges_of_stages, feasible
 from penchant.gp.dynamic.prior import TimeGrid as TimeGrid
 from penchant.gp.dynamic.prior import check_time, effect_names, timed_rows
 from penchant.gp.dynamic.problem import (
     PathHyper,
     PathPosterior,
     PathProblem,
-    PathSolution,
     TimedPosterior,
 )
 from penchant.gp.items.cluster_robust import UNNAMED, People, edges_of
@@ -33,37 +32,53 @@ from penchant.gp.loop import (
     solve,
 )
 from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior, summarize_ranks
-from penchant.gp.raters import Answered, foreseen, judge, learn_raters, of_usual_strength
+from penchant.gp.raters import (
+    RaterAnswers,
+    at_typical_scale,
+    learn_raters,
+    leave_one_out,
+    rater_levels,
+)
 from penchant.gp.rows import (
     ORDER,
     Differences,
     Rows,
-    VoteSites,
     as_shown,
     columns,
+    has_covariates,
     match,
     place_among,
     z_of,
 )
 from penchant.gp.rows import Covariates as Covariates
 from penchant.gp.rows import Operator as Operator
-from penchant.gp.rows import has_covariates as told
 from penchant.gp.rules import RULES, Proposal, Rule, Sites, laplace, mode_slopes, no_slopes
 from penchant.gp.update import as_weights, rank_one_update
-from penchant.gp.users.blocks import tied_items
-from penchant.gp.users.choice import CovarianceChoice, Start, choose, scaled_start, with_word
-from penchant.gp.users.nystrom import largest_left, rank_error
-from penchant.gp.users.posterior import Kept, UserPosteriors
+from penchant.gp.users.arrowhead import ArrowPrior, SharedPrior, UserFactor, factor_users
+from penchant.gp.users.blocks import Arrangement, PairBlock, arrange, tied_items
+from penchant.gp.users.posterior import ActiveSet, UserPosteriors, UserSites
 from penchant.gp.users.problem import (
     LEARNING_VOTES,
+    CovarianceChoice,
+    Start,
     UserHyper,
     UserProblem,
     UserSolution,
-    of_utilities,
+    choose_covariance,
+    rank_error,
+    residual_bound,
     restrict,
+    scaled_start,
     select,
 )
-from penchant.gp.users.sharded import Sweeps, Taught, UserPart, add_seen, add_taught, sites_of
+from penchant.gp.users.sharded import (
+    SharedInformation,
+    Sweeps,
+    UserPart,
+    add_information,
+    add_summaries,
+    sites_of,
+)
 from penchant.gp.users.update import check_newcomers, fold_in, with_newcomers
 from penchant.gp.users.update import rank_one_update as rank_one_update_users
 
@@ -72,7 +87,9 @@ __all__ = [
     "ORDER",
     "RULES",
     "UNNAMED",
-    "Answered",
+    "ActiveSet",
+    "Arrangement",
+    "ArrowPrior",
     "Basis",
     "Callback",
     "CovarianceChoice",
@@ -85,70 +102,75 @@ __all__ = [
     "ItemPrior",
     "ItemProblem",
     "ItemSolution",
-    "Kept",
     "Limits",
     "LowRankState",
     "Normal",
     "Operator",
+    "PairBlock",
     "PathHyper",
     "PathPosterior",
     "PathProblem",
-    "PathSolution",
     "People",
     "Posterior",
     "Proposal",
+    "RaterAnswers",
     "Report",
     "Rows",
     "Rule",
     "Settings",
+    "SharedInformation",
+    "SharedPrior",
     "Sites",
     "Solution",
     "Start",
     "StartingPoint",
     "SweepSummary",
     "Sweeps",
-    "Taught",
     "TimeGrid",
     "TimedPosterior",
+    "UserFactor",
     "UserHyper",
     "UserPart",
     "UserPosteriors",
     "UserProblem",
+    "UserSites",
     "UserSolution",
-    "VoteSites",
-    "add_seen",
-    "add_taught",
+    "add_information",
+    "add_summaries",
+    "arrange",
     "as_shown",
     "as_weights",
+    "at_typical_scale",
     "check_newcomers",
     "check_time",
-    "choose",
+    "choose_covariance",
+    "clique_edges",
     "columns",
     "edges_of",
     "edges_of_stages",
     "effect_names",
     "expectation_maximize",
     "factor_prior",
+    "factor_users",
     "feasible",
     "fold_in",
-    "foreseen",
     "gradient",
+    "has_covariates",
     "infer",
-    "judge",
     "laplace",
-    "largest_left",
     "learn_raters",
+    "leave_one_out",
     "match",
     "maximize",
     "maximize_evidence",
     "mode_slopes",
     "no_slopes",
-    "of_usual_strength",
-    "of_utilities",
     "place_among",
     "rank_error",
     "rank_one_update",
     "rank_one_update_users",
+    "rater_levels",
+    "residual_bound",
     "restrict",
     "scaled_start",
     "select",
@@ -158,8 +180,6 @@ __all__ = [
     "summarize_ranks",
     "tied_items",
     "timed_rows",
-    "told",
     "with_newcomers",
-    "with_word",
     "z_of",
 ]

@@ -201,7 +201,7 @@ class FitState(Generic[P]):
     """A fit: the answers so far, hyperparameters, sites and the posterior that they give.
 
     sites: of all distinct comparisons, in the problem's order; None where some were dropped.
-    n_unsettled: how many answers were added since the sites last converged together.
+    n_pending_sites: how many answers were added since the sites last converged together.
     n_elsewhere: how many comparisons of other users, not among `data`, the posterior rests on.
     """
 
@@ -212,7 +212,7 @@ class FitState(Generic[P]):
     sites: Sites | None
     log_evidence: float
     report: Report
-    n_unsettled: int = 0
+    n_pending_sites: int = 0
     n_elsewhere: int = 0
 
     @classmethod
@@ -235,7 +235,7 @@ class FitState(Generic[P]):
             return False
         if reconverge is not None:
             return not reconverge
-        pending = self.n_unsettled + n_more
+        pending = self.n_pending_sites + n_more
         return not self.problem.is_quick and pending <= RECONVERGE_SHARE * self.data.n_comparisons
 
     def reconverge(self, data: Comparisons, problem: P) -> "FitState[P]":

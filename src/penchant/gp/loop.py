@@ -22,7 +22,7 @@ from penchant.gp.rows import Rows
 from penchant.gp.rules import BLOCK, RULES, Proposal, Sites, mean_slopes, parameter_slopes, propose
 from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.dispatch import memory_errors
-from penchant.numerics.threads import in_blocks
+from penchant.numerics.threads import for_row_blocks
 from penchant.numerics.types import FloatArray, IntArray
 
 SMALLEST_STEP = 1.0 / 64.0
@@ -379,7 +379,7 @@ def scaled_moves(
         moves[:m][rows] = c * (proposal.tau[rows] - sites.tau[rows]) * v
         moves[further] = c * (proposal.nu[rows] - sites.nu[rows]) * np.sqrt(v)
 
-    in_blocks(work, m, BLOCK)
+    for_row_blocks(work, m, BLOCK)
     if not np.isfinite([moves.max(initial=0.0), moves.min(initial=0.0)]).all():
         raise NumericalError(
             "inference produced a site that is not finite; scale the features, lower the "
@@ -491,6 +491,11 @@ class Solution(NamedTuple, Generic[Hyper, State]):
         """The same solution, whose report has other values of some fields."""
         report = replace(self.inference.report, **changes)
         return self._replace(inference=replace(self.inference, report=report))
+
+    def with_note(self, note: str) -> "Solution[Hyper, State]":
+        """The same solution with a note before what its report says of the optimiser."""
+        notes = (note, self.inference.report.optimizer)
+        return self.with_report(optimizer="; ".join(part for part in notes if part))
 
 
 class Schedule(NamedTuple):

@@ -1,10 +1,10 @@
-"""How reliable each rater is: learned from how well the other answers foresee each of theirs.
+"""How reliable each rater is, by how well the other answers predict each of theirs.
 
-With sites converged, an answer's cavity N(m₋, v₋) is what all other answers say of its difference,
-and the evidence's slope in a rater's level is the sum of the slopes of log Z(m₋, v₋; level) over
-their answers. Those sums, as functions of the level on a grid, stand in for the rater's likelihood;
-a normal distribution of everybody's levels, on the logit or log scale, is its prior and learned by
-EM. The interval is the grid's, not a curvature's: near a share of 0 or 1 no parabola fits.
+With sites converged, an answer's cavity N(m₋, v₋) is the prediction of its difference by all other
+answers, and the evidence's slope in a rater's level is the sum of the slopes of
+log Z(m₋, v₋; level) over their answers. Those sums, as functions of the level on a grid, are the
+rater's log likelihood. Its prior is a normal distribution of all levels, on the logit or log scale,
+learned by EM. Intervals come from the grid: near a share of 0 or 1 no quadratic form fits.
 """
 
 from collections.abc import Callable
@@ -21,20 +21,20 @@ from penchant.likelihoods import Likelihood, Outcomes, Raters
 from penchant.numerics.types import FloatArray, IntArray
 
 GRIDS = {"lapse": np.linspace(-6.0, 5.0, 34), "noise": np.linspace(-3.0, 2.0, 41)}
-"""Of the logit of a share of random answers; of the log of a sharpness."""
+"""Logits of a share of random answers; logs of a sharpness."""
 START = {"lapse": (logit(0.05), 1.5), "noise": (0.0, 0.5)}
-"""Where the distribution of everybody's levels starts: its mean and standard deviation."""
+"""Mean and standard deviation of all levels at the start of EM."""
 PRIOR_RATERS = 2.0
-"""So many raters, spread as at the start, are imagined beside those there are."""
+"""Pseudo-count of the start in EM, in raters."""
 EM_ROUNDS = 50
 ROUNDS = 4
-"""In which raters are judged by utilities that already take them for what they are."""
+"""Of levels and utilities in turn; levels change by less than 1 % after four."""
 
 
-class Answered(NamedTuple):
-    """Answers as raters are judged by: (k,) whose, what all others say of it, and how often.
+class RaterAnswers(NamedTuple):
+    """Answers with their cavities: (k,) rater, mean, variance, outcome and count.
 
-    personal: whether a rater is held against utilities of their own.
+    personal: whether the utilities are the rater's own.
     """
 
     rater: IntArray
@@ -46,10 +46,10 @@ class Answered(NamedTuple):
     personal: bool = False
 
 
-class Judged(NamedTuple):
-    """What is known of raters' levels: (K,) levels on the grid, (K, n) their probabilities.
+class RaterLevels(NamedTuple):
+    """Posterior of raters' levels: (K,) levels on the grid, (K, n) their probabilities.
 
-    centre, spread: of everybody's, on the grid's scale.
+    centre, spread: mean and sd of all raters' levels, on the grid's scale.
     """
 
     level: FloatArray
@@ -59,19 +59,19 @@ class Judged(NamedTuple):
 
     @property
     def mean(self) -> FloatArray:
-        """(n,) expected levels: a share of random answers acts by its mean alone."""
+        """(n,) expected levels; the likelihood is linear in a share of random answers."""
         mean: FloatArray = self.level @ self.prob
         return mean
 
     def quantile(self, share: float) -> FloatArray:
-        """(n,) levels that lie above so much of the probability, linear between grid points."""
+        """(n,) quantiles of the levels, linear between grid points."""
         below = np.cumsum(self.prob, axis=0) - 0.5 * self.prob
         found = [np.interp(share, column, self.level) for column in below.T]
         return np.array(found)
 
 
-def judge(answered: Answered, likelihood: Likelihood) -> Judged:
-    """What the answers tell about every rater; a likelihood without raters is asked for lapses."""
+def rater_levels(answered: RaterAnswers, likelihood: Likelihood) -> RaterLevels:
+    """The posterior of every rater's level; of a likelihood without raters, of lapses."""
     rated = likelihood if isinstance(likelihood, Raters) else Raters(likelihood)
     grid = GRIDS[rated.kind]
     level = expit(grid) if rated.kind == "lapse" else np.exp(grid)
@@ -87,21 +87,25 @@ def judge(answered: Answered, likelihood: Likelihood) -> Judged:
         log_joint = fit - 0.5 * ((grid[:, None] - centre) / spread) ** 2
         prob = np.exp(log_joint - logsumexp(log_joint, axis=0))
         means, before = grid @ prob, (centre, spread)
-        if rated.kind == "lapse":  # the mean of log s is the kernel's to say
-            imagined = PRIOR_RATERS * START["lapse"][0]
-            centre = float(means.sum() + imagined) / (len(means) + PRIOR_RATERS)
+        if (
+            rated.kind == "lapse"
+        ):  # the mean of log s is not identified beside the kernel's variance
+            pseudo = PRIOR_RATERS * START["lapse"][0]
+            centre = float(means.sum() + pseudo) / (len(means) + PRIOR_RATERS)
         total = float((((grid[:, None] - centre) ** 2) * prob).sum()) + PRIOR_RATERS * start**2
         spread = float(np.sqrt(total / (len(means) + PRIOR_RATERS)))
         if abs(centre - before[0]) + abs(spread - before[1]) < 1e-4:
             break
-    return Judged(level, prob, centre, spread)
+    return RaterLevels(level, prob, centre, spread)
 
 
-def foreseen(problem: Problem[Any, Any], hyper: Any, sites: Sites | None, personal: bool) -> Normal:
-    """(m,) what the other answers say of each: its cavity.
+def leave_one_out(
+    problem: Problem[Any, Any], hyper: Any, sites: Sites | None, personal: bool
+) -> Normal:
+    """(m,) cavities: the prediction of each answer by all others.
 
-    personal: everybody has utilities of their own, and all are taken for alike; were they not,
-    answers that are held for random would no longer be held against anything.
+    personal: users have utilities of their own. Then all raters get the same level, or lapses would
+    no longer be penalised.
     """
     likelihood = hyper.likelihood
     if personal and isinstance(likelihood, Raters):
@@ -113,20 +117,19 @@ def foreseen(problem: Problem[Any, Any], hyper: Any, sites: Sites | None, person
     return Normal(others.mean, others.var)
 
 
-def of_usual_strength(rater: IntArray, seen: Normal, count: FloatArray) -> Normal:
-    """Differences as they would be to people who care as much as people usually do.
+def at_typical_scale(rater: IntArray, cavities: Normal, count: FloatArray) -> Normal:
+    """Scale cavities up to the median scale of differences, for raters below it.
 
-    Utilities of one's own can be flat, and then answers at random are just what they foresee:
-    nothing in the answers tells somebody indifferent from somebody careless. Both are held for
-    unreliable here, by scaling up what is foreseen of people whose differences are unusually small.
+    Personal utilities can be flat, and then random answers fit them: answers do not distinguish an
+    indifferent rater from a careless one. Scaling counts both as unreliable.
     """
     answers = np.bincount(rater, count)
-    second_moment = np.bincount(rater, count * (seen.mean**2 + seen.var))
+    second_moment = np.bincount(rater, count * (cavities.mean**2 + cavities.var))
     given = answers > 0
     own = np.ones(len(answers))
     own[given] = np.sqrt(second_moment[given] / answers[given])
     scale = np.maximum(1.0, np.median(own[given]) / own)[rater]
-    return Normal(scale * seen.mean, scale**2 * seen.var)
+    return Normal(scale * cavities.mean, scale**2 * cavities.var)
 
 
 def learn_raters(
@@ -135,9 +138,9 @@ def learn_raters(
     personal: bool,
     learn: Callable[[Any], Solution[Any, Any]] | None,
 ) -> Solution[Any, Any]:
-    """Judge the raters and take the answers accordingly; of pooled utilities, that in turn.
+    """Alternate between raters' levels and inference; once where utilities are personal.
 
-    learn: how hyperparameters are learned, once more with what is known of the raters then.
+    learn: learns the hyperparameters once more, at the levels found.
     """
     for _ in range(1 if personal else ROUNDS):
         solution = _rated(problem, solution, personal)
@@ -150,17 +153,15 @@ def _rated(
     hyper, edges, before = solution.hyper, problem.edges, solution.inference
     likelihood: Raters = hyper.likelihood
     rater = np.asarray(edges.outcomes.rater)
-    seen = foreseen(problem, hyper, before.sites, personal)
+    cavities = leave_one_out(problem, hyper, before.sites, personal)
     if personal:
-        seen = of_usual_strength(rater, seen, edges.count)
+        cavities = at_typical_scale(rater, cavities, edges.count)
     n_raters = len(likelihood.levels)
-    level = judge(Answered(rater, *seen, edges.outcomes, edges.count, n_raters), likelihood).mean
+    level = rater_levels(
+        RaterAnswers(rater, *cavities, edges.outcomes, edges.count, n_raters), likelihood
+    ).mean
     typical = float(level.mean()) if likelihood.kind == "lapse" else 1.0
     raters = replace(likelihood, levels=tuple(level.tolist()), typical=typical)
     after = solve(problem, hyper._replace(likelihood=raters), before.sites)
-    report = replace(
-        after.inference.report,
-        optimizer=before.report.optimizer,
-        n_evaluations=before.report.n_evaluations,
-    )
-    return after._replace(inference=replace(after.inference, report=report))
+    found = before.report
+    return after.with_report(optimizer=found.optimizer, n_evaluations=found.n_evaluations)

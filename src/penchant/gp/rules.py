@@ -13,7 +13,7 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.likelihoods import Gaussian, Likelihood, Outcomes
-from penchant.numerics.threads import in_blocks
+from penchant.numerics.threads import for_row_blocks
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 
@@ -200,9 +200,6 @@ def mode_slopes(
     return slopes
 
 
-mode_drift = mode_slopes
-
-
 def no_slopes(
     mean: FloatArray, var: FloatArray, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
 ) -> FloatArray:
@@ -229,7 +226,7 @@ def blockwise(propose: Propose) -> Propose:
             if part.valid is not None:
                 valid[rows] = part.valid
 
-        in_blocks(work, m, BLOCK)
+        for_row_blocks(work, m, BLOCK)
         return Proposal(tau, nu, log_scale, None if valid.all() else valid)
 
     return blocked

@@ -184,7 +184,7 @@ def rank_one_update(
         sites=_joined(fit, Sites(tau, nu), rows, union),
         log_evidence=log_evidence,
         report=replace(fit.report, n_sweeps=0),
-        n_unsettled=fit.n_unsettled + more.n_comparisons,
+        n_pending_sites=fit.n_pending_sites + more.n_comparisons,
     )
 
 

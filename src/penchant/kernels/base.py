@@ -1,18 +1,18 @@
-"""What a kernel is: a covariance between items, with a gradient that never leaves n × n.
+"""The Kernel interface, sums and products of kernels, and kernels without features.
 
-A kernel is a frozen value. Its free parameters are positive and live, for the optimiser, in
-one vector of logarithms (`theta`). Gradients are *pulled back*: the caller gives G = ∂ℓ/∂K
-once, and the kernel answers with ∂ℓ/∂theta, so that no n × n × p tensor is ever formed.
-
-A class here is either an interface (abstract) or a leaf (final); a leaf may be one file.
+A kernel is a frozen value. Its free parameters are positive; the optimiser sees their logarithms
+in one vector, `theta`. Gradients are *pulled back*: the caller gives G = ∂ℓ/∂K once, and the
+kernel returns ∂ℓ/∂theta, so that no n × n × p tensor is ever formed.
 """
 
 import inspect
+import operator
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import reduce
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from penchant.numerics.linalg import diagonal, inner
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray
 
-ROOM = np.log(1e3)
-"""How far a parameter in the features' units can be learned from where it starts, at least."""
+LOG_ROOM = np.log(1e3)
+"""Bounds of a parameter in the features' units are at least this far from its start, in logs."""
 PAIRED_BLOCK = 256
-"""Pairs whose covariances are read off the diagonal of one block."""
+"""Pairs whose covariances are read from the diagonal of one block: small next to a full matrix."""
 
 
 class Kernel(ABC):
@@ -82,7 +82,7 @@ class Kernel(ABC):
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Where each entry of theta lives, as an attribute path: "lengthscale[0]"."""
+        """The attribute path of each entry of theta: "lengthscale[0]"."""
 
     @abstractmethod
     def with_theta(self, theta: FloatArray) -> Self:
@@ -90,17 +90,17 @@ class Kernel(ABC):
 
     @property
     def parts(self) -> "tuple[Kernel, ...]":
-        """The independent effects that it adds up."""
+        """The independent effects that it is the sum of."""
         return (self,)
 
     def at_scale_of(self, items: Inputs) -> Self:
-        """The same kernel, with parameters that were not given at the scale of the features."""
+        """The same kernel; parameters that the user did not give get the scale of the features."""
         return self
 
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:
-        """Log density of the parameters a priori, around where they started, and its slope (p,).
+        """Log prior density of the parameters around their start, and its slope (p,).
 
-        Weak and normal in the logarithms; a kernel of many parameters may know better.
+        It is weak and normal in the logarithms; kernels with many parameters override it.
         """
         return weak_prior(self.theta, start.theta)
 
@@ -127,17 +127,17 @@ class Kernel(ABC):
 
 
 class NotGiven(float):
-    """A parameter that was left at its default: a number, which a fit replaces by one at the scale
-    of the features; see `Kernel.at_scale_of`. A file has null in its place."""
+    """A parameter that the user left at its default: a fit replaces it by a value at the scale of
+    the features, see `Kernel.at_scale_of`. A model file has null in its place."""
 
 
 def positive(default: float, lower: float, upper: float, *, per_feature: bool = False) -> Any:
-    """A dataclass field that holds a free positive parameter, or one a feature if so marked."""
+    """A dataclass field for a free positive parameter; per_feature: or one a feature."""
     return field(default=default, metadata={"bounds": (lower, upper), "per_feature": per_feature})
 
 
 class Leaf(Kernel):
-    """A kernel that is not made of others: its parameters are its `positive` fields."""
+    """A kernel that does not combine others: its parameters are its `positive` fields."""
 
     def __post_init__(self) -> None:
         for parameter in self._parameters():
@@ -167,7 +167,7 @@ class Leaf(Kernel):
         limits = [np.zeros((0, 2))]
         for p in self._parameters():
             theta = np.log(np.atleast_1d(getattr(self, p.name)))
-            room = ROOM if isinstance(p.default, NotGiven) else 0.0
+            room = LOG_ROOM if isinstance(p.default, NotGiven) else 0.0
             low, high = np.log(p.metadata["bounds"])
             limits.append(
                 np.column_stack([np.minimum(low, theta - room), np.maximum(high, theta + room)])
@@ -198,9 +198,9 @@ class Leaf(Kernel):
 
 @dataclass(frozen=True)
 class Constant(Leaf):
-    """The same fixed covariance everywhere: what a number becomes beside a kernel.
+    """The same fixed covariance everywhere: `2.0 * RBF()` is Constant(2.0) * RBF().
 
-    It has no free parameter: `2.0 * RBF()` keeps its factor while the RBF's variance is learned.
+    It has no free parameter: the factor stays while the RBF's variance is learned.
 
     >>> Constant(2.0)(np.zeros((2, 1)))
     array([[2., 2.], [2., 2.]])
@@ -223,10 +223,10 @@ class Constant(Leaf):
 
 @dataclass(frozen=True)
 class Independent(Leaf):
-    """What each item has of its own: variance where it is the same item, zero elsewhere.
+    """An effect of each item alone: `variance` where the item is the same, zero elsewhere.
 
-    Two inputs hold the same item where their positions in the universe agree. Items without a
-    position are known by their row only: K(A) is variance · I, and K(A, B) is zero.
+    Items are the same where their positions in the universe agree. Items without a position are
+    all different: K(A) is variance · I, and K(A, B) is zero.
 
     >>> Independent(variance=2.0)(np.ones((2, 1)))
     array([[2., 0.], [0., 2.]])
@@ -253,20 +253,17 @@ class Independent(Leaf):
 
 
 class Combination(Kernel):
-    """A kernel made of others, whose parameters stand one after another."""
+    """A kernel that combines others; its theta is theirs, one after another."""
 
     kernels: tuple[Kernel, ...]
-
-    @staticmethod
-    @abstractmethod
-    def _into(total: FloatArray, term: FloatArray) -> FloatArray:
-        """The combination of two kernels' entries, in place of the first one's."""
+    _combine: ClassVar[Callable[[FloatArray, FloatArray], FloatArray]]
+    """Combines two matrices, in place of the first."""
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        return reduce(self._into, (kernel._matrix(A, B) for kernel in self.kernels))
+        return reduce(type(self)._combine, (kernel._matrix(A, B) for kernel in self.kernels))
 
     def _diag(self, A: Inputs) -> FloatArray:
-        return reduce(self._into, (kernel._diag(A) for kernel in self.kernels))
+        return reduce(type(self)._combine, (kernel._diag(A) for kernel in self.kernels))
 
     @property
     def theta(self) -> FloatArray:
@@ -300,7 +297,7 @@ class Combination(Kernel):
 
 @dataclass(frozen=True, repr=False)
 class Sum(Combination):
-    """Independent effects that add up: K = Σ K_i. Written with `+`.
+    """A sum of independent effects: K = Σ K_i. Written with `+`.
 
     >>> from penchant.kernels import Linear
     >>> (Linear() + 1.0)(np.ones((1, 3)))
@@ -308,11 +305,7 @@ class Sum(Combination):
     """
 
     kernels: tuple[Kernel, ...]
-
-    @staticmethod
-    def _into(total: FloatArray, term: FloatArray) -> FloatArray:
-        total += term
-        return total
+    _combine = operator.iadd
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.kernels))
@@ -327,7 +320,7 @@ class Sum(Combination):
 
 @dataclass(frozen=True, repr=False)
 class Product(Combination):
-    """Similar only where every factor says so: K = Π K_i, element by element. Written with `*`.
+    """Items covary only where every factor says so: K = Π K_i, elementwise. Written with `*`.
 
     >>> from penchant.kernels import Linear
     >>> (3.0 * Linear())(np.ones((1, 2)))
@@ -335,11 +328,7 @@ class Product(Combination):
     """
 
     kernels: tuple[Kernel, ...]
-
-    @staticmethod
-    def _into(total: FloatArray, term: FloatArray) -> FloatArray:
-        total *= term
-        return total
+    _combine = operator.imul
 
     def __repr__(self) -> str:
         return " * ".join(f"({k!r})" if isinstance(k, Sum) else repr(k) for k in self.kernels)
@@ -356,7 +345,7 @@ class Product(Combination):
 
 
 def known_kernels() -> dict[str, type[Kernel]]:
-    """Every final kernel class by name, found by walking the subclasses.
+    """Every kernel class that is not abstract, by name.
 
     >>> known_kernels()["Sum"] is Sum
     True
@@ -372,9 +361,7 @@ def known_kernels() -> dict[str, type[Kernel]]:
 
 
 def _promote(other: "Kernel | float") -> Kernel:
-    if isinstance(other, Kernel):
-        return other
-    return Constant(other)
+    return other if isinstance(other, Kernel) else Constant(other)
 
 
 def _operands(kernel: Kernel, combination: type["Sum | Product"]) -> tuple[Kernel, ...]:

@@ -1,4 +1,4 @@
-"""Covariances without features, learned entry by entry: of full rank, and of low rank."""
+"""Covariances between items without features, learned entry by entry: of full and of low rank."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,28 +9,39 @@ import numpy as np
 from penchant.errors import DataError
 from penchant.kernels.base import Kernel
 from penchant.kernels.inputs import Inputs
-from penchant.numerics.linalg import cholesky, gram, solve_lower, to_numpy
+from penchant.numerics.linalg import cholesky, gram, row_squares, solve_lower, to_numpy
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
-# A covariance between items that is itself learned, entry by entry: for items without features.
-#
-# With many users the data say directly which tastes go together. The n (n+1)/2 entries are
-# held back by a weak prior on their logarithm, so that few users do not overfit them.
+
+def _places(A: Inputs, B: Inputs | None, n_items: int) -> tuple[IntArray, IntArray]:
+    """Where the items of A and B (or A again) stand among those whose covariance is learned."""
+    places = []
+    for items in (A, A if B is None else B):
+        if items.index is None or items.index.max(initial=0) >= n_items:
+            raise DataError(
+                f"a learned covariance knows its {n_items} items only, and was asked about "
+                "others: give the items features X and use a kernel on them, such as RBF"
+            )
+        places.append(items.index)
+    return places[0], places[1]
+
+
+def _factor_slope(F: FloatArray, places: tuple[IntArray, IntArray], G: FloatArray) -> FloatArray:
+    """Derivative of Σ_ij G_ij (F Fᵀ)[rows, columns]_ij by the factor F, (n, k)."""
+    (rows, columns), slope, G = places, np.zeros_like(F), to_numpy(G)
+    np.add.at(slope, rows, G @ F[columns])
+    np.add.at(slope, columns, G.T @ F[rows])
+    return slope
+
+
+# Full rank. Many users show directly which utilities go together. A weak prior shrinks the
+# n (n+1)/2 entries, so that few users do not overfit them.
 
 PSEUDO_USERS_PER_ITEM = 0.5
-"""Weight of the prior: so many imagined users of unstructured taste for each item."""
+"""Weight of the prior: so many imagined users with independent utilities for each item."""
 LOG_DIAGONAL_BOUNDS = (-12.0, 12.0)
-
-
-def _places(A: Inputs, n_items: int) -> IntArray:
-    """Where items stand among those whose covariance was learned."""
-    if A.index is None or A.index.max(initial=0) >= n_items:
-        raise DataError(
-            f"a learned covariance knows its {n_items} items only, and was asked about others: "
-            "give the items features X and use a kernel on them, such as RBF"
-        )
-    return A.index
+"""Of the factor's diagonal: beyond them the covariance is singular to rounding."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,9 +49,9 @@ class FreeCovariance(Kernel):
     """Any covariance between the n items of the universe: P factor factorᵀ P.
 
     factor: (n, n) lower triangular with a positive diagonal. P subtracts the mean over items:
-    comparisons see differences only, so utilities are relative to the average item. `theta` holds
-    the lower entries of frame⁻¹ factor row by row, the diagonal as logarithms; see `around`. New
-    items have no place.
+    comparisons depend on differences only, so utilities are relative to the average item. `theta`
+    holds the lower entries of frame⁻¹ factor row by row, the diagonal as logarithms; see `around`.
+    It has no covariance with new items.
 
     >>> kernel = FreeCovariance.of(np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> kernel(Inputs(index=np.array([1, 0]))).round(6)
@@ -56,10 +67,10 @@ class FreeCovariance(Kernel):
         return cls(cholesky(covariance).lower)
 
     def around(self, other: "FreeCovariance") -> Self:
-        """The same covariance, with `theta` expressed in the frame of another one's factor.
+        """The same covariance, with `theta` in the frame of another one's factor.
 
-        What many draws say about a covariance near the other bends the evidence alike in all
-        directions of that frame, so that a climb from there takes few steps.
+        Near the other covariance the evidence of many users curves alike in all directions of
+        that frame, so that a search from there takes few steps.
 
         >>> kernel = FreeCovariance.of(4.0 * np.eye(2))
         >>> kernel.around(kernel).theta.tolist()
@@ -85,6 +96,17 @@ class FreeCovariance(Kernel):
         """factor⁻¹."""
         return solve_lower(self.factor, np.eye(len(self.factor)))
 
+    @cached_property
+    def _centred(self) -> FloatArray:
+        """P factor."""
+        centred: FloatArray = self.factor - self.factor.mean(axis=0)
+        return centred
+
+    @cached_property
+    def _entries(self) -> tuple[IntArray, IntArray]:
+        rows, columns = np.tril_indices(len(self.factor))
+        return rows, columns
+
     @property
     def theta(self) -> FloatArray:
         rows, columns = self._entries
@@ -105,45 +127,25 @@ class FreeCovariance(Kernel):
         return tuple(f"factor[{i},{j}]" for i, j in zip(*self._entries, strict=True))
 
     def with_theta(self, theta: FloatArray) -> Self:
-        rows, columns = self._entries
         inside = np.zeros_like(self.factor)
-        inside[rows, columns] = theta
+        inside[self._entries] = theta
         diagonal = np.diag_indices_from(inside)
         inside[diagonal] = np.exp(inside[diagonal])
         return self._framed(inside if self.frame is None else self.frame @ inside, self.frame)
 
-    @cached_property
-    def _entries(self) -> tuple[IntArray, IntArray]:
-        rows, columns = np.tril_indices(len(self.factor))
-        return rows, columns
-
-    @cached_property
-    def _centred(self) -> FloatArray:
-        centred: FloatArray = self.factor - self.factor.mean(axis=0)
-        return centred
-
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        left = self._centred[_places(A, len(self.factor))]
-        right = left if B is None else self._centred[_places(B, len(self.factor))]
-        K: FloatArray = left @ right.T
+        rows, columns = _places(A, B, len(self.factor))
+        K: FloatArray = self._centred[rows] @ self._centred[columns].T
         return A.device.matrix(K)
 
     def _diag(self, A: Inputs) -> FloatArray:
-        left = self._centred[_places(A, len(self.factor))]
-        variances: FloatArray = np.einsum("ij,ij->i", left, left)
-        return variances
+        return row_squares(self._centred[_places(A, None, len(self.factor))[0]])
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        rows, columns = (
-            _places(A, len(self.factor)),
-            _places(A if B is None else B, len(self.factor)),
-        )
-        slope, G = np.zeros_like(self.factor), to_numpy(G)
-        np.add.at(slope, rows, G @ self._centred[columns])
-        np.add.at(slope, columns, G.T @ self._centred[rows])
-        return self._by_entries(slope - slope.mean(axis=0))
+        slope = _factor_slope(self._centred, _places(A, B, len(self.factor)), G)
+        return self._by_theta(slope - slope.mean(axis=0))
 
-    def _by_entries(self, slope: FloatArray) -> FloatArray:
+    def _by_theta(self, slope: FloatArray) -> FloatArray:
         """From a derivative by the factor to one by theta."""
         slope = slope if self.frame is None else self.frame.T @ slope
         diagonal = np.diag_indices_from(slope)
@@ -152,15 +154,21 @@ class FreeCovariance(Kernel):
 
     @property
     def pseudo_users(self) -> float:
-        """How many imagined users the prior on this covariance is worth."""
+        """The weight of the prior, in users."""
         return PSEUDO_USERS_PER_ITEM * len(self.factor)
 
-    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
-        """The prior of the entries around the start's typical variance, and a weak one that holds
-        the scale near it, and the slope of both by theta.
+    @property
+    def typical_variance(self) -> float:
+        """n / tr K⁻¹, the s for which K is likeliest around s I."""
+        half = self._inverse
+        return len(half) / float(np.vdot(half, half))
 
-        A few answers that agree would drive the scale up without end, a few that contradict each
-        other down to nothing; a prior whose scale followed the entries would believe in any.
+    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
+        """The prior of the entries around the start's typical variance, plus a weak prior of the
+        scale, and the slope of both by theta.
+
+        A few answers that agree would raise the scale without end, a few that contradict each
+        other would lower it to zero. A prior whose scale followed the entries would allow both.
         """
         entries, pull = self.entries_prior(start.typical_variance)
         log_scale, by_theta = self.log_scale()
@@ -171,19 +179,19 @@ class FreeCovariance(Kernel):
     def entries_prior(self, s: float) -> tuple[float, FloatArray]:
         """Log density of K = factor factorᵀ up to a constant, and its derivative by theta.
 
-        −ν/4 Σ log²(λ/s) over the eigenvalues λ of K: near s I that is an inverse-Wishart prior of
-        ν imagined users, and it holds back what is large as it does what is small.
+        −ν/4 Σ log²(λ/s) over the eigenvalues λ of K. Near s I that is an inverse-Wishart prior of
+        ν imagined users; it shrinks large eigenvalues as much as small ones.
         """
         left, roots, _ = np.linalg.svd(self.factor)
         away = 2.0 * np.log(roots) - np.log(s)
         # d/dK = −ν/2 · log(λ/s)/λ along each eigenvector, and d/dfactor is twice that times it
         slope = -self.pseudo_users * (left * (away / roots**2)) @ left.T @ self.factor
-        return -0.25 * self.pseudo_users * float(away @ away), self._by_entries(slope)
+        return -0.25 * self.pseudo_users * float(away @ away), self._by_theta(slope)
 
     def wishart_prior(self) -> tuple[float, FloatArray]:
-        """The inverse-Wishart prior that EM's closed form weighs, and its derivative by theta.
+        """The inverse-Wishart prior of EM's closed form, and its derivative by theta.
 
-        Around s I with the likeliest s, which makes it blind to scale: ν/2 · (n log s − log|K|).
+        Around s I with the likeliest s, which makes it invariant to scale: ν/2 (n log s − log|K|).
         """
         n, s = len(self.factor), self.typical_variance
         half = self._inverse
@@ -191,26 +199,18 @@ class FreeCovariance(Kernel):
         # d/dK = ν/2 · (s K⁻² − K⁻¹), and d/dfactor is twice that times the factor
         slope = self.pseudo_users * (s * gram(half) @ half.T - half.T)
         value = 0.5 * self.pseudo_users * (n * np.log(s) - log_det)
-        return value, self._by_entries(slope)
+        return value, self._by_theta(slope)
 
     def log_scale(self) -> tuple[float, FloatArray]:
         """Logarithm of the typical variance, and its derivative by theta."""
         half = self._inverse
         # d log s / dK = K⁻² / tr K⁻¹
         slope = 2.0 / float(np.vdot(half, half)) * gram(half) @ half.T
-        return float(np.log(self.typical_variance)), self._by_entries(slope)
-
-    @property
-    def typical_variance(self) -> float:
-        """n / tr K⁻¹, the s for which K is likeliest around s I."""
-        half = self._inverse
-        return len(half) / float(np.vdot(half, half))
+        return float(np.log(self.typical_variance)), self._by_theta(slope)
 
     def updated(self, G: FloatArray, n_draws: int) -> "FreeCovariance":
-        """EM's next covariance, K + 2/N K G K for N draws from it, weighed against the prior.
-
-        G: (n, n) derivative of the log evidence by K, which holds the draws' second moments:
-        their average is K + 2/N K G K.
+        """EM's next covariance: the second moment of N draws, K + 2/N K G K, averaged with the
+        prior. G: (n, n) derivative of the log evidence by K.
         """
         K = self.factor @ self.factor.T
         moments = n_draws * K + 2.0 * K @ G @ K
@@ -218,7 +218,7 @@ class FreeCovariance(Kernel):
         return FreeCovariance.of(moments / (n_draws + self.pseudo_users))
 
     def fitted_scale(self, new: "FreeCovariance", G: FloatArray, n_draws: int) -> float:
-        """The scale of `new` that suits N draws best whose moments this covariance's G holds."""
+        """The likeliest scale of `new` for N draws with the second moment K + 2/N K G K."""
         K = self.factor @ self.factor.T
         average = K + 2.0 / n_draws * K @ G @ K
         half = solve_lower(new.factor, np.eye(len(K)))
@@ -229,22 +229,21 @@ class FreeCovariance(Kernel):
         return FreeCovariance(np.sqrt(scale) * self.factor)
 
 
-# A covariance between items that is itself learned, through few directions of taste.
-#
-# Where items are many, their covariance has too many entries to learn one by one: here tastes
-# differ along k directions, and by what each item has of its own.
+# Low rank. The covariance of many items has too many entries to learn one by one: here
+# utilities vary along k directions, and independently for each item.
 
 VARIANCE_BOUNDS = (1e-5, 1e5)
+"""As of the other kernels."""
 DIRECTION_SHARE = 0.15
-"""A priori, what the variance of an item along one direction is, of the item's own at the start."""
+"""Prior variance of an item along one direction, as a share of `variance` at the start."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LowRankCovariance(Kernel):
     """directions directionsᵀ + variance · I over the n items of the universe.
 
-    directions: (n, k); variance: of what each item has of its own. `theta` holds the directions
-    row by row, then the variance's logarithm. New items have no place.
+    directions: (n, k); variance: of the independent effect of each item. `theta` holds the
+    directions row by row, then the variance's logarithm. It has no covariance with new items.
 
     >>> kernel = LowRankCovariance(np.array([[1.0], [2.0]]), 0.5)
     >>> kernel(Inputs(index=np.array([0, 1])))
@@ -256,7 +255,7 @@ class LowRankCovariance(Kernel):
 
     @classmethod
     def begin(cls, place: IntArray, rank: int, variance: float) -> Self:
-        """Where learning starts: small random directions.
+        """Small random directions, from which learning starts.
 
         place: (n,) of each item in an order that does not depend on names, see `pair_keys`.
         """
@@ -274,8 +273,8 @@ class LowRankCovariance(Kernel):
     @property
     def bounds(self) -> FloatArray:
         box = np.tile([-np.inf, np.inf], (self.directions.size + 1, 1))
-        box[-1] = np.log(VARIANCE_BOUNDS)
-        box[-1] = min(box[-1, 0], np.log(self.variance)), max(box[-1, 1], np.log(self.variance))
+        low, high = VARIANCE_BOUNDS
+        box[-1] = np.log([min(low, self.variance), max(high, self.variance)])
         return box
 
     @property
@@ -289,29 +288,23 @@ class LowRankCovariance(Kernel):
         return type(self)(directions, float(np.exp(theta[-1])))
 
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:
-        """Normal directions, on the scale of the start's variance, and a weak prior of that."""
+        """Normal directions on the scale of the start's variance, and a weak prior of that."""
         precision = 1.0 / (DIRECTION_SHARE * start.variance)
         value = -0.5 * precision * float(np.sum(self.directions**2))
         own, by_own = weak_prior(np.log([self.variance]), np.log([start.variance]))
         return value + own, np.append(-precision * self.directions.ravel(), by_own)
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        rows = _places(A, len(self.directions))
-        columns = rows if B is None else _places(B, len(self.directions))
+        rows, columns = _places(A, B, len(self.directions))
         K: FloatArray = self.directions[rows] @ self.directions[columns].T
         K += self.variance * (rows[:, None] == columns)
-        return K
+        return A.device.matrix(K)
 
     def _diag(self, A: Inputs) -> FloatArray:
-        mine = self.directions[_places(A, len(self.directions))]
-        variances: FloatArray = np.einsum("ij,ij->i", mine, mine) + self.variance
-        return variances
+        rows, _ = _places(A, None, len(self.directions))
+        return row_squares(self.directions[rows]) + self.variance
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        rows = _places(A, len(self.directions))
-        columns = rows if B is None else _places(B, len(self.directions))
-        slope = np.zeros_like(self.directions)
-        np.add.at(slope, rows, G @ self.directions[columns])
-        np.add.at(slope, columns, G.T @ self.directions[rows])
-        own = self.variance * float(np.sum(G * (rows[:, None] == columns)))
-        return np.append(slope.ravel(), own)
+        rows, columns = places = _places(A, B, len(self.directions))
+        own = self.variance * float(np.sum(to_numpy(G) * (rows[:, None] == columns)))
+        return np.append(_factor_slope(self.directions, places, G).ravel(), own)

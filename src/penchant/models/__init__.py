@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penchant.models.base import BaseEstimator as BaseEstimator
+    from penchant.models.base import OutcomeProbabilities as OutcomeProbabilities
     from penchant.models.base import UtilityModel as UtilityModel
+    from penchant.models.base import choice_log_predictive as choice_log_predictive
     from penchant.models.community_gp import CommunityGP as CommunityGP
     from penchant.models.community_report import Community as Community
     from penchant.models.community_report import Disagreement as Disagreement
     from penchant.models.community_report import ItemView as ItemView
+    from penchant.models.defaults import balanced_kernel as balanced_kernel
     from penchant.models.defaults import default_kernel as default_kernel
+    from penchant.models.defaults import share_of_ties as share_of_ties
+    from penchant.models.defaults import sharing_kernel as sharing_kernel
     from penchant.models.defaults import taste_kernel as taste_kernel
     from penchant.models.defaults import utility_kernel as utility_kernel
     from penchant.models.features import FeatureColumns as FeatureColumns
@@ -21,9 +26,9 @@ if TYPE_CHECKING:
     from penchant.models.features import fitted_items as fitted_items
     from penchant.models.features import in_order as in_order
     from penchant.models.features import named_relations as named_relations
+    from penchant.models.graph_agreement import graph_feature_agreement as graph_feature_agreement
+    from penchant.models.graph_agreement import relation_weight as relation_weight
     from penchant.models.multi_user_gp import MultiUserGP as MultiUserGP
-    from penchant.models.outcomes import OutcomeProbabilities as OutcomeProbabilities
-    from penchant.models.outcomes import choice_log_predictive as choice_log_predictive
     from penchant.models.parameters import between as between
     from penchant.models.parameters import check_argument as check_argument
     from penchant.models.parameters import whole as whole
@@ -41,50 +46,47 @@ if TYPE_CHECKING:
     from penchant.models.tables import Ranking as Ranking
     from penchant.models.tables import Rater as Rater
     from penchant.models.tables import RaterTable as RaterTable
+    from penchant.models.tables import RowTable as RowTable
     from penchant.models.tables import Tally as Tally
 
-_MODULE = {
-    "BaseEstimator": "base",
-    "Community": "community_report",
-    "CommunityGP": "community_gp",
-    "Disagreement": "community_report",
-    "Effect": "tables",
-    "Effects": "tables",
-    "FeatureColumns": "features",
-    "ItemView": "community_report",
-    "KPCRank": "rankers",
-    "MultiUserGP": "multi_user_gp",
-    "OutcomeProbabilities": "outcomes",
-    "PreferenceGP": "preference_gp",
-    "PreferencePerceptron": "preference_perceptron",
-    "RankRLS": "rankers",
-    "RankSVM": "rankers",
-    "RankedItem": "tables",
-    "Ranking": "tables",
-    "Rater": "tables",
-    "RaterTable": "tables",
-    "Scaling": "features",
-    "Tally": "tables",
-    "UtilityModel": "base",
-    "between": "parameters",
-    "check_argument": "parameters",
-    "default_kernel": "defaults",
-    "estimator_classes": "store",
-    "fitted_items": "features",
-    "choice_log_predictive": "outcomes",
-    "in_order": "features",
-    "load": "store",
-    "named_relations": "features",
-    "save": "store",
-    "taste_kernel": "defaults",
-    "utility_kernel": "defaults",
-    "whole": "parameters",
+_NAMES = {
+    "base": ("BaseEstimator", "OutcomeProbabilities", "UtilityModel", "choice_log_predictive"),
+    "community_gp": ("CommunityGP",),
+    "community_report": ("Community", "Disagreement", "ItemView"),
+    "defaults": (
+        "balanced_kernel",
+        "default_kernel",
+        "share_of_ties",
+        "sharing_kernel",
+        "taste_kernel",
+        "utility_kernel",
+    ),
+    "features": ("FeatureColumns", "Scaling", "fitted_items", "in_order", "named_relations"),
+    "multi_user_gp": ("MultiUserGP",),
+    "parameters": ("between", "check_argument", "whole"),
+    "preference_gp": ("PreferenceGP",),
+    "preference_perceptron": ("PreferencePerceptron",),
+    "rankers": ("KPCRank", "RankRLS", "RankSVM"),
+    "graph_agreement": ("graph_feature_agreement", "relation_weight"),
+    "store": ("estimator_classes", "load", "save"),
+    "tables": (
+        "Effect",
+        "Effects",
+        "RankedItem",
+        "Ranking",
+        "Rater",
+        "RaterTable",
+        "RowTable",
+        "Tally",
+    ),
 }
+_MODULE = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = list(_MODULE)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULE:
-        return getattr(import_module(f"penchant.models.{_MODULE[name]}"), name)
-    raise AttributeError(f"module 'penchant.models' has no attribute {name!r}")
+    if name not in _MODULE:
+        raise AttributeError(f"module 'penchant.models' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"penchant.models.{_MODULE[name]}"), name)
+    return found

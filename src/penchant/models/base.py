@@ -1,17 +1,17 @@
-"""What every model of utilities promises, and all that follows from it alone.
+"""The contract of every model of utilities, and the methods that follow from it.
 
-A model adds how it fits, what it believes of a user, and how its one state changes with
+A model adds how it fits, the posterior of each user's utilities, and how its one state changes with
 answers. Predictions, rankings, questions and files are written here, once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,18 +24,14 @@ from penchant.ask import (
     grow_sets,
     one_user,
     rng_for,
-    seen_by,
     without_last,
 )
-from penchant.communities import ChainState
-from penchant.communities import Watch as SweepWatch
-from penchant.data import Comparisons
+from penchant.data import ChoiceStages, Comparisons, Rankings
 from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
-from penchant.gp import Answered, Callback, Normal, Report, Rows
+from penchant.gp import ORDER, Normal, RaterAnswers, Report, Rows, feasible, z_of
 from penchant.io import as_comparisons
-from penchant.likelihoods import Likelihood, Outcomes
-from penchant.models.features import FeatureColumns, check_row_pairs, n_rows, one_user_a_pair
-from penchant.models.outcomes import Estimates, OutcomeProbabilities, as_z, mean_log_prob
+from penchant.likelihoods import ChoiceGroup, Likelihood, Outcomes
+from penchant.models.features import FeatureColumns, check_row_pairs, n_rows
 from penchant.models.parameters import (
     BY_NAME,
     NONE,
@@ -46,16 +42,17 @@ from penchant.models.parameters import (
     Constraint,
     between,
     check_arguments,
-    check_parameters,
     whole,
 )
 from penchant.models.store import save
 from penchant.models.tables import (
     Effects,
+    Estimates,
     Ranking,
     RaterTable,
     Tally,
     check_named,
+    describe_scale,
     ranking_of,
     rater_table,
 )
@@ -88,25 +85,50 @@ MOST_DRAWS = 10_000_000
 RULES = Constraint("a penchant.ask.Rules", lambda value: isinstance(value, Rules))
 _MAKING_LOCKS = Lock()
 
+Answers = Comparisons | Iterable[tuple[Any, Any]]
+"""Comparisons, or (winner, loser) pairs."""
+
+
+class OutcomeProbabilities(NamedTuple):
+    """P(first preferred), P(tie), P(second preferred), (k,) each."""
+
+    win: FloatArray
+    tie: FloatArray
+    loss: FloatArray
+
+    @classmethod
+    def of(cls, likelihood: Likelihood, difference: Normal) -> "OutcomeProbabilities":
+        """Of pairs whose difference of utilities is normal."""
+        mean, var = difference
+        win, loss = likelihood.prob(mean, var), likelihood.prob(-mean, var)
+        return cls(win, likelihood.prob_tie(mean, var), loss)
+
+    def given_decision(self, ties: bool) -> FloatArray:
+        """P(first preferred), (k,), given that one is; with ties, (k, 3) of all three."""
+        if ties:
+            return np.column_stack(self)
+        decided: FloatArray = self.win / (self.win + self.loss)
+        return decided
+
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """All that a fit has left, as one value: undo is keeping a reference to the one before.
+    """The result of a fit as one value, so that `undo` is keeping a reference to the one before.
 
-    learned: what the model knows; it has `data`, the comparisons, and `likelihood`.
-    columns, user_columns: the features that the fit saw. n_learned: how many comparisons
-    hyperparameters rest on. told: the pairs that were told last.
+    learned: what the model learned; it has `data`, the comparisons, and `hyper`.
+    columns, user_columns: the features that the fit saw. n_learned: the number of comparisons
+    from which hyperparameters were learned. last_pairs: the pairs of the last `tell`.
     """
 
     learned: Any
     columns: FeatureColumns
     user_columns: FeatureColumns
     n_learned: int
-    told: tuple[tuple[int, int], ...] = ()
+    last_pairs: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def pooled(self) -> Comparisons:
-        """The comparisons without who made them."""
+        """The comparisons without users."""
         data: Comparisons = self.learned.data
         return data if data.user is None else data.pooled()
 
@@ -121,11 +143,12 @@ class Fitted:
 class UtilityModel(BaseEstimator, ABC):
     """A model of what is preferred: utilities with uncertainty, of everybody or of each user.
 
-    A fit is one `Fitted`: it is built aside and assigned last.
+    The state of a model is one `Fitted`: it is built aside and assigned last.
     """
 
     random_state: RandomState
     state_: Fitted
+    _history: tuple[Fitted, ...] = ()
 
     @abstractmethod
     def fit(
@@ -141,92 +164,81 @@ class UtilityModel(BaseEstimator, ABC):
             dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
         """
 
-    # What a model says of itself
+    # What each model implements. `users` are positions (k,), or None for people at large.
 
     @abstractmethod
-    def _believed(self, fitted: Fitted, user: int | None) -> Belief:
-        """The joint Gaussian over one user's utilities, or over everybody's."""
+    def _belief(self, fitted: Fitted, user: int | None) -> Belief:
+        """The joint Gaussian over one user's utilities, or over those of people at large."""
 
     @abstractmethod
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
-        """Means (n,) of everybody's utilities, or (k, n) of some users', up to a level; variances
-        of the utilities less the average item's of the fit."""
+        """Means (n,) or (k, n), up to a constant; variances of utilities less the mean utility
+        of the items of the fit."""
 
     def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
         """The means alone, for models that have them without the variances."""
         return self._utilities(fitted, users, X).mean
 
     @abstractmethod
-    def _odds(
+    def _probabilities(
         self,
         fitted: Fitted,
         pairs: IntArray,
         users: IntArray | None,
         X: Any,
         z: FloatArray | None = None,
+        time: FloatArray | None = None,
     ) -> OutcomeProbabilities:
-        """Of answers to pairs (k, 2); users: (k,), or None for everybody's; z: (q, k) of the
-        effects, or None at equal sides and covariates."""
+        """Of answers to pairs (k, 2); users: (k,).
 
-    def _odds_as_made(
-        self,
-        fitted: Fitted,
-        pairs: IntArray,
-        users: IntArray | None,
-        z: FloatArray | None,
-        time: FloatArray | None,
-    ) -> OutcomeProbabilities:
-        """Of answers that were given at these times, (k,) days, which matter where utilities
-        drift."""
-        return self._odds(fitted, pairs, users, None, z)
+        z: (q, k) values of the effects, or None at equal sides and covariates. time: (k,) days at
+        which the answers were given, which matters where utilities drift.
+        """
 
     def _spread(self, fitted: Fitted) -> FloatArray | None:
         """(n,) standard deviations of utilities between people; None in a pooled model."""
         return None
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
-        """Of the order shown and of covariates, where they are known."""
+        """Effects of the order shown and of covariates, where the data have them."""
         return None
 
-    def _answered(self, fitted: Fitted) -> Answered:
-        """Every answer with its giver, and what the other answers say of it."""
+    def _answers_of_raters(self, fitted: Fitted) -> RaterAnswers:
+        """Every answer with its user and its cavity: what the other answers predict."""
         raise UntoldError(f"{type(self).__name__} does not judge raters: use MultiUserGP")
 
     @abstractmethod
-    def _told(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> Any:
-        """What is known after more answers, under the hyperparameters there are."""
+    def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> Any:
+        """`learned` after more answers, under the same hyperparameters."""
 
     @abstractmethod
-    def _without(self, fitted: Fitted, data: Comparisons) -> Any:
-        """What is known after only `data`, some of the answers so far."""
+    def _refit(self, fitted: Fitted, data: Comparisons) -> Any:
+        """`learned` of `data`, some of the answers so far, under the same hyperparameters."""
 
     @abstractmethod
-    def _relearned(self, fitted: Fitted) -> Any:
-        """What is known after learning the hyperparameters again, from all comparisons."""
+    def _relearn(self, fitted: Fitted) -> Any:
+        """`learned` with hyperparameters learned again from all comparisons."""
 
     @property
     def takes_choices(self) -> bool:
-        """Whether rankings and choices are taken whole; else as the pairs that they hold."""
+        """Whether the model takes rankings and choices whole; else as the pairs that they hold."""
         return True
 
-    def _taken(self, data: Comparisons) -> Comparisons:
-        """Comparisons as this model takes them."""
-        return data if self.takes_choices else data.as_pairs()
+    def _comparisons(self, data: Any) -> Comparisons:
+        """Comparisons, a file or a data frame as this model takes them."""
+        found: Comparisons = data if isinstance(data, Comparisons) else as_comparisons(data)
+        return found if self.takes_choices else found.as_pairs()
 
-    def _given(
-        self, fitted: Fitted, more: Comparisons | Iterable[tuple[Any, Any]], user: Any
-    ) -> Comparisons:
-        """More answers, as they join those so far."""
-        return self._taken(as_answers(fitted.learned.data, more, user))
+    def _new_answers(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
+        """Answers to add to those of the fit."""
+        return self._comparisons(as_answers(fitted.learned.data, more, user))
 
-    def _given_before(
-        self, fitted: Fitted, answers: Comparisons | Iterable[tuple[Any, Any]], user: Any
-    ) -> Comparisons:
-        """Answers to take back, as they stand among those so far."""
-        return self._taken(as_answers(fitted.learned.data, answers, user))
+    def _old_answers(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
+        """Answers to withdraw, as they stand among those of the fit."""
+        return self._comparisons(as_answers(fitted.learned.data, answers, user))
 
-    def _seen(self, fitted: Fitted) -> Comparisons:
-        """The comparisons as the model takes them."""
+    def _data(self, fitted: Fitted) -> Comparisons:
+        """The comparisons, with users where the model tells them apart."""
         data: Comparisons = fitted.learned.data
         return data
 
@@ -236,31 +248,22 @@ class UtilityModel(BaseEstimator, ABC):
             return None
         return np.atleast_1d(fitted.learned.data.user_index(users))
 
-    def _known_users(self, fitted: Fitted, data: Comparisons) -> IntArray | None:
-        """(n_users,) who the users of `data` are here, −1 for somebody unknown; None if nobody is
-        told apart."""
-        known: Comparisons = fitted.learned.data
-        if data.user is None or not known.users:
-            return None
-        place = {name: number for number, name in enumerate(known.users)}
-        return np.array([place.get(name, -1) for name in data.users], dtype=np.intp)
-
-    # What was learned
+    # Fitted attributes
 
     @property
     def comparisons_(self) -> Comparisons:
-        """The data that were fitted, and told since."""
-        return self._seen(self._fitted())
+        """The comparisons of the fit and of every `tell` since."""
+        return self._data(self._fitted())
 
     @property
     def n_elsewhere_(self) -> int:
-        """Comparisons that taught this model, of users whom it does not know: those of a scan."""
+        """Scanned comparisons that the fit used, of users who are not in `comparisons_`."""
         n: int = self._fitted().learned.n_elsewhere
         return n
 
     @property
     def likelihood_(self) -> Likelihood:
-        """With learned parameters."""
+        """The likelihood with learned parameters."""
         likelihood: Likelihood = self._fitted().learned.hyper.likelihood
         return likelihood
 
@@ -271,36 +274,35 @@ class UtilityModel(BaseEstimator, ABC):
 
     @property
     def report_(self) -> Any:
-        """How it went: sweeps, tolerance, damping, jitter; or chains and their agreement."""
+        """How inference went: sweeps, tolerance, damping, jitter; or chains and their agreement."""
         return self._fitted().learned.report
 
     @property
     def n_features_in_(self) -> int:
-        """How many features an item has."""
+        """The number of features of an item."""
         return self._fitted().columns.n_columns
 
     @property
     def n_pending_sites_(self) -> int:
-        """How many answers were told but only absorbed, see `tell`."""
-        return int(self._fitted().learned.n_unsettled)
+        """How many answers had a rank-one update since inference last converged, see `tell`."""
+        return int(self._fitted().learned.n_pending_sites)
 
     @property
     def scale_(self) -> str:
         """What utilities mean, in words: how often the better of two items wins, for example."""
-        said = describe_scale(self)
-        return f"{said} {describe_personal_scale(self)}" if self.comparisons_.users else said
+        return describe_scale(self)
 
     @property
     def raters_(self) -> RaterTable:
-        """How reliable everybody who answered is: judged by what the other answers foresee.
+        """How reliable each user is, judged by what the other answers predict.
 
-        A model of everybody together takes taste of one's own for unreliability; one that tells
-        users apart does not.
+        A pooled model takes taste of one's own for unreliability; one that tells users apart does
+        not.
         """
         fitted = self._fitted()
         check_named(fitted.learned.data, "raters_")
         likelihood = fitted.learned.hyper.likelihood
-        return rater_table(self._answered(fitted), likelihood, fitted.learned.data)
+        return rater_table(self._answers_of_raters(fitted), likelihood, fitted.learned.data)
 
     @property
     def effects_(self) -> Effects:
@@ -318,21 +320,21 @@ class UtilityModel(BaseEstimator, ABC):
         """
         fitted = self._fitted()
         if user is None:
-            return self._believed(fitted, None)
-        if not self._seen(fitted).users:
+            return self._belief(fitted, None)
+        if not self._data(fitted).users:
             raise DataError(
                 f"{type(self).__name__} takes everybody together, and was asked about the user "
                 f"{user!r}: leave the user out, or use MultiUserGP or CommunityGP"
             )
-        return self._believed(fitted, one_user(fitted.learned.data, user))
+        return self._belief(fitted, one_user(fitted.learned.data, user))
 
     def predict(
         self, X: Any = None, *, users: Any = None, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Mean utilities (n_items,) of everybody, or (n_users, n_items) with users.
 
-        They are those that `rank` shows: how far above the average item of the fit, for
-        comparisons tell nothing of the level of all. `belief` has the latent Gaussian.
+        They are relative to the mean utility of the items of the fit, as in `rank`: comparisons do
+        not identify the overall level. `belief` has the latent Gaussian.
 
         X : None for the items of the fit, or (k, d) features of new ones; a row is a new item
             even where an item of the fit has the same features.
@@ -345,7 +347,7 @@ class UtilityModel(BaseEstimator, ABC):
         if not return_std:
             return self._above_average(fitted, asked, X, self._means(fitted, asked, X))
         if asked is None and X is None:
-            belief = self._believed(fitted, None)  # so that it is what `rank` shows
+            belief = self._belief(fitted, None)  # so that it is what `rank` shows
             mean, var = belief.mean, belief.contrast_var
         else:
             mean, var = self._utilities(fitted, asked, X)
@@ -354,7 +356,7 @@ class UtilityModel(BaseEstimator, ABC):
     def _above_average(
         self, fitted: Fitted, users: IntArray | None, X: Any, mean: FloatArray
     ) -> FloatArray:
-        """Means less the average one of the items of the fit."""
+        """Means less that of the items of the fit."""
         known = mean if X is None else self._means(fitted, users, None)
         above: FloatArray = mean - known.mean(axis=-1, keepdims=True)
         return above
@@ -384,9 +386,12 @@ class UtilityModel(BaseEstimator, ABC):
         index = fitted.pair_index(pairs, X)
         who = self._users(fitted, users)
         who = None if who is None else one_user_a_pair(who, len(index))
-        effects = self._effects(fitted)
-        z = as_z(() if effects is None else effects.names, len(index), first, covariates)
-        return self._odds(fitted, index, who, X, z).given_decision(ties)
+        z = None
+        if first is not None or covariates:
+            effects = self._effects(fitted)
+            given = dict(covariates or {}) | ({} if first is None else {ORDER: first})
+            z = effect_values(() if effects is None else effects.names, len(index), given)
+        return self._probabilities(fitted, index, who, X, z).given_decision(ties)
 
     def rank(self, user: Any = None, level: float = 0.95, n_samples: int = 4000) -> Ranking:
         """Items from best to worst with intervals, P(best) and rank intervals.
@@ -397,7 +402,8 @@ class UtilityModel(BaseEstimator, ABC):
         """
         draws = (n_samples, whole(1, MOST_DRAWS))
         check_arguments(self, "rank", level=(level, between(0.0, 1.0)), n_samples=draws)
-        belief, data = self.belief(user), seen_by(self.comparisons_, user)
+        belief, data = self.belief(user), self.comparisons_
+        data = data if user is None else data.for_user(user)
         with threads_for(len(belief)):
             rng = as_rng(self.random_state)
             spread = self._spread(self._fitted()) if user is None else None
@@ -411,22 +417,39 @@ class UtilityModel(BaseEstimator, ABC):
         effects; and at its own time, where utilities drift.
         Ties count where the likelihood has them. A choice out of several items counts as one
         answer, a ranking of k as its k − 1 choices; their probabilities follow from those of
-        the pairs in a set, see `models.outcomes`.
+        the pairs in a set.
         """
-        fitted, data = self._fitted(), as_comparisons(data)
+        fitted = self._fitted()
+        data = data if isinstance(data, Comparisons) else as_comparisons(data)
         item = fitted.learned.data.item_index(data.items)
-        known, effects = self._known_users(fitted, data), self._effects(fitted)
+        place = {name: number for number, name in enumerate(fitted.learned.data.users)}
+        known = np.array([place.get(name, -1) for name in data.users], dtype=np.intp)
+        effects = self._effects(fitted)
 
-        def odds(
+        def predict(
             pairs: IntArray,
             who: IntArray | None,
-            z: FloatArray | None,
-            time: FloatArray | None,
+            z: FloatArray | None = None,
+            time: FloatArray | None = None,
         ) -> OutcomeProbabilities:
-            givers = None if who is None or known is None else known[who]
-            return self._odds_as_made(fitted, item[pairs], givers, z, time)
+            users = None if who is None or not place else known[who]
+            return self._probabilities(fitted, item[pairs], users, None, z, time)
 
-        return mean_log_prob(data, odds, None if effects is None else effects.names)
+        single, log_prob, count = data.single_pairs(), np.zeros(0), np.zeros(0)
+        if len(single):
+            z = None if effects is None else z_of(single, effects.names)
+            pairs = np.column_stack([single.winner, single.loser])
+            win, tie, _ = predict(pairs, single.user, z, single.time)
+            counted = np.where(single.tie, tie > 0.0, True)
+            prob = np.where(single.tie, tie, win)[counted]
+            log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
+            count = single.count[counted].astype(float)
+        if data.rankings is not None:
+            choices = choice_log_predictive(data.rankings, lambda *asked: predict(*asked)[::2])
+            log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
+        if not len(count):
+            raise DataError("there is nothing to score: all comparisons are ties")
+        return float(np.average(log_prob, weights=count))
 
     # Asking and telling
 
@@ -462,32 +485,33 @@ class UtilityModel(BaseEstimator, ABC):
             random_state=(random_state, SEED),
         )
         fitted, belief = self._fitted(), self.belief(user)
-        data = self._seen(fitted)
+        data = self._data(fitted)
         rng = rng_for(self.random_state if random_state is None else random_state, data)
-        rules = without_last(rules, data, np.reshape(fitted.told, (-1, 2)).astype(np.intp))
-        pairs = ask(belief, seen_by(data, user), k, criterion, rules, rng, pending)
-        return grow_sets(belief, data, pairs, k_items, rules, rng)
+        rules = without_last(rules, data, np.reshape(fitted.last_pairs, (-1, 2)).astype(np.intp))
+        seen = data if user is None else data.for_user(user)
+        pairs = ask(belief, seen, k, criterion, rules, rng, pending)
+        return pairs if k_items == 2 else grow_sets(belief, data, pairs, k_items, rules, rng)
 
     def tell(
         self,
-        more: Comparisons | Iterable[tuple[Any, Any]],
+        more: Answers,
         *,
         user: Any = None,
         reconverge: bool | None = None,
         relearn: float | None = None,
     ) -> Self:
-        """Learn from more answers without a refit; `undo` takes them back.
+        """Add answers without refitting; `undo` takes them back.
 
-        more : comparisons, or (winner, loser) pairs, between known items; rankings and choices
-            are always settled.
+        more : comparisons, or (winner, loser) pairs, between known items. Inference always
+            converges again after rankings and choices.
         user : who gave them, where `more` does not say and the model tells users apart.
-        reconverge : True settles everything, equal to a refit with the same hyperparameters; False
-            only absorbs the answers, much faster. None: as soon as it is quick, or there is
-            much to settle. What a model does exactly is in its own documentation.
+        reconverge : True lets inference converge again, equal to a refit with the same
+            hyperparameters. False makes a rank-one update for each answer, much faster. None:
+            True where that is quick or many sites are pending; each model documents when.
         relearn : learn the hyperparameters again, as `fit` does, once the comparisons have
             grown by this share since they were last learned; None: never.
 
-        With `raters`, how reliable everybody is counts as a hyperparameter: it stays as the fit
+        With `raters`, each user's reliability counts as a hyperparameter: it stays as the fit
         learned it, so that a refit, which learns it anew, differs until `relearn`.
         """
         how = {
@@ -495,94 +519,78 @@ class UtilityModel(BaseEstimator, ABC):
             "relearn": (relearn, NONE | NOT_NEGATIVE),
         }
         check_arguments(self, "tell", **how)
-        with self._alone() as fitted:
-            answers = self._given(fitted, more, user)
-            tie = answers.tie if answers.tie.any() else None
-            outcomes = Outcomes(tie, answers.margin)
+        with self._exclusive() as fitted:
+            answers = self._new_answers(fitted, more, user)
+            outcomes = Outcomes(answers.tie if answers.tie.any() else None, answers.margin)
             is_pairs = answers.rankings is None
             self.likelihood_.check(outcomes if is_pairs else Rows.pooled(answers).outcomes)
-            pairs = zip(answers.winner.tolist(), answers.loser.tolist(), strict=True)
-            after = replace(
-                fitted, learned=self._told(fitted, answers, reconverge), told=tuple(pairs)
-            )
-            total = after.learned.data.n_comparisons
+            pairs = tuple(zip(answers.winner.tolist(), answers.loser.tolist(), strict=True))
+            learned = self._add(fitted, answers, reconverge)
+            after = replace(fitted, learned=learned, last_pairs=pairs)
+            total = learned.data.n_comparisons
             if relearn is not None and total >= (1.0 + relearn) * fitted.n_learned:
-                after = replace(after, learned=self._relearned(after), n_learned=total)
-            self._remember(fitted, after)
+                after = replace(after, learned=self._relearn(after), n_learned=total)
+            self._set_state(after, (*self._history, fitted))
         return self
 
-    def withdraw(
-        self, answers: Comparisons | Iterable[tuple[Any, Any]], *, user: Any = None
-    ) -> Self:
-        """Take any answers back, whenever they came: equal to a refit without them.
+    def withdraw(self, answers: Answers, *, user: Any = None) -> Self:
+        """Remove any answers, whenever they came: equal to a refit without them.
 
         answers : comparisons, or (winner, loser) pairs, that were fitted or told. user : who
             gave them, where `answers` does not say and the model tells users apart.
         """
-        with self._alone() as fitted:
-            taken = self._given_before(fitted, answers, user)
-            data = fitted.learned.data.without(taken)
+        with self._exclusive() as fitted:
+            data = fitted.learned.data.without(self._old_answers(fitted, answers, user))
             if not len(data):
                 raise DataError("nothing would be left to learn from: fit a new model instead")
-            after = replace(fitted, learned=self._without(fitted, data), told=())
-            self._remember(fitted, after)
+            after = replace(fitted, learned=self._refit(fitted, data), last_pairs=())
+            self._set_state(after, (*self._history, fitted))
         return self
 
     def undo(self) -> Self:
         """Take the last `tell` or `withdraw` back, exactly."""
-        with self._alone():
-            history = self._history
-            if not history:
+        with self._exclusive():
+            if not self._history:
                 raise DataError(
                     f"{type(self).__name__}: there is no tell to undo (a fit or a load forgets "
                     f"them, and at most {UNDO_DEPTH} are kept); withdraw takes back any answer"
                 )
-            self.state_, self._history = history[-1], history[:-1]
+            *earlier, last = self._history
+            self._set_state(last, tuple(earlier))
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file; `penchant.load(path)` reads it back."""
         save(self, path)
 
-    # The state: one value, changed by one at a time
-
-    def _check(self) -> None:
-        check_parameters(self)
+    # The state: one value, changed by one thread at a time
 
     def _rebuild(self) -> None:  # most models have nothing to add
         """After a load: add what a file leaves to the estimator."""
 
-    def _keep(self, learned: Any, columns: FeatureColumns, user_columns: FeatureColumns) -> Self:
-        """Take a fit over: built aside, assigned last."""
-        fitted = Fitted(learned, columns, user_columns, learned.data.n_comparisons)
-        self.state_, self._history = fitted, ()
+    def _set_fit(
+        self, learned: Any, columns: FeatureColumns, user_columns: FeatureColumns | None = None
+    ) -> Self:
+        """Take the result of a fit over."""
+        users = FeatureColumns(0, None) if user_columns is None else user_columns
+        self._set_state(Fitted(learned, columns, users, learned.data.n_comparisons), ())
         return self
 
-    def _with(self, learned: Any) -> Self:
-        """A copy of this model that knows something else."""
+    def _set_state(self, fitted: Fitted, history: tuple[Fitted, ...]) -> None:
+        self.state_, self._history = fitted, history[-UNDO_DEPTH:]
+
+    def _copy_with(self, learned: Any) -> Self:
+        """A copy of this model with another `learned`."""
         model = type(self)(**self.get_params(deep=False))
-        model.state_ = replace(self._fitted(), learned=learned, told=())
+        model.state_ = replace(self._fitted(), learned=learned, last_pairs=())
         return model
 
     def _fitted(self) -> Fitted:
         check_is_fitted(self, "state_")
         return self.state_
 
-    @property
-    def _history(self) -> tuple[Fitted, ...]:
-        history: tuple[Fitted, ...] = vars(self).get("_before", ())
-        return history
-
-    @_history.setter
-    def _history(self, history: tuple[Fitted, ...]) -> None:
-        self._before = history[-UNDO_DEPTH:]
-
-    def _remember(self, before: Fitted, after: Fitted) -> None:
-        self._history = (*self._history, before)
-        self.state_ = after
-
     @contextmanager
-    def _alone(self) -> Iterator[Fitted]:
+    def _exclusive(self) -> Iterator[Fitted]:
         """One change of state at a time, with as many BLAS threads as the items are worth."""
         with _MAKING_LOCKS:
             lock = self.__dict__.setdefault("_lock", RLock())
@@ -592,94 +600,74 @@ class UtilityModel(BaseEstimator, ABC):
                 yield fitted
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in vars(self).items() if name != "_lock"}
-        return kept
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
 
 def warn_unless_converged(report: Report) -> None:
-    """Inference that did not converge says so, and what to try."""
+    """Warn, with advice, where inference did not converge."""
     if not report.converged:
         warn(report.advice(), ConvergenceWarning)
 
 
-def describe_scale(model: Any) -> str:
-    """What utilities mean, by an example that the model itself computes.
+def one_user_a_pair(users: IntArray, n_pairs: int) -> IntArray:
+    """(n_pairs,) users: the same one for all pairs, or one for each.
 
-    A fixed sentence would be wrong for most: ties, lapses, other links and differences between
-    people all change how often the better item wins.
+    >>> one_user_a_pair(np.array([4]), 3).tolist()
+    [4, 4, 4]
     """
-    items, utility = model.comparisons_.items, model.predict()
-    best = int(np.argmax(utility))
-    above = utility[best] - utility
-    distance = np.abs(above - 1.0)
-    distance[best] = np.inf
-    other = int(np.argmin(distance))
-    win, tie, loss = model.predict_proba([(items[best], items[other])], ties=True)[0]
-    said = (
-        "Utilities say how much more an item is liked than the average item. For example, "
-        f"“{items[best]}” lies {above[other]:.2f} above “{items[other]}”: it is expected to win "
-        f"{100 * win / (win + loss):.0f} of 100 "
-    )
-    if tie > 0.0:
-        said += f"comparisons that are decided, and {100 * tie:.0f} of 100 end in a tie."
-    else:
-        said += "comparisons between the two."
-    return said
+    if len(users) not in (1, n_pairs):
+        raise DataError(
+            f"there are {n_pairs} pairs and {len(users)} users: give one user for all pairs, or "
+            "one for each"
+        )
+    return np.broadcast_to(users, n_pairs)
 
 
-def describe_personal_scale(model: Any) -> str:
-    """What a difference means within one person's own utilities."""
-    likelihood, one, sure = model.likelihood_, np.ones(1), np.zeros(1)
-    win, loss = (float(likelihood.prob(g, sure)[0]) for g in (one, -one))
-    return (
-        "That is of people at large, whose tastes differ: at a difference of 1 in their own "
-        f"utilities a person prefers the better item {100 * win / (win + loss):.0f} times of 100."
-    )
+def effect_values(names: tuple[str, ...], n_pairs: int, given: Mapping[str, Any]) -> FloatArray:
+    """(q, n_pairs) values of the named effects for pairs; zero where none is given."""
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        known = ", ".join(map(repr, names)) or "none"
+        raise DataError(
+            f"{unknown[0]!r} is none of the effects that the model knows, {known}: fit it on "
+            "comparisons with first= or covariates=, or leave it out here"
+        )
+    z = np.zeros((len(names), n_pairs))
+    for name, values in given.items():
+        try:
+            z[names.index(name)] = np.asarray(values, dtype=float)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"{name!r} must be one number for all {n_pairs} pairs, or one for each"
+            ) from None
+    if not np.isfinite(z).all():
+        raise DataError("first and covariates of pairs must be finite numbers")
+    return z
 
 
-@contextmanager
-def progress_bar(title: str, shown: bool) -> Iterator[Callback | None]:
-    """A callback for each evaluation of the evidence; None where no terminal shows it."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:
-        yield None
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TextColumn("evaluation {task.fields[n]}, log evidence {task.fields[value]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None, n=0, value="…")
-
-        def watch(n_evaluations: int, value: float) -> None:
-            bar.update(task, n=n_evaluations, value=f"{value:,.1f}")
-
-        yield watch
+PairProbabilities = Callable[[IntArray, IntArray | None], tuple[FloatArray, FloatArray]]
+"""Pairs (k, 2) and users (k,) → P(first preferred) and P(second preferred)."""
 
 
-@contextmanager
-def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[SweepWatch]:
-    """A callback for each of `n_sweeps` sweeps; it draws nothing where there is no terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
+def choice_log_predictive(
+    rankings: Rankings, predict: PairProbabilities
+) -> tuple[FloatArray, FloatArray]:
+    """Log-probability of every choice that the rankings consist of, and how often it was made."""
+    stages = [part for stage in rankings.stages() for part in feasible(stage)]
+    logs = [_stage_log_predictive(stage, predict) for stage in stages]
+    return np.concatenate(logs), np.concatenate([s.count.astype(float) for s in stages])
 
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:  # some versions end a bar that is disabled by a line
-        yield lambda state: None
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("sampling communities", total=n_sweeps)
 
-        def watch(state: ChainState) -> None:
-            told = f"chain {state.seed[-1] + 1}: {len(state.utilities)} communities"
-            bar.update(task, advance=1, description=told)
-
-        yield watch
+def _stage_log_predictive(stage: ChoiceStages, predict: PairProbabilities) -> FloatArray:
+    n, k = stage.item.shape
+    i, j = np.triu_indices(k, 1)
+    pairs = np.stack([stage.item[:, i].ravel(), stage.item[:, j].ravel()], axis=1)
+    users = None if stage.user is None else np.repeat(stage.user, len(i))
+    tiny = np.finfo(float).tiny
+    first, second = (np.log(np.maximum(p, tiny)) for p in predict(pairs, users))
+    edge = np.arange(len(pairs)).reshape(n, -1)
+    group = ChoiceGroup(edge, stage.chosen.astype(float), stage.count.astype(float))
+    return group.log_predictive(first - second)

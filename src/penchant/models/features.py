@@ -10,11 +10,7 @@ from scipy import sparse
 
 from penchant.data import Comparisons, check_connected, closest
 from penchant.errors import DataError, DataWarning, warn
-from penchant.kernels import (
-    Inputs,
-    Relation,
-    as_relations,
-)
+from penchant.kernels import Inputs, Relation, as_relations
 from penchant.kernels.base import Combination, NotGiven
 from penchant.kernels.inputs import Features, column_names, is_numbered, row_names
 from penchant.kernels.stationary import Stationary
@@ -23,6 +19,8 @@ from penchant.numerics.types import FloatArray, IntArray
 
 def in_order(X: Any, names: Sequence[Any], what: str) -> Any:
     """Features with their rows in the order of `names`, where the rows have names of their own."""
+    if X is None or isinstance(X, np.ndarray):
+        return X
     called = row_names(X)
     rows = None if called is None else rows_called(called, names, "X", what)
     if rows is None:
@@ -33,10 +31,10 @@ def in_order(X: Any, names: Sequence[Any], what: str) -> Any:
 def rows_called(
     called: Sequence[Any], names: Sequence[Any], table: str, what: str
 ) -> IntArray | None:
-    """The row of each of `names` among rows that are called so; None where rows have no names.
+    """The row of each of `names`; None where rows have no names.
 
-    Rows called 0, 1, 2 … have none, unless these are the names themselves. Names are found as they
-    are, or else by their text.
+    called: the names of the rows. Rows called 0, 1, 2 … have none, unless these are the names
+    themselves. Names are found as they are, or else by their text.
 
     >>> rows_called(["tea", "milk"], ["milk", "tea"], "X", "items").tolist()
     [1, 0]
@@ -67,8 +65,8 @@ def rows_called(
 def check_features(X: Any, n: int | None, what: str) -> Features | None:
     """Features as a finite float matrix with n rows (None: any number), or None.
 
-    Accepts arrays, lists, data frames of numbers and scipy sparse matrices. Those of items stay
-    sparse; what is known of users is little, and dense.
+    Accepts arrays, lists, data frames of numbers and scipy sparse matrices. Sparse features of
+    items stay sparse; those of users become dense.
     """
     if X is None:
         return None
@@ -116,9 +114,9 @@ def _not_finite(X: Features) -> tuple[IntArray, IntArray]:
 
 
 def warn_constant_features(X: Features) -> None:
-    """A column that never varies says nothing about preference; say so.
+    """Warn of constant columns, which say nothing about preference.
 
-    Not of sparse features: words that a sample lacks are what a vocabulary is like.
+    Not of sparse features: a sample lacks many words of a vocabulary.
     """
     if isinstance(X, sparse.sparray) or len(X) < 2:
         return
@@ -133,11 +131,11 @@ def warn_constant_features(X: Features) -> None:
 
 
 FAR = 30.0
-"""A lengthscale so many times the median distance between items, or so small a part, is far off."""
+"""A lengthscale so many times as large as the median distance, or as small, is far off."""
 
 
 def warn_far_lengthscale(kernel: Any, items: Inputs) -> None:
-    """A lengthscale that was given and has nothing to do with the features; say so."""
+    """Warn of a given lengthscale that is far from the scale of the features."""
     if isinstance(kernel, Combination):
         for part in kernel.kernels:
             warn_far_lengthscale(part, items)
@@ -152,6 +150,11 @@ def warn_far_lengthscale(kernel: Any, items: Inputs) -> None:
             f"out, {name}(), to start at the features' own scale, or scale the features",
             DataWarning,
         )
+
+
+def evenly_spaced(n: int, size: int) -> IntArray:
+    """Up to `size` positions evenly over n: the same ones every time."""
+    return np.unique(np.linspace(0, n - 1, min(n, size)).round().astype(np.intp))
 
 
 def check_row_pairs(pairs: Any, n: int) -> IntArray:
@@ -185,22 +188,8 @@ def size_of_relations(relations: Mapping[str, Any]) -> int:
     return int(sizes.pop())
 
 
-def one_user_a_pair(users: IntArray, n_pairs: int) -> IntArray:
-    """(n_pairs,) users: the same one for all pairs, or one for each.
-
-    >>> one_user_a_pair(np.array([4]), 3).tolist()
-    [4, 4, 4]
-    """
-    if len(users) not in (1, n_pairs):
-        raise DataError(
-            f"there are {n_pairs} pairs and {len(users)} users: give one user for all pairs, or "
-            "one for each"
-        )
-    return np.broadcast_to(users, n_pairs)
-
-
 def n_rows(X: Any, name: str = "X") -> int:
-    """How many rows features have, whose numbers are not looked at yet."""
+    """The number of rows of features that are not checked yet."""
     try:
         return int(X.shape[0]) if sparse.issparse(X) else len(X)
     except TypeError:
@@ -211,8 +200,8 @@ def n_rows(X: Any, name: str = "X") -> int:
 class Scaling:
     """Centre and scale of each feature, so that one default lengthscale suits all.
 
-    A two-valued column is scaled as if both values were equally frequent: dividing a rare flag
-    by its standard deviation would make a giant of it.
+    A two-valued column is scaled as if both values were equally frequent: divided by its standard
+    deviation a rare flag would outweigh all else.
 
     >>> Scaling.of(np.array([[0.0], [2.0]])).apply(np.array([[2.0]]))
     array([[1.]])
@@ -225,8 +214,7 @@ class Scaling:
     def of(cls, X: Features) -> "Scaling":
         """Mean and standard deviation per column; a constant column is only centred.
 
-        Sparse features are only scaled: centred they would be dense, and kernels of distances
-        do not see a centre.
+        Sparse features are only scaled: centring makes them dense and changes no distance.
         """
         if isinstance(X, sparse.sparray):
             return cls(np.zeros(X.shape[1]), _sparse_scale(X))
@@ -246,7 +234,7 @@ class Scaling:
 
 
 def _sparse_scale(X: sparse.csr_array) -> FloatArray:
-    """As of dense columns, from the stored values and the number of zeros alone."""
+    """The scale of sparse columns, from the stored values and the number of zeros."""
     n, columns = X.shape[0], X.tocsc()
     columns.eliminate_zeros()
     stored = np.diff(columns.indptr)
@@ -264,7 +252,7 @@ def _sparse_scale(X: sparse.csr_array) -> FloatArray:
 
 @dataclass(frozen=True)
 class FeatureColumns:
-    """How many feature columns there were, how they were scaled, and what they are called.
+    """The feature columns of a fit: their number, scaling and names.
 
     >>> import numpy as np
     >>> columns, items = FeatureColumns.of(np.array([[0.0], [2.0]]), "ab", "items", scale=True)
@@ -285,9 +273,9 @@ class FeatureColumns:
         scale: bool,
         relations: Mapping[str, Any] | None = None,
     ) -> tuple["FeatureColumns", Inputs]:
-        """Check features of and relations between what is fitted; return them as inputs too.
+        """Check features of and relations between items or users; return them as inputs too.
 
-        names: of the items or users, in whose order rows come or are put.
+        names: of the items or users; rows are put in their order.
         """
         if relations is not None and not isinstance(relations, Mapping):
             raise DataError(
@@ -311,7 +299,7 @@ class FeatureColumns:
         return self.rows(in_order(X, names, what), len(names), what)
 
     def new_items(self, X: Any) -> Inputs:
-        """Items outside the universe, known by their features alone."""
+        """New items, which have features alone."""
         return Inputs(self._scaled(self._checked(X, None, "items")))
 
     def _checked(self, X: Any, n: int | None, what: str) -> Any:
@@ -364,7 +352,7 @@ def stacked(known: Features, new: Features) -> Features:
 
 def _names(X: Any, n_columns: int, what: str) -> tuple[str, ...]:
     """Column names of a data frame, or numbered ones."""
-    given = column_names(X)
+    given = None if X is None or isinstance(X, np.ndarray) else column_names(X)
     if given is None or is_numbered(given):
         return _numbered(n_columns, what)
     names = tuple(map(str, given))
@@ -381,7 +369,9 @@ def _numbered(n_columns: int, what: str) -> tuple[str, ...]:
 def named_relations(
     relations: Mapping[str, Any] | None, names: Sequence[Any], what: str
 ) -> dict[str, Relation]:
-    """Relations in the order of `names`, by which the rows and columns of a frame are found."""
+    """Relations with their rows and columns in the order of `names`."""
+    if not relations:
+        return {}
     return as_relations(
         relations, len(names), lambda called, table: rows_called(called, names, table, what)
     )
@@ -395,7 +385,7 @@ def fitted_items(
     *,
     scale: bool | None = None,
 ) -> tuple[FeatureColumns, Inputs]:
-    """The items of a fit, checked, with a word about what they and the comparisons cannot tell.
+    """The items of a fit, checked; warn where features or comparisons say too little.
 
     kernel: the one that was given, if any. scale: whether to standardise features; None: where
     no kernel is given.

@@ -13,7 +13,6 @@ from penchant.errors import DataError
 from penchant.gp import (
     RULES,
     UNNAMED,
-    Answered,
     Covariates,
     FitState,
     ItemHyper,
@@ -24,6 +23,7 @@ from penchant.gp import (
     PathProblem,
     People,
     Posterior,
+    RaterAnswers,
     Rows,
     Settings,
     TimedPosterior,
@@ -32,26 +32,31 @@ from penchant.gp import (
     edges_of,
     effect_names,
     expectation_maximize,
-    foreseen,
     learn_raters,
+    leave_one_out,
     maximize_evidence,
+    rank_one_update,
     solve,
     start_at_mode,
     timed_rows,
 )
-from penchant.gp import rank_one_update as absorb
-from penchant.io import as_comparisons
 from penchant.kernels import Inputs, Kernel, as_relations
 from penchant.kernels.inputs import Names, is_numbered, row_names
 from penchant.likelihoods import Likelihood, Raters, get
-from penchant.models.base import Fitted, UtilityModel, warn_unless_converged
+from penchant.models.base import (
+    Answers,
+    Fitted,
+    OutcomeProbabilities,
+    UtilityModel,
+    warn_unless_converged,
+)
 from penchant.models.defaults import (
     SourceShare,
     SourcesReport,
-    arbitrated_kernel,
+    balanced_kernel,
+    choose_tie_likelihood,
+    maximize_with_relevance,
     shares,
-    with_relevance,
-    with_ties_understood,
 )
 from penchant.models.features import (
     FeatureColumns,
@@ -60,7 +65,6 @@ from penchant.models.features import (
     size_of_relations,
     stacked,
 )
-from penchant.models.outcomes import Estimates, OutcomeProbabilities
 from penchant.models.parameters import (
     DEVICE,
     KERNEL,
@@ -70,24 +74,23 @@ from penchant.models.parameters import (
     SEED,
     YES_OR_NO,
     check_arguments,
+    check_parameters,
     check_restarts,
     one_of,
     parameter,
     whole,
 )
 from penchant.models.store import rebuilt
-from penchant.models.tables import Ranking, check_named
+from penchant.models.tables import Estimates, Ranking, check_named
 from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 
-Answers = Comparisons | Iterable[tuple[Any, Any]]
-
 START_VARIANCE = 0.25
-"""Of a path, in units of an answer's noise, where learning starts; its timescale is half of the
-time that the comparisons span."""
-FURTHER = ("tie", "margin", "first", "time", "covariates", "both_bad")
+"""First variance of a path, in units of an answer's noise; its first timescale is half of the time
+that the comparisons span."""
+COLUMNS = ("tie", "margin", "first", "time", "covariates", "both_bad")
 """Columns, beside winner and loser, that must be equal for two answers to be the same."""
 
 
@@ -98,25 +101,24 @@ class PreferenceGP(UtilityModel):
     One Gaussian process prior over the items' utilities: a kernel on their features plus one
     graph kernel per relation between them, each with its own weight (paper 000, Eqs. 1–5).
     Comparisons by different people are pooled, for a ranking of people at large. Where five or
-    more are named, intervals take into account that answers of one person go together (`report_`
-    says by how much that widens them); for taste by person see `MultiUserGP`.
+    more are named, intervals allow for the correlation of one person's answers (`report_` says by
+    how much that widens them); for taste by person see `MultiUserGP`.
 
-    `tell(reconverge=False)` absorbs answers in O(rank²) each and leaves the other sites where they
-    are; by default that is what happens beyond 500 items, until 2 % of the comparisons are not
-    settled.
+    `tell(reconverge=False)` makes a rank-one update in O(rank²) for each answer and keeps the other
+    sites. That is the default beyond 500 items, until 2 % of the sites are pending.
 
     Parameters
     ----------
     kernel : Kernel or None
         Prior covariance over items. None: an RBF on the standardised features (one lengthscale
         a feature, up to 20 features) plus a regularised Laplacian per relation, or independent
-        utilities when there is neither. Beside features stands `Independent()`, an effect of
-        each item's own: features seldom tell all, and intervals allow for the rest. Relations
-        have such an effect in their own kernels; under `max_rank` there is none.
+        utilities when there is neither. With features `Independent()` is added, an effect of
+        each item: features seldom explain all, and intervals allow for the rest. Graph kernels
+        include such an effect; under `max_rank` there is none.
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" (score differences; utilities are in units of their
         root mean square, `likelihood_.unit`), or an instance, for example
-        `Lapse(Probit())` when some answers are given at random. Under "ties" and
+        `Lapse(Probit())` when some answers are given at random. With "ties" and
         optimize="evidence" the evidence decides whether ties mean that items are close
         (`Ties`) or nothing (`Abstain`).
     inference : {"ep", "laplace", "variational", "exact"}
@@ -129,28 +131,28 @@ class PreferenceGP(UtilityModel):
     max_rank : int or None
         Bound on the rank of the prior's factor: memory O(n·rank), time O(n·rank²) a sweep.
     clustered : bool
-        Whether intervals allow for answers of one person going together, where people are named:
-        the curvature is held against how people's scores vary (a sandwich covariance). Means stay
-        the same, and intervals never get narrower. False takes all answers for independent.
+        Whether intervals allow for correlated answers of one person, where people are named, by a
+        sandwich covariance. Means stay the same, and intervals never get narrower. False takes
+        all answers as independent.
     raters : {"lapse", "noise", None}
-        Whether people differ in how reliably they answer, where they are named: by the share of
-        answers that they give at random, or by how sharply they tell items apart. Who disagrees
-        with everybody counts as unreliable here; `MultiUserGP` tells that from taste. `tell`
-        keeps reliabilities as they were learned (a newcomer's is the usual one) until `relearn`.
+        Whether named people differ in reliability: in the share of answers that they give at
+        random, or in how sharply they tell items apart. A person who disagrees with everybody
+        counts as unreliable here; `MultiUserGP` tells that from taste. `tell` keeps the learned
+        reliabilities (a new user has the typical one) until `relearn`.
     drift : {"ou", None}
         Whether utilities change with time, where comparisons have one: each item's is a constant
         (of covariance `kernel`) plus an Ornstein–Uhlenbeck path, whose variance and timescale are
-        learned. Predictions are as of the last comparison, or `at=` any date. What was shown first
-        and covariates are coefficients (`effects_`). Time and memory grow linearly with
-        periods, with the cube and the square of items. Intervals take answers for independent.
+        learned. Predictions are as of the last comparison, or `at=` any date. Order and covariates
+        have effects (`effects_`). Time and memory grow linearly with periods, with the cube and
+        the square of items. Intervals take answers as independent.
     period : float or None
         With drift, the length of a period in days; None: up to 300 periods.
     half_life : float or None
-        The simple alternative to drift: an answer counts half for every so many days before the
-        last one. Rankings follow the times, but forecasts know nothing of change.
+        The simple alternative to drift: the weight of an answer halves for every so many days
+        before the last one. Rankings follow the times; forecasts do not allow for change.
     device : None, "cpu", "cuda" or "cuda:1"
-        Where matrices of items × items live and are worked on. None is the CPU, always; a card
-        needs `penchant[gpu]` and pays from about a thousand items on. Saved models know no device.
+        Where matrices of items × items are kept and computed. None is the CPU, always; a card
+        needs `penchant[gpu]` and pays from about a thousand items on. Saved models have no device.
     n_restarts : int
         Further random starts of the evidence climb; with optimize="evidence" alone.
     random_state : None, int or Generator
@@ -162,10 +164,10 @@ class PreferenceGP(UtilityModel):
     kernel_, likelihood_ : with learned parameters
     log_evidence_ : float
     report_ : Report, how inference went
-    shares_ : what features, each relation and item effects count in the prior
-    comparisons_ : the data that were fitted, pooled, and told since
-    effects_ : of the order shown and of covariates, where comparisons tell them
-    n_pending_sites_ : how many answers were told but only absorbed, see `tell`
+    shares_ : shares of features, each relation and item effects in the prior variance
+    comparisons_ : the comparisons of the fit, pooled, and of every `tell` since
+    effects_ : effects of the order shown and of covariates, where comparisons have them
+    n_pending_sites_ : how many answers had a rank-one update alone, see `tell`
 
     Examples
     --------
@@ -208,28 +210,24 @@ class PreferenceGP(UtilityModel):
         relations : {"name": graph} between the items: a symmetric (n_items, n_items) matrix,
             dense or sparse, or what `kernels.directed` and `kernels.bipartite` make.
         """
-        self._check()
-        self._check_together()
-        data = data.everybody if isinstance(data, ShardedComparisons) else as_comparisons(data)
-        columns, items = fitted_items(X, data, relations, self.kernel)
-        items = items.on(device_called(self.device))
-        learned = self._learn(items, data)
-        return self._keep(learned, columns, FeatureColumns(0, None))
-
-    def _check_together(self) -> None:
+        check_parameters(self)
         check_restarts(self)
         if self.period is not None and self.drift is None:
             raise DataError(
                 f"PreferenceGP: period={self.period!r} without drift: periods are those of "
                 "utilities that drift; leave period out, or give drift='ou'"
             )
+        data = data.everybody if isinstance(data, ShardedComparisons) else self._comparisons(data)
+        columns, items = fitted_items(X, data, relations, self.kernel)
+        items = items.on(device_called(self.device))
+        return self._set_fit(self._learn(items, data), columns)
 
     # Learning
 
     def _learn(self, items: Inputs, data: Comparisons) -> FitState[Any]:
-        """Everything, hyperparameters included."""
+        """Learn the hyperparameters and the posterior."""
         if self.drift is not None:
-            return self._drifting(items, data)
+            return self._learn_paths(items, data)
         likelihood = get(self.likelihood, data.margin, data.count)
         if self.raters is not None:
             check_named(data, f"raters={self.raters!r}")
@@ -237,14 +235,14 @@ class PreferenceGP(UtilityModel):
         problem = self._problem(items, data, likelihood)
         likelihood.check(problem.edges.outcomes)
         start = ItemHyper(self._item_kernel(items), likelihood)
+        is_climb = self.optimize == "evidence"
         with threads_for(len(problem.edges.items)):
-            if self.kernel is None and self.optimize == "evidence":
-                start, solution = with_relevance(problem, start, self._solve)
+            if self.kernel is None and is_climb:
+                start, solution = maximize_with_relevance(problem, start, self._solve)
             else:
                 solution = self._solve(problem, start)
-            is_plain = self.raters is None and self.optimize == "evidence"
-            if self.likelihood == "ties" and is_plain:
-                start, solution = with_ties_understood(problem, start, solution, self._solve)
+            if self.likelihood == "ties" and self.raters is None and is_climb:
+                solution = choose_tie_likelihood(problem, start, solution, self._solve)
             if self.raters is not None:
                 learn = None if self.optimize is None else partial(self._solve, problem)
                 solution = learn_raters(problem, solution, False, learn)
@@ -252,7 +250,8 @@ class PreferenceGP(UtilityModel):
         warn_unless_converged(learned.report)
         return learned
 
-    def _drifting(self, items: Inputs, data: Comparisons) -> FitState[PathProblem]:
+    def _learn_paths(self, items: Inputs, data: Comparisons) -> FitState[PathProblem]:
+        """The same for utilities that drift."""
         if device_called(self.device) is not CPU:
             raise DataError(
                 f"drift is worked on by the CPU alone, got device={self.device!r}: leave it at None"
@@ -278,12 +277,13 @@ class PreferenceGP(UtilityModel):
         if self.optimize == "em":
             return expectation_maximize(problem, start)
         begin = start_at_mode(problem, start) if isinstance(problem, ItemProblem) else None
-        return maximize_evidence(problem, start, self.n_restarts, as_rng(self.random_state), begin)
+        rng = as_rng(self.random_state) if self.n_restarts else None
+        return maximize_evidence(problem, start, self.n_restarts, rng, begin)
 
     def _item_kernel(self, items: Inputs) -> Kernel:
-        """The kernel given, or what is known of items before any answer."""
+        """The kernel given, or the default one."""
         if self.kernel is None:
-            return arbitrated_kernel(items, self.max_rank)
+            return balanced_kernel(items, self.max_rank)
         return self.kernel.at_scale_of(items)
 
     def _problem(
@@ -293,7 +293,7 @@ class PreferenceGP(UtilityModel):
         likelihood: Likelihood,
         shown: Covariates | None = None,
     ) -> ItemProblem:
-        """The comparisons, each with what it counts, and who made them; shown: known effects."""
+        """The rows, with their weights and who answered; shown: known effects."""
         weight: FloatArray | float = 1.0
         if self.half_life is not None:
             data = data.as_pairs()
@@ -301,13 +301,14 @@ class PreferenceGP(UtilityModel):
         edges = Rows.pooled(data, shown, likelihood.by_rater)
         if self.half_life is not None:
             edge = edges_of(data, np.arange(len(data)), edges)
-            count = np.bincount(edge, faded_counts(data, self.half_life), len(edges))
+            count = np.bincount(edge, weight * data.count, len(edges))
             edges = edges.weighted(count.astype(np.float64))
-        people = People.of(data, edges, weight) if self.clustered else None
+        is_clustered = self.clustered and data.user is not None
+        people = People.of(data, edges, weight) if is_clustered else None
         settings = Settings(self.inference)
         return ItemProblem(items, edges, settings, self.max_rank, people=people)
 
-    # What was learned
+    # Fitted attributes
 
     @property
     def posterior_(self) -> Posterior:
@@ -324,24 +325,25 @@ class PreferenceGP(UtilityModel):
     def shares_(self) -> dict[str, SourceShare]:
         """Source → share of the prior variance of a random difference, before and after learning.
 
-        The sources are features, each relation, and item effects. A hand-made kernel is only
-        described: its parameters stay what they are.
+        The sources are features, each relation, and item effects. A kernel that is given is
+        described only.
         """
         learned = self._fitted().learned
         items = learned.problem.universe
-        start = self._item_kernel(items)
-        return shares(start, learned.hyper.kernel, items)
+        return shares(self._item_kernel(items), learned.hyper.kernel, items)
 
     @property
     def report_(self) -> SourcesReport:
-        """How inference went, what each source of the prior counts, and by how much answers that
-        go together widen intervals."""
+        """How inference went, the shares of the prior's sources, and by how much correlated
+        answers widen intervals."""
         learned = self._fitted().learned
-        told = {**vars(learned.report), "shares": self.shares_}
+        entries = {**vars(learned.report), "shares": self.shares_}
         if self.drift is None and learned.posterior.widening is not None:
-            told["n_people"] = len(np.unique(learned.data.user))
-            told["widened"] = learned.posterior.widened
-        return SourcesReport(**told)
+            entries["n_people"] = len(np.unique(learned.data.user))
+            entries["widened"] = learned.posterior.widened
+        return SourcesReport(**entries)
+
+    # Predictions
 
     def predict(
         self,
@@ -352,12 +354,12 @@ class PreferenceGP(UtilityModel):
         relations: Mapping[str, Any] | None = None,
         at: Any = None,
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Mean utilities (n,) above the average item of the fit, and their standard deviations if
-        asked.
+        """Mean utilities (n,) relative to the average item of the fit; with return_std also their
+        standard deviations.
 
         X : None for the training items, or (k, d) features of new ones; a row is a new item
             even where a training item has the same features.
-        users : one row for each, all the same: everybody is taken together.
+        users : one row for each, all the same: the model is pooled.
         relations : for new items in a relational model, the graphs over the training items
             followed by the new ones.
         at : a date, where utilities drift; None: that of the last comparison.
@@ -387,16 +389,17 @@ class PreferenceGP(UtilityModel):
     ) -> FloatArray:
         """P(first preferred to second), (k,), given that one of them is.
 
-        pairs : (k, 2) item names or indices; with X given, rows of X. users : ignored, everybody
-            is taken together. ties : return (k, 3) instead: win, tie and loss of the first.
+        pairs : (k, 2) item names or indices; with X given, rows of X. users : ignored, the model
+            is pooled. ties : return (k, 3) instead: win, tie and loss of the first.
         first : +1 where the first of a pair is shown first, −1 where the second is; None, or 0:
             at equal sides. covariates : first minus second, by name; None: equal.
         at : where utilities drift, a date for all pairs, or one for each; None: that of the
             last comparison.
         """
-        how: dict[str, Any] = {"ties": ties, "first": first, "covariates": covariates}
         then = self._as_of(at, several=True)
-        return UtilityModel.predict_proba(then, pairs, users, X, **how)
+        return UtilityModel.predict_proba(
+            then, pairs, users, X, ties=ties, first=first, covariates=covariates
+        )
 
     def rank(
         self, user: Any = None, level: float = 0.95, n_samples: int = 4000, at: Any = None
@@ -433,9 +436,9 @@ class PreferenceGP(UtilityModel):
             then = learned.posterior.each(days)
         else:
             raise DataError(f"at holds {len(days)} times: it must be one; see paths for several")
-        return self._with(replace(learned, posterior=then))
+        return self._copy_with(replace(learned, posterior=then))
 
-    def _seen(self, fitted: Fitted) -> Comparisons:
+    def _data(self, fitted: Fitted) -> Comparisons:
         return fitted.pooled
 
     def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
@@ -445,7 +448,7 @@ class PreferenceGP(UtilityModel):
         posterior: Posterior = fitted.learned.posterior
         return posterior.at(None if X is None else fitted.columns.new_items(X))
 
-    def _believed(self, fitted: Fitted, user: int | None) -> Posterior:
+    def _belief(self, fitted: Fitted, user: int | None) -> Posterior:
         posterior: Posterior = fitted.learned.posterior
         return posterior
 
@@ -457,80 +460,70 @@ class PreferenceGP(UtilityModel):
     def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
         return _for_all(self._at(fitted, X).mean, users)
 
-    def _odds(
+    def _probabilities(
         self,
         fitted: Fitted,
         pairs: IntArray,
         users: IntArray | None,
         X: Any,
         z: FloatArray | None = None,
-    ) -> OutcomeProbabilities:
-        if isinstance(known := fitted.learned.posterior, TimedPosterior):
-            known.check(len(pairs))  # also where X has items that are alike at all times
-        posterior = self._at(fitted, X)
-        return OutcomeProbabilities.of(
-            posterior.likelihood, posterior.difference(pairs[:, 0], pairs[:, 1], z)
-        )
-
-    def _odds_as_made(
-        self,
-        fitted: Fitted,
-        pairs: IntArray,
-        users: IntArray | None,
-        z: FloatArray | None,
-        time: FloatArray | None,
+        time: FloatArray | None = None,
     ) -> OutcomeProbabilities:
         if time is not None and isinstance(fitted.learned.posterior, PathPosterior):
             fitted = self._as_of(time, several=True)._fitted()
-        return self._odds(fitted, pairs, users, None, z)
+        if isinstance(known := fitted.learned.posterior, TimedPosterior):
+            known.check(len(pairs))  # also where X has items that are alike at all times
+        posterior = self._at(fitted, X)
+        difference = posterior.difference(pairs[:, 0], pairs[:, 1], z)
+        return OutcomeProbabilities.of(posterior.likelihood, difference)
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
         posterior: Posterior = fitted.learned.posterior
         if isinstance(posterior, PathPosterior):
             names = effect_names(fitted.learned.data)
             return Estimates(names, *posterior.shown_effects) if names else None
+        if posterior.effects is None:
+            return None
         return Estimates.of(posterior.effects, posterior.lower)
 
-    def _answered(self, fitted: Fitted) -> Answered:
+    def _answers_of_raters(self, fitted: Fitted) -> RaterAnswers:
         learned: FitState[Any] = fitted.learned
         problem = self._problem_after(learned, learned.data)
         data, edges = learned.data.single_pairs(), problem.edges
         edge = np.arange(len(data))  # paths have an edge a row
         if isinstance(problem, ItemProblem):
             edge = edges_of(data, edge, edges)
-        mean, var = foreseen(problem, learned.hyper, learned.sites, personal=False)
+        mean, var = leave_one_out(problem, learned.hyper, learned.sites, personal=False)
         givers, times = np.asarray(data.user), faded_counts(data, self.half_life)
         outcomes = edges.outcomes.part(edge)
-        return Answered(givers, mean[edge], var[edge], outcomes, times, data.n_users)
+        return RaterAnswers(givers, mean[edge], var[edge], outcomes, times, data.n_users)
 
-    # More answers, and fewer
+    # Adding and removing answers
 
-    def _told(
-        self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
-    ) -> FitState[ItemProblem]:
+    def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> FitState[Any]:
         learned: FitState[ItemProblem] = fitted.learned
         data = learned.data.extend(answers)
-        # a choice is not one change of one difference: it is always settled
-        plain = self.raters is None and self.drift is None and self.half_life is None
-        plain = plain and answers.rankings is None
-        if plain and learned.takes_rank_one_updates(answers.n_comparisons, reconverge):
-            absorbed = absorb(learned, answers, data)
-            if absorbed is not None:
-                return absorbed
-        return self._without(fitted, data)
+        # a choice is not one change of one difference: inference converges again
+        is_plain = self.raters is None and self.drift is None and self.half_life is None
+        is_plain = is_plain and answers.rankings is None
+        if is_plain and learned.takes_rank_one_updates(answers.n_comparisons, reconverge):
+            updated = rank_one_update(learned, answers, data)
+            if updated is not None:
+                return updated
+        return self._refit(fitted, data)
 
-    def _without(self, fitted: Fitted, data: Comparisons) -> FitState[Any]:
+    def _refit(self, fitted: Fitted, data: Comparisons) -> FitState[Any]:
         learned: FitState[Any] = fitted.learned
         return learned.reconverge(data, self._problem_after(learned, data))
 
-    def _relearned(self, fitted: Fitted) -> FitState[Any]:
+    def _relearn(self, fitted: Fitted) -> FitState[Any]:
         learned: FitState[Any] = fitted.learned
         return self._learn(learned.problem.universe, learned.data)
 
     def _problem_after(
         self, learned: FitState[Any], data: Comparisons
     ) -> ItemProblem | PathProblem:
-        """The problem of other answers, or of the same: a file does not keep what they count."""
+        """The problem of other answers, or of the same ones: files do not store it."""
         known: ItemProblem | PathProblem = learned.problem
         if isinstance(known, PathProblem):
             return replace(known, edges=timed_rows(data, known.calendar))
@@ -543,11 +536,11 @@ class PreferenceGP(UtilityModel):
         learned = rebuilt(learned, self._problem_after(learned, learned.data))
         self.state_ = replace(self.state_, learned=learned)
 
-    def _given(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
+    def _new_answers(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
         data: Comparisons = fitted.learned.data  # answers without a name stay unnamed
         return as_answers(data, more, UNNAMED if _is_unnamed(data, more, user) else user)
 
-    def _given_before(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
+    def _old_answers(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
         return answers_in_pool(fitted.learned.data, answers, user, self.raters is None)
 
 
@@ -590,10 +583,10 @@ def as_days(at: Any) -> FloatArray:
 
 
 def answers_in_pool(data: Comparisons, more: Answers, user: Any, any_person: bool) -> Comparisons:
-    """Answers to be taken out of a pool, with their givers.
+    """Answers to withdraw from a pool, with their users.
 
-    Answers without a name are taken from unnamed ones first, then from the first who gave them.
-    any_person: whether it does not matter whose they are.
+    Answers without a user are matched to answers without one first, then to the first user who
+    gave them. any_person: whether it does not matter whose they are.
     """
     if not _is_unnamed(data, more, user):
         return as_answers(data, more, user)
@@ -621,12 +614,12 @@ def _is_unnamed(data: Comparisons, more: Answers, user: Any) -> bool:
 
 
 def _same(data: Comparisons, taken: Comparisons, row: int) -> IntArray:
-    """The rows that say what one of `taken` says, those without a name first."""
+    """The rows equal to one row of `taken`, those without a user first."""
     same = (data.winner == taken.winner[row]) & (data.loser == taken.loser[row])
-    for name in FURTHER:
+    for name in COLUMNS:
         mine, theirs = getattr(data, name), getattr(taken, name)
         if mine is not None:
-            equal = mine == (0 if theirs is None else theirs[row])  # untold: of no side, not bad
+            equal = mine == (0 if theirs is None else theirs[row])  # not given: of no side, not bad
             same &= equal if equal.ndim == 1 else equal.all(axis=1)
     nobody = data.user == (data.users.index(UNNAMED) if UNNAMED in data.users else -1)
     return np.concatenate([np.flatnonzero(same & nobody), np.flatnonzero(same & ~nobody)])
@@ -637,7 +630,7 @@ def posterior_of_new_nodes(
 ) -> Posterior:
     """New nodes change the graph, so the prior is rebuilt over old and new items together.
 
-    The comparisons are the same, hence the sites are nearly so: a warm start settles them.
+    The comparisons are the same, so the old sites are a warm start.
     """
     known = learned.problem.universe
     n_old, n_all = len(known), size_of_relations(relations)

@@ -1,4 +1,4 @@
-"""RankSVM: large-margin ranking from pairs."""
+"""Kernel rankers: RankRLS, KPCRank and RankSVM, from graded scores or comparisons (paper 001)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -443,6 +443,5 @@ class RankSVM(KernelRanker):
 
     def _learn(self, features: Any, graph: PreferenceGraph) -> LinearScore:
         pairs = training_pairs(graph, int(self.max_pairs))
-        fitted = fit_rank_svm(features, pairs, self.C, self.tol, int(self.max_iter))
-        self.n_iter_ = fitted.n_iter
-        return LinearScore(fitted.weights)
+        weights, self.n_iter_ = fit_rank_svm(features, pairs, self.C, self.tol, int(self.max_iter))
+        return LinearScore(weights)

@@ -1,1 +1,23 @@
-"""Numerical ground floor: linear algebra, stable tails, quadrature, randomness."""
+"""Linear algebra, quadrature, optimisation, random keys and threads, for all other packages."""
+
+from penchant.numerics import (
+    arrays,
+    batched,
+    dispatch,
+    linalg,
+    optimize,
+    quadrature,
+    random,
+    threads,
+)
+
+__all__ = [
+    "arrays",
+    "batched",
+    "dispatch",
+    "linalg",
+    "optimize",
+    "quadrature",
+    "random",
+    "threads",
+]

@@ -1,4 +1,4 @@
-"""Files of named arrays: all of a file is there, or an error says what to do."""
+"""Files of named arrays, written whole or not at all; an error says what to do."""
 
 import os
 import zipfile
@@ -11,19 +11,20 @@ from numpy.typing import NDArray
 
 from penchant.errors import DataError
 
-TRIES = 10
+PARSER_RETRIES = 10
+"""CPython's false error is rare: one retry almost always suffices."""
 
 Read = TypeVar("Read")
 
 
-def without_miscounts(read: Callable[[], Read]) -> Read:
-    """What `read` returns, called again where CPython miscounts.
+def retry_parser_error(read: Callable[[], Read]) -> Read:
+    """Call `read` again after a SystemError of CPython's parser, and return its result.
 
-    NumPy parses the headers of arrays as Python does its own code, and CPython counts the depth of
-    what two threads parse at a time as one: now and then it takes that for an error of its own
-    (its issue 106905).
+    NumPy parses the headers of arrays as Python code. CPython adds up the recursion depth of two
+    threads that parse at the same time, and sometimes takes the sum for an error of its own (its
+    issue 106905).
     """
-    for _ in range(TRIES):
+    for _ in range(PARSER_RETRIES):
         try:
             return read()
         except SystemError:
@@ -32,7 +33,7 @@ def without_miscounts(read: Callable[[], Read]) -> Read:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """All of them under the file's name, or nothing.
+    """Write all arrays to the file, or nothing.
 
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp()) / "sums.npz"
@@ -54,13 +55,13 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def read_arrays(path: Path, advice: str) -> dict[str, NDArray[Any]]:
-    """What was written; advice: what to do where the file is gone or damaged."""
+    """The arrays of a file; advice: what to do where the file is gone or damaged."""
 
     def read() -> dict[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
 
     try:
-        return without_miscounts(read)
+        return retry_parser_error(read)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zipfile.error) as error:
         raise DataError(f"{path} is gone or damaged ({error}): {advice}") from None

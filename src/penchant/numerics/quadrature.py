@@ -21,15 +21,15 @@ from scipy.linalg import eigh_tridiagonal
 from penchant.numerics.types import FloatArray, IntArray
 
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
-_WIDTHS = (0.5, 1.0, 2.0, 4.0)  # standard deviations for which trapezoidal rules are kept
+_WIDTHS = (0.5, 1.0, 2.0, 4.0)  # standard deviations that have a trapezoidal rule
 WIDEST = _WIDTHS[-1]
 _CUTS = np.array([-12.0, -3.0, 0.0, 3.0, 12.0])
 _LEGENDRE = np.polynomial.legendre.leggauss(32)
-PANEL_NODES = 32 * (_CUTS.size + 2)  # the most that ``panels`` lays, for one further cut
+PANEL_NODES = 32 * (_CUTS.size + 2)  # the most nodes of ``panels``, with one further cut
 _REACH = 9.0  # standard deviations; what lies beyond is below 1e-18
-_NEGLIGIBLE = 40.0  # a log-density this far below its top adds nothing
-_DOUBLINGS = 64  # of a window; a density that needs more is a spike within a plain
-_CHUNK = 1 << 14  # node values in flight: they stay in cache however many edges there are
+_NEGLIGIBLE = 40.0  # a log-density this far below its maximum adds nothing
+_DOUBLINGS = 64  # of a window; a density that needs more is a spike on a flat plateau
+_CHUNK = 1 << 14  # node values at a time: they stay in cache however many edges there are
 
 LogProbAt = Callable[[FloatArray], Sequence[FloatArray]]
 
@@ -43,7 +43,7 @@ def chunks(rows: IntArray, n_nodes: int) -> Iterator[IntArray]:
 def narrow_groups(
     sd: FloatArray, resolution: float
 ) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-    """Rows of like width with the normal rule (x, w) that suits them, in chunks (rows, x, w)."""
+    """Rows of similar sd with the normal rule (x, w) for them, in chunks (rows, x, w)."""
     group = np.searchsorted(_WIDTHS, sd)
     for index, max_sd in enumerate(_WIDTHS):
         x, w = normal_rule(max_sd, resolution)

@@ -1,4 +1,4 @@
-"""Generators from seeds, and shuffles that do not depend on names."""
+"""Generators from seeds, and random keys that do not depend on names or on the order of rows."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 KEY_ROUNDS = 3
-"""Of colour refinement: keys see three steps far in the graph of items and users."""
+"""Rounds of colour refinement: keys see three steps far in the graph of items and users."""
 
 KeyArray = NDArray[np.uint64]
 RandomState = None | int | np.integer | np.random.Generator
@@ -40,39 +40,40 @@ class ContentKeys(NamedTuple):
 
 
 class Incidence(NamedTuple):
-    """Which items each answer holds: (N,) the answer, the item, and a hash of its part in it."""
+    """The items that each answer is about: (N,) answer, item, and a hash of the item's role."""
 
     answer: IntArray
     item: IntArray
-    part: KeyArray
+    role: KeyArray
 
 
 def content_keys(
-    held: Incidence,
+    about: Incidence,
     user: IntArray,
     count: IntArray | FloatArray,
     n_items: int,
     n_users: int,
 ) -> ContentKeys:
-    """Keys that follow from who answered what with which outcome, not from names or order.
+    """Keys computed from who answered what with which outcome, not from names or order.
 
     Sorting by a key is a shuffle that stays the same when items, users or answers are renamed or
-    permuted, and when equal answers are merged into a count. So samples and folds drawn by keys
-    make no result depend on names. Equal keys belong to what nothing tells apart.
+    permuted, and when equal answers are merged into a count. So no result depends on names where
+    samples and folds are drawn by keys. Items, users or answers that the data do not distinguish
+    have equal keys.
 
-    user, count : (m,) one an answer.
+    user, count : (m,) of each answer.
 
     The method is colour refinement (Weisfeiler and Lehman): the key of an item or a user is a sum
     of hashes of its answers, the hash of an answer depends on the keys of its members, a few
-    times over. Sums wrap around, so that they do not depend on the order of addition.
+    times over. Sums are modulo 2⁶⁴, so that they do not depend on the order of addition.
     """
     copies = np.rint(np.ldexp(count, 20)).astype(np.uint64)  # counts may be fractions
     items, users = np.zeros(n_items, dtype=np.uint64), np.zeros(n_users, dtype=np.uint64)
     for _ in range(KEY_ROUNDS):
-        members = _sums(held.answer, mixed(held.part, items[held.item]), len(copies))
-        answers = mixed(users[user], members)
-        met = copies[held.answer] * mixed(held.part, answers[held.answer])
-        items, users = _sums(held.item, met, n_items), _sums(user, copies * answers, n_users)
+        members = _sums(about.answer, hashed(about.role, items[about.item]), len(copies))
+        answers = hashed(users[user], members)
+        by_item = copies[about.answer] * hashed(about.role, answers[about.answer])
+        items, users = _sums(about.item, by_item, n_items), _sums(user, copies * answers, n_users)
     return ContentKeys(items, users, answers)
 
 
@@ -84,9 +85,9 @@ def pair_keys(
     tie: BoolArray | None = None,
     values: Iterable[FloatArray | IntArray | None] = (),
 ) -> ContentKeys:
-    """`content_keys` of comparisons of two; the same if all winners and losers are exchanged.
+    """`content_keys` of comparisons of two; they do not change if all winners and losers swap.
 
-    values : further columns (m,) of numbers that tell rows apart, or None.
+    values : further columns (m,) of numbers that distinguish rows, or None.
 
     >>> a = pair_keys(np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([0, 1, 1]))
     >>> b = pair_keys(np.array([2, 2, 0]), np.array([0, 1, 1]), np.array([1, 0, 0]))
@@ -99,17 +100,17 @@ def pair_keys(
     is_tie = np.zeros(m, dtype=bool) if tie is None else tie
     item, answer = np.append(winner, loser), np.tile(np.arange(m), 2)
     sizes = 1 + int(item.max(initial=-1)), 1 + int(user.max(initial=-1))
-    told = [column for column in values if column is not None]
+    given = [column for column in values if column is not None]
     # a tie has no winner: both sides have one role
-    roles = [mixed(np.where(is_tie, 3, role), *told) for role in (1, 2)]
-    there, back = (
-        content_keys(Incidence(answer, item, np.append(*parts)), user, count, *sizes)
-        for parts in (roles, roles[::-1])
+    roles = [hashed(np.where(is_tie, 3, role), *given) for role in (1, 2)]
+    as_given, swapped = (
+        content_keys(Incidence(answer, item, np.append(*pair)), user, count, *sizes)
+        for pair in (roles, roles[::-1])
     )
-    return ContentKeys(*(mixed(a) + mixed(b) for a, b in zip(there, back, strict=True)))
+    return ContentKeys(*(hashed(a) + hashed(b) for a, b in zip(as_given, swapped, strict=True)))
 
 
-def mixed(*columns: NDArray[Any]) -> KeyArray:
+def hashed(*columns: NDArray[Any]) -> KeyArray:
     """One hash of several columns, row by row, by the finalizer of SplitMix64: every bit changes
     half of the bits of the hash."""
     key = np.zeros(len(columns[0]), dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""How many threads a problem is worth: the one policy, for all models and all Python threads."""
+"""How many threads a problem is worth: one policy for all models and all Python threads."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -10,21 +10,22 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-ALONE = 300
+ONE_THREAD_SIZE = 300
 """Up to matrices of this size one thread is about as fast as several."""
 MOST_THREADS = 4
-"""For long arrays: more would wait for memory, and for each other's turn in Python."""
+"""For long arrays: more threads would wait for memory and for Python's lock."""
+MANY_BLOCKS = 16
+"""Fewer blocks are done before threads have started."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-MANY_BLOCKS = 16
-"""Fewer are done before threads have started."""
 
 
-class _Limit:
-    """One BLAS thread while anybody is inside; what was before when the last one leaves.
+class _OneBlasThread:
+    """Limits BLAS to one thread from the first `enter` to the last `leave`.
 
-    The number of BLAS threads belongs to the process: Python threads that each set and restored
-    it would leave it at whatever the slowest of them had found.
+    The number of BLAS threads belongs to the process. Python threads that each set and restored it
+    would leave it at the value that the slowest of them had found.
     """
 
     def __init__(self) -> None:
@@ -44,21 +45,21 @@ class _Limit:
                 self.limited.restore_original_limits()
 
 
-_LIMIT = _Limit()
+_LIMIT = _OneBlasThread()
 
 
 @contextmanager
 def threads_for(size: int) -> Iterator[None]:
-    """One BLAS thread while matrices of this size are worked on, if they are small.
+    """Use one BLAS thread inside the block if matrices of this size are small.
 
     Threads that share a small matrix gain little, and wait for each other by spinning: on a
-    machine that is busy with something else they made a fit of 200 items sixty times slower.
-    It nests, and several Python threads may be inside at once.
+    busy machine they made a fit of 200 items sixty times slower. Blocks may be nested, and several
+    Python threads may be inside at once.
 
     >>> with threads_for(50):
     ...     pass
     """
-    if size > ALONE:
+    if size > ONE_THREAD_SIZE:
         yield
         return
     _LIMIT.enter()
@@ -68,16 +69,16 @@ def threads_for(size: int) -> Iterator[None]:
         _LIMIT.leave()
 
 
-def in_blocks(work: Callable[[slice], None], length: int, block: int) -> None:
-    """Call `work` for every block of rows, in a few threads where there are many.
+def for_row_blocks(work: Callable[[slice], None], length: int, block: int) -> None:
+    """Call `work` for every block of rows, in a few threads where there are many blocks.
 
-    NumPy lets go of Python's lock inside, so blocks whose temporaries stay in cache run side by
-    side. Every block writes to rows of its own: the result does not depend on the threads.
+    NumPy releases Python's lock, so that blocks whose temporaries fit in cache run in parallel.
+    Every block writes to rows of its own: the result does not depend on the threads.
 
     >>> doubled = [1] * 10
     >>> def double(rows):
     ...     doubled[rows] = [2] * len(doubled[rows])
-    >>> in_blocks(double, 10, 4)
+    >>> for_row_blocks(double, 10, 4)
     >>> sum(doubled)
     20
     """
@@ -86,7 +87,7 @@ def in_blocks(work: Callable[[slice], None], length: int, block: int) -> None:
 
 
 def in_order(work: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
-    """What work makes of every item, in a few threads; an error ends those that wait.
+    """The results of `work` in the order of the items, by a few threads; an error stops them.
 
     >>> in_order(lambda x: x * x, [3, 1, 2], 2)
     [9, 1, 4]
@@ -101,7 +102,7 @@ def in_order(work: Callable[[Item], Result], items: Sequence[Item], n_threads: i
 
 
 def n_cores() -> int:
-    """How many cores this process may use, and wants to."""
+    """How many cores this process may use; OMP_NUM_THREADS bounds them."""
     allowed = getattr(os, "sched_getaffinity", None)
     n_cores = len(allowed(0)) if allowed else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
@@ -110,5 +111,5 @@ def n_cores() -> int:
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Looking for the libraries takes milliseconds, setting their threads does not."""
+    """Finding the libraries takes milliseconds, setting their threads does not."""
     return ThreadpoolController()

@@ -6,7 +6,6 @@ axes, new ones are made at the width of one journal column. `use_style()` gives 
 the same look, `to_dark(figure)` turns any of them for a dark page.
 """
 
-from penchant.plots.calibration import plot_calibration
 from penchant.plots.communities import (
     plot_community_counts,
     plot_community_utilities,
@@ -14,6 +13,7 @@ from penchant.plots.communities import (
     plot_membership_map,
 )
 from penchant.plots.curves import (
+    plot_calibration,
     plot_evidence,
     plot_learning,
     plot_paths,

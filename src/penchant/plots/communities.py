@@ -13,9 +13,9 @@ from penchant.plots.style import (
     GREY,
     MARKERS,
     axes,
+    draw_intervals,
     legend_beside,
     name_points,
-    name_ticks,
     tidy,
 )
 
@@ -26,11 +26,11 @@ MAP_USERS = 5_000
 def plot_membership_map(
     utilities: Any, membership: FloatArray | None = None, ax: Any | None = None
 ) -> Any:
-    """Users as points: near each other when they like the same, shaped by community.
+    """Users as points, near each other when they like the same, with a marker for each community.
 
     utilities : a model of communities; or (n_users, n_items), what `model.predict(users=…)`
-    returns; drawn along their two widest directions. membership : beside utilities, the same
-    users' rows of `model.membership_`; the paler a point, the less sure where it is.
+    returns. They are drawn along their two widest directions. membership : beside utilities, the
+    same users' rows of `model.membership_`; a paler point is a less certain member.
 
     >>> rng = np.random.default_rng(0)
     >>> ax = plot_membership_map(rng.standard_normal((20, 5)), np.full((20, 2), 0.5))
@@ -70,8 +70,8 @@ def plot_disagreement(
     """People as points and items as arrows, along the two main directions of disagreement.
 
     utilities : a model that tells users apart; or (n_users, n_items), what `model.predict(users=…)`
-    returns, with the names of the items. Who lies where an arrow points likes that item more than
-    others do. top : how many items to draw, those that divide people most.
+    returns, with the names of the items. People in the direction of an arrow like that item more
+    than others do. top : how many items to draw, those that divide people most.
 
     >>> rng = np.random.default_rng(0)
     >>> ax = plot_disagreement(rng.standard_normal((20, 3)), ["tea", "milk", "water"])
@@ -147,39 +147,31 @@ def plot_community_utilities(
     item: the overall level is not identified. Items stand in the same order in every panel: by
     their average over communities. top : how many of them to draw.
 
-    >>> from types import SimpleNamespace as Some
-    >>> row = Some(item="tea", utility=1.0, low=0.0, high=2.0)
-    >>> len(plot_community_utilities([Some(ranking=[row], share=0.5)] * 2))
+    >>> import penchant as pc
+    >>> data = pc.datasets.simulate_study(6, 5, 2, n_answers=10, random_state=0).comparisons
+    >>> camps = pc.CommunityGP(n_communities=2, progress=False, random_state=0).fit(None, data)
+    >>> len(plot_community_utilities(camps))
     2
     """
     communities = getattr(communities, "communities_", communities)
-    tables = [_above_average(community.ranking) for community in communities]
+    tables = [
+        {row.item: row for row in community.ranking.above_average()} for community in communities
+    ]
     share = [community.share for community in communities]
     average = {
-        item: sum(w * table[item][1] for w, table in zip(share, tables, strict=True))
+        item: sum(w * table[item].utility for w, table in zip(share, tables, strict=True))
         for item in tables[0]
     }
     items = sorted(average, key=lambda item: -average[item])[:top]
     panels = _side_by_side(len(tables), len(items)) if axs is None else list(axs)
-    places = range(len(items))
     for c, (ax, table) in enumerate(zip(panels, tables, strict=True)):
-        low, utility, high = zip(*(table[item] for item in items), strict=True)
         ax.axvline(0.0, color=GREY, linewidth=0.5, linestyle=":")
-        ax.hlines(places, low, high, color=GREY, linewidth=1)
-        ax.scatter(utility, places, color=COLOURS[c % len(COLOURS)], s=14, zorder=3)
-        name_ticks(ax.yaxis, items)
+        draw_intervals(ax, [table[item] for item in items], COLOURS[c % len(COLOURS)])
         ax.tick_params(labelleft=c == 0)
-        ax.set_ylim(len(items) - 0.5, -0.5)  # the best on top, in shared axes and in others
         ax.set_xlabel("utility above average")
-        ax.set_title(f"community {c} ({communities[c].share:.0%})")
+        ax.set_title(f"community {c} ({share[c]:.0%})")
         tidy(ax)
     return panels
-
-
-def _above_average(ranking: Sequence[Any]) -> dict[Any, tuple[float, float, float]]:
-    """Item → low, utility and high, relative to the average item."""
-    zero = sum(row.utility for row in ranking) / len(ranking)
-    return {row.item: (row.low - zero, row.utility - zero, row.high - zero) for row in ranking}
 
 
 def _side_by_side(n_panels: int, n_rows: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Lines over something: a feature, time, answers, rounds, steps of an optimiser."""
+"""Curves: utilities over a feature or time, learning, regret, evidence, calibration."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -7,8 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.errors import DataError
+from penchant.gp import as_shown
+from penchant.io import as_comparisons
+from penchant.metrics import Calibration
+from penchant.metrics import calibration as calibration_of
 from penchant.numerics.types import FloatArray
-from penchant.plots.style import BLUE, COLOURS, GREY, axes, name_lines, short, tidy
+from penchant.plots.style import BLUE, COLOURS, GREY, axes, draw_line, name_lines, short, tidy
 
 if TYPE_CHECKING:
     from penchant.online import Regret
@@ -39,11 +43,8 @@ def plot_utilities(
     order = np.argsort(x)
     x, mean, std = x[order], mean[order], std[order]
     ax = axes(ax)
-    for width, alpha in ((2.0, 0.15), (1.0, 0.25)):
-        ax.fill_between(
-            x, mean - width * std, mean + width * std, color=BLUE, alpha=alpha, linewidth=0
-        )
-    ax.plot(x, mean, color=BLUE, linewidth=1.2)
+    ax.fill_between(x, mean - 2.0 * std, mean + 2.0 * std, color=BLUE, alpha=0.15, linewidth=0)
+    draw_line(ax, 0, x, mean, std, 0.25)
     if marks is not None:
         places = np.asarray(marks, dtype=np.float64)
         ax.plot(
@@ -80,11 +81,9 @@ def plot_paths(
     mean, std = (np.asarray(table, dtype=np.float64) for table in (mean, std))
     ax = axes(ax)
     for k, name in enumerate(names):
-        colour, style = COLOURS[k % len(COLOURS)], ("-", "--", ":")[k // len(COLOURS) % 3]
-        low, high = mean[:, k] - 2.0 * std[:, k], mean[:, k] + 2.0 * std[:, k]
-        ax.fill_between(when, low, high, color=colour, alpha=0.12, linewidth=0)
-        (line,) = ax.plot(when, mean[:, k], style, color=colour, linewidth=1.2)
-        line.set_label(short(name))
+        style = ("-", "--", ":")[k // len(COLOURS) % 3]
+        reach, label = 2.0 * std[:, k], short(name)
+        draw_line(ax, k, when, mean[:, k], reach, 0.12, linestyle=style, label=label)
     if last is not None:
         ax.axvline(last, color=GREY, linewidth=0.8, linestyle=":")
     ax.set(xlabel="time", ylabel="utility")
@@ -106,15 +105,9 @@ def plot_learning(
     """
     ax = axes(ax)
     for k, (label, runs) in enumerate(curves.items()):
-        colour = COLOURS[k % len(COLOURS)]
-        answers = np.arange(1, runs.shape[1] + 1)
-        mean = runs.mean(axis=0)
-        ax.plot(answers, mean, color=colour, linewidth=1.2, label=label)
-        if len(runs) > 1:
-            reach = 1.96 * runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
-            ax.fill_between(
-                answers, mean - reach, mean + reach, color=colour, alpha=0.15, linewidth=0
-            )
+        n_runs, n_answers = runs.shape
+        reach = 1.96 * runs.std(axis=0, ddof=1) / np.sqrt(n_runs) if n_runs > 1 else None
+        draw_line(ax, k, np.arange(1, n_answers + 1), runs.mean(axis=0), reach, label=label)
     ax.set(xlabel="answers", ylabel=what)
     name_lines(ax)
     return tidy(ax)
@@ -141,16 +134,12 @@ def plot_regret(
     """
     ax = axes(ax)
     for k, (label, run) in enumerate(runs.items()):
-        colour = COLOURS[k % len(COLOURS)]
         mean, deviation = run.running(of)
         rounds = np.arange(1, mean.size + 1)
-        ax.plot(rounds, mean, color=colour, linewidth=1.2, label=label)
-        ax.fill_between(
-            rounds, mean - deviation, mean + deviation, color=colour, alpha=0.2, linewidth=0
-        )
+        draw_line(ax, k, rounds, mean, deviation, 0.2, label=label)
         if alpha is not None:
             bound = f"Theorem 1, {label}"
-            ax.plot(rounds, run.bound(alpha), "--", color=colour, linewidth=0.8, label=bound)
+            draw_line(ax, k, rounds, run.bound(alpha), linestyle="--", linewidth=0.8, label=bound)
     what = "utility" if of == "utility" else "DCG*"
     ax.set(xscale="log", yscale="log", xlabel="rounds", ylabel=f"average {what} regret")
     name_lines(ax)
@@ -161,8 +150,8 @@ def plot_evidence(traces: Any, ax: Any | None = None, xlabel: str = "step") -> A
     """Log evidence against steps of an optimiser, or log joint against sweeps of a sampler.
 
     traces : a model of communities; (n_steps,), or label → such a column, one line each. A line
-    that still climbs at its right end has not settled. The first tenth may climb in from below
-    the figure, which would otherwise show nothing else.
+    that still climbs at its right end has not converged. The limits follow the last nine tenths: a
+    bad start lies below the figure.
 
     >>> ax = plot_evidence({"chain 1": [-90, -60, -58], "chain 2": [-80, -59, -58]})
     >>> len(ax.lines)
@@ -179,8 +168,7 @@ def plot_evidence(traces: Any, ax: Any | None = None, xlabel: str = "step") -> A
     named = {label: np.asarray(trace, dtype=np.float64) for label, trace in given.items()}
     ax = axes(ax)
     for k, (label, trace) in enumerate(named.items()):
-        colour = COLOURS[k % len(COLOURS)]
-        ax.plot(np.arange(1, trace.size + 1), trace, color=colour, linewidth=1, label=label)
+        draw_line(ax, k, np.arange(1, trace.size + 1), trace, linewidth=1, label=label)
     late = np.concatenate([trace[trace.size // 10 :] for trace in named.values()])
     margin = 0.05 * max(float(np.ptp(late)), 1.0)
     ax.set_ylim(late.min() - margin, late.max() + margin)
@@ -188,3 +176,56 @@ def plot_evidence(traces: Any, ax: Any | None = None, xlabel: str = "step") -> A
     if len(named) > 1:
         name_lines(ax)
     return tidy(ax)
+
+
+def plot_calibration(
+    calibration: Calibration | Any, ax: Any | None = None, *, data: Any = None
+) -> Any:
+    """Observed share against predicted probability, bin by bin, with two standard errors.
+
+    On the diagonal, predictions of 70 % come true 7 times in 10; above it the model was too
+    cautious, below it too bold. The area of a point is the number of predictions.
+
+    calibration : what `penchant.metrics.calibration` gives, or a model.
+    data : beside a model, comparisons that it has not learned from, by people whom it knows.
+
+    >>> from penchant.metrics import calibration
+    >>> ax = plot_calibration(calibration([0.7, 0.7, 0.7, 0.3], n_bins=5))
+    >>> ax.get_xlabel()
+    'predicted probability'
+    """
+    if not isinstance(calibration, Calibration):
+        calibration = _of_model(calibration, data)
+    full = calibration.count > 0
+    x, y = calibration.predicted[full], calibration.observed[full]
+    count = calibration.count[full]
+    # Wilson's centre keeps the error of a bin that came out all one way above zero
+    centre = (y * count + 2.0) / (count + 4.0)
+    reach = 2.0 * np.sqrt(centre * (1.0 - centre) / (count + 4.0))
+    ax = axes(ax, height=3.2)
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--", zorder=1)
+    ax.vlines(x, np.maximum(centre - reach, 0), np.minimum(centre + reach, 1), color=BLUE)
+    ax.scatter(
+        x, y, s=12 + 60 * count / count.max(), color=BLUE, alpha=0.8, zorder=3, clip_on=False
+    )
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability", ylabel="observed share")
+    ax.set_aspect("equal")
+    return tidy(ax)
+
+
+def _of_model(model: Any, data: Any) -> Calibration:
+    if data is None:
+        raise DataError(
+            "plot_calibration was given a model without data: its own comparisons would flatter "
+            "it; give comparisons that it has not learned from, as data=…"
+        )
+    data = as_comparisons(data)
+    decided = ~data.tie
+    ends = (data.winner[decided].tolist(), data.loser[decided].tolist())
+    # names, because a model would take the index 3 for an item that is called 3
+    pairs = [(data.items[a], data.items[b]) for a, b in zip(*ends, strict=True)]
+    if not pairs:
+        raise DataError("all comparisons are ties: predictions need comparisons with a winner")
+    who = None if data.user is None else [data.users[u] for u in data.user[decided].tolist()]
+    prob = model.predict_proba(pairs, who, **as_shown(model, data, decided))
+    return calibration_of(prob, counts=data.count[decided])

@@ -14,6 +14,7 @@ from penchant.plots.style import (
     ON_COLOUR,
     SMALL,
     axes,
+    draw_intervals,
     name_points,
     name_ticks,
     tidy,
@@ -33,10 +34,8 @@ def plot_ranking(ranking: Sequence[Any] | Any, ax: Any | None = None, top: int =
     """
     rows = list((ranking.rank() if hasattr(ranking, "rank") else ranking)[:top])
     ax = axes(ax, height=0.8 + 0.17 * len(rows))
-    places = range(len(rows))
-    ax.hlines(places, [r.low for r in rows], [r.high for r in rows], color=GREY, linewidth=1)
-    ax.scatter([r.utility for r in rows], places, color=BLUE, s=14, zorder=3)
-    for place, row in zip(places, rows, strict=True):
+    draw_intervals(ax, rows)
+    for place, row in enumerate(rows):
         if row.prob_best >= 0.005:
             ax.annotate(
                 f"{100 * row.prob_best:.0f} %",
@@ -47,8 +46,6 @@ def plot_ranking(ranking: Sequence[Any] | Any, ax: Any | None = None, top: int =
                 fontsize=SMALL,
                 color=GREY,
             )
-    name_ticks(ax.yaxis, [r.item for r in rows])
-    ax.invert_yaxis()
     ax.margins(x=0.12)
     ax.set_xlabel("utility, with interval; chance of being best beside it")
     return tidy(ax)
@@ -63,16 +60,10 @@ def plot_user(model: Any, user: Any, ax: Any | None = None, level: float = 0.95)
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['tea', 'water', 'milk']
     """
-    mean, reach = _above_average(model, user, level)
-    order = np.argsort(-mean, kind="stable")
-    ax = axes(ax, height=0.8 + 0.17 * len(mean))
-    places = np.arange(len(mean))
+    rows = model.rank(user, level=level)
+    ax = axes(ax, height=0.8 + 0.17 * len(rows))
     ax.axvline(0.0, color=GREY, linewidth=0.5, linestyle=":")
-    ax.hlines(places, (mean - reach)[order], (mean + reach)[order], color=GREY, linewidth=1)
-    ax.scatter(mean[order], places, color=BLUE, s=14, zorder=3)
-    items = model.comparisons_.items
-    name_ticks(ax.yaxis, [items[i] for i in order])
-    ax.invert_yaxis()
+    draw_intervals(ax, rows)
     ax.set_xlabel(f"utility above the average item, {100 * level:.3g} % interval")
     return tidy(ax)
 
@@ -80,9 +71,9 @@ def plot_user(model: Any, user: Any, ax: Any | None = None, level: float = 0.95)
 def plot_user_against_population(
     model: Any, user: Any, ax: Any | None = None, level: float = 0.95
 ) -> Any:
-    """Each item where everybody puts it (across) and where this user does (up), with intervals.
+    """Each item's utility to the population (across) and to the user (up), with intervals.
 
-    Above the diagonal the user likes an item better than people do.
+    Above the diagonal the user likes an item better than people at large do.
 
     >>> import penchant as pc
     >>> data = pc.Comparisons.from_pairs(["tea", "milk"], ["milk", "tea"], user=["ann", "bob"])
@@ -111,8 +102,7 @@ def plot_user_against_population(
 
 
 def _above_average(model: Any, user: Any, level: float) -> tuple[FloatArray, FloatArray]:
-    """Utilities relative to the average item, since the overall level is not identified, and half
-    the width of their intervals."""
+    """Utilities relative to the average item, and half the width of their intervals."""
     belief = model.belief(user)
     mean: FloatArray = belief.mean - belief.mean.mean()
     reach: FloatArray = ndtri(0.5 + 0.5 * level) * np.sqrt(belief.contrast_var)
@@ -147,7 +137,7 @@ def plot_win_matrix(
 ) -> Any:
     """P(row preferred to column): purple where the row wins, orange where the column does.
 
-    probabilities : (n, n), the diagonal is not looked at; or a model.
+    probabilities : (n, n), with any diagonal; or a model.
     items : n names in that order; of a model, which to show: its best by default.
 
     >>> ax = plot_win_matrix([[0.5, 0.8], [0.2, 0.5]], ["tea", "milk"])

@@ -1,8 +1,7 @@
 """One look for all figures: colours, sizes, fonts, names beside their lines, dark pages.
 
-Figures say which line is which beside the lines, never in a box over the data. Colours are Okabe
-and Ito's, which readers without colour vision of one kind or another tell apart; markers and line
-styles differ, too.
+The name of a line stands at its right end, not in a box over the data. Colours are Okabe and Ito's,
+which colour-blind readers tell apart; markers and line styles differ, too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,11 +12,11 @@ import numpy as np
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#666666"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000")
 MARKERS = "os^Dv<>"
-"""As many as there are colours: who sees no colours still tells points apart."""
+"""One for each colour, so that points differ without colours too."""
 COLUMN_WIDTH, PAGE_WIDTH = 3.5, 7.2
 """Inches: one column of a journal page, and both."""
 NAME_LENGTH = 28
-"""Letters of a name that a figure shows."""
+"""Letters of a name that a figure has room for."""
 FONTS = (
     "DejaVu Sans",
     "Noto Sans CJK SC",
@@ -36,9 +35,9 @@ FONTS = (
     "Symbola",
     "Segoe UI Emoji",
 )
-"""Where a letter is looked for, one after the other: names come in any script."""
+"""Fonts in which a letter is looked for, in this order: names come in any script."""
 ON_COLOUR = "on colour"
-"""The gid of letters that stand on a coloured ground, and keep their colour on a dark page."""
+"""The gid of texts on a coloured ground: they keep their colour on a dark page."""
 SMALL, NORMAL, LARGE = 7.5, 8.5, 9.5
 """Points: ticks and notes, labels, titles."""
 
@@ -83,7 +82,7 @@ def use_style() -> None:
 
 
 def installed_fonts() -> list[str]:
-    """Those of `FONTS` that are here; what is drawn with a missing one is a warning a letter.
+    """Those of `FONTS` that are installed: a missing font would be a warning for each letter.
 
     >>> installed_fonts()[0]
     'DejaVu Sans'
@@ -116,10 +115,29 @@ def tidy(ax: Any) -> Any:
     return ax
 
 
-def name_lines(ax: Any) -> None:
-    """Write the names of labelled lines at their right ends, none upon another, and no legend.
+def draw_line(
+    ax: Any, k: int, x: Any, mean: Any, reach: Any = None, alpha: float = 0.15, **how: Any
+) -> None:
+    """A line in the k-th colour, with a band of `mean` ± `reach`."""
+    colour = COLOURS[k % len(COLOURS)]
+    if reach is not None:
+        ax.fill_between(x, mean - reach, mean + reach, color=colour, alpha=alpha, linewidth=0)
+    ax.plot(x, mean, color=colour, **{"linewidth": 1.2, **how})
 
-    To be called last: what changes the limits later moves lines, and not their names.
+
+def draw_intervals(ax: Any, rows: Sequence[Any], colour: str = BLUE) -> None:
+    """Rows of a ranking from top to bottom: each utility as a point on its interval."""
+    places = range(len(rows))
+    ax.hlines(places, [r.low for r in rows], [r.high for r in rows], color=GREY, linewidth=1)
+    ax.scatter([r.utility for r in rows], places, color=colour, s=14, zorder=3)
+    name_ticks(ax.yaxis, [r.item for r in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+
+
+def name_lines(ax: Any) -> None:
+    """Write the names of labelled lines at their right ends, without overlaps.
+
+    Call it last: a later change of the limits moves the lines, not their names.
 
     >>> ax = axes(None)
     >>> _ = ax.plot([0, 1], [0, 1], label="up"), ax.plot([0, 1], [1, 1.01], label="level")
@@ -130,7 +148,7 @@ def name_lines(ax: Any) -> None:
     named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
     if not named:
         return
-    ax.get_ylim(), ax.get_xlim()  # settles what is still to be scaled
+    ax.get_ylim(), ax.get_xlim()  # autoscales now
     ends = [_end(ax, line) for line in named]
     height = 0.9 * ax.get_position().height * ax.figure.get_figheight()
     places = spread(ends, 1.15 * SMALL / 72.0 / height)
@@ -166,7 +184,7 @@ def contrast(a: Any, b: Any) -> float:
 
 
 def readable(colour: Any, ground: str = "white") -> str:
-    """The colour, as much darker (on a dark ground lighter) as letters need to be read.
+    """The colour, darker (on a dark ground lighter) until its contrast is 4.5.
 
     >>> readable("#0072B2"), readable("#E69F00")
     ('#0072b2', '#966700')
@@ -193,7 +211,7 @@ def _end(ax: Any, line: Any) -> float:
 
 
 def spread(places: Sequence[float], apart: float) -> list[float]:
-    """The places, moved as little as needed to lie so far apart, in the same order.
+    """The places, moved until they are this far apart, in the same order.
 
     >>> spread([0.5, 0.5, 0.0], 0.2)
     [0.4, 0.6, 0.0]
@@ -203,7 +221,7 @@ def spread(places: Sequence[float], apart: float) -> list[float]:
     merged: list[list[float]] = []
     for group in groups:
         merged.append(group)
-        # neighbours that touch share one stack, centred where its members wanted to be
+        # neighbours that touch form one stack, centred at the mean of its members
         while len(merged) > 1 and _bottom(merged[-1], apart) - _top(merged[-2], apart) < apart:
             upper = merged.pop()
             merged[-1] = merged[-1] + upper
@@ -223,14 +241,14 @@ def _top(group: list[float], apart: float) -> float:
 
 
 def name_points(ax: Any, places: Any, names: Iterable[object]) -> None:
-    """Write a name beside each point, on the side where it covers least of the others.
+    """Write a name beside each point, at the corner where it covers least of the others.
 
     >>> ax = axes(None)
     >>> name_points(ax, [(0.0, 0.0), (1.0, 1.0)], ["tea", "milk"])
     >>> [text.get_text() for text in ax.texts]
     ['tea', 'milk']
     """
-    ax.get_ylim(), ax.get_xlim()  # settles what is still to be scaled
+    ax.get_ylim(), ax.get_xlim()  # autoscales now
     points = ax.transData.transform(np.asarray(places, dtype=np.float64))
     points = points * 72.0 / ax.figure.dpi
     taken: list[tuple[float, float, float, float]] = [
@@ -259,7 +277,7 @@ def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> float:
 
 
 def short(name: object) -> str:
-    """A name that leaves room for the figure.
+    """The name, cut to `NAME_LENGTH` letters.
 
     >>> short("a name that nobody would ever write in full")
     'a name that nobody would ev…'
@@ -269,7 +287,7 @@ def short(name: object) -> str:
 
 
 def name_ticks(axis: Any, names: Iterable[object], **how: Any) -> None:
-    """Name the ticks 0, 1, … of an axis; a dollar sign in a name is no mathematics."""
+    """Name the ticks 0, 1, … of an axis, with dollar signs as they are."""
     labels = [short(name) for name in names]
     axis.set_ticks(range(len(labels)), labels, **how)
     for label in axis.get_ticklabels():
@@ -286,35 +304,37 @@ DARK = {
     "#56B4E9": "#9AD6F7",
     "#000000": "#F2F2F2",
 }
-"""What each colour becomes on a dark ground, at least as far from it as before from white."""
+"""Colour on white → colour on a dark ground, of at least the same contrast."""
 GROUND = "#14181E"
 """The dark ground."""
 KINDS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 
 
 def to_dark(figure: Any) -> Any:
-    """The same figure on a dark ground: colours lighter, ink white. Changes it, and returns it.
+    """Turn a figure dark in place: dark ground, lighter colours, white ink. Returns the figure.
 
     >>> from penchant.plots.style import axes
     >>> ax = axes(None)
     >>> (line,) = ax.plot([0, 1], [0, 1], color=BLUE)
     >>> _ = to_dark(ax.figure)
-    >>> line.get_color(), figure_ground(ax.figure)
-    ('#56b4e9', '#14181e')
+    >>> line.get_color()
+    '#56b4e9'
     """
+    from matplotlib.colors import to_hex
+
     for artist in _artists(figure):
-        # all are read before one is written, since a marker may follow its line
+        # read all before writing one: a marker's colour may follow its line's
         known = {kind: _colours(artist, kind) for kind in KINDS}
         for kind, old in known.items():
             if old is not None:
                 new = np.array([_dark(rgba) for rgba in old])
-                getattr(artist, f"set_{kind}")(new if len(new) > 1 else _plain(new[0]))
+                one = to_hex(new[0]) if new[0][3] == 1.0 else tuple(new[0])
+                getattr(artist, f"set_{kind}")(new if len(new) > 1 else one)
     return figure
 
 
 def _artists(figure: Any) -> list[Any]:
-    """Everything that is drawn, once. `findobj` gives the patches of figures and axes, but no
-    boxes around texts and no arrows."""
+    """Every artist once. `findobj` omits the boxes around texts and the arrows."""
     found = [artist for artist in figure.findobj() if not hasattr(artist, "patch")]
     boxes = [artist.get_bbox_patch() for artist in found if hasattr(artist, "get_bbox_patch")]
     arrows = [getattr(artist, "arrow_patch", None) for artist in found]
@@ -335,22 +355,9 @@ def _colours(artist: Any, kind: str) -> Any:
     return colours if len(colours) else None
 
 
-def figure_ground(figure: Any) -> str:
-    """The colour that a figure is drawn on."""
-    from matplotlib.colors import to_hex
-
-    return str(to_hex(figure.get_facecolor()))
-
-
-def _plain(rgba: Any) -> Any:
-    from matplotlib.colors import to_hex
-
-    return to_hex(rgba) if rgba[3] == 1.0 else tuple(rgba)
-
-
 def _dark(rgba: Any) -> Any:
-    """The colour on a dark ground: ours by the table, grey and pale ones turned around,
-    others as much lighter as it takes."""
+    """The colour on a dark ground: by the table `DARK`, grey and pale ones inverted, others lighter
+    until they are readable."""
     from matplotlib.colors import to_hex, to_rgba
 
     known = {colour.lower(): dark for colour, dark in DARK.items()}

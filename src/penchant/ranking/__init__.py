@@ -13,10 +13,11 @@ from penchant.ranking.kpc_rank import (
     Selection,
     component_path,
     held_out_error,
+    nested_cholesky,
     principal_components,
 )
 from penchant.ranking.rank_rls import RidgePath, leave_group_out, leave_out_error, ridge_path
-from penchant.ranking.rank_svm import RankSVMFit, fit_rank_svm, training_pairs
+from penchant.ranking.rank_svm import fit_rank_svm, training_pairs
 
 __all__ = [
     "FeatureMap",
@@ -24,7 +25,6 @@ __all__ = [
     "OrderedPairs",
     "Pairs",
     "PreferenceGraph",
-    "RankSVMFit",
     "RidgePath",
     "Selection",
     "component_path",
@@ -34,6 +34,7 @@ __all__ = [
     "kernel_features",
     "leave_group_out",
     "leave_out_error",
+    "nested_cholesky",
     "principal_components",
     "ridge_path",
     "training_pairs",

@@ -1,4 +1,4 @@
-"""What a ranker learns from: kernel features, and the graph of preferences between rows."""
+"""The input of a ranker: kernel features, and the graph of preferences between rows."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ def kernel_features(
 # graphs offer a root R with RᵀR = L, and the target R s.
 
 VALIDATION_REACH = 32
-"""Offsets for held-out pairs: a row meets up to 64 others, past which accuracy hardly gains."""
+"""Offsets for held-out pairs: a row meets up to 64 others, and more hardly change the error."""
 
 
 class OrderedPairs(NamedTuple):
@@ -85,7 +85,7 @@ class NormalEquations(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Rows and comparisons to learn from, rows and ordered pairs (within them) to judge by."""
+    """Rows and comparisons to learn from; rows and ordered pairs (within them) to validate on."""
 
     train_rows: IntArray
     train: "PreferenceGraph"
@@ -162,7 +162,7 @@ class Groups:
         position = np.arange(self.n_rows) - first
         half = size // 2
         reach = int(half.max()) if reach is None else min(reach, int(half.max()))
-        better, worse = [], []
+        better, worse = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
         for step in range(1, reach + 1):
             spread = -(-(2 * step - 1) * half // (2 * reach))  # middle of the step-th part
             offset = np.where(half > reach, spread, step)
@@ -173,9 +173,9 @@ class Groups:
             gain = self.scores[here] - self.scores[there]
             better.append(np.where(gain > 0, here, there)[gain != 0])
             worse.append(np.where(gain > 0, there, here)[gain != 0])
-        first_of_pair, second = _joined(better), _joined(worse)
-        group = self.group[first_of_pair]
-        return OrderedPairs(first_of_pair, second, 1.0 / np.bincount(group, minlength=1)[group])
+        winners, losers = np.concatenate(better), np.concatenate(worse)
+        group = self.group[winners]
+        return OrderedPairs(winners, losers, 1.0 / np.bincount(group, minlength=1)[group])
 
     def take(self, rows: IntArray) -> "Groups":
         """The same comparisons among some of the rows."""
@@ -222,12 +222,8 @@ class Pairs:
     loser: IntArray
     count: FloatArray
     margin: FloatArray
-    n_items: int
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, compared or not."""
-        return self.n_items
+    n_rows: int
+    """Compared or not."""
 
     @property
     def target(self) -> FloatArray:
@@ -243,7 +239,7 @@ class Pairs:
     def normal_equations(self, Z: FloatArray) -> NormalEquations:
         """ZᵀLZ and ZᵀLs for features Z (n, p)."""
         m = np.arange(len(self.winner))
-        shape = (len(m), self.n_items)
+        shape = (len(m), self.n_rows)
         ones = np.ones(len(m))
         A = sparse.csr_array((ones, (m, self.winner)), shape) - sparse.csr_array(
             (ones, (m, self.loser)), shape
@@ -264,13 +260,13 @@ class Pairs:
             self.loser[chosen],
             self.count[chosen],
             self.margin[chosen],
-            self.n_items,
+            self.n_rows,
         )
 
     def folds(self, n_folds: int) -> Iterator[Fold]:
         """Every n_folds-th comparison is held out; the rows stay."""
         part = np.arange(len(self.winner)) % n_folds
-        rows = np.arange(self.n_items)
+        rows = np.arange(self.n_rows)
         for k in range(min(n_folds, len(part))):
             kept = part != k
             yield Fold(rows, self.take(kept), rows, self.take(~kept).ordered_pairs())
@@ -279,14 +275,10 @@ class Pairs:
 PreferenceGraph = Groups | Pairs
 
 
-def _joined(parts: list[IntArray]) -> IntArray:
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
-
-
 # Disagreement error of many rankings at once: the criterion behind every "cv".
 
 _CHUNK = 4_000_000
-"""Predictions looked up at once, which bounds the memory at some 64 MB."""
+"""Predictions looked up at once: 64 MB."""
 
 
 def disagreement(predictions: FloatArray, pairs: OrderedPairs) -> FloatArray:

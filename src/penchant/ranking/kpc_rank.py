@@ -19,6 +19,7 @@ N_FOLDS = 5
 PIVOT_TOLERANCE = 1e-10
 """A component of which the earlier ones explain all but this share, on the graph, is skipped."""
 _BLOCK = 48
+"""Columns of a panel: between panels the Cholesky factor is updated by one matrix product."""
 
 
 class PrincipalComponents(NamedTuple):

@@ -22,11 +22,11 @@ from penchant.ranking.graph import (
 )
 
 _FOLD_ROWS = 100
-"""Rows left out together when there is one group only; ten parts or more are made of it."""
+"""Rows left out together in a single group, which is divided into ten parts or more."""
 _SMALLEST_SPLIT = 4
-"""Two parts of two rows: with fewer, no comparison can be left out of a single group."""
+"""Rows of the smallest group that can be split: two parts of two rows have a comparison each."""
 _MAX_NUMBERS = 20_000_000
-"""Size of the largest temporary array, 160 MB."""
+"""Size of the largest temporary array: 160 MB."""
 
 
 @dataclass(frozen=True)

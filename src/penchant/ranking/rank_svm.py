@@ -18,15 +18,6 @@ from penchant.ranking.graph import OrderedPairs, Pairs, PreferenceGraph
 
 
 @dataclass(frozen=True)
-class RankSVMFit:
-    """Weights (r,), Newton steps taken, and whether the gradient fell below the tolerance."""
-
-    weights: FloatArray
-    n_iter: int
-    converged: bool
-
-
-@dataclass(frozen=True)
 class _Objective:
     """The loss as a function of w and f = Φw, so that a line search needs no product with Φ."""
 
@@ -82,12 +73,15 @@ def training_pairs(graph: PreferenceGraph, max_pairs: int) -> OrderedPairs:
 
 def fit_rank_svm(
     features: Any, pairs: OrderedPairs, C: float, tol: float = 1e-5, max_iter: int = 100
-) -> RankSVMFit:
-    """Newton's method with conjugate gradients, for features (n, r), dense or sparse.
+) -> tuple[FloatArray, int]:
+    """Weights (r,) and Newton steps, for features (n, r), dense or sparse.
+
+    Newton's method with conjugate gradients; it stops when the gradient has fallen to `tol` times
+    the first, and warns if `max_iter` steps do not suffice.
 
     >>> pairs = OrderedPairs(np.array([1]), np.array([0]), np.ones(1))
-    >>> fit_rank_svm(np.array([[0.0], [1.0]]), pairs, C=0.5).weights
-    array([0.5])
+    >>> fit_rank_svm(np.array([[0.0], [1.0]]), pairs, C=0.5)
+    (array([0.5]), 1)
     """
     objective = _Objective(features, pairs, C)
     w = np.zeros(features.shape[1])
@@ -103,22 +97,21 @@ def fit_rank_svm(
         w, f = w + length * step, f + length * move
         gradient = objective.gradient(w, f)
         size = float(np.linalg.norm(gradient))
-    converged = size <= tol * start
-    if not converged:
+    if size > tol * start:
         warn(
             f"RankSVM stopped after {n_iter} Newton steps with a gradient of {size / start:.1e} "
             f"of the first, not {tol:g}: raise max_iter or tol, or lower C",
             ConvergenceWarning,
         )
-    return RankSVMFit(w, n_iter, converged)
+    return w, n_iter
 
 
 def _line_search(
     objective: _Objective, w: FloatArray, f: FloatArray, step: FloatArray, slope: float
 ) -> tuple[float, FloatArray]:
-    """How much of the step lowers the loss by a share of what the slope promises, and Φ × step.
+    """The length of the step that lowers the loss enough (Armijo's condition), and Φ × step.
 
-    Halves until it does; zero when the loss cannot fall any further in this arithmetic.
+    The length is halved until it does; it is zero if rounding hides any further decrease.
     """
     before, move = objective.value(w, f), objective.features @ step
     length = 1.0

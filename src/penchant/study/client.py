@@ -18,7 +18,7 @@ class Client:
     token : str
         The owner's key; not needed where the address carries it.
 
-    Every method answers with plain values or raises a DataError that says what was wrong.
+    Every method returns plain values, or raises a DataError with the server's message.
 
     >>> Client("http://127.0.0.1:8000/s/drinks", token="key").study
     'drinks'
@@ -117,7 +117,7 @@ class Client:
         return [str(self._http.base_url.join(path)) for path in paths]
 
     def participants(self) -> list[dict[str, Any]]:
-        """Who takes part."""
+        """All participants, by random ids."""
         rows: list[dict[str, Any]] = self._call("GET", "/participants").json()
         return rows
 
@@ -136,7 +136,7 @@ class Client:
         Path(path).write_bytes(self._call("GET", "/export", params={"format": form}).content)
 
     def import_votes(self, path: str | PathLike[str]) -> int:
-        """Take in votes from a CSV file; how many distinct rows."""
+        """Import votes from a CSV file; return how many distinct rows were new."""
         with Path(path).open("rb") as content:
             reply = self._call("POST", "/import", files={"file": ("votes.csv", content)})
         return int(reply.json()["rows"])

@@ -38,7 +38,7 @@ def note(text: str) -> None:
 
 
 def suggest(text: str) -> None:
-    """The last line: what to do next."""
+    """Print the last line, which suggests the next command."""
     click.secho(f"next: {text}", bold=True, err=True)
 
 
@@ -293,7 +293,7 @@ def simulate(folder: Path, people: int, answers: int, seed: int, keep: Path | No
 
 
 def _settled(folder: Folder, seconds: float = 30.0) -> dict[str, Any]:
-    """The overview once the model process has seen everything."""
+    """The overview, once the model process has caught up."""
     ends = time.monotonic() + seconds
     with folder.open() as database:
         while True:

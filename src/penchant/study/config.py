@@ -1,4 +1,4 @@
-"""What the owner of a study decides: the question, its form, limits and checks."""
+"""The settings of a study: the question, its form, limits and checks."""
 
 import re
 from collections.abc import Mapping
@@ -72,39 +72,39 @@ class Config:
     Parameters
     ----------
     question : str
-        What participants are asked, above the items.
+        The text above the items.
     format : {"pair", "best", "rank"}
         Two items; the best of `size`; an order of `size`.
     tie, skip : bool
         Whether "equally good" (of pairs) and "skip" are offered.
     undo : int
-        How many of their last answers participants may take back; 0: none.
+        How many of their last answers participants may withdraw.
     repeat_share, random_share, check_share : float
         Shares of a person's questions that repeat an earlier one of theirs, that are drawn at
         random, and that are attention checks.
     apart : float in [0, 0.4]
-        Keeps pairs away from even: asked only where |P − ½| is at least this, for raters who
-        are not trained to tell near-equals.
+        Ask only pairs with |P − ½| of at least this, for raters who are not trained to
+        distinguish near-equals.
     answers_per_person, minutes_per_person : int or None
         Limits of one person's part.
     lease_seconds : int
-        How long a question that was shown counts as about to be answered.
+        How long an open question counts as about to be answered.
     ahead : int
-        How many questions are kept prepared for each person who is here.
+        How many questions are prepared for each person who is present.
     model : {"shared", "personal"}
-        One taste for all, or one for each person around a shared one.
+        One set of utilities for all, or one for each person around shared ones.
     stop_top, stop_level : int, float
         Enough is known when the best `stop_top` are settled with this probability.
     close_when_enough : bool
         Close the study by itself then.
     reward : float or None
-        What one person's part costs, in the owner's money: for the plan.
+        Cost of one participant, in the owner's currency, for the plan.
     open_link : bool
-        Whether everybody who knows the address may take part, or only who was invited.
+        Whether everybody with the address may take part, or only invited people.
     language : {"auto", "en", "de"}
-        Of everything around the question; "auto" follows each browser.
+        Of the page around the question; "auto" follows each browser.
     redirect : str
-        Where a panel's participants go when they are done; `{id}` becomes the panel's own id.
+        Address to which a panel's participants return; `{id}` becomes the panel's id.
     """
 
     question: Text

@@ -1,7 +1,7 @@
-"""A study is its events: what happened, in order, and what follows from it. Pure.
+"""The events of a study and the state that follows from them. No database, no web.
 
-The store numbers events and keeps them; whoever replays them all gets the same record. Erasing
-a person removes their events, so that a replay afterwards never heard of them.
+The store numbers the events. Replaying all of them gives the same record every time. Erasing a
+person removes their events, so a replay afterwards does not know them.
 """
 
 from collections import Counter
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from penchant.study.questions import REPEAT_AFTER, TEACHES, Order, pair_key
 
 ANSWER, SKIP, WITHDRAW = "answer", "skip", "withdraw"
-UNNAMED = "(not named)"
-"""Who gave imported answers that name nobody; models take each of them for somebody else's."""
 ADD_ITEM, RETIRE, ERASE, STATE, IMPORT = "add_item", "retire", "erase", "state", "import"
+UNNAMED = "(not named)"
+"""The user of imported answers without a user; models treat each as another person's."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened. payload: what its kind needs, as plain values."""
+    """One event. payload: the fields of its kind, as plain values."""
 
     seq: int
     kind: str
@@ -38,11 +38,11 @@ class Event:
 
 @dataclass(frozen=True)
 class Answer:
-    """What somebody said about items in the order in which they were shown.
+    """One answer about some items, listed in the order in which they were shown.
 
-    form: "pair", "best" or "rank"; kind: why it was asked; p_before: what the model gave the
-    first one shown to win, where it was asked; count: how often an imported row occurred;
-    is_ordered: whether the order of the items is the one shown, which imports may not know.
+    form: "pair", "best" or "rank". kind: why it was asked. p_before: the model's probability that
+    the item shown first wins, before the answer. count: how often an imported row occurred.
+    is_ordered: whether the order of showing is known, which imports may not know.
     """
 
     seq: int
@@ -60,19 +60,19 @@ class Answer:
 
     @property
     def user(self) -> str:
-        """Who answered, as models and exports name them."""
+        """The participant's name in models and exports."""
         return self.participant or UNNAMED
 
     def pairs(self) -> list["Preference"]:
         """The answer as pairs: every item of a group beats those of later groups.
 
-        What was left over by "best" is not tied, only not chosen.
+        The items that "best" did not choose are not tied.
 
         >>> answer = Answer(1, "p", ("tea", "milk", "water"), ((2,), (0, 1)), form="best")
         >>> [(pair.winner, pair.loser) for pair in answer.pairs()]
         [('water', 'tea'), ('water', 'milk')]
         """
-        # only of two items is it said which of them was shown first
+        # with more than two items no column says which was shown first
         known = self.is_ordered and len(self.items) == 2
         if len(self.order) == 1:
             first, second = self.items
@@ -94,9 +94,9 @@ class Answer:
 
 
 class Preference(NamedTuple):
-    """One item before another, or level with it.
+    """One item preferred to another, or a tie.
 
-    first: +1 where the winner was shown first, −1 the loser, 0 where that is not known.
+    first: +1 if the winner was shown first, −1 if the loser was, 0 if unknown.
     """
 
     winner: str
@@ -107,7 +107,12 @@ class Preference(NamedTuple):
 
 @dataclass
 class Record:
-    """The state after some events: items in order of arrival, answers not taken back."""
+    """The state after some events.
+
+    items: in the order of arrival, and whether they are active. answers, skipped: those that were
+    not withdrawn, by the number of their event. n_taught: answers ever given that a model learns
+    from, withdrawn ones too.
+    """
 
     seq: int = 0
     items: dict[str, bool] = field(default_factory=dict)
@@ -116,10 +121,7 @@ class Record:
     n_taught: int = 0
 
     def apply(self, event: Event) -> None:
-        """Apply one more event; events must come in order.
-
-        n_taught counts the answers ever given that a model learns from, taken back or not.
-        """
+        """Apply one more event; events must come in order."""
         self.seq = event.seq
         if event.kind in (ANSWER, IMPORT):
             self.answers[event.seq] = answer_of(event)
@@ -139,7 +141,7 @@ class Record:
         return [answer for answer in self.answers.values() if answer.kind in TEACHES]
 
     def repeatable(self, person: str) -> list[tuple[str, ...]]:
-        """What a person answered at least REPEAT_AFTER answers ago, and not twice."""
+        """The questions that a person answered once, at least REPEAT_AFTER answers ago."""
         mine = [answer for answer in self.answers.values() if answer.participant == person]
         times = Counter(pair_key(answer.items) for answer in mine)
         return [
@@ -170,7 +172,7 @@ def replay(events: Iterable[Event], record: Record | None = None) -> Record:
 
 
 def answer_of(event: Event) -> Answer:
-    """The answer that an event carries."""
+    """The answer in an event."""
     payload = event.payload
     return Answer(
         event.seq,

@@ -1,4 +1,4 @@
-"""A study as files: its folder, votes in and out, backups."""
+"""The files of a study: its folder, import and export of votes, backups."""
 
 import json
 import logging
@@ -25,9 +25,9 @@ log = logging.getLogger("penchant.study")
 
 
 class Folder:
-    """A folder that `penchant study new` made.
+    """A folder of `penchant study new`.
 
-    study.json says where the database is, `secret` signs cookies and hides panels' ids,
+    study.json names the study and its database. `secret` signs cookies and hashes panels' ids.
     media/ holds files under random names.
     """
 
@@ -51,7 +51,7 @@ class Folder:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], study: str, database: str | None) -> "Folder":
-        """Make a folder for a new study; one that holds a study already is refused."""
+        """Make the folder of a new study; it must not hold a study already."""
         path = Path(path)
         if (path / SETTINGS).exists():
             raise DataError(f"{path} holds a study already: choose another folder")
@@ -62,7 +62,7 @@ class Folder:
         return cls(path)
 
     def open(self, *, durable: bool = True, migrate: bool = True) -> Database:
-        """The database, its tables up to date; a relative SQLite path lies in the folder."""
+        """Open the database and migrate its tables; a relative SQLite path lies in the folder."""
         prefix = "sqlite:///"
         url = self.database_url
         if url.startswith(prefix) and not url.startswith(f"{prefix}/"):
@@ -74,18 +74,18 @@ class Folder:
 
 
 def write_private(path: Path, content: str) -> None:
-    """Write a file that its owner alone can read."""
+    """Write a file that only its owner can read."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(content)
 
 
 MANY_DEATHS, RECENTLY = 3, 60.0
-"""A process that ended so often within so many seconds is reported by /healthz."""
+"""/healthz reports a process that ended so often within so many seconds."""
 DEATHS = "deaths.json"
 
 
 def write_deaths(folder: Path, deaths: dict[str, list[float]]) -> None:
-    """Write when each process ended, for /healthz of the web processes."""
+    """Write the times at which processes ended, for /healthz."""
     try:
         part = folder / f"{DEATHS}.part"
         part.write_text(json.dumps({"supervisor": os.getpid(), "deaths": deaths}))
@@ -99,7 +99,7 @@ def keeps_ending(folder: Path) -> list[str]:
     try:
         known = json.loads((folder / DEATHS).read_text())
         if known["supervisor"] != os.getppid():
-            return []  # of a server that is no more
+            return []  # written by a server that has stopped
         recently = time.monotonic() - RECENTLY
         return [
             f"the process {name} keeps ending"
@@ -151,10 +151,10 @@ def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 
 def read_votes(content: bytes, ending: str = ".csv") -> tuple[list[dict[str, Any]], bool]:
-    """Answers of a file, and whether it is what a study exported.
+    """The answers of a file, and whether a study exported it.
 
-    They are rows with items, their order, form, count, user and who was shown first. Rankings and
-    choices of more than two items stay whole.
+    Answers are rows with items, order, form, count, user, and whether the order of showing is
+    known. Rankings and choices of more than two items stay whole.
     """
     with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
         path = Path(folder) / f"votes{ending}"
@@ -172,10 +172,10 @@ def _columns_in(path: Path) -> set[str]:
         try:
             return {name for name, *_ in con.execute(f"DESCRIBE FROM '{path}'").fetchall()}
         except duckdb.Error:
-            return set()  # no file of ours is that odd
+            return set()  # no export of a study
 
 
-# annotated by name: whoever reads a type of penchant loads SciPy, and a web process needs none
+# annotated by name, because evaluating the annotation would load SciPy into web processes
 def _pairs_of(data: "pc.Comparisons") -> Iterator[dict[str, Any]]:
     pairs = data.single_pairs()
     users = [None] * len(pairs) if pairs.user is None else [pairs.users[u] for u in pairs.user]
@@ -214,7 +214,7 @@ def _rankings_of(data: "pc.Comparisons") -> Iterator[dict[str, Any]]:
 
 
 def backup_to(folder: Folder, database: Database, path: Path) -> None:
-    """Write database, media and secret into one file, as of one moment, while the study runs."""
+    """Write a consistent copy of database, media and secret into one file. The study may run."""
     if not database.is_sqlite:
         raise DataError(
             "this study is on PostgreSQL: back it up with pg_dump, and its folder as files"
@@ -249,7 +249,7 @@ def restore_from(path: Path, target: Path) -> Folder:
             (target / "study.db").write_bytes(archive.read("study.db"))
             for name in archive.namelist():
                 if name.startswith("media/"):
-                    # the last part alone: a name with .. in it stays inside
+                    # only the last part: a name with .. cannot leave the folder
                     (target / "media" / Path(name).name).write_bytes(archive.read(name))
             write_private(target / "secret", archive.read("secret").decode())
             found = {"study": str(settings["study"]), "database": "sqlite:///study.db"}

@@ -17,23 +17,21 @@ FILES = ("image", "audio", "video")
 
 
 def read_items(path: Path, media_folder: Path) -> tuple[list[NewItem], list[str]]:
-    """Items of a CSV file, and notes on what of it was left aside.
+    """Read the items of a CSV file; also return notes on ignored parts of it.
 
-    A column `name` (or the first one) names the items; `text`, `markdown`, `html`, `image`,
-    `audio` or `video` says what to show, the last three as files beside the CSV; every other
-    column that holds numbers only is a feature, from which the model learns. A list whose first
-    line names no columns is all items.
+    The column `name` (or the first one) names the items. `text`, `markdown`, `html`, `image`,
+    `audio` or `video` says what to show, the last three as files beside the CSV. Every other
+    column of numbers is a feature for the model. If the first line names no columns, every line
+    is an item.
     """
     header, rows, first_line = _rows(path)
     name_column = next((h for h in header if h.lower() in NAMES), header[0])
     shown = [h for h in header if h.lower() in SHOWN and h != name_column]
     others = [h for h in header if h != name_column and h not in shown]
     features = [h for h in others if all(_number(row[h]) is not None for row in rows)]
-    notes = [f"{path.name} begins with no names of columns: every line is an item"]
-    notes = notes if first_line == 1 else []
-    notes += [
-        f"column {h!r} holds more than numbers: left aside" for h in others if h not in features
-    ]
+    notes = [f"column {h!r} holds more than numbers: ignored" for h in others if h not in features]
+    if first_line == 1:
+        notes.insert(0, f"{path.name} begins with no names of columns: every line is an item")
     items, lines = [], dict[str, int]()
     for line, row in enumerate(rows, start=first_line):
         name = row[name_column].strip()
@@ -89,7 +87,7 @@ def _rows(path: Path) -> tuple[list[str], list[dict[str, str]], int]:
 
 
 def _names_columns(table: list[list[str]], path: Path) -> bool:
-    """Whether the first line names the columns, and is no item itself."""
+    """Whether the first line names the columns; otherwise it is an item."""
     first = [cell.strip().lower() for cell in table[0]]
     if any(cell.removesuffix("s") in (*NAMES, *SHOWN) for cell in first) or not all(first):
         return True
@@ -139,7 +137,9 @@ def _number(cell: str) -> float | None:
 
 
 LARGEST_FILE = 20_000_000
+"""Bytes."""
 LARGEST_TEXT = 20_000
+"""Characters."""
 
 SIGNATURES: dict[str, tuple[str, str, re.Pattern[bytes]]] = {
     ".png": ("image", "image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
@@ -153,14 +153,14 @@ SIGNATURES: dict[str, tuple[str, str, re.Pattern[bytes]]] = {
     ".mp4": ("video", "video/mp4", re.compile(rb"....ftyp", re.DOTALL)),
     ".webm": ("video", "video/webm", re.compile(rb"\x1aE\xdf\xa3")),
 }
-"""What may be shown: the ending, the medium, the type that it is served as, how a file begins."""
+"""By ending: the medium, the type in HTTP, and how such a file begins."""
 
 ENDINGS = {"image": ".png", "audio": ".mp3", "video": ".mp4"}
 MEDIA_NAME = re.compile(r"[A-Za-z0-9_-]{16}\.[a-z0-9]{3,4}")
 
 
 def store_media(folder: Path, content: bytes, ending: str, medium: str, what: str) -> str:
-    """Store a file under a random name and return that; what: its name in messages."""
+    """Store a file under a random name and return the name. what: the file's name in messages."""
     ending = {".jpeg": ".jpg"}.get(ending.lower(), ending.lower())
     known = [e for e, (kind, _, _) in SIGNATURES.items() if kind == medium]
     if ending not in known:

@@ -20,7 +20,7 @@ BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def share(k: float, n: int) -> dict[str, float]:
-    """k of n, and where the true share lies with 95 %: Beta(k + 1, n − k + 1), a uniform prior.
+    """k of n, and a 95 % interval of the true share: Beta(k + 1, n − k + 1), uniform prior.
 
     >>> found = share(9, 10)
     >>> round(found["low"], 2), round(found["high"], 2)
@@ -79,7 +79,7 @@ def _rater(person: str, given: Sequence[Answer], skipped: int, config: Config) -
 
 
 def _repeats(given: Sequence[Answer]) -> tuple[float, int]:
-    """How many answers were the same as the one before to the same items, of how many."""
+    """How many repeated answers agree with the earlier one, and how many there are."""
     history: dict[str, list[Answer]] = defaultdict(list)
     for answer in given:
         if answer.kind != CHECK:
@@ -100,9 +100,9 @@ def _named(answer: Answer) -> tuple[frozenset[str], ...]:
 def calibration(answers: Iterable[Answer]) -> dict[str, Any]:
     """Predictions for random questions against their answers.
 
-    Each prediction is for the item that was the favourite: rows say how often it won where its
-    probability lay in a bin. log_score: mean log-probability of what was answered; a coin
-    scores log ½ ≈ −0.69. Ties count half.
+    Each prediction is for the favourite. A row is a bin of its probability and says how often it
+    won. log_score: mean log-probability of the answers; a coin scores log ½ ≈ −0.69. Ties count
+    half.
 
     >>> answer = Answer(1, "p", ("a", "b"), ((1,), (0,)), kind="random", p_before=0.25)
     >>> result = calibration([answer])
@@ -129,7 +129,7 @@ def calibration(answers: Iterable[Answer]) -> dict[str, Any]:
 
 
 def log1m(p: float) -> float:
-    """log(1 − p), kept finite: a prediction of 1 − 1e-12 is as sure as a study can be."""
+    """log(1 − p), finite also at p = 1."""
     return log(max(1.0 - p, 1e-12))
 
 

@@ -1,4 +1,4 @@
-"""What may be asked of whom: kinds of questions, their order, leases and limits. Pure rules."""
+"""Rules of asking: kinds of questions, their order, leases and limits. No database, no web."""
 
 import hashlib
 import random
@@ -12,7 +12,7 @@ from penchant.study.config import Config
 NORMAL, REPEAT, RANDOM, CHECK = "normal", "repeat", "random", "check"
 KINDS = (NORMAL, REPEAT, RANDOM, CHECK)
 TEACHES = frozenset({NORMAL, RANDOM, REPEAT})
-"""Kinds that the model learns from: those that an export holds. A check is about no item."""
+"""Kinds that models learn from and that exports hold. A check is about no item."""
 
 REPEAT_AFTER = 8
 """A repeat lies at least so many answers after the question that it repeats."""
@@ -42,9 +42,9 @@ def draw(*what: Any) -> random.Random:
 
 
 def kind_of(config: Config, participant: str, number: int) -> str:
-    """The kind of a person's n-th question (from 0): the same whenever it is asked for.
+    """The kind of a person's n-th question, from 0; a function of its arguments.
 
-    The first question is never a check, and no repeat comes before there is something to repeat.
+    The first question is never a check, and the first REPEAT_AFTER + 1 are no repeats.
 
     >>> config = Config("Which?", random_share=1.0, repeat_share=0.0, check_share=0.0)
     >>> kind_of(config, "somebody", 3)
@@ -68,7 +68,7 @@ def kind_of(config: Config, participant: str, number: int) -> str:
 class Prepared:
     """A question to be handed out; participant None: to anybody who was not asked it.
 
-    p_before: that the first item is preferred; which is shown first is drawn later.
+    p_before: the probability that the first item is preferred. The order of showing is drawn later.
     """
 
     participant: str | None
@@ -81,7 +81,7 @@ class Prepared:
 def take_new(
     candidates: list[tuple[str, ...]], asked: set[str], held: set[str]
 ) -> tuple[str, ...] | None:
-    """Remove and return the first candidate that a person was not asked and nobody holds open.
+    """Remove and return the first candidate that is not in `asked` and not in `held`.
 
     >>> waiting = [("a", "b"), ("a", "c"), ("b", "c")]
     >>> take_new(waiting, asked={"a|b"}, held=set()), waiting
@@ -96,9 +96,9 @@ def take_new(
 def random_items(
     items: Sequence[str], size: int, asked: set[str], held: set[str], rng: random.Random
 ) -> tuple[str, ...] | None:
-    """A random set that a person was not asked; None where TRIES draws found none.
+    """A random set that a person was not asked; None if TRIES draws found none.
 
-    One that somebody else holds open is taken only if the first half of the draws found no other.
+    The first half of the draws leaves out the sets that somebody else holds open.
     """
     for attempt in range(TRIES):
         found = tuple(rng.sample(items, size))
@@ -109,7 +109,7 @@ def random_items(
 
 
 def shown_order(items: Sequence[str], question: str) -> tuple[str, ...]:
-    """The items in the order in which they are shown: random, fixed by the question's id."""
+    """The items in the order of showing: random, fixed by the question's id."""
     order = list(items)
     draw("sides", question).shuffle(order)
     return tuple(order)
@@ -137,7 +137,8 @@ def passed(config: Config, items: Sequence[str], order: Order) -> bool | None:
 def is_pending(leased_until: float | None, now: float, lease_seconds: float) -> bool:
     """Whether a lease is still running.
 
-    A lease that ends later than a new one would was made before the clock was set back: ignored.
+    A lease that ends later than a new one would is from before the clock was set back: it has
+    ended.
 
     >>> is_pending(130.0, now=100.0, lease_seconds=60), is_pending(90.0, 100.0, 60)
     (True, False)
@@ -146,7 +147,7 @@ def is_pending(leased_until: float | None, now: float, lease_seconds: float) -> 
 
 
 def is_finished(config: Config, answers: int, seconds: float) -> bool:
-    """Whether a person has given what was asked of them, so many seconds after they joined.
+    """Whether a person has reached a limit, `seconds` after they joined.
 
     >>> is_finished(Config("Which?", answers_per_person=3), answers=3, seconds=9.0)
     True
@@ -158,9 +159,9 @@ def is_finished(config: Config, answers: int, seconds: float) -> bool:
 
 
 def check_order(order: Any, n_items: int, form: str, tie: bool) -> Order:
-    """Return an answer that fits its question, or say why it does not.
+    """Check an answer against its question and return it as tuples.
 
-    form: "pair", "best" or "rank"; tie: whether equal is an answer.
+    form: "pair", "best" or "rank". tie: whether a tie is allowed.
 
     >>> check_order([[1], [0]], 2, "pair", tie=False)
     ((1,), (0,))
@@ -175,12 +176,12 @@ def check_order(order: Any, n_items: int, form: str, tie: bool) -> Order:
             f"the answer is {order!r}: it must hold each of the positions 0 to {n_items - 1} once"
         )
     sizes = tuple(map(len, groups))
-    allowed_sizes: dict[str, list[tuple[int, ...]]] = {
-        "pair": [(1, 1)] + ([(2,)] if tie else []),
+    shapes: dict[str, list[tuple[int, ...]]] = {
+        "pair": [(1, 1), (2,)] if tie else [(1, 1)],
         "best": [(1, n_items - 1)],
         "rank": [(1,) * n_items],
     }
-    allowed = allowed_sizes[form]
+    allowed = shapes[form]
     if sizes not in allowed:
         raise DataError(
             f"the answer is {order!r}: groups of {' or '.join(map(str, allowed))} are what this "

@@ -34,12 +34,12 @@ class Refusal(DataError):
         self.code = code
 
     def in_language(self, language: str) -> str:
-        """The sentence, in that language where there is one."""
+        """The sentence in a language; English where there is no translation."""
         return str(self)
 
 
 class ParticipantRefusal(Refusal):
-    """A refusal that participants may meet: its sentence is `refused_{name}` of every language.
+    """A refusal that participants may see: its sentence is `refused_{name}` in every language.
 
     >>> refusal = ParticipantRefusal("conflict", "undo", n=3)
     >>> str(refusal)

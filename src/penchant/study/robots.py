@@ -1,4 +1,4 @@
-"""Simulated participants with known tastes, who answer over real HTTP."""
+"""Simulated participants with known utilities, who answer over HTTP."""
 
 import asyncio
 import hashlib
@@ -18,7 +18,7 @@ NORMAL = NormalDist()
 
 @dataclass(frozen=True)
 class RobotTaste:
-    """Utility of what is shown: a draw shared by all robots, plus a draw of this robot's own.
+    """A robot's utilities: a draw that all robots share, plus a draw of its own.
 
     >>> RobotTaste(seed=1).utility("tea") == RobotTaste(seed=1).utility("tea")
     True
@@ -30,7 +30,7 @@ class RobotTaste:
     spread: float = 1.5
 
     def utility(self, content: str) -> float:
-        """The utility of an item, by what is shown of it."""
+        """The utility of an item, by its visible content."""
         own = _draw(f"{self.seed}|{self.person}|{content}")
         return self.spread * _draw(f"{self.seed}|{content}") + self.disagreement * own
 
@@ -48,9 +48,9 @@ def _draw(text: str) -> float:
 
 @dataclass
 class RobotCrowd:
-    """What happened: acknowledged answers by question, how long requests took, what failed.
+    """The results: acknowledged answers by question, seconds of requests, statuses, retries.
 
-    ends: when they stop, by the monotonic clock; may be brought forward while they answer.
+    ends: the time at which they stop, by the monotonic clock; may be changed while they answer.
     """
 
     acknowledged: dict[str, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ async def simulate(
     """Let people join one after another within `ramp` seconds and answer."""
     crowd = crowd or RobotCrowd()
     crowd.ends = time.monotonic() + plan.deadline
-    # one client each, as people have: a pool of hundreds looks through all of them every time
+    # one client each: a pool of hundreds of connections is searched with every request
     trust = ssl.create_default_context()
     settings: dict[str, Any] = {"headers": {"Origin": address.rstrip("/")}, "timeout": 20.0}
     clients = [
@@ -151,7 +151,7 @@ class Robot:
             self.crowd.acknowledged.pop(question, None)
 
     def order(self, question: dict[str, Any]) -> list[list[int]]:
-        """What this robot answers: utilities with noise, so that a choice of two is probit."""
+        """This robot's answer: by utilities with noise, so that a choice of two is probit."""
         felt = []
         for place, option in enumerate(question["options"]):
             noise = self.rng.gauss(0.0, math.sqrt(0.5))
@@ -162,7 +162,7 @@ class Robot:
         return [[places[0]], sorted(places[1:])]
 
     async def _call(self, what: str, method: str, path: str, **body: Any) -> httpx.Response:
-        """Ask, and again while the server is away: every request here may be repeated."""
+        """Send a request, again while the server is away; every request may be repeated."""
         headers = {"Cookie": self.cookie} if self.cookie else {}
         for attempt in range(self.plan.patience):
             begun = time.perf_counter()

@@ -1,7 +1,8 @@
-"""Serving a folder: web processes and the model process, started again when they end.
+"""The supervisor of a study's processes: web processes and the model process.
 
-`python -m penchant.study.serve web|work FOLDER` is one of these processes. It imports no more than
-it needs, because people wait for it after a crash; the supervisor has migrated the tables before.
+It starts them, and starts them again when they end. Each of them is
+`python -m penchant.study.serve web|work FOLDER`. A process imports only what it needs, because
+people wait for it after a crash.
 """
 
 import logging
@@ -29,20 +30,22 @@ if TYPE_CHECKING:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 LONGEST_PAUSE = 2.0
-"""Seconds before a process that keeps crashing is started again: with its start people wait less
-than five."""
+"""Seconds before a process that keeps crashing is started again. People wait less than five,
+the start included."""
 STEADY_SECONDS = 5.0
+"""A process that ran so long did not crash at its start."""
 LOOK_SECONDS = 0.2
+"""Seconds between two looks at the processes."""
 SWITCH_SECONDS = 0.0005
-"""A request waits for every thread that is at work as long as Python lets each run: ten times as
-long unless told otherwise."""
+"""Python's switch interval in web processes: a request waits so long for each busy thread. The
+default is ten times as long."""
 NICE = 5
 """Priority of the model process: below web processes, for which people wait."""
 log = logging.getLogger("penchant.study")
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket for the web processes to share: requests wait in it while one is started again."""
+    """A socket that the web processes share: requests wait in it while a process restarts."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -70,7 +73,7 @@ class Child:
     deaths: list[float] = field(default_factory=list)
 
     def keep_alive(self, descriptors: tuple[int, ...]) -> None:
-        """Start it if it does not run; soon after a crash, slower when it keeps crashing."""
+        """Start the process if it does not run; after repeated crashes wait longer."""
         now = time.monotonic()
         if self.process is not None:
             if self.process.poll() is None:
@@ -98,7 +101,7 @@ def _how(code: int) -> str:
 
 
 class Supervisor:
-    """Runs the web processes and the model process of a folder until told to stop."""
+    """Runs the web processes and the model process of a folder until `stop` is called."""
 
     def __init__(
         self, folder: Path, sock: socket.socket, workers: int = 1, proxies: str = ""
@@ -112,7 +115,7 @@ class Supervisor:
         self.stopping = threading.Event()
 
     def run(self) -> None:
-        """Start everything and keep it running; returns when stopped."""
+        """Start all processes and keep them running; return after `stop`."""
         try:
             while not self.stopping.is_set():
                 before = [child.deaths for child in self.children]
@@ -136,7 +139,7 @@ class Supervisor:
                 process.wait()
 
     def stop(self) -> None:
-        """Stop all processes."""
+        """End `run`, which ends all processes."""
         self.stopping.set()
 
 

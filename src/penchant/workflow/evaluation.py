@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from time import perf_counter
@@ -21,21 +21,27 @@ from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import as_shown
 from penchant.io import as_comparisons
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.models import BaseEstimator, check_argument, choice_log_predictive, whole
+from penchant.models import (
+    BaseEstimator,
+    RowTable,
+    check_argument,
+    choice_log_predictive,
+    whole,
+)
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow import html
-from penchant.workflow.choosing import choose
 from penchant.workflow.models import (
     Material,
     Scorer,
     as_model,
     build,
+    choose,
     name_of,
     settings_of,
 )
 
 BASELINE = "bradley-terry"
-"""Everybody taken together, one strength an item, ridge-penalised logistic regression."""
+"""Label of `BradleyTerry`: everybody together, one strength an item."""
 
 
 class Scores(NamedTuple):
@@ -46,15 +52,16 @@ class Scores(NamedTuple):
     calibration_error: float
 
     def cells(self, error: float) -> tuple[str, ...]:
-        """As texts; error: of the accuracy."""
+        """As text; error: the standard error of the accuracy."""
         known = ("–" if np.isnan(value) else f"{value:.3f}" for value in self[1:])
         return (f"{self.accuracy:.3f} ± {error:.3f}", *known)
 
 
 class Evaluated(NamedTuple):
-    """One model's scores, each a mean over folds and its standard error.
+    """One model's scores: means over folds and their standard errors.
 
-    NaN: it gives no probabilities. seconds: of all fits and predictions.
+    log_loss and calibration_error are NaN for a model without probabilities. seconds: all fits and
+    predictions together.
     """
 
     model: str
@@ -72,58 +79,42 @@ class Evaluated(NamedTuple):
         return Scores(self.accuracy, self.log_loss, self.calibration_error)
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(RowTable[Evaluated]):
     """How well models predicted held-out comparisons, the baseline first; prints as a table."""
 
-    rows: tuple[Evaluated, ...]
     folds: int
     n_comparisons: int
+
+    row_type = Evaluated
+    left = (0, 1, 2, 3, 4)
 
     @property
     def best(self) -> Evaluated:
         """The row with the smallest log loss."""
         return min(self.rows, key=lambda row: (np.isnan(row.log_loss), row.log_loss))
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Evaluated]:
-        return iter(self.rows)
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Rows as plain dictionaries."""
-        return [row._asdict() for row in self.rows]
-
-    def to_pandas(self) -> Any:
-        """A pandas data frame, one row a model."""
-        import pandas
-
-        return pandas.DataFrame(self.to_dicts())
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        return [(r.model, *r.scores.cells(r.accuracy_se), f"{r.seconds:.1f}") for r in self.rows]
+    def cells(self) -> list[list[str]]:
+        """Header and rows as text."""
+        header = ["model", "accuracy", "log loss", "calibration error", "seconds"]
+        rows = self.rows
+        return [header] + [
+            [row.model, *row.scores.cells(row.accuracy_se), f"{row.seconds:.1f}"] for row in rows
+        ]
 
     def _repr_html_(self) -> str:
         caption = f"{self.n_comparisons:,} comparisons, each predicted in one of {self.folds} folds"
-        return html.table(caption, self._cells(), _HEADER)
-
-    def __str__(self) -> str:
-        lines = [_HEADER, *self._cells()]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-
-
-_HEADER = ("model", "accuracy", "log loss", "calibration error", "seconds")
+        header, *rows = self.cells()
+        return html.table(caption, rows, header)
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Predictions for comparisons that a model has not seen, oriented winner first.
+    """Predictions for comparisons that a model has not seen.
 
-    prob : (m,) P(what happened), or 1, ½, 0 where a model only gives an order; count : (m,).
-    They are pairs, those of rankings and choices too; whole_loss : the log loss with these taken
-    whole, where there are any.
+    prob : (m,) P(winner preferred), or 1, ½, 0 where a model only gives an order; count : (m,).
+    Rankings and choices are counted as their pairs. whole_loss : the log loss with rankings and
+    choices taken whole, or None where there are none.
     """
 
     prob: FloatArray
@@ -133,7 +124,7 @@ class HeldOut:
     whole_loss: float | None = None
 
     def scores(self) -> Scores:
-        """How good they are."""
+        """Accuracy, log loss and calibration error."""
         p, count = self.prob, self.count
         accuracy = 1.0 - pair_error(p, count)
         if not self.is_probability:
@@ -166,9 +157,9 @@ def evaluate(
     folds : each part is predicted by models that learned from the others.
     about : what `fit` takes besides: relations=, user_features=, user_relations=.
 
-    Accuracy is the share of comparisons foreseen, the log loss punishes false confidence, the
-    calibration error is the distance between stated and observed frequencies. Ties are learned
-    from but not predicted.
+    Accuracy is the share of comparisons predicted rightly, the log loss punishes false confidence,
+    the calibration error is the distance between stated and observed frequencies. Models learn from
+    ties, but ties are not predicted.
 
     >>> import penchant as pc
     >>> data = pc.datasets.simulate_pairs([0.0, 1.0, 2.0, 3.0], 200, random_state=0)
@@ -198,7 +189,7 @@ def cross_validate(
     with _warned_once():
         for train, test in _folds(material.data, n_folds, seed):
             for label, model in everyone.items():
-                seen[label].append(hold_out(model, material.only(train), test))
+                seen[label].append(hold_out(model, replace(material, data=train), test))
                 done += 1
                 watch(done, n_folds * len(everyone))
     if not done:
@@ -209,8 +200,7 @@ def cross_validate(
 
 @contextmanager
 def _warned_once() -> Iterator[None]:
-    """What many fits have to say about the same items is said once, at the end, with the numbers of
-    the first."""
+    """Show warnings that differ in numbers only once, at the end, with the numbers of the first."""
     with warnings.catch_warnings(record=True) as caught:
         yield
     said: dict[tuple[type[Warning], str], str] = {}
@@ -224,54 +214,43 @@ def _warned_once() -> Iterator[None]:
 def hold_out(model: Any, material: Material, test: Comparisons) -> HeldOut:
     """Fit a copy of the model, and predict the comparisons of `test` that are not ties."""
     begin = perf_counter()
-    decided = ~test.tie
-    # names, because a model would take the index 3 for an item that is called 3
-    pairs = [
-        (test.items[a], test.items[b])
-        for a, b in zip(test.winner[decided].tolist(), test.loser[decided].tolist(), strict=True)
-    ]
-    who = None if test.user is None else [test.users[u] for u in test.user[decided].tolist()]
     with warnings.catch_warnings():
-        # the score says what the predictions are worth, whether chains settled or not
+        # the score measures the predictions, whether or not chains converged
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = material.fit(clone(model))
-    if isinstance(fitted, Scorer):
-        scores = fitted.predict()
-        prob = 0.5 + 0.5 * np.sign(scores[test.winner[decided]] - scores[test.loser[decided]])
-    else:
-        prob = fitted.predict_proba(pairs, who, **as_shown(fitted, test, decided))
-    count = test.count[decided].astype(np.float64)
-    is_probability = not isinstance(fitted, Scorer)
-    whole_loss = None
-    if is_probability and test.rankings is not None:
-        whole_loss = _whole_loss(fitted, test)
-    return HeldOut(prob, count, is_probability, perf_counter() - begin, whole_loss)
 
-
-def _whole_loss(fitted: Any, test: Comparisons) -> float:
-    """Mean log loss of an answer: a pair, a choice, or each of the choices of a ranking."""
-
-    def predict(
-        pairs: IntArray, who: IntArray | None, **shown: Any
-    ) -> tuple[FloatArray, FloatArray]:
+    def predict(pairs: IntArray, users: IntArray | None, **shown: Any) -> FloatArray:
+        # by name: a model would take the index 3 for an item that is called 3
         named = [(test.items[a], test.items[b]) for a, b in pairs.tolist()]
-        users = None if who is None else [test.users[u] for u in who.tolist()]
-        first = fitted.predict_proba(named, users, **shown)
-        return first, 1.0 - first
+        who = None if users is None else [test.users[u] for u in users.tolist()]
+        prob: FloatArray = fitted.predict_proba(named, who, **shown)
+        return prob
 
-    log_prob, count = np.zeros(0), np.zeros(0)
-    single = test.single_pairs()
-    decided = ~single.tie
-    if decided.any():
-        pairs = np.column_stack([single.winner, single.loser])[decided]
-        who = None if single.user is None else single.user[decided]
-        prob = predict(pairs, who, **as_shown(fitted, single, decided))[0]
-        log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
-        count = single.count[decided].astype(np.float64)
-    if test.rankings is not None:
-        choices = choice_log_predictive(test.rankings, predict)
-        log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
-    return -float(np.average(log_prob, weights=count))
+    def decided(data: Comparisons) -> tuple[FloatArray, FloatArray]:
+        """P(winner preferred) and count of each comparison that is not a tie."""
+        rows = ~data.tie
+        pairs = np.column_stack([data.winner, data.loser])[rows]
+        count = data.count[rows].astype(np.float64)
+        if isinstance(fitted, Scorer):
+            winner, loser = np.asarray(fitted.predict())[pairs].T
+            return 0.5 + 0.5 * np.sign(winner - loser), count
+        users = None if data.user is None else data.user[rows]
+        shown = as_shown(fitted, data, rows)
+        return predict(pairs, users, **shown) if rows.any() else np.zeros(0), count
+
+    prob, count = decided(test)
+    is_probability, whole_loss = not isinstance(fitted, Scorer), None
+    if is_probability and test.rankings is not None:
+        single, single_count = decided(test.single_pairs())
+
+        def both_ways(*asked: Any, **shown: Any) -> tuple[FloatArray, FloatArray]:
+            first = predict(*asked, **shown)
+            return first, 1.0 - first
+
+        choice_log, choice_count = choice_log_predictive(test.rankings, both_ways)
+        log_prob = np.append(np.log(np.maximum(single, np.finfo(float).tiny)), choice_log)
+        whole_loss = -float(np.average(log_prob, weights=np.append(single_count, choice_count)))
+    return HeldOut(prob, count, is_probability, perf_counter() - begin, whole_loss)
 
 
 def _contestants(models: Any, material: Material, seed: int) -> dict[str, Any]:
@@ -329,14 +308,14 @@ class BradleyTerry(BaseEstimator):
     """The baseline: strengths by logistic regression on differences of one-hot items."""
 
     def fit(self, X: Any, data: Comparisons) -> Self:
-        """Learn a strength an item; features are not looked at."""
+        """Learn a strength an item; X is ignored."""
         decided = ~data.tie
         m = int(decided.sum())
         rows = np.tile(np.arange(m), 2)
         columns = np.concatenate([data.winner[decided], data.loser[decided]])
         signs = np.repeat([1.0, -1.0], m)
         design = sparse.csr_array((signs, (rows, columns)), shape=(m, data.n_items))
-        # scikit-learn wants both classes: every comparison also stands there turned round
+        # scikit-learn needs both classes: each comparison counts half in either direction
         model = LogisticRegression(fit_intercept=False, max_iter=1000)
         model.fit(
             sparse.vstack([design, -design]),

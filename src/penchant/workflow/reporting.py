@@ -1,7 +1,7 @@
-"""A report: what was found, in one HTML page."""
+"""The report: one HTML page, written section by section."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from math import isnan
 from os import PathLike
 from pathlib import Path
@@ -30,32 +30,37 @@ from penchant.plots import (
     win_matrix,
 )
 from penchant.workflow import html
-from penchant.workflow.choosing import choose_model
-from penchant.workflow.evaluation import BASELINE, BradleyTerry, HeldOut, hold_out
-from penchant.workflow.models import Material, Scorer, as_model, groups, name_of, questions
+from penchant.workflow.evaluation import BASELINE, BradleyTerry, hold_out
+from penchant.workflow.models import (
+    Material,
+    Scorer,
+    about_people,
+    as_model,
+    choose_model,
+    groups,
+    name_of,
+    questions,
+)
 
 FEWEST = 50
-"""With fewer comparisons, ties aside, a held-out fifth says nothing."""
+"""With fewer comparisons that are not ties, nothing is held out: the scores would be noise."""
 TITLE = "What is preferred"
+LEVEL = 0.95
+SHOWN_WINS = 20
+SHOWN_RATERS = 200
+JUDGED_RATERS = 20_000
+"""With more people than this the table of raters is left out: judging them all takes long."""
+SHOWN_PATHS = 6
+N_TIMES = 60
+"""Times at which a path is drawn."""
+SHOWN_COMMUNITIES = 6
+N_QUESTIONS = 5
+MAPPED = 2_000
+"""About so many people are on the map; the utilities of all would fill the memory."""
+SECONDS_A_DAY = 86_400
 
-
-@dataclass(frozen=True)
-class Findings:
-    """What a report is about: a fitted model, and what it learned from.
-
-    held_out: predictions by model; empty where nothing could be held out, and why.
-    """
-
-    material: Material
-    model: Any
-    why: str
-    held_out: dict[str, HeldOut]
-    why_not: str = ""
-
-    @property
-    def name(self) -> str:
-        """What the model is called."""
-        return name_of(self.model)
+Section = tuple[str, str]
+"""A heading and its HTML."""
 
 
 def report(
@@ -67,7 +72,7 @@ def report(
     random_state: int = 0,
     **about: Any,
 ) -> Path:
-    """Write what is known into one HTML page that needs nothing else, and return its path.
+    """Write a report as one HTML page that needs no other files, and return its path.
 
     The page has the ranking with intervals, who beats whom, whether predictions can be trusted
     (by holding out a fifth), communities of taste, the state of the data, and what to ask next.
@@ -86,43 +91,44 @@ def report(
     True
     """
     if not hasattr(data_or_model, "fit"):
-        data = as_comparisons(data_or_model)
-        material = Material(data, X, **about)
-        _, why, unfitted = choose_model(data, X, random_state=random_state, **about)
-        findings = check(material, material.fit(unfitted), why)
+        material = Material(as_comparisons(data_or_model), X, **about)
+        _, why, unfitted = choose_model(material.data, X, random_state=random_state, **about)
+        model = material.fit(unfitted)
     else:
-        model = as_model(data_or_model)
-        findings = check(Material(_learned_from(model), X, **about), model, "as it was fitted")
-    target = Path(path)
-    with whole_file(target) as file:
-        file.write(build_page(findings, title).encode())
-    return target
+        model, why = as_model(data_or_model), "as it was fitted"
+        material = Material(_learned_from(model), X, **about)
+    return write_report(material, model, why, Path(path), title)
 
 
-def check(material: Material, model: Any, why: str) -> Findings:
-    """Hold out a fifth, and let the model and the baseline predict it from the rest."""
-    data = material.data
-    if data.count[~data.tie].sum() < FEWEST:
-        too_few = "There are too few comparisons to hold some out and check predictions on them."
-        return Findings(material, model, why, {}, too_few)
-    if missing := _not_given(model, material):
-        why_not = f"The model was fitted with {' and '.join(missing)}, which the report was not "
-        return Findings(material, model, why, {}, why_not + "given: it was not checked.")
-    train, test = data.split(0.2, random_state=0)
-    again = clone(model)
-    if "progress" in again.get_params(deep=False):
-        again.set_params(progress=False)
-    contestants = {name_of(model): again, BASELINE: BradleyTerry()}
-    known = material.only(train)
-    held_out = {name: hold_out(each, known, test) for name, each in contestants.items()}
-    return Findings(material, model, why, held_out)
+def write_report(material: Material, model: Any, why: str, path: Path, title: str) -> Path:
+    """Write the report on a fitted model; why: the reason for the choice of the model."""
+    data, name = material.data, name_of(model)
+    ranking = model.rank(level=LEVEL).above_average()
+    lead = html.paragraph(lead_sentences(ranking, data)) + html.paragraph(
+        f"Model: {name} ({why}).", "soft"
+    )
+    parts = [
+        ("Ranking", leaderboard(model, ranking)),
+        *win_probabilities(model, ranking),
+        ("Can it be trusted?", held_out_check(material, model)),
+        *drift_over_time(model, ranking, data),
+        *community_sections(model),
+        *effect_table(model),
+        *rater_table(model, data.n_users),
+        ("The data", state_of(data)),
+        *questions_next(model),
+    ]
+    foot = html.paragraph(f"Made by penchant {penchant.__version__}.", "soft")
+    with whole_file(path) as file:
+        file.write(html.page(title, lead, parts, foot).encode())
+    return path
 
 
 def _learned_from(model: Any) -> Comparisons:
     try:
         if isinstance(model, Scorer):
             return model.comparisons_
-        # with who answered, which a pooled model's `comparisons_` leaves out
+        # with the users, which a pooled model's `comparisons_` leaves out
         data: Comparisons = model.state_.learned.data
     except AttributeError:
         raise DataError(
@@ -133,7 +139,7 @@ def _learned_from(model: Any) -> Comparisons:
 
 
 def _not_given(model: Any, material: Material) -> list[str]:
-    """What a model was fitted with beside comparisons and the caller has left out."""
+    """Names of the arguments of `fit` that the model had and the report has not."""
     if isinstance(model, Scorer):
         return [] if material.X is not None else ["features (X)"]
     knows_people = model.state_.user_columns.n_columns > 0
@@ -147,47 +153,40 @@ def _not_given(model: Any, material: Material) -> list[str]:
     return [name for name, (used, given) in had.items() if used and given is None]
 
 
-def build_page(findings: Findings, title: str) -> str:
-    """The report as one HTML document."""
-    model, data = findings.model, findings.material.data
-    ranking = model.rank(level=LEVEL).above_average()
-    lead = html.paragraph(lead_sentences(ranking, data)) + html.paragraph(
-        f"Model: {findings.name} ({findings.why}).", "soft"
-    )
-    parts = [
-        ("Ranking", leaderboard(model, ranking)),
-        *win_probabilities(model, ranking),
-        ("Can it be trusted?", _trust(findings)),
-        *drift_over_time(model, ranking, data),
-        *community_sections(model),
-        *effect_table(model),
-        *rater_table(model, data.n_users),
-        ("The data", state_of(data)),
-        *questions_next(model),
-    ]
-    foot = html.paragraph(f"Made by penchant {penchant.__version__}.", "soft")
-    return html.page(title, lead, parts, foot)
-
-
-def _trust(findings: Findings) -> str:
-    if not findings.held_out:
-        return html.paragraph(findings.why_not)
-    held_out = findings.held_out[findings.name]
-    n_test = int(held_out.count.sum())
+def held_out_check(material: Material, model: Any) -> str:
+    """Hold out a fifth, and let the model and the baseline predict it from the rest."""
+    data, name = material.data, name_of(model)
+    if data.count[~data.tie].sum() < FEWEST:
+        return html.paragraph(
+            "There are too few comparisons to hold some out and check predictions on them."
+        )
+    if missing := _not_given(model, material):
+        return html.paragraph(
+            f"The model was fitted with {' and '.join(missing)}, which the report was not given: "
+            "it was not checked."
+        )
+    train, test = data.split(0.2, random_state=0)
+    again = clone(model)
+    if "progress" in again.get_params(deep=False):
+        again.set_params(progress=False)
+    known = replace(material, data=train)
+    predicted = {
+        label: hold_out(each, known, test)
+        for label, each in {name: again, BASELINE: BradleyTerry()}.items()
+    }
+    own = predicted[name]
     body = html.paragraph(
-        f"A fifth of the comparisons ({n_test:,}) was held out, predicted from the rest, and then "
-        f"looked at. The baseline, {BASELINE}, takes everybody together and knows no features."
+        f"A fifth of the comparisons ({int(own.count.sum()):,}) was held out, predicted from the "
+        f"rest, and then looked at. The baseline, {BASELINE}, takes everybody together and knows "
+        "no features."
     )
     body += html.table(
         "Predictions of held-out comparisons",
-        [
-            (name, *result.scores().cells(result.accuracy_error()))
-            for name, result in findings.held_out.items()
-        ],
+        [(label, *each.scores().cells(each.accuracy_error())) for label, each in predicted.items()],
         ("model", "accuracy", "log loss (less is better)", "calibration error"),
     )
-    if held_out.is_probability:
-        found = calibration(held_out.prob, counts=held_out.count)
+    if own.is_probability:
+        found = calibration(own.prob, counts=own.count)
         body += html.figure(
             plot_calibration(found),
             f"Calibration plot: the mean distance between predicted and observed shares is "
@@ -197,25 +196,6 @@ def _trust(findings: Findings) -> str:
             "26rem",
         )
     return body
-
-
-# The sections of a report: each is a heading and its HTML.
-
-SHOWN_WINS = 20
-SHOWN_RATERS = 200
-JUDGED_RATERS = 20_000
-"""With more people than this the table is left out: judging them all takes long."""
-SHOWN_PATHS = 6
-N_TIMES = 60
-"""Of a path as it is drawn."""
-SHOWN_COMMUNITIES = 6
-N_QUESTIONS = 5
-MAPPED = 2_000
-"""About so many people are on the map; the utilities of all would fill the memory."""
-LEVEL = 0.95
-SECONDS_A_DAY = 86_400
-
-Section = tuple[str, str]
 
 
 def lead_sentences(ranking: Ranking, data: Comparisons) -> str:
@@ -243,7 +223,7 @@ def leaderboard(model: Any, ranking: Ranking) -> str:
         "be told from the first of it; the next group begins with the first item that is surely "
         "lower."
     )
-    if people := _about_people(model):
+    if people := about_people(model):
         text += html.paragraph(people)
     span = (float(ranking["low"].min()), float(ranking["high"].max()))
     rows = [
@@ -261,12 +241,6 @@ def leaderboard(model: Any, ranking: Ranking) -> str:
     place = ("item", "rank", "utility", "P(best)", "rank interval", "group")
     header = (*place, "comparisons", "win rate")
     return text + html.table("Items from best to worst", rows, header, sortable=True)
-
-
-def _about_people(model: Any) -> str:
-    """Why intervals are wider than the number of answers suggests, where they are."""
-    about = getattr(getattr(model, "report_", None), "about_people", None)
-    return "" if about is None else " ".join(about().split())
 
 
 def _tallied(row: RankedItem) -> tuple[str, str]:
@@ -383,11 +357,16 @@ def rater_table(model: Any, n_people: int = 0) -> Iterator[Section]:
     """How reliably everybody answers, where the model tells and people are not too many."""
     if n_people > JUDGED_RATERS:
         return
-    if table := _told_by(model, "raters_"):
+    try:
+        table = getattr(model, "raters_", ())
+    except DataError:  # nobody is named in the data
+        return
+    if table:
         note = table.about
         if len(table) > SHOWN_RATERS:
             note += f" The first {SHOWN_RATERS} of {len(table):,} people are shown."
-        listed = _plain_table("People who answered", table[:SHOWN_RATERS])
+        header, *rows = table[:SHOWN_RATERS].cells()
+        listed = html.table("People who answered", rows, header, sortable=True)
         yield "Raters", html.paragraph(note) + listed
 
 
@@ -426,26 +405,6 @@ def drift_over_time(model: Any, ranking: Ranking, data: Comparisons) -> Iterator
     yield "Over time", figure + html.paragraph(note) + table
 
 
-def _told_by(model: Any, attribute: str) -> Any:
-    """A table that some models have, or nothing."""
-    try:
-        return getattr(model, attribute, ())
-    except DataError:  # a model whose data do not tell
-        return ()
-
-
-def _plain_table(caption: str, rows: Any) -> str:
-    listed = [tuple(_told(cell) for cell in row) for row in rows]
-    header = tuple(name.replace("_", " ") for name in rows[0]._fields)
-    return html.table(caption, listed, header, sortable=True)
-
-
-def _told(cell: Any) -> str:
-    if isinstance(cell, float | np.floating):
-        return "–" if isnan(cell) else f"{cell:.3f}"
-    return f"{cell:,}" if isinstance(cell, int | np.integer) else str(cell)
-
-
 def state_of(data: Comparisons) -> str:
     """What is good and bad about the comparisons."""
     body = "".join(html.paragraph(text, "warning") for text in concerns(data))
@@ -468,9 +427,6 @@ def questions_next(model: Any) -> Iterator[Section]:
         )
         + html.table("Next questions", listed, ("question", "chance of the first")),
     )
-
-
-# What is good and bad about a set of comparisons.
 
 
 def facts(data: Comparisons) -> list[tuple[str, str]]:

@@ -8,8 +8,7 @@ import numpy as np
 from penchant.ask import Joint
 from penchant.gp import Normal
 from penchant.likelihoods import Probit
-from penchant.models import FeatureColumns, UtilityModel, fitted_items
-from penchant.models import OutcomeProbabilities as Odds
+from penchant.models import OutcomeProbabilities, UtilityModel, fitted_items
 
 
 class Counted(NamedTuple):
@@ -17,7 +16,7 @@ class Counted(NamedTuple):
     belief: Joint
     hyper: object
     report: object
-    n_unsettled: int = 0
+    n_pending_sites: int = 0
 
 
 def count(data):
@@ -29,19 +28,17 @@ def count(data):
 
 
 class WinShare(UtilityModel):
-    constraints = {}  # noqa: RUF012
-
     def __init__(self, random_state=None):
         self.random_state = random_state
 
     def fit(self, X, data, relations=None):
         columns, _ = fitted_items(X, data, relations, scale=False)
-        return self._keep(count(data.pooled()), columns, FeatureColumns(0, None))
+        return self._set_fit(count(data.pooled()), columns)
 
     def _users(self, fitted, users):
         return None if users is None else np.zeros(np.size(users), dtype=int)
 
-    def _believed(self, fitted, user):
+    def _belief(self, fitted, user):
         return fitted.learned.belief
 
     def _utilities(self, fitted, users, X):
@@ -49,14 +46,15 @@ class WinShare(UtilityModel):
         shape = mean.shape if users is None else (len(users), len(mean))
         return Normal(np.broadcast_to(mean, shape), np.broadcast_to(var, shape))
 
-    def _odds(self, fitted, pairs, users, X, z=None):
-        return Odds.of(Probit(), fitted.learned.belief.difference(pairs[:, 0], pairs[:, 1]))
+    def _probabilities(self, fitted, pairs, users, X, z=None, time=None):
+        difference = fitted.learned.belief.difference(pairs[:, 0], pairs[:, 1])
+        return OutcomeProbabilities.of(Probit(), difference)
 
-    def _told(self, fitted, answers, reconverge):
+    def _add(self, fitted, answers, reconverge):
         return count(fitted.learned.data.extend(answers))
 
-    def _without(self, fitted, data):
+    def _refit(self, fitted, data):
         return count(data)
 
-    def _relearned(self, fitted):
+    def _relearn(self, fitted):
         return fitted.learned

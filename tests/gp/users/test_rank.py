@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penchant.data import Comparisons
-from penchant.gp import Rows, Settings, UserHyper, UserProblem, largest_left, rank_error, solve
+from penchant.gp import Rows, Settings, UserHyper, UserProblem, rank_error, residual_bound, solve
 from penchant.kernels import RBF, Independent, Inputs, Linear
 from penchant.likelihoods import Probit
 
@@ -75,7 +75,7 @@ def test_what_is_said_of_a_bounded_rank_holds(rank):
     hyper = UserHyper(RBF(1.5, 1.0), RBF(1.2), SHARING, Probit())
     problem = UserProblem.of(t.items, t.users, t.votes, Settings(), max_user_rank=rank)
     solution = solve(problem, hyper)
-    largest = largest_left(hyper.user_kernel, t.users, solution.prior.users)
+    largest = residual_bound(hyper.user_kernel, t.users, solution.prior.users)
     error = rank_error(solution.inference.state, largest)
     mean, var = dense_state(kronecker(hyper, t), t.votes, 8, solution.inference.sites)
     state = solution.inference.state
@@ -95,7 +95,7 @@ def test_more_rank_is_less_error():
     for rank in (4, 10, 18):
         problem = UserProblem.of(t.items, t.users, t.votes, Settings(), max_user_rank=rank)
         solution = solve(problem, hyper)
-        largest = largest_left(hyper.user_kernel, t.users, solution.prior.users)
+        largest = residual_bound(hyper.user_kernel, t.users, solution.prior.users)
         probs.append(rank_error(solution.inference.state, largest).prob)
     assert probs[0] > probs[1] > probs[2]
     assert probs[2] < 0.05

@@ -43,7 +43,7 @@ from penchant.numerics.linalg import (
     trapezoid_product,
     zeros_like,
 )
-from penchant.numerics.threads import in_blocks
+from penchant.numerics.threads import for_row_blocks
 from penchant.numerics.types import FloatArray
 
 SMALLEST_VARIANCE = 1e-12
@@ -172,7 +172,7 @@ class ItemPrior:
             outer[number.start] = multiply(pulled, z[:, rows].T)
             pulls[:, pairs] = np.add.reduceat(pulled, runs.starts[pairs] - rows.start, axis=1)
 
-        in_blocks(meet, len(blocks), 1)
+        for_row_blocks(meet, len(blocks), 1)
         return pulls, outer.sum(axis=0)
 
     def _met(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -254,7 +254,7 @@ class LowRankState:
             through = own[1:] + multiply(cov[:q], z[:, rows])
             var[rows] = own[0] + np.einsum("qk,qk->k", z[:, rows], through)
 
-        in_blocks(add, len(blocks), 1)
+        for_row_blocks(add, len(blocks), 1)
         return var
 
     @cached_property

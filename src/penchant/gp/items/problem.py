@@ -163,23 +163,37 @@ class ItemProblem:
 
     def pullback(self, solution: ItemSolution, mean_slopes: FloatArray | None) -> FloatArray:
         """∂ log Z by the kernel's parameters, ⟨G, ∂K⟩ with G = ½ (ααᵀ − R)."""
-        hyper, prior, state = solution.hyper, solution.prior, solution.inference.state
+        prior, inference = solution.prior, solution.inference
+        weight = self.edges.count * inference.sites.tau
         outer = self._outer(solution, mean_slopes)
+        return self.pull_back(solution.hyper.kernel, prior, inference.state, weight, outer)
+
+    def pull_back(
+        self,
+        kernel: Kernel,
+        prior: Any,
+        state: Any,
+        weight: FloatArray,
+        outer: list[tuple[FloatArray, FloatArray]],
+    ) -> FloatArray:
+        """⟨G, ∂K⟩ with 2G = L Σ L − L + Σ abᵀ over the pairs (a, b) of `outer`.
+
+        prior, state: of the items and their posterior; weight: (m,) of the edges in L.
+        """
         if prior.variance is not None:
             # ∂K/∂ log σ² = K = σ²I: ⟨G, K⟩ is a trace
             quadratic = prior.variance * sum(float(a @ b) for a, b in outer)
             return np.array([0.5 * (quadratic - state.n_settled)])
         half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = L Σ L
         if prior.is_bounded:
-            return self._bounded_pullback(solution, half, outer)
+            return self._bounded_pullback(kernel, prior, state, half, outer)
         G = gram(half)
         del half
         for a, b in outer:
             add_outer(G, a, b)
-        weight = self.edges.count * solution.inference.sites.tau
         subtract(G, prior.design.laplacian(prior.by_pair(weight)))
         G *= 0.5
-        return hyper.kernel.pullback(*self._over_items(prior, G))
+        return kernel.pullback(*self._over_items(prior, G))
 
     def _outer(
         self, solution: ItemSolution, mean_slopes: FloatArray | None
@@ -206,7 +220,9 @@ class ItemProblem:
 
     def _bounded_pullback(
         self,
-        solution: ItemSolution,
+        kernel: Kernel,
+        prior: ItemPrior,
+        state: Any,
         half: FloatArray,
         outer: list[tuple[FloatArray, FloatArray]],
     ) -> FloatArray:
@@ -214,7 +230,6 @@ class ItemProblem:
 
         Everything is (n, r): the n × n matrix G itself is never formed.
         """
-        hyper, prior, state = solution.hyper, solution.prior, solution.inference.state
         lower, q = prior.basis.lower, prior.n_effects
         T = solve_lower(lower, prior.factor.T, transposed=True)  # K_PP⁻¹ K_Pn
         M = multiply(half.T, multiply(half, T.T))
@@ -225,7 +240,7 @@ class ItemProblem:
         points = self.universe.take(self.edges.items[prior.chosen.order])
         pivots = self.universe.take(prior.basis.first)
         through = multiply(T, M)
-        return 2.0 * hyper.kernel.pullback(points, M, pivots) - hyper.kernel.pullback(
+        return 2.0 * kernel.pullback(points, M, pivots) - kernel.pullback(
             pivots, 0.5 * (through + through.T)
         )
 

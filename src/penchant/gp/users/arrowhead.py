@@ -21,15 +21,16 @@ b stand before W in one Cholesky factor.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from penchant.errors import NumericalError
 from penchant.gp.rows import Covariates
-from penchant.gp.users.blocks import Block, Points
+from penchant.gp.users.blocks import Arrangement, Block, Points
+from penchant.kernels import Inputs, Kernel
 from penchant.numerics.batched import (
     add_identity,
     apply_stack,
@@ -47,6 +48,7 @@ from penchant.numerics.batched import (
 )
 from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.linalg import (
+    PivotedCholesky,
     add_to_diagonal,
     bordered,
     cholesky,
@@ -55,12 +57,91 @@ from penchant.numerics.linalg import (
     inner,
     log_det_lower,
     multiply,
+    rank_at,
     relative_flops,
     solve_lower,
     to_numpy,
     trailing_block,
 )
 from penchant.numerics.types import FloatArray, IntArray
+
+# The users' kernel through a few of its users (Nyström), linear in their number
+
+DIAGONAL_BLOCK = 256
+"""Users a block, when the diagonal of their kernel is differentiated."""
+
+
+class UserFactor(NamedTuple):
+    """K ≈ rows @ rows.T over users; rows: (U, r), pivots: (r,).
+
+    missed: (U,) variances that the factor leaves out, None where they are within the tolerance.
+    """
+
+    rows: FloatArray
+    pivots: IntArray
+    missed: FloatArray | None
+
+    @property
+    def residual(self) -> float:
+        """The largest variance that was left out."""
+        return 0.0 if self.missed is None else float(self.missed.max(initial=0.0))
+
+    @property
+    def lower(self) -> FloatArray:
+        """(r, r) lower triangular factor of the pivots' own covariance."""
+        return self.rows[self.pivots]
+
+    def pullback(
+        self, kernel: Kernel, users: Inputs, slopes: FloatArray, own: FloatArray
+    ) -> FloatArray:
+        """Gradient by the kernel's theta; slopes: (U, r) by the rows, own: (U,) by `missed`.
+
+        K ≈ K_UP K_PP⁻¹ K_PU, each factor differentiated; `missed` is the diagonal of K less that of
+        the product.
+        """
+        by_diagonal = np.zeros(len(kernel.theta))
+        if self.missed is not None:
+            slopes = slopes - 2.0 * own[:, None] * self.rows
+            for start in range(0, len(users), DIAGONAL_BLOCK):
+                some = np.arange(start, min(start + DIAGONAL_BLOCK, len(users)))
+                by_diagonal += kernel.pullback(users.take(some), np.diag(own[some]))
+        M = 0.5 * solve_lower(self.lower, slopes.T, transposed=True).T
+        through = solve_lower(self.lower, multiply(self.rows.T, M), transposed=True)
+        pivots = users.take(self.pivots)
+        through = kernel.pullback(pivots, 0.5 * (through + through.T))
+        return by_diagonal + 2.0 * kernel.pullback(users, M, pivots) - through
+
+
+def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float) -> UserFactor:
+    """Pivoted Cholesky by columns: each pivot is the user of the largest residual variance.
+
+    It takes U × r numbers and U r² flops.
+    """
+    left = kernel.diag(users)
+    enough = tolerance * float(left.max())
+    rows = np.zeros((len(users), min(max_rank, len(users))))
+    pivots: list[int] = []
+    for column in range(rows.shape[1]):
+        pivot = int(np.argmax(left))
+        if left[pivot] <= enough:
+            break
+        known = rows[:, :column]
+        cross = kernel(users, users.take(np.array([pivot])))[:, 0] - multiply(known, known[pivot])
+        rows[:, column] = cross / np.sqrt(left[pivot])
+        # the factor is exact at the pivots: above the diagonal is zero
+        rows[pivots, column] = 0.0
+        left -= rows[:, column] ** 2
+        pivots.append(pivot)
+        left[pivots] = 0.0
+    rank, is_exact = len(pivots), bool(left.max(initial=0.0) <= enough)
+    return UserFactor(
+        np.ascontiguousarray(rows[:, :rank]),
+        np.array(pivots, dtype=np.intp),
+        None if is_exact else np.maximum(left, 0.0),
+    )
+
+
+# The shared part
 
 
 class SharedPart(NamedTuple):
@@ -398,20 +479,53 @@ def outer_products(phi: FloatArray) -> FloatArray:
 class ArrowPrior:
     """The factored prior of all users over all items.
 
-    user_factor: (U, r_u) with rows φ_u; item_factor: (n, r) = Φ; sharing: ρ; missed: (U,) variance
-    that φ_u leaves out, None for nothing; parts: items that neither comparisons nor the prior tie
-    to others, None for all in one; device: where what there is of each user lives, stacks and rows,
-    and S. What is of items alone is the host's.
+    items: K_x = Φ Φᵀ; users: the rows φ_u and the variances that they leave out; sharing: ρ;
+    arranged: the users in blocks, and the parts of items that nothing ties together; device: where
+    the arrays of users and S live (those of items alone are NumPy's); shown: points of effects.
     """
 
-    user_factor: FloatArray
-    item_factor: FloatArray
+    items: PivotedCholesky
+    users: UserFactor
     sharing: float
-    blocks: tuple[Points, ...]
-    missed: FloatArray | None = None
-    parts: tuple[IntArray, ...] | None = None
+    arranged: Arrangement
     device: Device = CPU
     shown: Covariates | None = None
+    space: ClassVar[str] = "users × items"
+
+    @property
+    def rank(self) -> int:
+        """Of the items' factor."""
+        return int(self.items.rows.shape[1])
+
+    @property
+    def residual(self) -> float:
+        """The largest variance of a user that the users' factor leaves out."""
+        return self.users.residual
+
+    @property
+    def user_factor(self) -> FloatArray:
+        """(U, r_u) rows φ_u."""
+        return self.users.rows
+
+    @cached_property
+    def item_factor(self) -> FloatArray:
+        """(n, r) Φ."""
+        return self.items.in_given_order()
+
+    @property
+    def blocks(self) -> tuple[Points, ...]:
+        """The users in blocks."""
+        return self.arranged.blocks
+
+    def coarse(self, tolerance: float) -> "ArrowPrior":
+        """The same prior with only the item pivots that a coarser tolerance needs."""
+        rows = self.items.rows[:, : rank_at(self.items.rows, tolerance)]
+        return replace(self, items=self.items._replace(rows=np.ascontiguousarray(rows)))
+
+    def without_users(self) -> "ArrowPrior":
+        """The prior of the items, with the one φ that all users have."""
+        users = self.users._replace(rows=self.users.rows[:1])
+        return replace(self, users=users, arranged=Arrangement((), None))
 
     @cached_property
     def item_covariance(self) -> FloatArray:
@@ -422,7 +536,9 @@ class ArrowPrior:
     def shared(self) -> SharedPrior:
         """The prior of W, seen through √ρ Φ."""
         factor = np.sqrt(self.sharing) * self.item_factor
-        parts = self.parts if self.shown is None else None  # effects tie all items together
+        parts = (
+            self.arranged.parts if self.shown is None else None
+        )  # effects tie all items together
         return SharedPrior.of(factor, self.user_factor.shape[1], parts, self.device)
 
     @property
@@ -438,9 +554,10 @@ class ArrowPrior:
 
     def personal(self, block: Points) -> FloatArray:
         """(k,) the variance of each user's own deviation, in units of K_x; (1,) if all alike."""
-        if self.missed is None:
+        missed = self.users.missed
+        if missed is None:
             return np.array([1.0 - self.sharing])
-        return 1.0 - self.sharing + self.sharing * self.missed[block.users]
+        return 1.0 - self.sharing + self.sharing * missed[block.users]
 
     @cached_property
     def _users_there(self) -> FloatArray:

@@ -326,7 +326,7 @@ class Arrangement(NamedTuple):
     """Blocks, and the items of each part into which all comparisons and the prior fall."""
 
     blocks: tuple[Points, ...]
-    parts: tuple[IntArray, ...]
+    parts: tuple[IntArray, ...] | None
 
     @classmethod
     def of(

@@ -1,5 +1,6 @@
 """One utility a user and item: hyperparameters, prior, gradient and EM, as the engine wants."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -8,25 +9,35 @@ from scipy.special import expit, logit
 
 from penchant.data import components
 from penchant.errors import DataError
-from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE
-from penchant.gp.loop import Schedule, Settings, Solution
+from penchant.gp.learn import (
+    LEARNING_FACTOR_TOLERANCE,
+    SITE_TOLERANCE,
+    StartingPoint,
+    maximize_evidence,
+)
+from penchant.gp.loop import Callback, Schedule, Settings, Solution, solve
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
-from penchant.gp.rows import Covariates, Rows, VoteSites
-from penchant.gp.users.arrowhead import ArrowPrior, ArrowState, Eliminated, outer_products
+from penchant.gp.rows import Rows
+from penchant.gp.rules import cavity
+from penchant.gp.users.arrowhead import (
+    ArrowPrior,
+    ArrowState,
+    Eliminated,
+    UserFactor,
+    factor_users,
+    outer_products,
+)
 from penchant.gp.users.blocks import Arrangement, Points, tied_items
-from penchant.gp.users.nystrom import UserFactor, factor_users
-from penchant.gp.users.posterior import Kept, UserPosteriors
+from penchant.gp.users.posterior import ActiveSet, UserPosteriors, UserSites
 from penchant.kernels import FreeCovariance, Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.batched import inner_stack, join_blocks, multiply_stack, trace_blocks
 from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.linalg import (
     FACTOR_TOLERANCE,
-    PivotedCholesky,
     gram,
     multiply,
     pivoted_cholesky,
-    rank_at,
     row_squares,
     solve_lower,
     stack_rows,
@@ -241,73 +252,6 @@ class UserHyper(NamedTuple):
         return items + users + value, np.concatenate([by_items, by_users, by_rest])
 
 
-@dataclass(frozen=True)
-class UserPrior:
-    """The factored kernels of items and users, and the arrow that they make."""
-
-    items: PivotedCholesky
-    users: UserFactor
-    arrow: ArrowPrior
-    arranged: Arrangement
-    space: str = "users × items"
-
-    @classmethod
-    def of(
-        cls,
-        items: PivotedCholesky,
-        users: UserFactor,
-        sharing: float,
-        arranged: Arrangement,
-        device: Device = CPU,
-        shown: Covariates | None = None,
-    ) -> "UserPrior":
-        """From the factors and ρ; device: where what there is of each user lives."""
-        arrow = ArrowPrior(
-            users.rows,
-            items.in_given_order(),
-            sharing,
-            arranged.blocks,
-            users.missed,
-            arranged.parts,
-            device,
-            shown,
-        )
-        return cls(items, users, arrow, arranged)
-
-    @property
-    def rank(self) -> int:
-        """Of the items' factor."""
-        return int(self.items.rows.shape[1])
-
-    @property
-    def residual(self) -> float:
-        """The largest variance of a user that the users' factor leaves out."""
-        return self.users.residual
-
-    @property
-    def flops(self) -> float:
-        """Of a sweep's dense algebra."""
-        return self.arrow.flops
-
-    def refresh(self, weight: FloatArray, shift: FloatArray) -> ArrowState:
-        """Condition on sites."""
-        return self.arrow.refresh(weight, shift)
-
-    def coarse(self, tolerance: float) -> "UserPrior":
-        """With only the item pivots that a coarser tolerance needs."""
-        rank = rank_at(self.items.rows, tolerance)
-        rows = np.ascontiguousarray(self.items.rows[:, :rank])
-        few = self.items._replace(rows=rows)
-        arrow = self.arrow
-        device, shown = arrow.device, arrow.shown
-        return UserPrior.of(few, self.users, arrow.sharing, self.arranged, device, shown)
-
-    def over(self, arranged: Arrangement, shown: Covariates | None) -> "UserPrior":
-        """The same prior, for other comparisons, made as `shown` says."""
-        rho, device = self.arrow.sharing, self.arrow.device
-        return UserPrior.of(self.items, self.users, rho, arranged, device, shown)
-
-
 UserSolution = Solution[UserHyper, Any]
 
 
@@ -363,7 +307,7 @@ class UserProblem:
         """Whether settling every site after each answer is no burden."""
         return len(self.edges) <= EXACT_VOTES
 
-    def prior(self, hyper: UserHyper) -> UserPrior:
+    def prior(self, hyper: UserHyper) -> ArrowPrior:
         """Factor both kernels."""
         tolerance = self.factor_tolerance
         K = hyper.kernel(self.items)
@@ -373,8 +317,7 @@ class UserProblem:
         if self.max_user_rank is not None:
             bound = min(bound, self.max_user_rank)
         users = factor_users(hyper.user_kernel, self.users, bound, tolerance)
-        rho, device, shown = hyper.sharing, self.device, self.edges.shown
-        return UserPrior.of(items, users, rho, arranged, device, shown)
+        return ArrowPrior(items, users, hyper.sharing, arranged, self.device, self.edges.shown)
 
     def arranged(self, tied: IntArray) -> Arrangement:
         """The users in blocks, once for each way in which a prior ties the items together."""
@@ -387,7 +330,7 @@ class UserProblem:
     def posterior(self, solution: UserSolution) -> UserPosteriors:
         """Over all users and all items."""
         hyper, inference = solution.hyper, solution.inference
-        prior, state = of_utilities(solution)
+        prior, state = solution.prior, solution.inference.state
         q, effects = state.shared.n_effects, None
         if self.edges.shown is not None:
             joint = to_numpy(state.shared.lowers[0])
@@ -405,7 +348,7 @@ class UserProblem:
             user_basis=Basis(prior.users.pivots, None, prior.users.lower),
             shared_mean=state.response.shared,
             shared_lower=state.lower,
-            sites=VoteSites.of(self.edges, inference.sites, effects),
+            sites=UserSites.of(self.edges, inference.sites, effects),
             n_fitted=len(self.users),
             effects=effects,
         ).on(self.device)
@@ -466,11 +409,11 @@ class UserProblem:
     def pullback(self, solution: UserSolution, mean_slopes: FloatArray | None) -> FloatArray:
         """∂ log Z by the parameters of both kernels and the logit of ρ."""
         hyper, rho = solution.hyper, solution.hyper.sharing
-        prior, state = of_utilities(solution)
+        prior, state = solution.prior, solution.inference.state
         outer = outer_vectors(state, mean_slopes)
         slopes, missed = item_slopes(state, outer), prior.users.missed
         G = rho * slopes.shared + slopes.personal
-        lean = float(np.einsum("ij,ij->", slopes.shared, prior.arrow.item_covariance))
+        lean = float(np.einsum("ij,ij->", slopes.shared, prior.item_covariance))
         lean += float(np.sum(slopes.own * (-1.0 if missed is None else missed - 1.0)))
         by_users = np.zeros(0)
         if len(hyper.user_kernel.theta):
@@ -487,7 +430,7 @@ class UserProblem:
         and of the shared utilities (one draw from ρ K a user feature). User kernel and likelihood
         stay as given.
         """
-        hyper, (_, state) = solution.hyper, of_utilities(solution)
+        hyper, state = solution.hyper, solution.inference.state
         rho, kernel = hyper.sharing, _free(hyper.kernel)
         slopes = item_slopes(state, outer_vectors(state))
         n_users = len(np.unique(self.edges.user))
@@ -502,11 +445,6 @@ class UserProblem:
     def m_penalty(self, hyper: UserHyper, start: UserHyper) -> float:
         """The inverse-Wishart prior of the covariance's entries."""
         return _free(hyper.kernel).wishart_prior()[0]
-
-
-def of_utilities(solution: UserSolution) -> tuple[UserPrior, ArrowState]:
-    """Prior and state."""
-    return solution.prior, solution.inference.state
 
 
 def _free(kernel: Kernel) -> FreeCovariance:
@@ -527,7 +465,7 @@ def _free(kernel: Kernel) -> FreeCovariance:
 # blind to a user's arbitrary zero point.
 
 
-def select(problem: UserProblem, solution: UserSolution, n_users: int, n_items: int) -> Kept:
+def select(problem: UserProblem, solution: UserSolution, n_users: int, n_items: int) -> ActiveSet:
     """The ℓ_u users and ℓ_x items whose comparisons removed most entropy (Eq. 23)."""
     state, votes = solution.inference.state, problem.edges
     nothing = np.zeros(len(votes))
@@ -546,11 +484,11 @@ def select(problem: UserProblem, solution: UserSolution, n_users: int, n_items: 
             f"sparse=({n_users}, {n_items}) keeps no comparison: the {len(users)} users kept never "
             f"compared two of the {len(items)} items kept; keep more users or more items"
         )
-    return Kept(users, items, user_entropy, item_entropy, len(rows))
+    return ActiveSet(users, items, user_entropy, item_entropy, len(rows))
 
 
 def restrict(
-    problem: UserProblem, solution: UserSolution, kept: Kept
+    problem: UserProblem, solution: UserSolution, kept: ActiveSet
 ) -> tuple[UserProblem, UserSolution]:
     """The posterior given the kept users' sites on the kept items, and nothing else."""
     votes, inference = problem.edges, solution.inference
@@ -558,8 +496,8 @@ def restrict(
     few = votes.part(rows)
     sites = replace(inference.sites, tau=inference.sites.tau[rows], nu=inference.sites.nu[rows])
     few_problem = replace(problem, edges=few, arrangements={})
-    tied = tied_items(of_utilities(solution)[0].arrow.item_covariance)
-    prior = solution.prior.over(few_problem.arranged(tied), few.shown)
+    arranged = few_problem.arranged(tied_items(solution.prior.item_covariance))
+    prior = replace(solution.prior, arranged=arranged, shown=few.shown)
     state = prior.refresh(few.count * sites.tau, few.count * sites.nu)
     restricted = replace(inference, state=state, sites=sites)
     return few_problem, solution._replace(prior=prior, inference=restricted)
@@ -568,3 +506,210 @@ def restrict(
 def _rows(votes: Rows, users: IntArray, items: IntArray) -> IntArray:
     kept = np.isin(votes.user, users) & np.isin(votes.winner, items) & np.isin(votes.loser, items)
     return np.flatnonzero(kept)
+
+
+# How far a bounded rank of the users' kernel can put results off.
+#
+# The factor leaves out E = K_u − Φ_uΦ_uᵀ, of which the diagonal was given back to each user. With
+# λ ≥ the largest eigenvalue of E, both the right prior and the one used lie between Φ_uΦ_uᵀ and
+# Φ_uΦ_uᵀ + λ I, and so do their posteriors at the same sites. Let H be the difference of the
+# posteriors of those two: for any contrast a, |Δ var| ≤ aᵀHa and, by Cauchy and Schwarz with the
+# sites' shift b, |Δ mean| ≤ √(aᵀHa · bᵀHb).
+
+
+STEEPEST = 0.4
+"""The largest slope of a probability in a difference, probit or logit."""
+EXACT_USERS = 3_000
+"""Up to this many users the largest eigenvalue is bounded by the rows of E, beyond by its trace."""
+
+
+class RankError(NamedTuple):
+    """Bounds over all rows: of the errors in variance and mean of a difference, and in P."""
+
+    var: float
+    mean: float
+    prob: float
+
+    @property
+    def description(self) -> str:
+        """For a warning."""
+        return (
+            f"variances of differences may be off by up to {self.var:.3g}, their means by "
+            f"{self.mean:.3g}, probabilities by {self.prob:.2g}"
+        )
+
+
+def residual_bound(kernel: Kernel, users: Inputs, factor: UserFactor) -> float:
+    """λ, an upper bound of the eigenvalues of what the factor leaves out."""
+    if factor.missed is None:
+        return 0.0
+    trace = float(factor.missed.sum())
+    if len(users) > EXACT_USERS:
+        return trace
+    left = kernel(users) - gram(factor.rows.T)
+    return min(trace, float(np.abs(left).sum(axis=1).max()))
+
+
+def rank_error(state: ArrowState, bound: float) -> RankError:
+    """Bounds at the sites of a state; bound: λ.
+
+    With v the smaller variance, |Δ P| ≤ .4 |Δ mean| + ¼ |Δ var| / (1 + v), the most that
+    Φ(m/√(1 + v)) changes with v being less than ¼ / (1 + v), and never more than 1.
+    """
+    prior = state.prior
+    n_users = len(prior.user_factor)
+    low, high = (
+        replace(prior, users=prior.users._replace(missed=np.full(n_users, left))).refresh(
+            state.weight, state.shift
+        )
+        for left in (0.0, bound)
+    )
+    gap: FloatArray = np.maximum(high.var - low.var, 0.0)
+    shift = np.sqrt(gap * max(high.quadratic - low.quadratic, 0.0))
+    prob = STEEPEST * shift + 0.25 * gap / (1.0 + low.var)
+    return RankError(
+        float(gap.max(initial=0.0)),
+        float(shift.max(initial=0.0)),
+        min(1.0, float(prob.max(initial=0.0))),
+    )
+
+
+# Which covariance between items suits many users: chosen by held-out answers.
+#
+# Evidence favours covariances of many parameters that predict worse. So users are halved. Each half
+# in turn trains every candidate, and the other half scores it by the log predictive density of each
+# of their answers when it alone is left out, which the cavities give at no cost. A richer candidate
+# is preferred only where its gain exceeds the standard error of the gain over users. Halves are
+# drawn by content, so that neither names nor order decide.
+
+
+TRAINING_ANSWERS = 5_000
+"""Most answers of each half of the users."""
+FEWEST_USERS = 8
+"""With fewer users no candidate is scored."""
+
+Start = Callable[[UserHyper], UserHyper]
+"""From the hyperparameters of the simplest candidate to the start of another one."""
+
+
+@dataclass(frozen=True)
+class CovarianceChoice:
+    """The chosen candidate: its start (the centre of its prior), and its theta so far.
+
+    scores: mean log predictive density of left-out answers, by candidate.
+    """
+
+    name: str
+    start: UserHyper
+    theta: FloatArray
+    scores: Mapping[str, float]
+
+    @property
+    def description(self) -> str:
+        """The choice and its reason, for a report."""
+        if len(self.scores) < 2:
+            return f"item covariance: {self.name}"
+        every = ", ".join(f"{name} {score:.4f}" for name, score in self.scores.items())
+        return f"item covariance: {self.name} (answers left out: {every})"
+
+
+def choose_covariance(
+    problem: UserProblem,
+    simplest: UserHyper,
+    others: Mapping[str, Start],
+    fallback: str,
+    callback: Callback | None = None,
+) -> CovarianceChoice:
+    """Choose the candidate that predicts best; `simplest`, called "independent", is one of them.
+
+    others: from simple to rich. fallback: the one that any other must beat, and the choice where
+    users are too few. Choices are scored by the pairs that they decide: choices share edges, so
+    that no cavity leaves out a single one.
+    """
+    problem = replace(problem, edges=problem.edges.as_pairs(), arrangements={}).few_items()
+    halves = _halves(problem.edges)
+    if len(halves) < 2 or not others:
+        start = others[fallback](simplest) if fallback in others else simplest
+        return CovarianceChoice(fallback, start, start.theta, {})
+    both = _of(problem, np.concatenate(halves)).roughly()
+    starts: dict[str, UserHyper] = {}
+    ends: dict[str, UserHyper] = {}
+    density = {name: np.zeros(len(both.edges)) for name in ("independent", *others)}
+    for training, held_out in (halves, halves[::-1]):
+        half, is_scored = _of(problem, training).roughly(), np.isin(both.edges.user, held_out)
+        for name in density:
+            if name not in starts:
+                known = ends.get("independent", simplest)
+                starts[name] = others[name](known) if name in others else simplest
+            begin = StartingPoint(ends[name].theta) if name in ends else None
+            ends[name] = maximize_evidence(half, starts[name], begin=begin, callback=callback).hyper
+            density[name][is_scored] = log_predictive(both, ends[name])[is_scored]
+    order = sorted(density, key=lambda name: name != fallback)
+    best = _simplest_good({name: density[name] for name in order}, both.edges)
+    weight = both.edges.count
+    scores = {name: float(np.average(each, weights=weight)) for name, each in density.items()}
+    start, theta = _in_frame(starts[best], ends[best])
+    return CovarianceChoice(best, start, theta, scores)
+
+
+def _simplest_good(density: Mapping[str, FloatArray], votes: Rows) -> str:
+    """The first candidate that the best one does not beat by more than a standard error.
+
+    density: (m,) log density of each answer, by candidate, from simple to rich. The standard error
+    is clustered by user.
+    """
+    total = {name: float(np.sum(votes.count * each)) for name, each in density.items()}
+    best = max(total, key=lambda name: total[name])
+    share = np.bincount(votes.user, votes.count) / votes.count.sum()
+    for name, each in density.items():
+        gain = density[best] - each
+        of_user = np.bincount(votes.user, votes.count * gain) / votes.count.sum()
+        error = float(np.sqrt(np.sum((of_user - share * of_user.sum()) ** 2)))
+        if of_user.sum() <= error:
+            return name
+    return best
+
+
+def _in_frame(start: UserHyper, end: UserHyper) -> tuple[UserHyper, FloatArray]:
+    """The start, and the theta of the end, in the frame of the end where the covariance is free."""
+    if isinstance(start.kernel, FreeCovariance) and isinstance(end.kernel, FreeCovariance):
+        start = start._replace(kernel=start.kernel.around(end.kernel))
+        end = end._replace(kernel=end.kernel.around(end.kernel))
+    return start, end.theta
+
+
+def scaled_start(
+    problem: UserProblem, simplest: UserHyper, start: Start, callback: Callback | None = None
+) -> CovarianceChoice:
+    """The choice of a covariance that was asked for, its start learned from half of the users."""
+    problem = problem.few_items()
+    half = _of(problem, _halves(problem.edges)[0]).roughly()
+    begin = start(maximize_evidence(half, simplest, callback=callback).hyper)
+    return CovarianceChoice("free", begin, begin.theta, {})
+
+
+def log_predictive(problem: UserProblem, hyper: UserHyper) -> FloatArray:
+    """(m,) log density of each answer under its cavity."""
+    inference = solve(problem, hyper).inference
+    cav = cavity(inference.state.mean, inference.state.var, inference.sites)
+    log_z: FloatArray = hyper.likelihood.tilted(cav.mean, cav.var, problem.edges.outcomes)[0]
+    return log_z
+
+
+def _halves(votes: Rows) -> list[IntArray]:
+    """The users in two halves of at most `TRAINING_ANSWERS` each; one part where users are few."""
+    users, n_votes = np.unique(votes.user, return_counts=True)
+    if len(users) < FEWEST_USERS:
+        return [users]
+    order, halves = np.argsort(votes.content.user[users], kind="stable"), []
+    for half in (order[::2], order[1::2]):
+        inside = np.cumsum(n_votes[half]) <= TRAINING_ANSWERS
+        inside[0] = True
+        halves.append(users[half[inside]])
+    return halves
+
+
+def _of(problem: UserProblem, users: IntArray) -> UserProblem:
+    """The answers of some users."""
+    rows = np.flatnonzero(np.isin(problem.edges.user, users))
+    return replace(problem, edges=problem.edges.part(rows), arrangements={})

@@ -87,13 +87,18 @@ class Broadcast:
     def prior_of(self, part: UserPart) -> ArrowPrior:
         """The prior of a part's users."""
         phi = np.broadcast_to(self.prior.user_factor, (part.n_users, 1))
-        prior = replace(self.prior, user_factor=phi, blocks=part.blocks)
-        for worked_out in ("item_covariance", "shared"):  # of items alone, the same for all parts
+        users = self.prior.users._replace(rows=phi)
+        prior = replace(self.prior, users=users, arranged=Arrangement(part.blocks, None))
+        for worked_out in (
+            "item_factor",
+            "item_covariance",
+            "shared",
+        ):  # of items alone, the same for all parts
             vars(prior)[worked_out] = getattr(self.prior, worked_out)
         return prior
 
 
-class Taught(NamedTuple):
+class SharedInformation(NamedTuple):
     """What users know of W: information, shift (r_u, n) and the log-determinant of their own
     deviations; sound: whether their precisions are positive definite."""
 
@@ -103,9 +108,9 @@ class Taught(NamedTuple):
     sound: bool = True
 
 
-def add_taught(one: Taught, two: Taught) -> Taught:
+def add_information(one: SharedInformation, two: SharedInformation) -> SharedInformation:
     """Of the users of both."""
-    return Taught(
+    return SharedInformation(
         one.information + two.information,
         one.collected + two.collected,
         one.log_det + two.log_det,
@@ -113,7 +118,7 @@ def add_taught(one: Taught, two: Taught) -> Taught:
     )
 
 
-def add_seen(one: SweepSummary, two: SweepSummary) -> SweepSummary:
+def add_summaries(one: SweepSummary, two: SweepSummary) -> SweepSummary:
     """Of the sites of both."""
     sums = (a + b for a, b in zip(one[1:], two[1:], strict=True))
     return SweepSummary(max(one.change, two.change), *sums)  # type: ignore[arg-type]
@@ -128,7 +133,7 @@ def sites_of(part: UserPart, state: State, taken: float) -> Sites:
 
 def advance(
     part: UserPart, state: State, told: Broadcast
-) -> tuple[State, tuple[SweepSummary, Taught]]:
+) -> tuple[State, tuple[SweepSummary, SharedInformation]]:
     """Propose sites by the posterior of W, go a step of the way, say what is known of W there."""
     votes, sites = part.votes, sites_of(part, state, told.taken)
     before = told.prior_of(part)
@@ -152,12 +157,12 @@ def advance(
     return state, (seen, _known(part, state, told))
 
 
-def again(part: UserPart, state: State, told: Broadcast) -> tuple[State, Taught]:
+def again(part: UserPart, state: State, told: Broadcast) -> tuple[State, SharedInformation]:
     """What is known of W after another step the same way."""
     return state, _known(part, state, told)
 
 
-def _known(part: UserPart, state: State, told: Broadcast) -> Taught:
+def _known(part: UserPart, state: State, told: Broadcast) -> SharedInformation:
     prior, sites = told.prior_of(part), sites_of(part, state, told.step)
     weight, shift = part.votes.count * sites.tau, part.votes.count * sites.nu
     information, log_det = prior.shared.nothing(), 0.0
@@ -169,8 +174,8 @@ def _known(part: UserPart, state: State, told: Broadcast) -> Taught:
             log_det += own.log_det
             collected += block.collect(prior.phi(block), own.forced(block.adjoint(shift)))
     except NumericalError:
-        return Taught(information, collected, log_det, sound=False)
-    return Taught(information, collected, log_det)
+        return SharedInformation(information, collected, log_det, sound=False)
+    return SharedInformation(information, collected, log_det)
 
 
 class Swept(NamedTuple):
@@ -194,12 +199,12 @@ class Sweeps:
     prior: ArrowPrior
     likelihood: Likelihood
     settings: Settings
-    sweep: Callable[..., tuple[SweepSummary, Taught]]
-    look: Callable[..., Taught]
+    sweep: Callable[..., tuple[SweepSummary, SharedInformation]]
+    look: Callable[..., SharedInformation]
 
     def __post_init__(self) -> None:
         nobody = self.prior.shared.nothing()
-        self.known = Taught(nobody, np.zeros((1, len(self.prior.item_factor))), 0.0)
+        self.known = SharedInformation(nobody, np.zeros((1, len(self.prior.item_factor))), 0.0)
         self.shared = self.prior.shared.given(nobody)
         self.mean, self.taken = np.zeros(0), 0.0
         self.told: Any = None

@@ -30,7 +30,7 @@ from penchant.models.store.schema import (
     kind_called,
     kind_of,
 )
-from penchant.numerics.arrays import without_miscounts
+from penchant.numerics.arrays import retry_parser_error
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -194,7 +194,7 @@ class _Reader:
             return float(tree["$float"])
         if "$array" in tree:
             content = self.archive.read(f"{int(tree['$array'])}.npy")
-            return without_miscounts(lambda: np.load(io.BytesIO(content), allow_pickle=False))
+            return retry_parser_error(lambda: np.load(io.BytesIO(content), allow_pickle=False))
         if "$objects" in tree:
             return np.array(self.value(tree["$objects"]), dtype=object)
         if "$sparse" in tree:

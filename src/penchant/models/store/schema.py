@@ -155,7 +155,7 @@ class StoredLearned:
     posterior: Posterior | UserPosteriors | None
     log_evidence: float
     report: Report
-    n_unsettled: int
+    n_pending_sites: int
     rule: str
     max_rank: int | None
     n_elsewhere: int
@@ -206,7 +206,15 @@ class StoredLearned:
         return learned if isinstance(problem, ItemProblem) else rebuilt(learned, problem)
 
 
-_AS_THEY_ARE = ("data", "hyper", "sites", "log_evidence", "report", "n_unsettled", "n_elsewhere")
+_AS_THEY_ARE = (
+    "data",
+    "hyper",
+    "sites",
+    "log_evidence",
+    "report",
+    "n_pending_sites",
+    "n_elsewhere",
+)
 """Fields of `Learned` that are stored as they are."""
 
 
@@ -215,7 +223,7 @@ def _is_rebuilt(learned: FitState[Any]) -> bool:
     problem, posterior = learned.problem, learned.posterior
     if isinstance(problem, PathProblem):
         return True  # paths have no rank-one updates
-    if learned.sites is None or learned.n_unsettled or learned.n_elsewhere:
+    if learned.sites is None or learned.n_pending_sites or learned.n_elsewhere:
         return False
     if isinstance(problem, ItemProblem):
         return bool(3.3 * len(problem.universe) * len(posterior.lower) ** 2 < REBUILD_FLOPS)
@@ -466,7 +474,7 @@ KINDS: dict[str, Kind] = {
         ),
     ),
     "sites of users": Kind(
-        "penchant.gp:VoteSites",
+        "penchant.gp:UserSites",
         {
             "user": Array("m", below="users"),
             "winner": Array("m", below="items"),
@@ -477,7 +485,7 @@ KINDS: dict[str, Kind] = {
         (_DIFFERENT_ITEMS,),
     ),
     "kept": Kind(
-        "penchant.gp:Kept",
+        "penchant.gp:ActiveSet",
         {
             "user_entropy": Array("users"),
             "item_entropy": Array("items"),
@@ -607,8 +615,8 @@ KINDS: dict[str, Kind] = {
         "penchant.models.base:Fitted",
         rules=(
             Condition(
-                "told",
-                lambda v: all(max(pair) < v.learned.data.n_items for pair in v.told),
+                "last_pairs",
+                lambda v: all(max(pair) < v.learned.data.n_items for pair in v.last_pairs),
                 "must be pairs of positions of items",
             ),
         ),

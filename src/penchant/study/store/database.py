@@ -1,10 +1,10 @@
-"""One database: many readers, one writer at a time, answers acknowledged when they are on disk.
+"""One database: many readers, one writer at a time; a write returns when it is on disk.
 
-Every change is a job, a function of a connection. A process has one writer thread that gathers
-the jobs that wait, runs each in a savepoint and commits them together: one flush to the disk
-for all of them. Between processes the database's own lock keeps writers apart, taken at the
-start of a transaction (SQLite: BEGIN IMMEDIATE; PostgreSQL: an advisory lock), so that numbers
-given in a transaction are committed in their order.
+Every change is a job, a function of a connection. Each process has one writer thread. It takes
+all waiting jobs, runs each in a savepoint and commits them together, with one flush to the disk.
+Between processes the database's lock keeps writers apart. It is taken at the start of a
+transaction (SQLite: BEGIN IMMEDIATE; PostgreSQL: an advisory lock), so that events are committed
+in the order of their numbers.
 """
 
 import queue
@@ -29,18 +29,22 @@ T = TypeVar("T")
 P = ParamSpec("P")
 Job = Callable[[Connection], T]
 
-LOCK = 0x70656E63  # "penc": the advisory lock of everybody who writes
+LOCK = 0x70656E63
+"""The advisory lock of PostgreSQL that all writers take: "penc" in ASCII."""
 LARGEST_BATCH = 200
+"""Jobs of one transaction: the first one waits for all of them."""
 BUSY_SECONDS = 30
+"""SQLite's patience with a locked file."""
 SCRUBS = 5
+"""Attempts to truncate SQLite's log, each of which a reader may prevent."""
 
 
 class Database:
     """A database of studies.
 
-    url: "sqlite:///path" or "postgresql+psycopg://…". durable=False spares the flush after each
-    commit where what is written can be made again: a crash of the machine, not of the process,
-    may lose the last of it.
+    url: "sqlite:///path" or "postgresql+psycopg://…". durable=False omits the flush after each
+    commit: a crash of the machine, not of the process, may lose the last commits. The model
+    process uses it, because its results can be made again.
     """
 
     def __init__(self, url: str, *, durable: bool = True) -> None:
@@ -110,7 +114,7 @@ class Database:
             with self._writers.connect() as conn:
                 for _ in range(SCRUBS):
                     done = conn.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                    if not done.fetchone()[0]:  # 1: somebody was reading the log all the while
+                    if not done.fetchone()[0]:  # 1: a reader kept the log in use
                         return
 
     def close(self) -> None:
@@ -126,10 +130,10 @@ class Database:
 
     @contextmanager
     def _queued(self) -> Iterator[None]:
-        """Queue with the writers of other processes for an SQLite file.
+        """Wait in line with the writers of other processes for an SQLite file.
 
-        SQLite alone waits by sleeping longer and longer: 30 ms a write between two processes,
-        where in line it is one.
+        SQLite's own waiting sleeps longer and longer: 30 ms a write between two processes. In
+        line it is 1 ms.
         """
         if not self.is_sqlite or fcntl is None:
             yield
@@ -175,7 +179,7 @@ def _try(conn: Connection, job: Job[Any]) -> tuple[Any, Exception | None]:
     try:
         result = job(conn)
     except sa.exc.OperationalError:
-        raise  # the database, not the job: nothing of this batch can stand
+        raise  # the database failed, not the job: the whole batch is rolled back
     except Exception as error:
         savepoint.rollback()
         return None, error
@@ -195,7 +199,7 @@ def _engine(url: sa.URL, begin: str, durable: bool) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # transactions begin where we say, not the driver
+        connection.isolation_level = None  # we begin transactions, not the driver
         for pragma in (
             "journal_mode=WAL",
             f"synchronous={'FULL' if durable else 'NORMAL'}",

@@ -16,6 +16,7 @@ from penchant.study.store.participants import PRESENT_SECONDS, of_present
 from penchant.study.store.tables import new_id
 
 KEPT_SNAPSHOTS = 2
+"""The newest, and one more in case that the newest cannot be read."""
 FRESH = 0.8
 """Stock questions of a model that knew less than this share of the events are replaced."""
 
@@ -36,10 +37,10 @@ class Queue:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot after event `seq`.
+    """A snapshot after event `seq`; its fields are columns of the table.
 
-    model: a file with the hyperparameters that were learned at `learned_at` answers, which is all
-    that a restart needs of it; the rest follows from the events.
+    model: a model file. A restart reads only the hyperparameters from it, which were learned at
+    `learned_at` answers; the rest follows from the events.
     """
 
     seq: int
@@ -157,8 +158,11 @@ def drop_unwanted(conn: Connection, study: str, now: float, version: int = 0) ->
 
 
 def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) -> bool:
-    """Keep what was learned; whether all of it. Where somebody was erased since, the model may hold
-    their answers: then the summary alone is kept, without them."""
+    """Store a snapshot; return whether it was stored whole.
+
+    If somebody was erased since, the model may hold their answers: then only the summary is stored,
+    without their row.
+    """
     e, s = t.event.c, t.snapshot.c
     erased = sa.select(e.payload).where(e.study == study, e.kind == ERASE, e.seq > snapshot.seq)
     whole = not any(payload["events"] for payload in conn.execute(erased).scalars())
@@ -166,16 +170,7 @@ def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) 
         summary = of_present(conn, study, snapshot.summary)
         snapshot = Snapshot(snapshot.seq, 0, b"", summary)
     conn.execute(t.snapshot.delete().where(s.study == study, s.seq == snapshot.seq))
-    conn.execute(
-        t.snapshot.insert().values(
-            study=study,
-            seq=snapshot.seq,
-            learned_at=snapshot.learned_at,
-            model=snapshot.model,
-            summary=snapshot.summary,
-            created=now,
-        )
-    )
+    conn.execute(t.snapshot.insert().values(study=study, created=now, **vars(snapshot)))
     newest = sa.select(s.seq).where(s.study == study).order_by(s.seq.desc()).limit(KEPT_SNAPSHOTS)
     kept = list(conn.execute(newest).scalars())
     conn.execute(t.snapshot.delete().where(s.study == study, s.seq.not_in(kept)))

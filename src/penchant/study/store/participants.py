@@ -31,9 +31,9 @@ def join(
 ) -> str:
     """Add a participant and return their id.
 
-    A panel's participant who comes again is the same, if their browser knows who they are: known
-    is what its cookie says. A panel's id is no secret, so that it alone gives nothing of theirs
-    away; where they have not answered anything yet, they begin anew.
+    known: the participant of the browser's cookie. A panel's participant who returns is recognised
+    by this cookie. A panel's id is no secret, so it alone gives no access to earlier answers; a
+    participant without answers is replaced by a new one.
     """
     it = studies.get(conn, study)
     if it.config.consent and not consent:
@@ -83,8 +83,8 @@ def join(
 def erase(conn: Connection, study: str, person: str, now: float) -> int:
     """Erase a person and all their data; return how many events were removed.
 
-    Snapshots that were made before they answered stay. Of the others the summary stays, without
-    their row, until the model has learned anew; the model files, which hold answers, do not.
+    Snapshots from before their first answer stay. Later snapshots lose their model file, which
+    holds answers, and this person's row of the summary.
     """
     here = participant(conn, study, person)
     e = t.event.c
@@ -123,7 +123,7 @@ def _remove(conn: Connection, person: str) -> int:
 
 
 def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, Any]]:
-    """What the owner sees of the people: their random ids, never a panel's."""
+    """The participants for the owner: by random ids, never by a panel's."""
     p, e = t.participant.c, t.event.c
     answers = (
         sa.select(e.participant, sa.func.count().label("n"))
@@ -131,22 +131,15 @@ def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, 
         .group_by(e.participant)
         .subquery()
     )
+    n_answers = sa.func.coalesce(answers.c.n, 0).label("answers")
+    is_here = (p.last_seen > now - PRESENT_SECONDS).label("here")
     rows = conn.execute(
-        sa.select(p.id, p.kind, p.joined, p.last_seen, sa.func.coalesce(answers.c.n, 0).label("n"))
+        sa.select(p.id, p.kind, p.joined, n_answers, is_here)
         .outerjoin_from(t.participant, answers, answers.c.participant == p.id)
         .where(p.study == study)
         .order_by(p.joined)
     )
-    return [
-        {
-            "id": row.id,
-            "kind": row.kind,
-            "joined": row.joined,
-            "answers": row.n,
-            "here": row.last_seen > now - PRESENT_SECONDS,
-        }
-        for row in rows
-    ]
+    return [dict(row._mapping) for row in rows]
 
 
 def participant(conn: Connection, study: str, person: str) -> Any:
@@ -166,10 +159,10 @@ def not_running(state: str) -> Refusal:
 
 @dataclass(frozen=True)
 class Turn:
-    """What a participant is to see.
+    """The next questions of a participant.
 
-    answers: how many they gave; ran_out: nothing is left to ask, though they are not at their
-    limit; undo: the question whose answer they may take back.
+    answers: how many they gave. ran_out: no question is left, though they are below their limit.
+    undo: the question whose answer they may withdraw.
     """
 
     questions: list[Any]
@@ -206,7 +199,7 @@ def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
 def _balanced_random(
     conn: Connection, it: studies.Study, person: str, now: float, lent: dict[str, Any]
 ) -> Any:
-    """If nothing is prepared: the items asked about least, ties at random."""
+    """A question about the items asked about least, for when nothing is prepared."""
     i, q = t.item.c, t.question.c
     rows = conn.execute(sa.select(i.id, i.asked).where(i.study == it.id, i.active)).all()
     asked = set(conn.execute(sa.select(q.pair).where(q.participant == person)).scalars())
@@ -248,15 +241,16 @@ def answer(
     ms: int | None,
     now: float,
 ) -> tuple[int, bool]:
-    """Record an answer, or with order None a skip; its number, and whether it stood before.
+    """Record an answer, or with order None a skip.
 
-    Who was shown a question may answer it, also after its lease and after the study closed.
+    Return its number, and whether it was recorded before. A question that was shown may be
+    answered after its lease has ended and after the study was closed.
     """
     config = studies.get(conn, study).config
     row = _question(conn, study, person, question)
-    stands = _standing(conn, question)
-    if stands is not None:
-        return stands.seq, True
+    live = _live_answer(conn, question)
+    if live is not None:
+        return live.seq, True
     if row.state != OPEN:
         raise ParticipantRefusal("conflict", "not_shown")
     ms = None if ms is None else max(0, min(int(ms), 2**31 - 1))
@@ -283,13 +277,13 @@ def answer(
 
 
 def undo(conn: Connection, study: str, person: str, question: str, now: float) -> None:
-    """Take back one of a person's last answers; the question is open again, before all others."""
+    """Withdraw one of a person's last answers; its question opens again, before all others."""
     it = studies.get(conn, study)
     participant(conn, study, person)
     _question(conn, study, person, question)
-    stands = _standing(conn, question)
-    if stands is None:
-        return  # said again: it was taken back already
+    live = _live_answer(conn, question)
+    if live is None:
+        return  # a retry: it was withdrawn before
     if it.state != RUNNING:
         raise not_running(it.state)
     e = t.event.c
@@ -299,13 +293,13 @@ def undo(conn: Connection, study: str, person: str, question: str, now: float) -
         .order_by(e.seq.desc())
         .limit(it.config.undo)
     ).scalars()
-    if stands.seq not in set(last):
+    if live.seq not in set(last):
         raise ParticipantRefusal("conflict", "undo", n=it.config.undo)
-    mine = (e.study == study, e.seq == stands.seq)
+    mine = (e.study == study, e.seq == live.seq)
     conn.execute(t.event.update().where(*mine).values(live=False))
     # a withdrawal names its question too, but is no live answer to it
     who = {"participant": person, "question": question, "live": False}
-    studies.append(conn, study, WITHDRAW, {"of": stands.seq}, now, **who)
+    studies.append(conn, study, WITHDRAW, {"of": live.seq}, now, **who)
     lease = now + it.config.lease_seconds
     conn.execute(
         t.question.update()
@@ -322,5 +316,5 @@ def _question(conn: Connection, study: str, person: str, question: str) -> Any:
     return row
 
 
-def _standing(conn: Connection, question: str) -> Any:
-    return conn.execute(t.STANDING, {"which": question}).first()
+def _live_answer(conn: Connection, question: str) -> Any:
+    return conn.execute(t.LIVE_ANSWER, {"which": question}).first()

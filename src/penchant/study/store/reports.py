@@ -56,18 +56,18 @@ def overview(conn: Connection, study: str, now: float) -> dict[str, Any]:
 
 
 def _named(known: dict[str, Any] | None, names: dict[str, str]) -> dict[str, Any] | None:
-    """What is known of groups of taste, with items by their names."""
+    """The groups of people, with items by their names."""
     if known is None:
         return None
 
     def named(some: list[str]) -> list[str]:
         return [names[item] for item in some if item in names]
 
-    told = [
+    groups = [
         {**group, "best": named(group["best"]), "own": named(group["own"])}
         for group in known["groups"]
     ]
-    return {**known, "groups": told, "divisive": named(known["divisive"])}
+    return {**known, "groups": groups, "divisive": named(known["divisive"])}
 
 
 def counts(conn: Connection, study: str, now: float) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def counts(conn: Connection, study: str, now: float) -> dict[str, Any]:
 
 
 def plan(config: Any, left: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Answers that are still needed as people and as money, where that is known."""
+    """The answers that are still needed, as people and as money where these are known."""
     if left is None:
         return None
     per_person = config.answers_per_person
@@ -120,10 +120,10 @@ def plan(config: Any, left: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
-    """All answers that were not taken back, as `penchant rank` reads them.
+    """All answers that were not withdrawn, as `penchant rank` reads them.
 
-    A row a pair; where questions show more than two items, a row an item and its position in an
-    answer, so that choices and rankings stay whole.
+    One row per pair. Where questions show more than two items: one row per item and answer, with
+    the item's position in the answer, so that choices and rankings stay whole.
     """
     names = {row.id: row.name for row in studies.items_of(conn, study)}
     record = replay(studies.events_after(conn, study))
@@ -131,14 +131,8 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
     answers = [a for a in record.answers.values() if names.keys() >= set(a.items)]
     as_rows = _pair_rows if all(len(a.items) == 2 for a in answers) else _ballot_rows
     for answer in answers:
-        about = {
-            "user": answer.user,
-            "count": answer.count,
-            "kind": answer.kind,
-            "form": answer.form,
-            "ms": answer.ms,
-            "at": answer.at,
-        }
+        names_of_columns = ("user", "count", "kind", "form", "ms", "at")
+        about = {name: getattr(answer, name) for name in names_of_columns}
         for row in as_rows(answer, names):
             yield row | about
 
@@ -162,7 +156,7 @@ def _ballot_rows(answer: Answer, names: dict[str, str]) -> list[dict[str, Any]]:
             "ballot": answer.seq,
             "item": names[answer.items[place]],
             "position": position,
-            # those that "best" left over are not equal, only not chosen
+            # the items that "best" did not choose are not tied
             "tied": answer.form != "best" and any(len(group) > 1 for group in answer.order),
             "shown": place + 1,
         }

@@ -24,8 +24,10 @@ STATES = (RUNNING, PAUSED, CLOSED)
 
 @dataclass(frozen=True)
 class NewItem:
-    """An item to add. media: text, markdown, html, image, audio or video; body: the text, or
-    the name of the media file."""
+    """An item to add; its fields are columns of the table.
+
+    media: text, markdown, html, image, audio or video. body: the text, or the media file's name.
+    """
 
     name: str
     media: str = "text"
@@ -89,7 +91,7 @@ def set_state(conn: Connection, study: str, state: str, at: float) -> None:
 
 
 def change_config(conn: Connection, study: str, changes: dict[str, Any]) -> Config:
-    """Change settings; what they may be is checked as for a new study."""
+    """Change settings; they are checked as for a new study."""
     before = get(conn, study).config
     for name in ("format", "size", "model"):
         if name in changes and changes[name] != getattr(before, name):
@@ -144,19 +146,8 @@ def add_items(conn: Connection, study: str, items: Sequence[NewItem], at: float)
             )
         taken.add(new.name)
         ids.append(new_id())
-        conn.execute(
-            t.item.insert().values(
-                id=ids[-1],
-                study=study,
-                position=position,
-                name=new.name,
-                media=new.media,
-                body=new.body or new.name,
-                features=new.features,
-                active=True,
-                asked=0,
-            )
-        )
+        row = {**vars(new), "body": new.body or new.name, "active": True, "asked": 0}
+        conn.execute(t.item.insert().values(id=ids[-1], study=study, position=position, **row))
         append(conn, study, ADD_ITEM, {"item": ids[-1]}, at)
     return ids
 
@@ -202,11 +193,11 @@ def import_answers(
     *,
     is_export: bool = False,
 ) -> int:
-    """Take in answers from elsewhere: items by name, order, form, count, user. How many rows.
+    """Import answers: items by name, order, form, count, user. Return how many rows were new.
 
-    is_export: they are all that stood in some study at some time, so that what was taken in from
-    there before is in it again, and what this study's own people said is here already, or was
-    taken back: only what goes beyond that is taken in.
+    is_export: the rows are the whole export of some study. It holds again the rows that were
+    imported from there before, and answers of this study's own participants, which are here
+    already or were withdrawn. Only the rest is imported.
     """
     ids = {row.name: row.id for row in items_of(conn, study)}
     here, own = Counter[Any](), set[str]()
@@ -215,7 +206,7 @@ def import_answers(
         own = set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
         before = sa.select(e.payload).where(e.study == study, e.kind == IMPORT)
         for payload in conn.execute(before).scalars():
-            here[_said(payload["items"], payload)] += payload["count"]
+            here[_answer_key(payload["items"], payload)] += payload["count"]
     n_rows = 0
     for row in rows:
         unknown = [name for name in row["items"] if name not in ids]
@@ -224,27 +215,20 @@ def import_answers(
                 f"the votes name {unknown[0]!r}, which is no item of the study: add it first, or "
                 "leave the row out"
             )
-        key = _said([ids[name] for name in row["items"]], row)
+        items = [ids[name] for name in row["items"]]
+        key = _answer_key(items, row)
         known = row["count"] if row["user"] in own else min(row["count"], here[key])
         here[key] -= known
         if known == row["count"]:
             continue
-        payload = {
-            "items": [ids[name] for name in row["items"]],
-            "order": row["order"],
-            "form": row["form"],
-            "kind": "normal",
-            "count": row["count"] - known,
-            "user": row["user"],
-            "is_ordered": row.get("is_ordered", False),
-        }
-        append(conn, study, IMPORT, payload, at)
+        new = {"items": items, "kind": "normal", "count": row["count"] - known}
+        append(conn, study, IMPORT, {"is_ordered": False} | row | new, at)
         n_rows += 1
     return n_rows
 
 
-def _said(items: Sequence[str], answer: dict[str, Any]) -> Any:
-    """A key of an answer and its user that does not depend on the order of the items."""
+def _answer_key(items: Sequence[str], answer: dict[str, Any]) -> Any:
+    """A key of an answer and its user that does not depend on the order of showing."""
     groups = tuple(tuple(sorted(items[place] for place in group)) for group in answer["order"])
     return groups, answer["user"]
 

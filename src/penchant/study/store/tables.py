@@ -1,4 +1,4 @@
-"""The tables. What they were at each version is in `migrations/versions`."""
+"""The tables, and the statements that every request runs. Older versions: `migrations/versions`."""
 
 import hashlib
 import hmac
@@ -202,6 +202,6 @@ TAKE_ANY = _take(_free.where(_q.participant.is_(None), _new_to_me))
 INSERT_OPEN = question.insert().values(**_lent).returning(question)
 
 QUESTION = sa.select(question).where(_q.id == _which, _q.study == _study, _q.participant == _who)
-STANDING = sa.select(_e.seq).where(_e.question == _which, _e.live)
+LIVE_ANSWER = sa.select(_e.seq).where(_e.question == _which, _e.live)
 SET_QUESTION = question.update().where(_q.id == _which).values(state=sa.bindparam("to_state"))
 INSERT_EVENT = event.insert()

@@ -29,6 +29,7 @@ from penchant.study.web.site import Site, language, page, site_of
 __all__ = ["Rate", "create_app", "shared_numbers"]
 
 RETRY_AFTER = {429: "5", 503: "1"}
+"""Seconds, by status."""
 log = logging.getLogger("penchant.study")
 
 
@@ -90,7 +91,7 @@ async def _html_item(item: str, request: Request) -> Response:
 
 
 async def _explain(request: Request, error: Any) -> Response:
-    """A refusal: JSON for programs, a page in their language for people."""
+    """A refusal: JSON for programs, a page in the browser's language for people."""
     refusal = error if isinstance(error, Refusal) else Refusal("bad", str(error))
     status = STATUS[refusal.code]
     headers = {"Retry-After": RETRY_AFTER[status]} if status in RETRY_AFTER else None
@@ -109,8 +110,7 @@ async def _no_page(request: Request, error: Any) -> Response:
 
 
 async def _malformed(request: Request, error: Any) -> Response:
-    """What was sent is not what is expected: where and why, without the values, which may be
-    what JSON cannot hold."""
+    """A malformed request: where and why. The values are left out, as JSON may not hold them."""
     found = [{name: fault[name] for name in ("loc", "msg", "type")} for fault in error.errors()]
     return JSONResponse({"detail": jsonable_encoder(found)}, 422)
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
@@ -68,7 +69,7 @@ class InviteIn(BaseModel):
 
 @router.get("")
 async def get_study(study: StudyName, site: Owned) -> JSONResponse:
-    """The study as it stands: settings, counts, ranking, raters, calibration."""
+    """Settings, counts, ranking, raters, calibration."""
     it = await site.read(studies.get, study)
     return JSONResponse({"config": it.config.to_json(), **await overview(site, study)})
 
@@ -191,20 +192,18 @@ async def export(
     site: Owned,
     form: Annotated[str, Query(alias="format", pattern="^(csv|jsonl|parquet)$")] = "csv",
 ) -> FileResponse:
-    """All answers that were not taken back, as `penchant rank` reads them."""
+    """All answers that were not withdrawn, as `penchant rank` reads them."""
     rows = await site.read(lambda c: list(reports.export_rows(c, study)))
-    path = FilePath(tempfile.mkdtemp(prefix="penchant-")) / f"{study}.{form}"
-    await asyncio.to_thread(write_votes, rows, path)
-    return _passing(path)
+    return await _download(f"{study}.{form}", lambda path: write_votes(rows, path))
 
 
 @router.post("/import", status_code=201)
 async def import_votes(
     study: StudyName, site: Owned, file: Annotated[UploadFile, File()]
 ) -> dict[str, int]:
-    """Take in votes from a CSV file: winner, loser, and if there are, tie, user, count.
+    """Import votes from a CSV file: winner, loser, and optionally tie, user, count.
 
-    Of what a study exported, votes that are here already are not taken in again.
+    Of a study's export, votes that are here already are not imported again.
     """
     content = await file.read(LARGEST_FILE + 1)
     rows, is_export = await asyncio.to_thread(read_votes, content)
@@ -218,19 +217,17 @@ async def import_votes(
 @router.get("/backup")
 async def backup(study: StudyName, site: Owned) -> FileResponse:
     """A copy of the database and media as one file, made while the study runs."""
-    path = FilePath(tempfile.mkdtemp(prefix="penchant-")) / f"{study}-backup.zip"
-    await asyncio.to_thread(backup_to, site.folder, site.database, path)
-    return _passing(path)
+    return await _download(
+        f"{study}-backup.zip", lambda path: backup_to(site.folder, site.database, path)
+    )
 
 
-def _passing(path: FilePath) -> FileResponse:
-    """A temporary file, deleted once it was sent."""
-
-    def clean() -> None:
-        path.unlink(missing_ok=True)
-        path.parent.rmdir()
-
-    return FileResponse(path, filename=path.name, background=BackgroundTask(clean))
+async def _download(name: str, write: Callable[[FilePath], None]) -> FileResponse:
+    """Write a temporary file and send it; afterwards it is deleted."""
+    folder = FilePath(tempfile.mkdtemp(prefix="penchant-"))
+    await asyncio.to_thread(write, folder / name)
+    clean = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
+    return FileResponse(folder / name, filename=name, background=clean)
 
 
 health = APIRouter(tags=["health"])
@@ -246,7 +243,9 @@ async def healthz(request: Request) -> Response:
 pages = APIRouter(tags=["owner"])
 
 LIVE_SECONDS = 0.7
+"""Between two looks for changes: as often as the model process writes snapshots."""
 MOST_STREAMS = 50
+"""Open dashboards of one process: each reads the database every LIVE_SECONDS."""
 
 
 @pages.get("/o/{study}", response_class=HTMLResponse)
@@ -278,7 +277,7 @@ async def login(study: StudyName, request: Request) -> Response:
 
 @router.get("/live", response_class=StreamingResponse)
 async def live(study: StudyName, request: Request, site: Owned) -> StreamingResponse:
-    """Server-sent events: the state of the study whenever it changed."""
+    """Server-sent events: the overview, whenever it has changed."""
     streams = request.app.state
     if streams.open_streams >= MOST_STREAMS:
         raise Refusal("busy", "too many pages watch this study: close some")
@@ -305,5 +304,5 @@ async def live(study: StudyName, request: Request, site: Owned) -> StreamingResp
 
 
 async def overview(site: Site, study: str) -> dict[str, Any]:
-    """Everything that the dashboard shows."""
+    """The content of the dashboard."""
     return await site.read(reports.overview, study, site.now())

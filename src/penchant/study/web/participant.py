@@ -1,4 +1,4 @@
-"""What participants see and do."""
+"""The routes of participants."""
 
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
@@ -25,7 +25,7 @@ QuestionId = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class Reply(BaseModel):
-    """An answer: positions on the screen in groups, best first; none of them: a skip."""
+    """An answer: positions on the screen in groups, best first; null for a skip."""
 
     question: QuestionId
     order: list[list[int]] | None = Field(None, max_length=8)
@@ -33,14 +33,14 @@ class Reply(BaseModel):
 
 
 class Which(BaseModel):
-    """The question whose answer is taken back."""
+    """The question whose answer is withdrawn."""
 
     question: QuestionId
 
 
 @router.get("", response_class=HTMLResponse)
 async def welcome(study: StudyName, request: Request) -> Response:
-    """The first page: what this is, consent, start. Looking at it changes nothing."""
+    """The first page: welcome, consent, start. A GET changes nothing."""
     site = site_of(request)
     it = await site.read(studies.get, study)
     panel = _external_id(it.config, request.query_params)
@@ -96,7 +96,7 @@ async def join(study: StudyName, request: Request) -> Response:
 
 @router.get("/vote", response_class=HTMLResponse)
 async def vote_page(study: StudyName, request: Request) -> Response:
-    """The page with a question: complete without scripts, quicker with them."""
+    """The page with a question; it works without scripts."""
     site = site_of(request)
     if site.cookie(request, "participant", study) is None:
         return RedirectResponse(f"/s/{study}", 303)
@@ -105,7 +105,7 @@ async def vote_page(study: StudyName, request: Request) -> Response:
     except Refusal as refusal:
         if refusal.code != "forbidden":
             raise
-        # they were erased: without their cookie they may begin anew
+        # they were erased: without the cookie they may join again
         return _forget(RedirectResponse(f"/s/{study}", 303), study)
     words = language(request, it.config.language)
     if not turn.questions and it.state != studies.PAUSED:
@@ -118,7 +118,7 @@ async def vote_page(study: StudyName, request: Request) -> Response:
 async def next_questions(
     study: StudyName, request: Request, n: Annotated[int, Query(ge=1, le=4)] = 2
 ) -> JSONResponse:
-    """The questions that are open for whoever asks, up to n of them."""
+    """Up to n open questions of the participant."""
     site = site_of(request)
     it, turn = await _turn(site, request, study, n)
     return JSONResponse({"state": it.state, **await _shown(site, it.config, turn)})
@@ -126,7 +126,7 @@ async def next_questions(
 
 @router.post("/answer")
 async def answer(study: StudyName, reply: Reply, request: Request) -> JSONResponse:
-    """Record an answer or a skip; sent again it is answered as before, and counts once."""
+    """Record an answer or a skip. A retry gets the same reply, and counts once."""
     site, person = _who(request, study)
     seq, repeated = await site.write(
         participants.answer, study, person, reply.question, reply.order, reply.ms, site.now()
@@ -136,7 +136,7 @@ async def answer(study: StudyName, reply: Reply, request: Request) -> JSONRespon
 
 @router.post("/vote")
 async def vote(study: StudyName, request: Request) -> Response:
-    """The same from a form, for browsers without scripts."""
+    """`answer` from a form, for browsers without scripts."""
     site, person = _who(request, study)
     form = await request.form()
     question = str(form.get("question") or "")[:64]
@@ -147,7 +147,7 @@ async def vote(study: StudyName, request: Request) -> Response:
 
 @router.post("/undo")
 async def undo(study: StudyName, which: Which, request: Request) -> JSONResponse:
-    """Take back one of the last answers."""
+    """Withdraw one of the last answers."""
     site, person = _who(request, study)
     await site.write(participants.undo, study, person, which.question, site.now())
     return JSONResponse({"undone": which.question})
@@ -155,11 +155,11 @@ async def undo(study: StudyName, which: Which, request: Request) -> JSONResponse
 
 @router.post("/undo-form")
 async def undo_form(study: StudyName, request: Request) -> Response:
-    """The same from a form."""
+    """`undo` from a form."""
     site, person = _who(request, study)
     form = await request.form()
-    question, now = str(form.get("question") or "")[:64], site.now()
-    await site.write(participants.undo, study, person, question, now)
+    question = str(form.get("question") or "")[:64]
+    await site.write(participants.undo, study, person, question, site.now())
     return RedirectResponse(f"/s/{study}/vote", 303)
 
 
@@ -223,8 +223,8 @@ def _who(request: Request, study: str) -> tuple[Site, str]:
 
 
 async def _turn(site: Site, request: Request, study: str, n: int) -> tuple[Study, Turn]:
-    person, now = site.participant(request, study), site.now()
-    site.answers.check(person)
+    _, person = _who(request, study)
+    now = site.now()
 
     def job(conn: Connection) -> tuple[Study, Turn]:
         return studies.get(conn, study), participants.turn(conn, study, person, n, now)
@@ -233,7 +233,7 @@ async def _turn(site: Site, request: Request, study: str, n: int) -> tuple[Study
 
 
 async def _shown(site: Site, config: Config, turn: Turn) -> dict[str, Any]:
-    """A turn as JSON for participants: no item ids, no names, nothing about other people."""
+    """A turn as JSON: no ids or names of items, nothing about other people."""
     wanted = {item for q in turn.questions if q.kind != CHECK for item in q.shown}
     unknown = wanted - set(site.shown)
     if unknown:
@@ -267,7 +267,7 @@ def _question(site: Site, config: Config, row: Any) -> dict[str, Any]:
 
 
 def option(item: str, medium: str, body: str) -> dict[str, str]:
-    """What is shown of an item; its id is random and tells nothing."""
+    """The visible part of an item; its id is random and says nothing."""
     if medium == "text":
         return {"kind": "text", "text": body}
     if medium == "markdown":
@@ -278,7 +278,7 @@ def option(item: str, medium: str, body: str) -> dict[str, str]:
 
 
 def _order_of(form: dict[str, str]) -> list[list[int]] | None:
-    """The answer that a form holds."""
+    """The answer in a form."""
     choice = form.get("choice", "")
     if choice == "skip":
         return None

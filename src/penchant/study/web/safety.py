@@ -1,4 +1,4 @@
-"""Safety of the web side: headers, origins, sizes, rate limits."""
+"""Security of the web application: headers, origins, sizes, rate limits."""
 
 import hashlib
 import logging
@@ -69,9 +69,9 @@ class Safety:
 
 
 def why_not(headers: Headers) -> Refusal | None:
-    """Why a write is refused: by its headers it comes from another site.
+    """The refusal of a write that comes from another site by its headers; None if it is allowed.
 
-    Programs that carry a token, not a cookie, need not say where they come from.
+    A request with a token needs no origin: only cookies are sent by other sites' pages.
     """
     if headers.get("authorization", "").lower().startswith("bearer "):
         return None
@@ -124,10 +124,10 @@ log = logging.getLogger("penchant.study")
 
 
 class Rate:
-    """`burst` at once, then `per_second`: a bucket a person or address, which drains in time.
+    """A rate limit: `burst` at once, then `per_second`, for each person or address.
 
-    numbers: (2 SLOTS,) how full each bucket was, and when; all zero at first. Two processes that
-    count at the same instant may miss one: a limit need not be exact.
+    numbers: (2 SLOTS,) the level of each leaky bucket, and its time; all zero at first. Two
+    processes that count at the same instant may miss one: a limit need not be exact.
 
     >>> rate = Rate(burst=2, per_second=0.1, clock=lambda: 100.0)
     >>> [rate.allows("ann"), rate.allows("ann"), rate.allows("ann"), rate.allows("bob")]
@@ -156,27 +156,27 @@ class Rate:
         return allowed
 
     def check(self, who: str) -> None:
-        """Refuse what comes too often."""
+        """Count one more, or refuse it."""
         if not self.allows(who):
             raise ParticipantRefusal("busy", "too_often")
 
     def _used(self, slot: int, now: float) -> float:
         used, at = self.numbers[slot], self.numbers[slot + 1]
         if at > now:
-            return 0.0  # counted before the machine started, by another clock
+            return 0.0  # counted before the machine restarted
         return max(0.0, used - (now - at) * self.per_second)
 
     def _slot(self, who: str) -> int:
-        """A keyed hash, so that nobody can search for a name in another's bucket."""
+        """The bucket of a name by a keyed hash: nobody can choose to share another's bucket."""
         digest = hashlib.blake2b(who.encode(), digest_size=8, key=self.key).digest()
         return 2 * (int.from_bytes(digest, "big") % SLOTS)
 
 
 def shared_numbers(path: Path, n: int) -> list[memoryview]:
-    """The numbers of n limits in a file that every process maps; it holds nothing of people.
+    """The numbers of n limits, in a file that all web processes map; it holds no names.
 
-    The disk's room for it is taken at once: the system kills whoever writes into a hole of a mapped
-    file when the disk is full. Where there is no room now, each process counts for itself.
+    Disk space is allocated at once: writing into a hole of a mapped file on a full disk kills the
+    process. Without space each process counts for itself.
     """
     size = SLOTS * SLOT_BYTES
     try:

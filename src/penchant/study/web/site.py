@@ -1,4 +1,4 @@
-"""What every route needs: folder, database, cookies, rate limits, pages and languages."""
+"""The state and tools that routes share: database, cookies, rate limits, pages, languages."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 SESSION_SECONDS = 90 * 86_400
 LEAST_ROOM = 4_000_000
-"""Bytes that must be free: small writes can still succeed on a disk that is full for others."""
+"""Free bytes below which the disk counts as full: small writes may still succeed."""
 log = logging.getLogger("penchant.study")
 
 
@@ -53,11 +53,11 @@ class Site:
         # a class behind one address joins within a minute; a person answers a few times a second
         self.joins, self.answers = rate(300, 5.0), rate(60, 10.0)
         self.wrong_tokens, self.owners = rate(20, 0.1), rate(200, 20.0)
-        # the model learns anew after each; a class may leave together
+        # the model refits after each; a class may leave together
         self.erasures = rate(40, 1 / 30)
 
     async def problems(self) -> list[str]:
-        """Why this study does not work; empty if it does. Checked at most once a second."""
+        """What keeps the study from working; empty if nothing does. Cached for a second."""
         if time.monotonic() < self._looked + 1.0:
             return self._problems
         found = keeps_ending(self.folder.path)
@@ -76,17 +76,17 @@ class Site:
     async def write(
         self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
     ) -> T:
-        """Hand a job to the writer and wait for its commit, without holding a thread."""
+        """Run a job in the writer thread and wait for its commit."""
         return await asyncio.wrap_future(self.database.submit(job, *args, **options))
 
     async def read(
         self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
     ) -> T:
-        """Run a job that only looks, in a thread."""
+        """Run a job that changes nothing, in a thread."""
         return await asyncio.to_thread(lambda: self.database.read(job, *args, **options))
 
     async def erase(self, study: str, person: str) -> int:
-        """Erase a person and what the database's log holds of them; how many events."""
+        """Erase a person, also from the database's log; return how many events were removed."""
         n = await self.write(participants.erase, study, person, self.now())
         await asyncio.to_thread(self.database.scrub)
         return n
@@ -118,7 +118,7 @@ class Site:
             content, signed = self.signer(role).loads(raw, return_timestamp=True)
         except BadSignature:
             return None
-        # a clock may step back: what was signed "later" is as good as new
+        # a clock may step back: a cookie from the future counts as new
         if self.now() - signed.timestamp() > SESSION_SECONDS or content.get("study") != study:
             return None
         found: dict[str, Any] = content
@@ -132,9 +132,9 @@ class Site:
         return str(content["id"])
 
     async def require_owner(self, request: Request, study: str) -> None:
-        """Refuse everybody but the owner: a token, or a cookie whose invite is still valid.
+        """Refuse requests without an owner's token or a cookie of a valid owner's invite.
 
-        What others do from the same address is no reason to refuse them.
+        Wrong tokens from the same address do not lock the owner out.
         """
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         now = self.now()

@@ -1,43 +1,127 @@
-"""Options that commands share: where the data are, and which model learns from them."""
+"""SOURCE and the options about it: the files that a command reads, and the model that it fits.
 
+SOURCE is a table of comparisons, or a model file. A model file is what `model.save` writes, and
+beside it the items' features: with them the command line encodes new tables as it encoded the
+model's own. `penchant.load` ignores the addition.
+"""
+
+import io
 import json
 import os
+import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import wraps
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import click
+import numpy as np
 from click.core import ParameterSource
 
 import penchant as pc
-from penchant.cli.files import RELATION_KINDS, SUFFIX, Files, FittedModel, load, read_material
-from penchant.cli.output import Output
-from penchant.workflow.choosing import choose
-from penchant.workflow.encoding import Encoded, as_names
+from penchant.cli.output import FILE, Output
+from penchant.workflow.encoding import Encoded, Encoding, as_names
 from penchant.workflow.models import (
     KINDS,
     Material,
+    about_people,
+    as_model,
     build,
+    choose,
     knows_only_features,
+    name_of,
     settings_of,
     tells_people_apart,
 )
 
 PATIENCE = 10.0
-"""Seconds after which fitting the same model again would annoy."""
-FILE = click.Path(allow_dash=True)
-"""A text that shells complete to the name of a file."""
+"""Seconds of fitting after which the command advises to keep the model."""
 ROLES = ("winner", "loser", "user", "tie", "count", "margin", "first")
+RELATION_KINDS = ("undirected", "directed", "bipartite")
+SUFFIX = ".penchant"
+_ENCODING, _FEATURES = "study.json", "features.npy"
+"""Names of the command line's additions inside a model file."""
+_MAGIC = {b"PAR1": ".parquet", b"\x1f\x8b": ".csv.gz", b"{": ".jsonl", b"# FILE NAME": ".toi"}
+"""First bytes of a format → the suffix of its files."""
 
 
 @dataclass(frozen=True)
-class SourceOptions(Files):
+class FittedModel:
+    """A fitted model, and the items' features where they came from a table."""
+
+    model: Any
+    X: Encoded | None
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        """The model's name on the command line."""
+        return name_of(self.model)
+
+    @property
+    def data(self) -> pc.Comparisons:
+        """The comparisons that it was fitted to."""
+        data: pc.Comparisons = self.model.comparisons_
+        return data
+
+    def save(self, path: str) -> None:
+        """Write one file, whole or not at all."""
+        target = Path(path)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".penchant-") as folder:
+            scratch = Path(folder) / target.name
+            self.model.save(scratch)
+            if self.X is not None:
+                buffer = io.BytesIO()
+                np.save(buffer, self.X.values, allow_pickle=False)
+                with zipfile.ZipFile(scratch, "a") as archive:
+                    content = {"item_encoding": asdict(self.X.encoding)}
+                    archive.writestr(_ENCODING, json.dumps(content))
+                    archive.writestr(_FEATURES, buffer.getvalue())
+            os.replace(scratch, target)
+
+    @classmethod
+    def load(cls, path: str) -> "FittedModel":
+        """Read what `save` or a model's own `save` wrote."""
+        model = as_model(pc.load(path))
+        try:
+            names = model.comparisons_.items
+        except AttributeError:
+            raise pc.DataError(
+                f"{path} holds a {name_of(model)} model without the names of its items: fit it "
+                "with `penchant fit`, or use it in Python"
+            ) from None
+        try:
+            with zipfile.ZipFile(path) as archive:
+                if not {_ENCODING, _FEATURES} <= set(archive.namelist()):
+                    return cls(model, None)
+                values = np.load(io.BytesIO(archive.read(_FEATURES)), allow_pickle=False)
+                encoding = Encoding.from_dict(json.loads(archive.read(_ENCODING))["item_encoding"])
+                return cls(model, Encoded(values, names, encoding))
+        except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            raise pc.DataError(f"{path} is damaged ({error}): fit the model again") from None
+
+
+@dataclass(frozen=True)
+class SourceOptions:
     """What to learn from, and how."""
 
+    comparisons: str
+    items: str | None = None
+    users: str | None = None
+    relations: tuple[tuple[str, str, str], ...] = ()  # name, kind, path
+    columns: Mapping[str, str] = field(default_factory=dict)  # role → name of the column
+    shape: str | None = None
+    covariates: tuple[str, ...] = ()  # columns, or differences of two: "length_a - length_b"
+    time: str | None = None
+    skip_bad: bool = False
+    where: str | None = None
     model: str = "auto"
     settings: Mapping[str, Any] = field(default_factory=dict)  # of the estimator
     seed: int | None = None  # None: 0
@@ -48,13 +132,19 @@ class SourceOptions(Files):
         return Path(self.comparisons).suffix == SUFFIX
 
     @property
+    def how(self) -> dict[str, Any]:
+        """The keywords of `read_comparisons`."""
+        plain = {"shape": self.shape, "skip_bad": self.skip_bad, "where": self.where}
+        return {**plain, "covariates": self.covariates, "time": self.time, **self.columns}
+
+    @property
     def all_settings(self) -> dict[str, Any]:
-        """Those of the estimator, the seed among them."""
+        """The settings of the estimator, and its seed."""
         return {"random_state": self.seed or 0, **self.settings}
 
     @property
     def spelled(self) -> str:
-        """The source and the options about data, to be typed again."""
+        """The source and its options, as they would be typed."""
         flags = [("--items", self.items), ("--users", self.users)]
         for name, kind, path in self.relations:
             label = name if kind == RELATION_KINDS[0] else f"{name}:{kind}"
@@ -72,19 +162,54 @@ class SourceOptions(Files):
         words += [word for flag, value in flags if value for word in (flag, value)]
         return shlex.join(words + ["--skip-bad"] * self.skip_bad)
 
+    def read(self, note: Callable[[str], None]) -> Material:
+        """Read and match all files; `note` is called with a sentence about each column left out."""
+        with local_file(self.comparisons) as path, _hints():
+            data = pc.read_comparisons(path, **self.how)
+        X, user_features = None, None
+        if data.source:
+            note(f"read {data.source}")
+        if self.items is not None:
+            X = _encoded(self.items, data.items, "item", note)
+            data = replace(data, items=X.names)
+        if self.users is not None:
+            if data.user is None:
+                raise pc.DataError(
+                    f"{self.users} describes users, but no column of the comparisons says who made "
+                    "them: name it with --column user=NAME, or leave out --users"
+                )
+            user_features = _encoded(self.users, data.users, "user", note)
+            data = replace(data, users=user_features.names)
+        links: list[tuple[str, Any, pc.io.Links]] = []
+        for name, kind, path_of_links in self.relations:
+            with local_file(path_of_links) as path:
+                links.append((name, kind, pc.io.read_relation(path, data.items)))
+        if X is None:  # items that are linked but were never compared belong to the study
+            known = dict.fromkeys(data.items)
+            for _, kind, found in links:
+                known |= dict.fromkeys(found.items(kind))
+            data = replace(data, items=tuple(known))
+        graphs = {name: _graph(found, kind, data.items) for name, kind, found in links}
+        return Material(data, X, graphs or None, user_features)
+
+    def segments(self, by: str) -> dict[str, pc.Comparisons]:
+        """Read the comparisons apart by the values of a column."""
+        with local_file(self.comparisons) as path, _hints():
+            return pc.io.read_segments(path, by, **self.how)
+
     def material(self, output: Output) -> Material:
-        """Read the data, and say what is there."""
+        """Read the data, and describe them."""
         if self.is_model:
             raise click.UsageError(
                 f"{self.comparisons} is a fitted model: this command needs the comparisons"
             )
         with output.progress("reading"):
-            material = read_material(self, output.note)
+            material = self.read(output.note)
         output.note(material.data.describe().splitlines()[0])
         return material
 
     def chosen(self, material: Material, asked: str | None = None) -> tuple[str, str]:
-        """The model that was asked for, or one that suits; and why."""
+        """The model that the user asked for, or one that suits; and why."""
         asked = asked or self.model
         if asked == "auto" and self.time is None:
             return choose(material)
@@ -105,30 +230,104 @@ class SourceOptions(Files):
     ) -> FittedModel:
         """The model in the file, or a new one fitted to the data in it.
 
-        Whether the user and items that the command will look for exist is checked before any fit.
+        Unknown users and items are an error before the fit.
         """
-        if not self.is_model:
-            begin = perf_counter()
-            material = self.material(output)
-            data = material.data
-            find_user(data.users, user)
+        if self.is_model:
+            if self != SourceOptions(self.comparisons):
+                raise click.UsageError(
+                    f"{self.comparisons} is a fitted model: options about data and model belong to "
+                    "`penchant fit`"
+                )
+            return FittedModel.load(self.comparisons)
+        begin = perf_counter()
+        material = self.material(output)
+        data = material.data
+        find_user(data.users, user)
+        if items:
             data.item_index(as_names(items, data.items))
-            choice = self.chosen(material)
-            find_user(data.users if tells_people_apart(choice[0]) else (), user)
-            fitted = fit_and_tell(material, choice, output, self.all_settings)
-            if perf_counter() - begin > PATIENCE:
-                output.note(f"tip: penchant fit {self.spelled} keeps the model for the next time")
-            return fitted
-        if self != SourceOptions(self.comparisons):
-            raise click.UsageError(
-                f"{self.comparisons} is a fitted model: options about data and model belong to "
-                "`penchant fit`"
-            )
-        return load(self.comparisons)
+        choice = self.chosen(material)
+        find_user(data.users if tells_people_apart(choice[0]) else (), user)
+        fitted = fit_and_tell(material, choice, output, self.all_settings)
+        if perf_counter() - begin > PATIENCE:
+            output.note(f"tip: penchant fit {self.spelled} keeps the model for the next time")
+        return fitted
+
+
+# Reading
+
+
+@contextmanager
+def local_file(path: str) -> Iterator[Path]:
+    """The path itself, or for `-` a temporary file with the content of standard input.
+
+    Standard input has no name to tell its format; its first bytes do.
+    """
+    if path != "-":
+        yield Path(path)
+        return
+    if sys.stdin is None:
+        raise pc.DataError("standard input is closed: give the path of a file instead of -")
+    content = sys.stdin.buffer.read()
+    if not content.strip():
+        raise pc.DataError("standard input is empty: pipe a table with a header line into it")
+    start = content.lstrip(b"\xef\xbb\xbf \t\r\n")
+    suffix = next((s for magic, s in _MAGIC.items() if start.startswith(magic)), ".csv")
+    with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
+        file = Path(folder) / f"standard input{suffix}"
+        file.write_bytes(content)
+        yield file
+
+
+def read_table(path: str) -> pc.io.CellTable:
+    """All columns of a table of features or pairs."""
+    with local_file(path) as file:
+        return pc.io.read_table(file)
+
+
+def _encoded(path: str, names: Sequence[Any], what: str, note: Callable[[str], None]) -> Encoded:
+    """Features of everything that was compared, and after them of other rows of the table."""
+    table = read_table(path)
+    encoded = pc.encode(table, names, others=True, what=what)
+    for sentence in encoded.left_out:
+        note(f"{table.source}: {sentence}")
+    return encoded
+
+
+def _graph(links: pc.io.Links, kind: Any, names: Sequence[Any]) -> Any:
+    """A graph from rows `from, to[, weight]`; bipartite: rows `item, other thing[, weight]`."""
+    matrix = links.matrix(names, kind)
+    if kind == "bipartite":
+        return pc.kernels.bipartite(matrix)
+    return pc.kernels.directed(matrix) if kind == "directed" else matrix
+
+
+@contextmanager
+def _hints() -> Iterator[None]:
+    """Add the command line's own options to the library's advice."""
+    try:
+        yield
+    except pc.DataError as error:
+        raise pc.DataError(f"{error}{_hint(str(error))}") from None
+
+
+def _hint(message: str) -> str:
+    columns = re.findall(r"""(?:winner|loser)=(?:'[^']*'|"[^"]*")""", message)
+    # a shape after "as" or "for" is said not to fit
+    shapes = dict.fromkeys(re.findall(r"(?<!as )(?<!for )shape='([a-z-]+)'", message))
+    options = [" ".join(f"--column {column}" for column in columns)] if columns else []
+    if options or shapes:
+        options += [f"--shape {shape}" for shape in shapes]
+        return "\non the command line: " + ", ".join(options)
+    if "rows are counted" in message:
+        return "\non the command line: --skip-bad leaves such rows out"
+    return ""
+
+
+# Choosing and fitting
 
 
 def check_usable(name: str, material: Material) -> None:
-    """Whether a model that was asked for can learn from what there is."""
+    """Raise an error where a model cannot learn from these data, or would ignore some."""
     if tells_people_apart(name) and material.data.user is None:
         raise pc.DataError(
             f"--model {name} learns tastes of people, but no column says who made each "
@@ -155,7 +354,7 @@ def check_usable(name: str, material: Material) -> None:
 
 
 def find_user(users: tuple[Any, ...], name: str | None) -> Any | None:
-    """The user whom a text on the command line names; users: those whom a model tells apart."""
+    """The user of that name; users: those whom the model tells apart."""
     if name is None:
         return None
     if not users:
@@ -175,7 +374,7 @@ def find_user(users: tuple[Any, ...], name: str | None) -> Any | None:
 def fit_and_tell(
     material: Material, choice: tuple[str, str], output: Output, settings: Mapping[str, Any]
 ) -> FittedModel:
-    """Fit a model, saying which and why."""
+    """Fit a model, and note which and why."""
     name, why = choice
     output.note(f"model: {name} ({why})")
     begin = perf_counter()
@@ -187,9 +386,11 @@ def fit_and_tell(
             model = material.fit(build(name, material.data, settings))
     output.note(f"fitted in {perf_counter() - begin:.1f} s")
     if material.data.user is not None and not tells_people_apart(name):
-        about = getattr(getattr(model, "report_", None), "about_people", str)()
-        output.note(" ".join(about.split()) or f"{name} does not use who made which comparison")
+        output.note(about_people(model) or f"{name} does not use who made which comparison")
     return FittedModel(model, material.X if isinstance(material.X, Encoded) else None, why)
+
+
+# Options
 
 
 def as_moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -209,7 +410,7 @@ at_option = click.option(
 
 
 def as_of(fitted: FittedModel, when: Any) -> dict[str, Any]:
-    """What predictions of a model as of a date take."""
+    """The keyword that makes a model predict as of a date."""
     if when is None:
         return {}
     if getattr(fitted.model, "drift", None) is None:
@@ -228,34 +429,7 @@ def refuse_beside(option: str, *others: str) -> None:
             raise click.UsageError(f"{option} goes without {parameter.opts[-1]}")
 
 
-def target_option(default: str, what: str) -> Callable[..., Any]:
-    """Add -o for a file to write; whether it can be written is known before any work is done."""
-
-    def check(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-        path = Path(value).resolve()
-        if not path.parent.is_dir():
-            raise click.BadParameter(f"{value}: there is no folder {Path(value).parent}")
-        if path.exists() and not path.is_file():
-            raise click.BadParameter(f"{value} is no plain file: give the path of one")
-        if not os.access(path.parent, os.W_OK):
-            raise click.BadParameter(f"{value}: the folder {path.parent} cannot be written to")
-        return value
-
-    return click.option(
-        "-o",
-        "--output",
-        "target",
-        metavar="FILE",
-        type=FILE,
-        default=default,
-        show_default=True,
-        callback=check,
-        help=f"Where to write the {what}.",
-    )
-
-
 def _refuse_input_as_output(source: SourceOptions, target: str | None) -> None:
-    """Data must not be written over by what is made of them."""
     if source.is_model:
         return  # a command that needs comparisons says so
     inputs = [source.comparisons, source.items, source.users]

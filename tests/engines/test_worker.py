@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from penchant.engines import ShardWorker
-from penchant.numerics.threads import in_order
+from penchant.numerics import threads
 
 N_PARTS, SIZE = 12, 100
 
@@ -38,18 +38,16 @@ def test_threads_and_memory_change_nothing(tmp_path, max_memory):
     for n_threads in (1, 4):
         folder = tmp_path / str(n_threads)
         folder.mkdir()
-        keeper = ShardWorker(load, range(N_PARTS), folder, max_memory, n_threads=n_threads)
-        results.append([keeper.sweep(turn, add_up, turn + 1.0) for turn in range(3)])
-        kept = [part.nbytes for part in keeper._parts.values()]
-        kept += [array.nbytes for _, s in keeper._states.values() for array in s.values()]
-        assert sum(kept) <= max_memory
+        worker = ShardWorker(load, range(N_PARTS), folder, max_memory, n_threads=n_threads)
+        results.append([worker.run(sweep, add_up, sweep + 1.0, True) for sweep in range(3)])
+        assert worker.nbytes <= max_memory
     assert results[0] == results[1]
     assert results[0][-1] == [6.0 * SIZE * number for number in range(N_PARTS)]
 
 
 def test_parts_are_worked_on_at_once():
     here = threading.Barrier(2, timeout=30)
-    assert in_order(lambda x: (here.wait(), x)[1], [1, 2, 3, 4], 2) == [1, 2, 3, 4]
+    assert threads.in_order(lambda x: (here.wait(), x)[1], [1, 2, 3, 4], 2) == [1, 2, 3, 4]
 
 
 def test_an_error_ends_those_that_wait():
@@ -62,5 +60,5 @@ def test_an_error_ends_those_that_wait():
         time.sleep(0.02)
 
     with pytest.raises(ValueError, match="torn"):
-        in_order(work, range(200), 2)
+        threads.in_order(work, range(200), 2)
     assert len(begun) < 100

@@ -13,8 +13,7 @@ from scipy.special import ndtr, ndtri
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.models import Ranking, between, check_argument
-from penchant.workflow.choosing import choose_model
-from penchant.workflow.models import Material
+from penchant.workflow.models import Material, choose_model
 
 
 class SegmentDifference(NamedTuple):
@@ -40,7 +39,7 @@ class Segments:
     def rank(self, segment: str, level: float = 0.95) -> Ranking:
         """The ranking in one segment, its average item at zero."""
         ranking: Ranking = self._model(segment).rank(level=level)
-        return ranking.above_average()
+        return ranking
 
     def difference(self, one: str, two: str, level: float = 0.95) -> list[SegmentDifference]:
         """Every item's utility in `one` minus that in `two`, the largest first.
@@ -72,7 +71,7 @@ class Segments:
 def segments(parts: Mapping[str, Comparisons], X: Any = None, *, model: Any = None) -> Segments:
     """Fit everybody together, and then each part of the data by itself with what was learned.
 
-    parts : comparisons by segment over the same items, as `data.read_segments` gives them.
+    parts : comparisons by segment over the same items, as `io.read_segments` gives them.
     model : an estimator to fit; None: one that suits. Its hyperparameters are learned from all
         parts together; each part's fit is then everybody's with all other answers withdrawn.
 
