@@ -537,7 +537,6 @@ KEYWORDS = {
             ),
         },
         "knowing": {"users": UNSCANNED},
-        "posterior_for": {"user": Keyword("user 1", "user 6", ("nobody", 99))},
         "predict": {
             **PREDICT,
             "user_features": Keyword(

@@ -5,6 +5,16 @@ import pytest
 
 import penchant as pc
 
+N_BUCKETS = 8
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_buckets():
+    """Eight buckets in place of 64: an eighth of the files and calls of a sweep."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("penchant.data.shards.N_BUCKETS", N_BUCKETS)
+        yield
+
 
 @pytest.fixture(scope="session")
 def vote_files(tmp_path_factory):

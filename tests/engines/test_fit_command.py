@@ -17,7 +17,8 @@ def run(*arguments):
 def test_a_pattern_of_files(vote_files, whole, tmp_path):
     target, tastes = tmp_path / "m.penchant", tmp_path / "tastes"
     pattern = vote_files / "part-*.csv"
-    options = ("--engine", "local", "--set", "optimize=null", "--predictions", tastes, "--json")
+    options = ("--engine", "local", "--set", "optimize=null", "--shards", 8)
+    options += ("--predictions", tastes, "--json")
     result = run(pattern, *options, "-o", target)
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
@@ -26,7 +27,7 @@ def test_a_pattern_of_files(vote_files, whole, tmp_path):
     assert told["comparisons"] == whole.n_comparisons
     assert pc.load(target).predict(users="u3").shape == (1, 7)
     assert list(tastes.glob("*.parquet"))
-    some = ["fit", str(pattern), *map(str, options[:4]), "-o", str(target)]
+    some = ["fit", str(pattern), *map(str, options[:6]), "-o", str(target)]
     with mock.patch("penchant.models.sharded.LEARNING_VOTES", 1):
         assert CliRunner().invoke(main, some).exit_code == 0
     refused = CliRunner().invoke(main, ["predict", str(target), "--users", "all"])
@@ -51,7 +52,8 @@ def test_what_does_not_go_together(vote_files, tmp_path, options, message):
 
 def test_communities(vote_files, tmp_path):
     target, shares = tmp_path / "m.penchant", tmp_path / "shares"
-    options = ("--engine", "local", "--model", "community", "--predictions", shares)
+    options = ("--engine", "local", "--model", "community", "--shards", 8)
+    options += ("--predictions", shares)
     result = run(vote_files / "part-*.csv", *options, "--set", "optimize=null", "-o", target)
     assert result.exit_code == 0, result.output
     assert pc.load(target).n_communities_ >= 1

@@ -17,7 +17,7 @@ from penchant.gp.users import sharded as sweeps
 from penchant.io import scan as scanning
 from penchant.models import sharded as sharded_communities
 
-N_BUCKETS = 64
+N_BUCKETS = 8
 
 
 @pytest.fixture
@@ -27,8 +27,9 @@ def kept(tmp_path):
 
 @pytest.fixture
 def scan(vote_files, kept):
-    def scan(**how):
-        return pc.scan_comparisons(str(vote_files / "part-*.csv"), resume=kept, **how)
+    def scan(shards=N_BUCKETS):
+        files = str(vote_files / "part-*.csv")
+        return pc.scan_comparisons(files, shards=shards, resume=kept)
 
     return scan
 
@@ -128,7 +129,7 @@ def counted(part, state, told):
         os.kill(os.getpid(), signal.SIGKILL)
     return advance(part, state, told)
 sweeps.advance = counted
-with pc.scan_comparisons(sys.argv[1], resume=sys.argv[2]) as votes:
+with pc.scan_comparisons(sys.argv[1], resume=sys.argv[2], shards=64) as votes:
     print(repr(pc.MultiUserGP(optimize=None).fit(None, votes).log_evidence_), len(numbers))
 """
 
@@ -139,11 +140,11 @@ def test_a_killed_process_loses_no_sweep(vote_files, kept):
         command = [sys.executable, "-c", KILLED, str(vote_files / "part-*.csv"), str(kept)]
         return subprocess.run([*command, str(stop_at)], capture_output=True, text=True, check=False)
 
-    assert fit(4 * N_BUCKETS + 9).returncode == -signal.SIGKILL
+    assert fit(4 * 64 + 9).returncode == -signal.SIGKILL
     evidence, n_swept = fit(0).stdout.split()
     again, n_all = fit(0).stdout.split()
     assert evidence == again
-    assert int(n_swept) == int(n_all) - 4 * N_BUCKETS
+    assert int(n_swept) == int(n_all) - 4 * 64
 
 
 def test_changed_files_are_noticed(tmp_path):
@@ -206,7 +207,7 @@ def test_a_damaged_journal_is_told(scan, kept, monkeypatch):
 def test_the_command_goes_on(vote_files, kept, tmp_path, monkeypatch):
     target = tmp_path / "m.penchant"
     command = ["fit", str(vote_files / "part-*.csv"), "--engine", "local", "--resume", str(kept)]
-    command += ["--set", "optimize=null", "-o", str(target)]
+    command += ["--shards", str(N_BUCKETS), "--set", "optimize=null", "-o", str(target)]
     with monkeypatch.context() as patch:
         count_buckets(patch, sweeps, "advance", stop_at=2 * N_BUCKETS + 1)
         stopped = CliRunner().invoke(main, command)

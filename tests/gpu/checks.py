@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 
 import penchant as pc
@@ -286,40 +285,6 @@ def check_estimator(device):
     _check_copies(there)
 
 
-def check_company(device):
-    """People, the order shown, rankings, ties and sparse features: as on the host."""
-    rng = np.random.default_rng(3)
-    n, m = 12, 120
-    winner = rng.integers(n, size=m)
-    loser = (winner + 1 + rng.integers(n - 1, size=m)) % n
-    who, side = rng.integers(9, size=m), rng.choice([-1, 1], size=m)
-    rankings = [list(rng.permutation(n)[:4]) for _ in range(30)]
-    pairs = pc.Comparisons.from_pairs
-    X = rng.standard_normal((n, 2))
-    for data, how in (
-        (pairs(winner, loser, user=who, items=range(n)), {}),
-        (pairs(winner, loser, user=who, items=range(n)), {"max_rank": 5}),
-        (pairs(winner, loser, tie=who > 6, items=range(n)), {"likelihood": "ties"}),
-        (pairs(winner, loser, user=who, items=range(n)), {"raters": "lapse"}),
-        (pc.Comparisons.from_rankings(rankings, items=range(n)), {}),
-    ):
-        for features in (X, sparse.csr_array(np.maximum(X, 0.0))):
-            model = pc.PreferenceGP(RBF(1.0) + Independent(), optimize=None, random_state=0, **how)
-            here, there = (
-                clone(model).set_params(device=d).fit(features, data) for d in (None, device)
-            )
-            for ours, theirs in zip(
-                there.predict(return_std=True), here.predict(return_std=True), strict=True
-            ):
-                close(ours, theirs)
-            assert np.isfinite(there.rank(n_samples=50)[0].utility)
-            chance = there.predict_proba([(0, 1), (2, 3)])
-            close(chance, here.predict_proba([(0, 1), (2, 3)]))
-
-    shown = pairs(winner, loser, first=side, items=range(n))
-    assert "device" in raised(DataError, pc.PreferenceGP(device=device).fit, X, shown)
-
-
 def _check_copies(model):
     """A file and a copy hold NumPy's arrays, and predict the same."""
     wanted = model.predict()
@@ -362,7 +327,6 @@ CHECKS = {
         check_gradients,
         check_draws,
         check_estimator,
-        check_company,
         check_errors,
     )
 }

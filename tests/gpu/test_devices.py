@@ -3,6 +3,7 @@
 import ast
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import checks
 import model_checks
@@ -99,3 +100,24 @@ def names(function):
 def test_none_is_the_host():
     assert device.device_called(None) is device.CPU
     assert device.device_called("cpu") is device.CPU
+
+
+@pytest.mark.parametrize(("n_cards", "index"), [(0, None), (0, 0), (1, 1), (2, 5)])
+def test_a_card_beyond_the_last_is_refused(n_cards, index, monkeypatch):
+    torch = SimpleNamespace(
+        __version__="2",
+        cuda=SimpleNamespace(device_count=lambda: n_cards),
+        device=lambda name: SimpleNamespace(type="cuda", index=index),
+    )
+    monkeypatch.setattr(device, "_torch", lambda: torch)
+    device._torch_device.cache_clear()
+    with pytest.raises(pc.DataError, match=f"sees {n_cards} CUDA cards"):
+        device.device_called("cuda" if index is None else f"cuda:{index}")
+
+
+def test_a_fit_beyond_a_card_says_what_it_would_need():
+    card = SimpleNamespace(name="cuda:0", most_items=10_000)
+    device.check_room(card, 10_000)
+    need = f"{device.MATRICES * 3.2:,.0f} GB"  # 20,000² numbers of 8 bytes are 3.2 GB
+    with pytest.raises(pc.DataError, match=need):
+        device.check_room(card, 20_000)

@@ -295,24 +295,6 @@ def _check_user_copies(model):
     assert clone(model).device == model.device
 
 
-def check_user_company(device):
-    """Rankings and the order shown: as on the host."""
-    rng = np.random.default_rng(5)
-    rankings = [list(rng.permutation(N)[:4]) for _ in range(30)]
-    who = list(rng.integers(8, size=30))
-    features = rng.standard_normal((U, 2))
-    for data, given in (
-        (pc.Comparisons.from_rankings(rankings, users=who, items=range(N)), {}),
-        (people(first=rng.choice([-1, 1], size=M + 2)), {"user_features": features}),
-    ):
-        model = pc.MultiUserGP(Independent(), optimize=None, random_state=0)
-        here, there = (
-            clone(model).set_params(device=d).fit(None, data, **given) for d in (None, device)
-        )
-        close(there.predict(users=[1, 3]), here.predict(users=[1, 3]))
-        close(there.log_evidence_, here.log_evidence_)
-
-
 CHECKS = {
     check.__name__: check
     for check in (
@@ -321,6 +303,5 @@ CHECKS = {
         check_users,
         check_user_gradients,
         check_user_estimator,
-        check_user_company,
     )
 }

@@ -135,9 +135,7 @@ def test_multi_user_telling_equals_a_refit(more, how):
         strict=True,
     ):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
-    np.testing.assert_allclose(
-        told.posterior_for(3).covariance(), refit.posterior_for(3).covariance(), atol=1e-6
-    )
+    np.testing.assert_allclose(told.belief(3).covariance(), refit.belief(3).covariance(), atol=1e-6)
     assert told.log_evidence_ == pytest.approx(refit.log_evidence_, abs=1e-6)
     assert told.comparisons_ == refit.comparisons_
 

@@ -63,7 +63,7 @@ def test_predict_by_name_and_by_index(fitted):
 
 def test_users_differ_from_each_other_and_from_the_population(fitted):
     ann, bob = fitted.predict_proba([("tea", "milk")] * 2, ["ann", "bob"])
-    population = fitted.posterior_for().prob(np.array([0]), np.array([1]))[0]
+    population = fitted.belief().prob(np.array([0]), np.array([1]))[0]
     assert bob < 0.5 < ann
     assert bob < population < ann
 
@@ -107,7 +107,7 @@ def test_newcomers_without_features_get_what_is_shared(data):
     np.testing.assert_allclose(
         cold[0], gp.predict(users="dee")[0], atol=1e-12
     )  # dee never answered
-    np.testing.assert_allclose(cold[0], gp.posterior_for().mean, atol=1e-10)
+    np.testing.assert_allclose(cold[0], gp.belief().mean, atol=1e-10)
 
 
 def test_new_items_by_features(fitted, X):

@@ -110,3 +110,14 @@ def test_a_start_outside_is_moved_into_the_box():
     found = optimize.minimize_in_box(objective, np.array([9.0]), np.array([[1.0, 2.0]]), 10)
     assert objective.seen[0] == 2.0
     assert found.x == 1.0
+
+
+def test_a_step_out_of_bounds_is_not_tried():
+    asked = []
+
+    def falls(x):
+        asked.append(float(x[0]))
+        return -float(x[0]), np.array([-1.0])
+
+    optimize.minimize_in_box(falls, np.array([1.0]), np.array([[0.0, 1.0]]), 5, 1e-3)
+    assert asked == [1.0]

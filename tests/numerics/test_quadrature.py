@@ -109,3 +109,10 @@ def test_prior_centred_gauss_hermite_would_fail_where_panels_hold():
     panelled = quadrature.tilted_moments(log_ndtr_derivatives, mean, var, True)[0]
     assert np.max(np.abs(hermite - exact)) > 0.05
     assert np.max(np.abs(panelled - exact)) < 1e-12
+
+
+@pytest.mark.parametrize("max_sd", [0.5, 2.0])
+def test_nodes_reach_no_further_than_the_density_does(max_sd):
+    x, w = quadrature.normal_rule(max_sd, 0.63)
+    assert x[-1] < 7.4 + 0.5 * max_sd + (x[1] - x[0])
+    assert w @ x**2 == pytest.approx(1.0, abs=1e-9)

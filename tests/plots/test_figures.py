@@ -89,7 +89,7 @@ def test_utilities_are_drawn_in_the_order_of_the_feature():
 def test_calibration_intervals_cover_a_calibrated_forecaster(rng):
     """Two standard errors hold about 95 of 100 bins when the probabilities are right."""
     inside = total = 0
-    for _ in range(40):
+    for _ in range(15):
         p = rng.uniform(0.05, 0.95, 400)
         outcome = (rng.random(400) < p).astype(float)
         ax = plots.plot_calibration(calibration(p, outcome))
@@ -160,9 +160,7 @@ def test_plots_load_on_demand():
 def communities():
     tea = ["tea", "milk", "water"]
     data = pc.Comparisons.from_rankings([tea] * 6 + [tea[::-1]] * 6, users=range(5, 17))
-    model = pc.CommunityGP(
-        inference="mcmc", n_sweeps=20, n_chains=2, progress=False, random_state=0
-    )
+    model = pc.CommunityGP(inference="mcmc", n_sweeps=6, n_chains=2, progress=False, random_state=0)
     return model.fit(None, data)
 
 

@@ -65,7 +65,7 @@ def demo_command(folder: str, seed: int, output: Output) -> None:
 
     members = models.members(communal.model)
     results = {
-        "ranking": communal.model.rank().above_average().to_dicts(),
+        "ranking": communal.model.rank().to_dicts(),
         "person_agreement": _agreement(personal.model.predict(users=personal.data.users), truth),
         "communities": _cross_table(members, truth.tastes),
         "adjusted_rand": pc.metrics.adjusted_rand([m["community"] for m in members], truth.tastes),

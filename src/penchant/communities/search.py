@@ -151,7 +151,7 @@ def log_predictive(posterior: Posterior, answers: Answers) -> FloatArray:
         smallest = np.finfo(float).tiny
         win, loss = (np.maximum(likelihood.prob(m, var), smallest) for m in (mean, -mean))
         log_odds = np.log(win) - np.log(loss)
-        values += [group.log_foreseen(log_odds) for group in cliques.groups]
+        values += [group.log_predictive(log_odds) for group in cliques.groups]
     return np.concatenate(values)
 
 

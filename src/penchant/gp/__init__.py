@@ -1,13 +1,12 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
-from penchant.gp.choices import edges_of_stages, feasible
+from penchant.gp.choices import clique_edges, edges_of_stages, feasible
 from penchant.gp.dynamic.prior import TimeGrid as TimeGrid
 from penchant.gp.dynamic.prior import check_time, effect_names, timed_rows
 from penchant.gp.dynamic.problem import (
     PathHyper,
     PathPosterior,
     PathProblem,
-    PathSolution,
     TimedPosterior,
 )
 from penchant.gp.items.cluster_robust import UNNAMED, People, edges_of
@@ -44,7 +43,6 @@ from penchant.gp.rows import (
     ORDER,
     Differences,
     Rows,
-    VoteSites,
     as_shown,
     columns,
     has_covariates,
@@ -58,7 +56,7 @@ from penchant.gp.rules import RULES, Proposal, Rule, Sites, laplace, mode_slopes
 from penchant.gp.update import as_weights, rank_one_update
 from penchant.gp.users.arrowhead import ArrowPrior, SharedPrior, UserFactor, factor_users
 from penchant.gp.users.blocks import Arrangement, PairBlock, arrange, tied_items
-from penchant.gp.users.posterior import ActiveSet, UserPosteriors
+from penchant.gp.users.posterior import ActiveSet, UserPosteriors, UserSites
 from penchant.gp.users.problem import (
     LEARNING_VOTES,
     CovarianceChoice,
@@ -112,7 +110,6 @@ __all__ = [
     "PathHyper",
     "PathPosterior",
     "PathProblem",
-    "PathSolution",
     "People",
     "Posterior",
     "Proposal",
@@ -136,8 +133,8 @@ __all__ = [
     "UserPart",
     "UserPosteriors",
     "UserProblem",
+    "UserSites",
     "UserSolution",
-    "VoteSites",
     "add_information",
     "add_summaries",
     "arrange",
@@ -147,6 +144,7 @@ __all__ = [
     "check_newcomers",
     "check_time",
     "choose_covariance",
+    "clique_edges",
     "columns",
     "edges_of",
     "edges_of_stages",

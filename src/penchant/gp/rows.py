@@ -1,15 +1,14 @@
-"""The one table of rows: every distinct comparison, its count and its outcome.
+"""The table of rows: every distinct comparison, its count and its outcome.
 
-A row is g = aᵀv over *points* v: the items' utilities, and after them what else is Gaussian and
-additive, as the effect of being shown first or of a covariate. Mostly a = e_winner − e_loser, and
-two index arrays say it (`winner`, `loser`); where a side is a weighted sum of points, `sides` has
-the rows of a as a sparse matrix. Everything downstream asks a table for its operator A, and is
-written once.
+A row is g = aᵀv over *points* v: the items' utilities, and further Gaussian terms, such as the
+effect of being shown first or of a covariate. Usually a = e_winner − e_loser, given by two index
+arrays (`winner`, `loser`); where a side is a weighted sum of points, `sides` has the rows a as a
+sparse matrix. Inference uses the table through its operator A.
 
-Single pairs stand first, and after them the edges of choices (`outcomes.cliques`).
+Single pairs come first, then the edges of choices (`outcomes.cliques`).
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol, Self
@@ -66,10 +65,10 @@ class Rows:
         by_rater: bool = False,
         by_user: bool = False,
     ) -> Self:
-        """Comparisons as rows over all items.
+        """Return comparisons as rows over all items.
 
-        like: effects that are known already. by_rater: answers depend on who gives them. by_user:
-        users have utilities of their own; otherwise the answers of all are taken together.
+        like: known effects, which keep their names and priors. by_rater: the likelihood depends on
+        the rater. by_user: users have utilities of their own; otherwise they are pooled.
         """
         made = has_covariates(data) or like is not None
         data = data.bare(keep=("first", "covariates") if made else ())
@@ -145,7 +144,7 @@ class Rows:
         return len(self.winner)
 
     def compact(self) -> Self:
-        """The same rows over the items that occur in them alone."""
+        """Return the same rows over the items that occur in them."""
         winner, loser = self.ends
         n = 1 + max(winner.max(initial=-1), loser.max(initial=-1))
         occurs, position = np.zeros(n, dtype=bool), np.empty(n, dtype=np.intp)
@@ -155,7 +154,7 @@ class Rows:
         return replace(self, winner=position[winner], loser=position[loser], items=items)
 
     def part(self, rows: IntArray) -> Self:
-        """Some of the rows, over the same points."""
+        """Return some of the rows, over the same points."""
         return replace(
             self,
             winner=self.winner[rows],
@@ -169,16 +168,14 @@ class Rows:
         )
 
     def take(self, rows: IntArray) -> Self:
-        """Some of the rows, over the items that occur in them."""
+        """Return some of the rows, over the items that occur in them."""
         part = self.part(rows)
         return part if self.sides is not None else part.compact()
 
     def weighted(self, count: FloatArray) -> Self:
-        """The same rows with other counts (m,), which may be below one; of single pairs alone."""
+        """Return single pairs with other counts (m,), which may be below one."""
         power = np.minimum(count, 1.0) if (count < 1.0).any() else None
         return replace(self, count=count, outcomes=self.outcomes._replace(power=power))
-
-    # What the model needs of them
 
     @cached_property
     def ends(self) -> tuple[IntArray, IntArray]:
@@ -195,14 +192,14 @@ class Rows:
 
     @cached_property
     def runs(self) -> "Runs":
-        """Neighbours that compare the same two items."""
+        """Runs of neighbouring rows that compare the same two items."""
         changes = (np.diff(self.winner) != 0) | (np.diff(self.loser) != 0)
         starts = np.append(0, 1 + np.flatnonzero(changes))
         return Runs(starts, np.diff(np.append(starts, len(self))))
 
     @cached_property
     def pairs(self) -> Self:
-        """What the prior of utilities has to know of: with effects, each run of a pair once."""
+        """The rows of utilities alone: with effects, each run of one pair once."""
         if self.shown is None:
             return self
         starts = self.runs.starts
@@ -221,11 +218,9 @@ class Rows:
             return np.zeros(len(self))
         return multiply(self.shown.z.T, effects.mean)
 
-    # What tells them apart
-
     @property
     def keys(self) -> tuple[IntArray | FloatArray, ...]:
-        """(m,) columns that tell rows apart, beside their outcomes."""
+        """(m,) columns that identify rows, beside their outcomes."""
         named = (column for column in (self.user, *self.ends, self.period) if column is not None)
         more = () if self.shown is None else self.shown.z
         whole = () if self.sides is None else self.sides.toarray().T
@@ -245,7 +240,7 @@ class Rows:
         return np.argsort(np.argsort(key, kind="stable"), kind="stable")
 
     def as_pairs(self) -> Self:
-        """The same with choices broken into the pairs that they decide, each an answer of its own.
+        """Return the same rows with choices broken into the pairs that they decide.
 
         >>> data = Comparisons.from_rankings([["tea", "milk", "water"]], users=["ann"])
         >>> votes = Rows.by_user(data.bare()).as_pairs()
@@ -273,47 +268,11 @@ class Rows:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class VoteSites:
-    """Converged sites with their comparisons: all of the data that predictions need.
-
-    user, winner, loser: (m,) as in `Rows`; weight = count · τ, shift = count · ν, less weight ·
-    zᵀβ̂ where effects are known: sites on the difference of utilities alone.
-    """
-
-    user: IntArray
-    winner: IntArray
-    loser: IntArray
-    weight: FloatArray
-    shift: FloatArray
-
-    @classmethod
-    def of(cls, votes: Rows, sites: Sites, effects: EffectPosterior | None = None) -> "VoteSites":
-        """Votes and the sites that inference found for them."""
-        where = (votes.user, votes.winner, votes.loser)
-        weight, shift = votes.count * sites.tau, votes.count * sites.nu
-        return cls(*where, weight, shift - weight * votes.offset(effects))
-
-    def per_copy(self, votes: Rows, effects: EffectPosterior | None = None) -> Sites:
-        """The sites of one copy each of the same comparisons, on all that they depend on."""
-        shift = self.shift + self.weight * votes.offset(effects)
-        return Sites(self.weight / votes.count, shift / votes.count)
-
-    def take(self, rows: IntArray) -> "VoteSites":
-        """Some of them, or all in another order."""
-        return VoteSites(*(getattr(self, f.name)[rows] for f in fields(self)))
-
-    def join(self, more: "VoteSites") -> "VoteSites":
-        """These and more."""
-        columns = ((getattr(self, f.name), getattr(more, f.name)) for f in fields(self))
-        return VoteSites(*map(np.concatenate, columns))
-
-
 # Matching
 
 
 class Keyed(Protocol):
-    """A table whose rows can be told apart."""
+    """A table whose rows can be identified: `Rows`, or the answers of `communities`."""
 
     @property
     def outcomes(self) -> Outcomes:
@@ -321,13 +280,13 @@ class Keyed(Protocol):
 
     @property
     def keys(self) -> tuple[IntArray | FloatArray, ...]:
-        """(m,) columns that tell rows apart, beside their outcomes."""
+        """(m,) columns that identify rows, beside their outcomes."""
 
 
 def columns(rows: Keyed) -> FloatArray:
-    """(k, m) numbers that tell rows apart, ties and margins included.
+    """(k, m) numbers that identify rows, ties and margins included.
 
-    An edge of choices is told from a pair of the same items by a number of its own.
+    A flag separates an edge of choices from a pair of the same items.
     """
     tie, margin, cliques, rater, _ = rows.outcomes
     m = len(rows.keys[0])
@@ -341,12 +300,12 @@ def columns(rows: Keyed) -> FloatArray:
 
 
 def match(known: Keyed, sought: Keyed) -> IntArray:
-    """(k,) where each row that is sought stands among the known ones, −1 where it does not."""
+    """(k,) the position of each sought row among the known ones, −1 where it is not there."""
     return place_among(columns(known), columns(sought))
 
 
 def place_among(known: FloatArray, sought: FloatArray) -> IntArray:
-    """Where each column that is sought stands among the known ones, −1 where it does not.
+    """The position of each sought column among the known ones, −1 where it is not there.
 
     >>> place_among(np.array([[3, 1], [0, 2]]), np.array([[1, 3, 3], [2, 0, 2]])).tolist()
     [1, 0, -1]
@@ -363,7 +322,7 @@ def place_among(known: FloatArray, sought: FloatArray) -> IntArray:
 
 
 def sites_at(sites: Sites, place: IntArray) -> Sites:
-    """Sites carried to other rows: those of `place`, zero where that is −1."""
+    """The sites at positions `place`, zero where that is −1."""
     known = place >= 0
     return Sites(np.where(known, sites.tau[place], 0.0), np.where(known, sites.nu[place], 0.0))
 
@@ -511,14 +470,14 @@ Operator = Differences | SparseRows
 
 ORDER = "shown first"
 PRIOR_SD = 1.0
-"""Of an effect on the scale of an answer's noise: of being shown first, and of a covariate's root
-mean square. One number cannot tell the spread that it was drawn from, so this is not learned; a
-shift of one turns equals into 84 : 16, and hardly anything known is larger."""
+"""Prior sd of an effect, in units of an answer's noise: of being shown first, and of a covariate at
+its root mean square. One effect does not identify its variance, so this is not learned; a shift of
+one turns equals into 84 : 16, and published effects are smaller."""
 
 
 @dataclass(frozen=True)
 class Covariates:
-    """How comparisons were made: z (q, m), odd in the pair; names and prior sd of its effects."""
+    """Further points of rows: weights z (q, m), odd in the pair; names and prior sd of effects."""
 
     names: tuple[str, ...]
     z: FloatArray
@@ -526,10 +485,10 @@ class Covariates:
 
     @classmethod
     def of(cls, data: Comparisons, like: "Covariates | None" = None) -> "Covariates | None":
-        """What the data tell; None where that is nothing.
+        """Order and covariates of the data, or None.
 
-        like: effects that are known already, which come first and keep their priors; a column
-        that these data do not have is zero.
+        like: known effects, which come first and keep their priors; a column that these data lack
+        is zero.
         """
         columns = _columns(data)
         names = () if like is None else like.names
@@ -546,7 +505,7 @@ class Covariates:
 
     @classmethod
     def known(cls, effects: EffectPosterior | None) -> "Covariates | None":
-        """Names and priors of known effects, of no comparison."""
+        """Names and priors of known effects, without rows."""
         if effects is None:
             return None
         return cls(effects.names, np.zeros((len(effects.names), 0)), effects.sd)
@@ -556,7 +515,7 @@ class Covariates:
         return replace(self, z=self.z[:, rows])
 
     def padded(self, n: int) -> "Covariates":
-        """The same, and then n comparisons of which nothing is told."""
+        """The same with n rows of zeros after them."""
         return replace(self, z=np.pad(self.z, ((0, 0), (0, n))))
 
     @cached_property
@@ -567,13 +526,13 @@ class Covariates:
 
 
 def z_of(data: Comparisons, names: tuple[str, ...]) -> FloatArray:
-    """(q, m) z of the effects that are called so; zero where the data do not tell."""
+    """(q, m) weights of the named effects; zero where the data lack them."""
     columns, nothing = _columns(data), np.zeros(len(data))
     return np.stack([columns.get(name, nothing) for name in names])
 
 
 def has_covariates(data: Comparisons) -> bool:
-    """Whether comparisons say anything about how they were made."""
+    """Whether comparisons have an order shown or covariates."""
     return data.covariates is not None or (data.first is not None and bool(data.first.any()))
 
 
@@ -594,8 +553,8 @@ def _prior_sd(name: str, z: FloatArray, count: IntArray) -> float:
 
 
 def as_shown(model: Any, data: Comparisons, rows: BoolArray) -> dict[str, Any]:
-    """How and when some comparisons were made, as far as a model takes that into account: for its
-    `predict_proba`."""
+    """Arguments for a model's `predict_proba`: order, covariates and time of some comparisons, as
+    far as the model uses them."""
     known = {effect.name for effect in getattr(model, "effects_", ())}
     shown: dict[str, Any] = {}
     if ORDER in known and data.first is not None:
@@ -625,7 +584,7 @@ class Runs:
 
     @cached_property
     def blocks(self) -> list[tuple[slice, slice]]:
-        """Rows whose numbers stay in cache while they are worked on, in whole runs; and these."""
+        """Blocks of rows that fit in cache, in whole runs; and their runs."""
         ends = self.starts + self.sizes
         cuts = [0]
         while cuts[-1] < len(ends):

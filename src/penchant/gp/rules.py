@@ -200,9 +200,6 @@ def mode_slopes(
     return slopes
 
 
-mode_drift = mode_slopes
-
-
 def no_slopes(
     mean: FloatArray, var: FloatArray, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
 ) -> FloatArray:

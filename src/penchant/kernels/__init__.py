@@ -1,4 +1,4 @@
-"""Covariances between items: of their features, of their relations, and sums and products."""
+"""Kernels: covariances between items from features and relations, with sums and products."""
 
 # for other packages, and for kernels of your own
 from penchant.kernels.base import Combination as Combination

@@ -1,7 +1,7 @@
-"""Kernels of relations: items are alike where a graph joins them.
+"""Graph kernels: items that a relation links have similar utilities.
 
-Those of this file smooth along a Laplacian and work out only the columns of the items asked
-for: by sparse solves or products where these are cheap, by dense LAPACK where they are not.
+Three of them are functions of a Laplacian. They compute only the columns of the items that are
+asked for: by sparse solves or products where these are cheap, by dense LAPACK where they are not.
 """
 
 from abc import abstractmethod
@@ -24,17 +24,17 @@ DENSE_SHARE = 0.05
 """A Laplacian with a larger share of non-zeros is handled as a dense matrix."""
 
 SPECTRUM_ITEMS = 4000
-"""Up to so many items, one eigendecomposition serves every later call in good time."""
+"""Up to so many items an eigendecomposition takes seconds, and every later call reuses it."""
 
 SOLVE_COST = 12
 """Time of a sparse solve per non-zero of its factor, in units of dense work (measured)."""
 
 LEAST_SHIFT = 1e-12
-"""Below this share of the largest degree, what ties utilities to zero is lost in rounding."""
+"""Below this share of the largest degree, 1/iota² is lost in rounding."""
 
 
 class GraphKernel(Leaf):
-    """A kernel over the items of one relation, known by its name."""
+    """A kernel over the items of one relation, given by its name."""
 
     relation: str
 
@@ -94,7 +94,7 @@ class Smoother(GraphKernel):
 
 @dataclass(frozen=True)
 class RegularizedLaplacian(Smoother):
-    """[beta (Δ + I/iota²)]⁻¹: utilities that differ little along links; 000 Eq. 2.
+    """[beta (Δ + I/iota²)]⁻¹: utilities differ little along links; 000 Eq. 2.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ class RegularizedLaplacian(Smoother):
     beta : float
         Stiffness of the links: the larger, the less utilities vary.
     iota : float
-        How loosely the level of a connected part is tied to zero; an isolated item has prior
-        variance iota² / beta.
+        Prior scale of the level of a connected part; an isolated item has prior variance
+        iota² / beta.
 
     >>> from penchant.kernels import undirected
     >>> pair = undirected([[0, 1], [1, 0]])
@@ -135,9 +135,9 @@ class RegularizedLaplacian(Smoother):
 
 @dataclass(frozen=True)
 class Diffusion(Smoother):
-    """variance · exp(−beta Δ): utilities as heat that spread along the links for a time beta.
+    """variance · exp(−beta Δ): heat that spreads along the links for a time beta.
 
-    An isolated item keeps its variance; linked ones share theirs, so theirs is smaller.
+    An isolated item has this variance; linked items have less.
 
     >>> from penchant.kernels import undirected
     >>> pair = undirected([[0, 1], [1, 0]])
@@ -180,9 +180,9 @@ class RandomWalk(Smoother):
     relation : str
         Name of the relation.
     steps : int
-        Items farther apart than so many links do not share anything.
+        Items farther apart than so many links have covariance zero.
     offset : float
-        At least 2, the largest eigenvalue that L can have: below it is not a covariance.
+        At least 2, the largest possible eigenvalue of L: below it K is not a covariance.
     variance : float
         Prior variance of the smoothest direction.
 
@@ -254,14 +254,14 @@ def _spectrum_pays(relation: Relation, n_columns: int) -> bool:
 
 
 def _resolvent(relation: Relation, shift: float, where: IntArray) -> FloatArray:
-    """(Δ + shift · I)⁻¹[:, where]: by a sparse factor, or where that fills in, by dense algebra.
+    """(Δ + shift · I)⁻¹[:, where]: by a sparse factor, or by dense algebra where that fills in.
 
-    A few columns of a dense one come from its eigenvectors, which later calls find ready.
+    A few columns of a dense one come from its eigenvectors, which later calls reuse.
     """
     laplacian, n = relation.laplacian, relation.n_items
     if shift < LEAST_SHIFT * laplacian.diagonal().max(initial=0.0):
         raise NumericalError(
-            f"1/iota² is {shift:.3g}, lost beside links as strong as "
+            f"1/iota² is {shift:.3g}, too small next to links as strong as "
             f"{laplacian.diagonal().max():.3g}: take a smaller iota, or scale the weights down"
         )
     if not _is_dense(laplacian):
@@ -291,7 +291,7 @@ class CommonCause(GraphKernel):
     """Silva et al.'s hidden common causes: related items share unit-variance causes.
 
     U_ij = shared causes / √(causes of i · causes of j), so every item has the same variance,
-    and an isolated item depends on nothing but itself. Weights play no part: a link is a link.
+    and an isolated item is independent of all others. Weights of links are ignored.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ class CommonCause(GraphKernel):
         return np.array([np.vdot(G, self._block(relation, rows, columns))])
 
     def _loadings(self, relation: Relation) -> sparse.csr_array:
-        """How much each item (row) takes from each cause: unit rows, so U has a unit diagonal."""
+        """Loading of each item (row) on each cause: unit rows, so U has a unit diagonal."""
         if self.per == "auto":
             causes = relation.causes
         else:

@@ -54,12 +54,12 @@ class Relation:
     weights : sparse array (n, n)
         Symmetric, non-negative, no self-loops, no stored zeros.
     kind : str
-        What it was made from, for reports.
+        The treatment of the graph, for reports.
     walk_laplacian : sparse array (n, n) or None
-        Chung's Laplacian of a directed graph, which then stands in for both Laplacians.
+        Chung's Laplacian of a directed graph, which then replaces both Laplacians.
 
-    `names` are what the items are called where the graph was a data frame, until a fit has put them
-    in order; a file knows none.
+    `names` are those of a data frame's rows, until a fit has put the items in its order; a model
+    file has none.
 
     >>> from penchant.kernels import undirected
     >>> undirected([[0, 2], [2, 0]]).laplacian.toarray()
@@ -72,7 +72,7 @@ class Relation:
     names: Names | None = field(default=None, init=False)
 
     def called(self, names: Names | None) -> "Relation":
-        """The same, its items named."""
+        """This relation, with names of its items."""
         object.__setattr__(self, "names", names)
         return self
 
@@ -139,7 +139,7 @@ class Relation:
 
 
 def maximal_cliques(adjacency: sparse.csr_array, limit: int | None = None) -> list[IntArray] | None:
-    """Every maximal clique of two or more nodes; None when there are more than `limit`.
+    """Every maximal clique of two or more nodes; None if there are more than `limit`.
 
     Bron and Kerbosch's search with Tomita's pivot, sets of nodes as the bits of an integer.
 
@@ -158,7 +158,7 @@ def maximal_cliques(adjacency: sparse.csr_array, limit: int | None = None) -> li
 
 
 def _search(neighbours: list[int]) -> Iterator[list[int]]:
-    """Depth first, on a stack of its own: a clique may be deeper than Python's recursion."""
+    """Depth first, without recursion: a clique may be larger than Python's recursion limit."""
     linked = sum(1 << i for i, mask in enumerate(neighbours) if mask)
     stack: list[tuple[list[int], int, int]] = [([], linked, 0)]
     while stack:
@@ -185,7 +185,7 @@ def _nodes(mask: int) -> Iterator[int]:
 
 
 def _incidence(groups: list[IntArray] | IntArray, n_items: int) -> sparse.csr_array:
-    """Items × groups, with a group of its own for an item in none."""
+    """Items × groups; an item in no group gets one to itself."""
     sizes = np.array([len(group) for group in groups], dtype=np.intp)
     members = np.concatenate(list(groups)) if len(sizes) else np.zeros(0, dtype=np.intp)
     alone = np.setdiff1d(np.arange(n_items), members)
@@ -205,19 +205,19 @@ NO_RELATIONS: Mapping[str, Relation] = MappingProxyType({})
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The items a kernel looks at: their features, and where they stand in the relations.
+    """Items as kernels see them: their features, and their positions in relations.
 
     Parameters
     ----------
     X : array (n, d), sparse array (n, d) or None
         Features of the items; sparse ones stay so.
     relations : mapping of name to Relation
-        Over the whole universe of items; shared between subsets, never copied.
+        Over the whole universe of items; subsets share it, without copies.
     index : integer array (n,) or None
         Position of each item in the universe; None for new items outside it.
 
-    `device` is where matrices between the items are made (see `on`); the inputs themselves are
-    NumPy's, and a file or a copy knows no device.
+    `device` is where matrices between the items are made (see `on`). The inputs themselves are
+    NumPy's; files and pickled copies have no device.
 
     >>> items = Inputs(np.eye(3), index=np.arange(3))
     >>> len(items.take(np.array([2, 0])))
@@ -263,7 +263,7 @@ class Inputs:
         return 0 if self.index is None else len(self.index)
 
     def features(self) -> Features:
-        """X (n, d), for a kernel that cannot do without."""
+        """X (n, d), for a kernel that needs features."""
         if self.X is None:
             raise DataError(
                 "this kernel compares the features of items, but they have none: pass X (n, d), "
@@ -272,7 +272,7 @@ class Inputs:
         return self.X
 
     def place(self, name: str) -> tuple[Relation, IntArray]:
-        """The relation of that name, and where in it the items stand, for a graph kernel."""
+        """The relation of that name, and the positions of the items in it, for a graph kernel."""
         if name not in self.relations:
             known = ", ".join(map(repr, self.relations)) or "none"
             raise DataError(
@@ -288,7 +288,7 @@ class Inputs:
         return relation, self.index
 
     def on(self, device: Device) -> "Inputs":
-        """The same items, with matrices made elsewhere; sparse features become dense on a card."""
+        """The same items, with matrices made on the device; sparse features become dense there."""
         if device is self.device:
             return self
         moved = replace(self) if self.X is None else replace(self, X=as_dense(self.X))
@@ -296,7 +296,7 @@ class Inputs:
         return moved
 
     def take(self, rows: IntArray) -> "Inputs":
-        """The same universe, seen from a subset of the items (repeats allowed)."""
+        """Some of the items (repeats allowed), in the same universe."""
         subset = replace(
             self,
             X=None if self.X is None else self.X[rows],

@@ -16,15 +16,15 @@ from penchant.kernels.inputs import Names, Relation, column_names, is_numbered, 
 from penchant.numerics.types import IntArray
 
 TELEPORT = 0.15
-"""How often the random walk on a directed graph jumps anywhere, as in PageRank."""
+"""Probability that the random walk on a directed graph jumps to any item, as in PageRank."""
 
 SYMMETRY_TOLERANCE = 1e-10
-"""Asymmetry, relative to the largest weight, that is taken for rounding."""
+"""Asymmetry, relative to the largest weight, that counts as rounding."""
 
 Graph = Any
 """A dense array, a scipy sparse matrix or array, or a data frame."""
 Places = Callable[[Names, str], IntArray | None]
-"""From what rows are called, and of what, to the row of each item; None: they are in order."""
+"""(names of rows, what they are rows of) → the row of each item; None: rows are in order."""
 
 
 def undirected(graph: Graph) -> Relation:
@@ -86,10 +86,10 @@ def bipartite(incidence: Graph) -> Relation:
 def as_relations(
     relations: Mapping[str, object] | None, n_items: int, places: Places | None = None
 ) -> dict[str, Relation]:
-    """Named relations from what a user passes: graphs, relations, or roles of a relation.
+    """Named relations from a user's graphs, relations, or roles of a relation.
 
-    A graph is taken for undirected; the items of a data frame are put in order by `places`. The
-    roles that `directed` gives under the name "cites" become the relations "cites:linking" and
+    A graph counts as undirected; `places` puts the items of a data frame in order. The roles that
+    `directed` returns become, under the name "cites", the relations "cites:linking" and
     "cites:linked".
 
     >>> list(as_relations({"cites": directed(np.eye(3, k=1))}, n_items=3))
@@ -134,7 +134,7 @@ def _undirected(graph: Graph, what: str) -> Relation:
 
 
 def _square(graph: Graph, what: str) -> tuple[sparse.csr_array, Names | None]:
-    """Weights, and what rows and columns are called."""
+    """Weights, and the names of rows and columns."""
     W = _weights(graph, what)
     if W.shape[0] != W.shape[1]:
         raise DataError(
@@ -145,7 +145,7 @@ def _square(graph: Graph, what: str) -> tuple[sparse.csr_array, Names | None]:
     loops = int(np.count_nonzero(W.diagonal()))
     if loops:
         warn(
-            f"{what} has {loops} self-loops, which say nothing about other items: left out",
+            f"{what} has {loops} self-loops, which say nothing about other items: ignored",
             DataWarning,
         )
     return _without_loops(W), names
@@ -154,8 +154,8 @@ def _square(graph: Graph, what: str) -> tuple[sparse.csr_array, Names | None]:
 def _names_in_order(
     W: sparse.csr_array, rows: Names | None, columns: Names | None, what: str
 ) -> tuple[sparse.csr_array, Names | None]:
-    """Columns in the order of the rows, and what both are called; who has no names has the
-    other's."""
+    """Weights with columns in the order of the rows, and the names of both; where only rows or
+    only columns have names, these."""
     if rows is None or columns is None:
         return W, columns if rows is None else rows
     place = {str(name): column for column, name in enumerate(columns)}

@@ -23,19 +23,19 @@ from penchant.numerics.optimize import PRIOR_SPREAD, weak_prior
 from penchant.numerics.types import FloatArray
 
 COLUMNS_AT_ONCE = 256
-"""Columns of sparse features that are dense at a time."""
+"""Columns of sparse features that are made dense at a time: bounds memory."""
 MANY_FEATURES = 20
-"""With more lengthscales than this most features are expected to matter alike, or not at all."""
+"""With more lengthscales than this, most features are expected to have a common one."""
 SHRINKAGE, TAIL = 0.25, 1.0
-"""Scale and degrees of freedom of one of many log-lengthscales around a common value: Student's t
-with a sharp peak and heavy tails, so that few leave the common value, and those freely."""
+"""Scale and degrees of freedom of Student's t, the prior of many log-lengthscales around a common
+value: its peak is sharp and its tails heavy, so that few leave the common value, and freely."""
 LEAVING_PULL = (TAIL + 1.0) * float(np.log1p(1.0 / (TAIL * SHRINKAGE**2)))
-"""Slope of the evidence in a log-lengthscale that takes it a factor of e from the common value: a
-pull that fades along the way gains half of it, and that prior asks for as much."""
+"""Slope of the evidence that moves a log-lengthscale by 1 from the common value: a slope that falls
+linearly to zero on the way gains half of it, which is what that prior costs."""
 MEASURED_ROWS = 1000
-"""Rows between which distances are measured."""
+"""Rows whose distances give the median: 1,000 rows have half a million pairs."""
 COMMON_STEPS, COMMON_TOLERANCE = 200, 1e-12
-"""Of the search for the common value."""
+"""Of the fixed-point iteration for the common value, in nats of a log-lengthscale."""
 
 
 class Stationary(Leaf):
@@ -76,7 +76,7 @@ class Stationary(Leaf):
         for_variance = self.variance * float(M.sum())
         M *= log_slope
         if B is None:
-            fill_diagonal(M, 0.0)  # no distance there: keep its weight out of what follows
+            fill_diagonal(M, 0.0)  # distances are zero there, weights may be large
         if distances is not None and not isinstance(self.lengthscale, tuple):
             spread = np.array([np.vdot(M, distances)])
         else:
@@ -87,7 +87,7 @@ class Stationary(Leaf):
         return np.append(for_lengthscale, for_variance)
 
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:
-        """Weak around the start; many lengthscales are shrunk towards their common value."""
+        """Weak around the start; many lengthscales are shrunk towards a common value."""
         d = len(self.lengthscale) if isinstance(self.lengthscale, tuple) else 1
         if d <= MANY_FEATURES:
             return super().log_prior(start)
@@ -129,10 +129,10 @@ class RBF(Stationary):
     Parameters
     ----------
     lengthscale : float or sequence of d floats
-        How far apart two items are when their utilities part ways; one a feature (ARD) tells
-        which features matter, because an idle one gets a long lengthscale. Not given, it is 1
-        outside a fit, and in a fit it starts (or stays, with optimize=None) at the median distance
-        between the items.
+        Distance over which utilities become independent. One lengthscale a feature (ARD) shows
+        which features matter: an irrelevant one gets a long lengthscale. Not given, it is 1 outside
+        a fit; in a fit it starts (or stays, with optimize=None) at the median distance between the
+        items.
     variance : float
         Prior variance of a utility.
 
@@ -211,8 +211,8 @@ class Matern(Stationary):
 class Linear(Leaf):
     """Utilities linear in the features: variance · xᵀx'.
 
-    variance: not given, it is 1 outside a fit, and in a fit it starts (or stays, with
-    optimize=None) where the difference between two typical items has a variance of two.
+    variance: not given, it is 1 outside a fit; in a fit it starts (or stays, with optimize=None)
+    where the difference between two typical items has a variance of two.
 
     >>> Linear(variance=2.0)(np.array([[1.0, 2.0]]))
     array([[10.]])
@@ -221,7 +221,6 @@ class Linear(Leaf):
     variance: float = positive(NotGiven(1.0), 1e-5, 1e5)
 
     def at_scale_of(self, items: Inputs) -> "Linear":
-        """With a variance that was not given at the scale of the features."""
         if not isinstance(self.variance, NotGiven):
             return self
         return replace(self, variance=2.0 / typical_distance(items.features()) ** 2)
@@ -243,9 +242,9 @@ class Linear(Leaf):
 
 
 def _common(moved: FloatArray) -> float:
-    """Where most of many log-lengthscales are: the likeliest centre, whatever a few do.
+    """The likeliest centre of Student's t for many log-lengthscales, with a weak prior at 0.
 
-    Reweighted means, in which what is far counts little; the centre itself is weakly held at 0.
+    Iteratively reweighted means: values far from the centre count little.
     """
     centre = float(np.median(moved))
     for _ in range(COMMON_STEPS):
@@ -273,7 +272,7 @@ def _weighted_spread(M: FloatArray, U: Features, V: Features) -> FloatArray:
 
 
 def typical_distance(X: Features) -> float:
-    """Median distance between rows that are apart, of up to a thousand of them; 1 if none are.
+    """Median distance between different rows, of up to a thousand of them; 1 if all are equal.
 
     >>> typical_distance(np.array([[0.0], [1.0], [3.0]]))
     2.0

@@ -1,13 +1,13 @@
-"""What a likelihood is: how an answer depends on a utility difference.
+"""The Likelihood interface: how an answer depends on a utility difference.
 
-Conventions, stated here once and used everywhere:
+Conventions of all likelihoods:
 
 * Every comparison is oriented: ``g = f[winner] - f[loser]``. An answer that agrees with the
-  orientation is a *win*; where the model knows ties, a row of ``Outcomes.tie`` says so.
+  orientation is a *win*; ``Outcomes.tie`` marks ties, for likelihoods that have them.
 * Noise lives on the *difference*, and the link has unit scale (probit: noise variance 1): the
   scale of the utilities is the kernel's variance.
-* Arrays over edges have shape (m,). ``log_prob`` also takes ``g`` of shape (q, m), so that
-  quadrature nodes travel on the leading axis and outcomes broadcast unchanged.
+* Arrays over edges have shape (m,). ``log_prob`` also takes ``g`` of shape (q, m), with
+  quadrature nodes on the leading axis.
 """
 
 from abc import ABC, abstractmethod
@@ -27,13 +27,13 @@ from penchant.likelihoods.choices import Cliques
 from penchant.numerics import quadrature
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
-NARROW = 1e-4
-"""Variances up to which the default `tilted` averages derivatives: moments of so narrow a density
-lose digits, and there are none at zero."""
+NARROW_VARIANCE = 1e-4
+"""Up to this variance the default `tilted` averages derivatives: the moments of so narrow a density
+lose digits, and at variance zero they do not exist."""
 MOST_SHIFT = 2.0
-"""By how many standard deviations a likelihood may shift a Gaussian whose nodes still serve."""
+"""Standard deviations by which a likelihood may shift a Gaussian whose nodes still cover it."""
 MOST_CURVED = 2.0
-"""Second derivative of a log-likelihood that varies on a scale near one."""
+"""Largest second derivative of a log-likelihood that varies on a scale near one."""
 
 
 def lies_within(value: Any, high: float) -> bool:
@@ -46,10 +46,10 @@ def lies_within(value: Any, high: float) -> bool:
 
 
 class Outcomes(NamedTuple):
-    """What was observed on each edge, beyond its orientation: arrays of shape (m,) or None.
+    """The outcome of each edge, beyond its orientation: arrays of shape (m,) or None.
 
-    Where there are `cliques` the last edges are those of choices, which no likelihood of single
-    differences sees; tie and margin are those of the edges before.
+    Where there are `cliques` the last edges belong to choices, which likelihoods of single
+    differences do not see; tie and margin are those of the edges before.
 
     >>> Outcomes(tie=np.array([True, False, False])).part(slice(1, 3)).tie.tolist()
     [False, False]
@@ -58,7 +58,7 @@ class Outcomes(NamedTuple):
     tie: BoolArray | None = None  # None: no ties
     margin: FloatArray | None = None  # score of the winner minus score of the loser
     cliques: Cliques | None = None  # None: single pairs alone
-    rater: IntArray | None = None  # who gave the answer, where that makes a difference
+    rater: IntArray | None = None  # who gave the answer, for likelihoods that depend on it
     power: FloatArray | None = None  # min(count, 1); None: every count is one at least
 
     def part(self, rows: IntArray | slice) -> "Outcomes":
@@ -72,7 +72,7 @@ class Outcomes(NamedTuple):
         )
 
     def part_of(self, rows: IntArray, n_edges: int) -> "Outcomes":
-        """The outcomes of some of all n_edges, in order; of choices, those in them as a whole."""
+        """The outcomes of some of all n_edges, in order, with the choices that lie inside them."""
         if self.cliques is None:
             return self.part(rows)
         n = n_edges - self.cliques.n_edges
@@ -125,8 +125,8 @@ class Expected(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """The learnable field of a likelihood, and its limits; `theta` is its logarithm, or its logit
-    where it is a share between 0 and 1."""
+    """The learnable field of a likelihood and its limits; `theta` is its logarithm, or the logit of
+    a share between 0 and 1."""
 
     name: str
     low: float
@@ -137,10 +137,10 @@ class Parameter(NamedTuple):
 class Likelihood(ABC):
     """A model of answers given the utility difference g; leaves are frozen dataclasses.
 
-    A leaf must give ``log_prob``. The other methods default to quadrature, which is
-    accurate when log p varies on a scale near one, mostly around g = 0; closed forms override
-    them. A leaf with a learnable field also gives ``parameter`` and ``tilted_gradient``; several
-    override ``theta``, ``bounds``, ``names`` and ``with_theta``, which are unconstrained.
+    A leaf implements ``log_prob``. The other methods default to quadrature, which is accurate
+    where log p varies on a scale near one, mostly around g = 0; closed forms override them. A leaf
+    with one learnable field also has ``parameter`` and ``tilted_gradient``. A leaf with several
+    overrides ``theta``, ``bounds``, ``names`` and ``with_theta``; theta is unconstrained.
 
     >>> from penchant.likelihoods import Probit, Ties
     >>> Probit().n_answers, Ties().n_answers
@@ -154,13 +154,13 @@ class Likelihood(ABC):
 
     @property
     def n_answers(self) -> int:
-        """How many answers are possible: 2 (win or loss), or 3 where a tie is one of them."""
+        """Number of possible answers: 2 (win, loss), or 3 with ties."""
         return 2
 
     @property
     def choice_scale(self) -> float | None:
-        """κ: a choice out of several items is a softmax of κ f, of two the pair itself; None
-        where the likelihood has no such form."""
+        """κ: a choice out of several items is a softmax of κ f, which for two items is the pair's
+        likelihood; None where the likelihood has no such form."""
         return None
 
     @abstractmethod
@@ -168,9 +168,9 @@ class Likelihood(ABC):
         """Log-likelihood of each edge and its derivatives; g of shape (m,) or (q, m)."""
 
     def tilted(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Tilted:
-        """Evidence of each edge under the cavity N(mean, var), and what moment matching needs."""
+        """log Z of each edge under the cavity N(mean, var), and its derivatives for EP."""
         log_z, d1, d2 = np.empty((3, mean.size))
-        narrow = var <= NARROW
+        narrow = var <= NARROW_VARIANCE
         if narrow.any():
             rows = np.flatnonzero(narrow)
             log_z[rows], d1[rows], d2[rows] = self.tilted_power(
@@ -191,7 +191,7 @@ class Likelihood(ABC):
     def tilted_power(
         self, power: FloatArray, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
     ) -> Tilted:
-        """`tilted` by the likelihood to a power (m,) between 0 and 1, each divided by the power.
+        """`tilted` for the likelihood to a power (m,) between 0 and 1, divided by the power.
 
         Averages of derivatives keep their digits however small the power is.
         """
@@ -297,7 +297,7 @@ class Likelihood(ABC):
     def tilted_power_gradient(
         self, power: FloatArray, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
     ) -> FloatArray:
-        """`tilted_gradient` by the likelihood to a power (m,), divided by the power.
+        """`tilted_gradient` for the likelihood to a power (m,), divided by the power.
 
         It averages ∂log p/∂theta, which is `tilted_gradient` at the nodes and variance zero.
         """
@@ -309,11 +309,11 @@ class Likelihood(ABC):
         return gradient
 
     def in_units_of(self, margin: FloatArray, count: IntArray) -> Self:
-        """The same in the units of these margins (m,), where it depends on any."""
+        """The same likelihood in the units of these margins (m,), if it explains margins."""
         return self
 
     def check(self, outcomes: Outcomes) -> None:
-        """Raise DataError when the observed outcomes are none that this likelihood explains."""
+        """Raise DataError for outcomes that this likelihood cannot explain."""
         if outcomes.cliques is not None and self.choice_scale is None:
             raise DataError(
                 f"the data hold {outcomes.cliques.n_choices} choices out of several items, and "
@@ -323,12 +323,12 @@ class Likelihood(ABC):
         self.check_pairs(outcomes)
 
     def check_pairs(self, outcomes: Outcomes) -> None:
-        """Raise DataError when outcomes of single pairs are none that this likelihood explains."""
+        """Raise DataError for outcomes of single pairs that this likelihood cannot explain."""
         if outcomes.tie is not None and np.any(outcomes.tie):
-            name = type(self).__name__
             raise DataError(
                 f"{int(np.sum(outcomes.tie))} of the {outcomes.tie.size} comparisons are ties and "
-                f"likelihood {name} has none: use likelihood='ties', or leave the ties out"
+                f"likelihood {type(self).__name__} does not explain them: use likelihood='ties', "
+                "or leave the ties out"
             )
 
     def draw(self, g: FloatArray, rng: np.random.Generator) -> IntArray:

@@ -1,10 +1,10 @@
 """Choices out of sets: a likelihood of several differences at once.
 
 "T out of S" has the probability exp(Σ_T x) / Σ_{|T'| = |T|} exp(Σ_T' x), x = κ f on S: a softmax
-where one item is taken, a softmax of −x where all but one are, and between them the chance of
-just this subset. It is an exponential family of the marks X, so with π = E[X] its gradient in x is
-X − π and its negative Hessian is Cov(X): the Laplacian of the complete graph on S with weights
-τ_ij = π_i π_j − E[X_i X_j] ≥ 0, which for one item taken is p_i p_j. A choice thus is a clique of
+of x if one item is chosen, a softmax of −x if all but one are. Let X mark the chosen items. The
+model is an exponential family in X, so with π = E[X] its gradient in x is X − π and its negative
+Hessian is Cov(X). That is the Laplacian of the complete graph on S with weights
+τ_ij = π_i π_j − E[X_i X_j] ≥ 0, which is p_i p_j for a choice of one. A choice thus is a clique of
 edges whose sites follow jointly from the means. κ is the likelihood's `choice_scale`.
 """
 
@@ -19,8 +19,8 @@ from penchant.numerics.types import FloatArray, IntArray
 
 
 @cache
-def _ways(k: int, t: int) -> tuple[FloatArray, FloatArray]:
-    """(C, k) the marks of all subsets of t of k, and (C, k(k−1)/2) which pairs each holds."""
+def _subsets(k: int, t: int) -> tuple[FloatArray, FloatArray]:
+    """(C, k) the marks of all subsets of t of k items, and (C, k(k−1)/2) of pairs inside each."""
     marks = np.zeros((len(list(combinations(range(k), t))), k))
     for row, subset in enumerate(combinations(range(k), t)):
         marks[row, list(subset)] = 1.0
@@ -30,12 +30,12 @@ def _ways(k: int, t: int) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class ChoiceGroup:
-    """Choices of one size, of the same number of items each.
+    """G choices of the same number of items out of sets of the same size k.
 
-    edge: (G, k(k−1)/2) the edge of every pair of a set, earlier less later item, in the order of
-    `np.triu_indices`. chosen: (G, k) marks of what was taken. count: (G,).
+    edge: (G, k(k−1)/2) the edge of every pair of a set, f_earlier − f_later, in the order of
+    `np.triu_indices`. chosen: (G, k) marks of the chosen items. count: (G,).
 
-    The best of three: its pairs are edges 0, 1 and 2, and the first item was taken.
+    The best of three: its pairs are edges 0, 1 and 2, and the first item was chosen.
 
     >>> group = ChoiceGroup(np.array([[0, 1, 2]]), np.array([[1.0, 0.0, 0.0]]), np.array([1.0]))
     >>> group.utilities(np.array([0.5, 1.0, 0.5])).tolist()
@@ -48,36 +48,36 @@ class ChoiceGroup:
 
     @property
     def _marks(self) -> tuple[FloatArray, FloatArray]:
-        return _ways(self.chosen.shape[1], int(self.chosen[0].sum()))
+        return _subsets(self.chosen.shape[1], int(self.chosen[0].sum()))
 
     def utilities(self, g: FloatArray) -> FloatArray:
-        """(G, k) utilities less that of the set's first item, from all edges' differences."""
+        """(G, k) utilities relative to the set's first item, from the differences of all edges."""
         k = self.chosen.shape[1]
         return np.concatenate([np.zeros((len(self.edge), 1)), -g[self.edge[:, : k - 1]]], axis=1)
 
-    def log_ways(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(G,) log-probability of what was taken, and (G, C) probability of every subset."""
+    def log_probabilities(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(G,) log-probability of the chosen subset, and (G, C) probability of every subset."""
         marks, _ = self._marks
         score = x @ marks.T
         total = logsumexp(score, axis=1, keepdims=True)
         value: FloatArray = np.einsum("gk,gk->g", self.chosen, x) - total[:, 0]
         return value, np.exp(score - total)
 
-    def log_foreseen(self, log_odds: FloatArray) -> FloatArray:
-        """(G,) log-probability of what was taken, from all edges' log odds of the earlier item.
+    def log_predictive(self, log_odds: FloatArray) -> FloatArray:
+        """(G,) log-probability of the chosen subset, from the log odds of every edge.
 
-        Under a softmax P(c out of S) = 1/(1 + Σ_j odds(j over c)), and the odds of a pair may hold
-        what is not known of its difference.
+        Under a softmax P(c out of S) = 1/(1 + Σ_j odds(j over c)). The odds may be those of a
+        predictive distribution, which include the uncertainty of the difference.
         """
         n, k = self.chosen.shape
         i, j = np.triu_indices(k, 1)
         against = np.zeros((n, k, k))  # [c, j]: log odds of j over c
         against[:, i, j], against[:, j, i] = -log_odds[self.edge], log_odds[self.edge]
-        return self.log_ways(-np.logaddexp.reduce(against, axis=2))[0]
+        return self.log_probabilities(-np.logaddexp.reduce(against, axis=2))[0]
 
     def curvature(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Log-probabilities (G,), their gradient in x (G, k), and τ of each pair (G, k(k−1)/2)."""
-        value, p = self.log_ways(x)
+        value, p = self.log_probabilities(x)
         marks, both = self._marks
         rate = p @ marks
         i, j = np.triu_indices(marks.shape[1], 1)
@@ -88,7 +88,7 @@ class ChoiceGroup:
 
     def drift(self, x: FloatArray, var: FloatArray) -> FloatArray:
         """(G, k) −½ Σ var_ij ∂τ_ij/∂x, by third moments: ∂τ_ij/∂x_l = −E[X̃_i X̃_j X̃_l]."""
-        _, p = self.log_ways(x)
+        _, p = self.log_probabilities(x)
         marks, both = self._marks
         rate = p @ marks
         k = marks.shape[1]
@@ -105,8 +105,8 @@ class ChoiceGroup:
 
 @dataclass(frozen=True, eq=False)
 class Cliques:
-    """All choices of a data set: the last `n_edges` edges are theirs, and `groups` counts among
-    those. Choices that share a pair of items share its edge, whose site is the sum.
+    """All choices of a data set: they own the last `n_edges` edges, and `edge` of a group counts
+    among those. Choices that share a pair of items share its edge, whose site is the sum.
 
     >>> group = ChoiceGroup(np.array([[0, 1, 2]]), np.array([[1.0, 0.0, 0.0]]), np.array([4.0]))
     >>> Cliques(3, (group,)).n_choices
@@ -118,7 +118,7 @@ class Cliques:
 
     @property
     def n_choices(self) -> int:
-        """How many choices were made."""
+        """Number of choices, with counts."""
         return int(sum(group.count.sum() for group in self.groups))
 
     def counted(self, count: FloatArray) -> "Cliques":
@@ -129,7 +129,7 @@ class Cliques:
         return Cliques(self.n_edges, tuple(groups))
 
     def chosen(self, choices: IntArray) -> "Cliques":
-        """Some of the choices, by ascending number in the order of the groups; edges stay."""
+        """Some of the choices, by ascending number in the order of the groups; all edges stay."""
         kept, start = [], 0
         for group in self.groups:
             rows = choices[(choices >= start) & (choices < start + len(group.count))] - start
@@ -139,7 +139,7 @@ class Cliques:
         return Cliques(self.n_edges, tuple(kept))
 
     def part(self, edges: IntArray) -> "Cliques":
-        """Of some of the edges, the choices that lie in them as a whole."""
+        """Some of the edges, and the choices whose edges are all among them."""
         place = np.full(self.n_edges, -1)
         place[edges] = np.arange(len(edges))
         kept = []
@@ -151,7 +151,7 @@ class Cliques:
         return Cliques(len(edges), tuple(kept))
 
     def sites(self, g: FloatArray, scale: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """τ, ν (n_edges,) at the differences g, and log-probabilities, added up on some edges."""
+        """(n_edges,) τ, ν at differences g; log-probabilities, each on its choice's first edge."""
         tau, pull, value = np.zeros((3, self.n_edges))
         for group in self.groups:
             log_p, slope, weight = group.curvature(scale * group.utilities(g))
@@ -174,7 +174,7 @@ class Cliques:
 
 
 def on_pairs(h: FloatArray) -> FloatArray:
-    """Forces h (G, k) on items that add up to zero, as forces (h_i − h_j)/k along the pairs."""
+    """A gradient h (G, k) over items that sums to zero, as a gradient (h_i − h_j)/k over pairs."""
     k = h.shape[1]
     i, j = np.triu_indices(k, 1)
     along: FloatArray = (h[:, i] - h[:, j]) / k

@@ -26,11 +26,11 @@ _LOG_2PI = np.log(2.0 * np.pi)
 class Gaussian(Likelihood):
     """margin / unit = g + N(0, noise): regression on score differences; inference is then exact.
 
-    ``noise`` is a variance and is learnable (its log is ``theta``). ``unit`` is the margin that a
-    utility difference of one stands for; by name, likelihood="gaussian", it is the root mean square
-    of the margins, so that nothing else depends on what they are measured in. Densities are of
-    margin / unit. ``prob`` is the probability that the *noisy* difference is positive, so it means
-    the same as in the other likelihoods: the answer that one would observe.
+    ``noise`` is a variance and is learnable (its log is ``theta``). ``unit`` is the margin of a
+    utility difference of one; likelihood="gaussian" sets it to the root mean square of the margins,
+    so that no other result depends on the unit of measurement. Densities are of margin / unit.
+    ``prob`` is the probability that the *noisy* difference is positive: the probability of the
+    observed answer, as in the other likelihoods.
 
     >>> import numpy as np
     >>> Gaussian(noise=3.0).prob(np.array([2.0]), np.array([1.0])).round(4)

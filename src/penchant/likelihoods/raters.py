@@ -1,6 +1,6 @@
-"""People who answer at random, or differ in how reliably they answer.
+"""Lapses (answers at random), and raters who differ in reliability.
 
-Both are wrappers around any likelihood of finitely many answers.
+Both wrap any likelihood of finitely many answers.
 """
 
 from dataclasses import dataclass, replace
@@ -20,9 +20,9 @@ from penchant.numerics.types import FloatArray, IntArray
 class Lapse(Likelihood):
     """p = (1 − rate) p_base + rate / (number of possible answers): robust to careless answers.
 
-    A surprising answer is explained by a lapse rather than by utilities that bend towards it;
-    the likelihood is therefore not log-concave. With ``learn`` the rate is a parameter (its
-    logit is the last entry of ``theta``, after those of the base).
+    A lapse explains a surprising answer, so that utilities do not follow it; the likelihood is
+    therefore not log-concave. With ``learn`` the rate is a parameter: its logit is the last entry
+    of ``theta``, after those of the base.
 
     >>> import numpy as np
     >>> from penchant.likelihoods import Probit
@@ -101,10 +101,10 @@ class Lapse(Likelihood):
 class Raters(Likelihood):
     """p = (1 − ε_u) p_base(s_u g) + ε_u / (number of possible answers), for rater u.
 
-    kind "lapse": ε_u is the rater's level, the share of answers given at random, and s_u = 1; kind
-    "noise": s_u is the rater's level, how sharply they tell items apart, and ε_u = 0. Levels are
-    learned beside the other parameters (`gp.raters`), not with them. `typical` is the level of an
-    unknown rater; predictions are about such a rater.
+    kind "lapse": ε_u is the rater's level, the share of answers given at random, and s_u = 1. Kind
+    "noise": s_u is the rater's level, a scale of utility differences, and ε_u = 0. `gp.raters`
+    learns the levels, in turn with the other parameters. `typical` is the level of an unknown
+    rater; predictions are for such a rater.
 
     >>> import numpy as np
     >>> from penchant.likelihoods import Probit
@@ -138,14 +138,14 @@ class Raters(Likelihood):
 
     @property
     def log_concave(self) -> bool:  # type: ignore[override]
-        """A lapse is not, sharpness is."""
+        """Lapses make a likelihood that is not log-concave, scales do not."""
         return self.kind == "noise" and self.base.log_concave
 
     @classmethod
     def alike(cls, base: Likelihood, kind: str, n_raters: int) -> "Raters":
-        """As many raters, all of a usual level, from which theirs are learned."""
-        usual = 0.05 if kind == "lapse" else 1.0
-        return cls(base, kind, (usual,) * n_raters, usual)  # type: ignore[arg-type]  # checked
+        """So many raters, all of the default level, from which learning starts."""
+        level = 0.05 if kind == "lapse" else 1.0
+        return cls(base, kind, (level,) * n_raters, level)  # type: ignore[arg-type]  # checked
 
     @property
     def n_answers(self) -> int:
@@ -164,7 +164,7 @@ class Raters(Likelihood):
     def tilted_at(
         self, level: FloatArray | float, mean: FloatArray, var: FloatArray, outcomes: Outcomes
     ) -> Tilted:
-        """`tilted` with raters of this level instead of their own."""
+        """`tilted` with this level for every answer's rater."""
         if self.kind == "noise":  # s g ~ N(s m, s² v)
             terms = self.base.tilted(level * mean, np.square(level) * var, outcomes)
             return Tilted(terms.log_z, level * terms.d1, np.square(level) * terms.d2)

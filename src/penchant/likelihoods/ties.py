@@ -1,4 +1,4 @@
-"""Comparisons that may end in a tie: the noisy difference must exceed a threshold to be noticed."""
+"""Ties: of items that are close (a threshold), or at random (abstentions)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ class Ties(Likelihood):
     F is the link's distribution function: "probit" is the ordered probit model, "logit" that of
     Rao and Kupper. The threshold is learnable (its log is ``theta``).
 
-    Everything follows from the link, evaluated at g − t for a win; a tie is the log of the
-    difference F(u + t) − F(u − t) at u = −|g|, on the side where both are small and the
-    difference keeps its digits. This holds for the tilted integrals as it does for F itself.
+    Everything follows from the link. A win is the link at g − t. A tie has the probability
+    F(u + t) − F(u − t) at u = −|g|, on the side where both terms are small and their difference
+    keeps its digits. The tilted integrals of the link are used in the same way.
 
     >>> import numpy as np
     >>> ties = Ties(threshold=0.5)
@@ -154,7 +154,7 @@ def _log_difference(upper: Sequence[FloatArray], lower: Sequence[FloatArray]) ->
     return terms
 
 
-# Ties that say nothing about how close two items are: people who abstain.
+# Abstentions: ties that say nothing about how close two items are.
 
 
 @dataclass(frozen=True)

@@ -670,4 +670,4 @@ def _stage_log_predictive(stage: ChoiceStages, predict: PairProbabilities) -> Fl
     first, second = (np.log(np.maximum(p, tiny)) for p in predict(pairs, users))
     edge = np.arange(len(pairs)).reshape(n, -1)
     group = ChoiceGroup(edge, stage.chosen.astype(float), stage.count.astype(float))
-    return group.log_foreseen(first - second)
+    return group.log_predictive(first - second)

@@ -1,4 +1,4 @@
-"""Communities as users of the library meet them: who they are and what sets them apart."""
+"""Summaries of communities: sizes, rankings, and what distinguishes them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ from penchant.models.tables import Ranking, Tally, ranking_of
 from penchant.numerics.types import FloatArray, IntArray
 
 SHOWN = 5
-"""Items and features that a community is introduced with."""
+"""Items and features that the summary of a community lists."""
 LOOKED_AT = 5_000
-"""Most people whose tastes the main directions of disagreement are taken from."""
+"""Most users from whose utilities the main directions of disagreement are computed."""
 
 
 class Trait(NamedTuple):
@@ -34,7 +34,7 @@ class Trait(NamedTuple):
 
 
 class ItemView(NamedTuple):
-    """How communities see an item: average standardised liking, and how far they differ."""
+    """An item's mean standardised utility over communities, and their standard deviation."""
 
     item: Any
     liking: float
@@ -42,9 +42,9 @@ class ItemView(NamedTuple):
 
 
 class Disagreement(NamedTuple):
-    """A direction along which people differ: its share of all differences, and who likes what.
+    """A direction along which people differ, and its share of all differences.
 
-    toward, away: items that the people on either side like more than the others do.
+    toward, away: the items that people on one side, and on the other, like more.
     """
 
     number: int
@@ -63,7 +63,7 @@ class Community:
 
     number: its column in `membership_`, from 0; size: expected number of users; share of all.
     ranking: its items from best to worst with intervals. representative: items that it likes
-    more than other communities do, most distinctive first. attributes: item features that draw it
+    more than other communities do, most distinctive first. attributes: item features that it likes
     more (or less) than others, in standardised slopes. user_features: features that its members
     have more (or less) of, in standard errors.
     """
@@ -84,12 +84,12 @@ class Community:
             lines.append(f"  more than others: {', '.join(map(str, self.representative))}")
         for title, traits in (("drawn to", self.attributes), ("members", self.user_features)):
             if traits:
-                told = ", ".join(f"{trait.name} {trait.strength:+.1f}" for trait in traits)
-                lines.append(f"  {title}: {told}")
+                listed = ", ".join(f"{trait.name} {trait.strength:+.1f}" for trait in traits)
+                lines.append(f"  {title}: {listed}")
         return "\n".join(lines)
 
 
-def introduce(
+def summarize_communities(
     found: FittedMixture,
     attributes: tuple[str, ...],
     user_features: tuple[str, ...],
@@ -123,7 +123,7 @@ def introduce(
 
 
 def disagreements(found: FittedMixture, k: int) -> list[Disagreement]:
-    """The k main directions of disagreement; none where nobody is told apart."""
+    """The k main directions of disagreement; none where all users have the same utilities."""
     some = some_of(found.answers, LOOKED_AT)
     share, loadings, _ = directions(found.utilities(some, None).mean, k)
     items = found.data.items
@@ -139,7 +139,7 @@ def disagreements(found: FittedMixture, k: int) -> list[Disagreement]:
 
 
 def _tallies(found: FittedMixture) -> list[Tally]:
-    """What each community compared, members counting softly."""
+    """How often each community compared each item, weighted by membership."""
     answers = Answers.of(found.data.as_pairs())
     given = SimpleNamespace(winner=answers.winner, loser=answers.loser, tie=answers.outcomes.tie)
     pair_counts = (answers.counts.T @ found.membership).T
@@ -149,7 +149,7 @@ def _tallies(found: FittedMixture) -> list[Tally]:
 def summarize(
     counts: Mapping[int, float], communities: list[Community], items: list[ItemView]
 ) -> str:
-    """A few lines: how many communities, who they are, what they agree on and divide over.
+    """A few lines: the number of communities, each of them, what they agree and divide on.
 
     counts: posterior over the number; items: those agreed on most first.
     """

@@ -83,11 +83,11 @@ from penchant.models.parameters import (
     whole,
 )
 from penchant.models.sharded import (
-    ShardStore,
+    UserShards,
     check_all_here,
     first_users,
     learn_shards,
-    whereabouts,
+    shards_of,
 )
 from penchant.models.tables import Estimates
 from penchant.numerics.dispatch import CPU, device_called
@@ -95,7 +95,7 @@ from penchant.numerics.random import RandomState
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 
-ASKED_FOR = "users whom it knows are asked for by predict(users=)"
+ASKED_FOR = "predict(users=) is for the users of a model in memory"
 """What to do instead where no comparisons were scanned."""
 
 
@@ -104,57 +104,56 @@ class MultiUserGP(UtilityModel):
     """Utilities of items for each of many users, with uncertainty, from all their comparisons.
 
     Every user's utilities are what users share plus a deviation of their own:
-    Cov = (ρ K_user + (1 − ρ) I) ⊗ K_item. Users with few answers are filled in from the
-    others, users with many are shrunk less. Time and memory grow linearly with the number of users.
+    Cov = (ρ K_user + (1 − ρ) I) ⊗ K_item. Users with few answers are predicted from the others,
+    users with many are shrunk less. Time and memory grow linearly with the number of users.
 
-    `tell` takes answers by known and by new users (without features). Settled, it is a refit with
-    the same hyperparameters, of users who were folded in too. With reconverge=False the answer of a
-    user who was fitted changes their own utilities and what users share, by one rank-one step;
-    new users are folded in. That is the default beyond 3,000 distinct answers, until 2 % are not
-    settled; with `sparse` everything is settled always.
+    `tell` takes answers by known and by new users (without features). With reconverge=True it
+    equals a refit with the same hyperparameters, also for users who were folded in. With
+    reconverge=False the answer of a known user changes that user's utilities and what users share
+    by a rank-one update; new users are folded in. That is the default beyond 3,000 distinct
+    answers, until 2 % of the sites are pending; with `sparse` inference always converges again.
 
     Parameters
     ----------
     kernel : Kernel, "free" or None
         Prior covariance over items. "free" learns every entry of it from the users themselves,
-        which suits up to a hundred items. None: whatever predicts answers best that it was not
-        learned from, of independent items, an RBF on the standardised features with a graph
-        kernel per relation (where there are any), few directions of taste (up to 400 items) and
-        "free" (up to 60). `report_.optimizer` tells which, and the others' scores.
+        which suits up to a hundred items. None: the covariance that best predicts held-out
+        answers, of independent items, an RBF on the standardised features with a graph kernel
+        per relation (where there are any), one of low rank (up to 400 items) and "free" (up to
+        60). `report_.optimizer` says which, and the scores of the others.
     user_kernel : Kernel or None
-        What users share. None: a population mean, and besides an RBF on user features
-        (standardised) and a graph kernel per relation between users, where there are any.
+        What users share. None: a population mean plus an RBF on the standardised user features
+        and a graph kernel per relation between users, where there are any.
     sharing : float in (0, 1)
-        ρ, how much of taste is shared; where the learning starts.
+        ρ, the share of taste that is common; learning starts there.
     likelihood : str or Likelihood
-        "probit", "logit", "ties", "gaussian" or an instance. "ties" are of close items, or come
-        at any difference and say nothing, with a warning, where that is likelier.
+        "probit", "logit", "ties", "gaussian" or an instance. With "ties" the evidence decides
+        whether ties mean that items are close or nothing; the latter is warned about.
     inference : {"ep", "laplace", "variational", "exact"}
         The local rule.
     optimize : {"evidence", "em", None}
-        How parameters are learned: "evidence" climbs it by gradient; "em" is for
+        How parameters are learned: "evidence" maximises it by gradient; "em" is for
         kernel="free", slower; None keeps everything as given.
     sparse : (n_users, n_items) or None
         Sparse-EP: predict from so many most informative users and items alone.
     raters : {"lapse", "noise", None}
-        Whether people differ in how reliably they answer: by the share of answers that they give
-        at random, or by how sharply they tell items apart. Each is held against what their own
-        other answers foresee, so that taste of their own is no unreliability.
+        Whether people differ in reliability: in the share of answers that they give at random, or
+        in how sharply they tell items apart. Each person's answers are compared with what their
+        other answers predict, so that taste of their own does not count as unreliable.
     max_user_rank : int or None
-        Bound on the rank of the user kernel. None: as many as its tolerance needs, while one dense
-        system of that rank times the items' stays below 3,072. Where it is not enough, a warning
-        says by how much variances and probabilities may be off.
+        Bound on the rank of the user kernel. None: the rank that its tolerance needs, while one
+        dense system of that rank times the items' stays below 3,072. Where that is too low, a
+        warning says by how much variances and probabilities may be off.
     n_restarts : int
-        Further random starts of the evidence climb; with optimize="evidence" alone.
+        Further random starts of the optimiser; with optimize="evidence" alone.
     engine : {"local", "ray"}
-        Who works on the shards of scanned comparisons: this process, or Ray's actors. Refused
-        with comparisons in memory, which need none.
+        Where the shards of scanned comparisons are computed: in this process, or by Ray's actors.
+        Refused with comparisons in memory, which have no shards.
     address : str or None
         Of a running Ray cluster; None for RAY_ADDRESS, or Ray on this machine.
     device : None, "cpu", "cuda" or "cuda:1"
-        Where what there is of each user is worked on while fitting and answering; see
-        docs/gpu.md. A card needs `penchant[gpu]` and pays with thousands of users. Saved
-        models know no device.
+        Where the matrices of each user are computed; see docs/gpu.md. A card needs
+        `penchant[gpu]` and pays with thousands of users. Saved models have no device.
     progress : bool
         Show a progress bar while learning, on a terminal only.
     random_state : None, int or Generator
@@ -165,11 +164,11 @@ class MultiUserGP(UtilityModel):
     posterior_ : UserPosteriors; `posterior_.for_user(index)` is one user's `Posterior`
     kernel_, user_kernel_, sharing_, likelihood_ : with learned parameters
     log_evidence_ : float
-    shares_ : what features, each relation and item effects count in the item kernel
+    shares_ : shares of features, each relation and item effects in the item kernel
     report_ : Report, how inference went
-    kept_users_, kept_items_, kept_ : with `sparse`, whom and what it kept, and by what measure
-    comparisons_ : the data that were fitted, and told since
-    n_pending_sites_ : how many answers were told but only absorbed
+    kept_users_, kept_items_, kept_ : with `sparse`, the users and items that predictions use
+    comparisons_ : the comparisons of the fit and of every `tell` since
+    n_pending_sites_ : how many answers had a rank-one update alone, see `tell`
 
     Examples
     --------
@@ -225,20 +224,20 @@ class MultiUserGP(UtilityModel):
 
         X : (n_items, d) features, or None. Rows that have names (a frame's index, `encode`) are
             matched by them, others are in the order of `data.items`; docs/howto/features.md.
-        data : Comparisons with users. Of those that `scan_comparisons` made, hyperparameters are
-            learned from the first 500,000 distinct answers; what users share, from all. The model
-            then knows the users of those first answers; `knowing` brings in others.
+        data : Comparisons with users. Of scanned comparisons (`scan_comparisons`) hyperparameters
+            are learned from the first 500,000 distinct answers, what users share from all. The
+            model then has the users of those first answers; `knowing` adds others.
         relations : {"name": graph} between the items.
         user_features : (n_users, k) by name or in the order of `data.users`, or None.
         user_relations : {"name": graph} between the users, such as who knows whom.
         """
         check_parameters(self)
         check_restarts(self)
-        self.__dict__.pop("_elsewhere", None)  # of an earlier fit
+        self.__dict__.pop("_shards", None)  # of an earlier fit
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features=user_features, user_relations=user_relations)
             columns, items = fitted_items(X, data.everybody, relations, self.kernel)
-            learned, self._elsewhere = self._learn_shards(items, data)
+            learned, self._shards = self._learn_shards(items, data)
             return self._set_fit(learned, columns)
         check_in_memory(self)
         data = self._comparisons(data)
@@ -258,66 +257,66 @@ class MultiUserGP(UtilityModel):
         is_known = self.user_kernel is not None or users.X is not None or bool(users.relations)
         if self.max_user_rank is not None and not is_known:
             raise DataError(
-                f"MultiUserGP: max_user_rank={self.max_user_rank}: nothing is known of users, who "
-                "then share one thing, what people like on average; leave max_user_rank out, or "
-                "give user_features, user_relations or user_kernel"
+                f"MultiUserGP: max_user_rank={self.max_user_rank}: users have no features or "
+                "relations, so that their kernel is constant and has rank one; leave max_user_rank "
+                "out, or give user_features, user_relations or user_kernel"
             )
 
     def _check_scanned(self, **given: Any) -> None:
-        """Users of scanned comparisons share one thing: what people like on average."""
-        given |= {
-            name: getattr(self, name)
-            for name in ("user_kernel", "sparse", "raters", "max_user_rank")
-        }
+        """Users of scanned comparisons share a population mean alone."""
+        names = ("user_kernel", "sparse", "raters", "max_user_rank")
+        given |= {name: getattr(self, name) for name in names}
         given["device"] = None if device_called(self.device) is CPU else self.device
-        if told := [name for name, value in given.items() if value is not None]:
+        if refused := [name for name, value in given.items() if value is not None]:
             raise DataError(
-                f"scanned comparisons do not go together with {', '.join(told)} yet: leave it out, "
-                "or read the comparisons of some users with read_comparisons"
+                f"scanned comparisons do not go together with {', '.join(refused)} yet: leave it "
+                "out, or read the comparisons of some users with read_comparisons"
             )
 
     # Learning
 
     def _learn(self, problem: UserProblem, data: Comparisons) -> FitState[UserProblem]:
-        """Everything, hyperparameters included."""
+        """Learn the hyperparameters and the posterior."""
         users = problem.users
         n_shared = 1 if users.X is None else 1 + users.X.shape[1]
         with threads_for(len(problem.items) * n_shared):
-            return self._settled(data, problem, self._solution(problem, data))
+            return self._state(data, problem, self._solution(problem, data))
 
     def _solution(self, problem: UserProblem, data: Comparisons) -> UserSolution:
-        """The hyperparameters, and the inference under them."""
+        """Learn the hyperparameters, and infer under them."""
         likelihood = get(self.likelihood, data.margin, data.count)
         if self.raters is not None:
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         likelihood.check(problem.edges.outcomes)
-        items, users = problem.items, problem.users
-        start = UserHyper(
-            self._item_kernel(items),
-            self._shared_kernel(users),
-            self.sharing,
-            likelihood,
-        )
-        solution = self._solve(problem, start)
-        if self.raters is None:
-            return self._ties_understood(problem, solution)
-        learn = None if self.optimize is None else partial(self._solve, problem)
-        return learn_raters(problem, solution, True, learn)
+        kernels = self._item_kernel(problem.items), self._shared_kernel(problem.users)
+        solution = self._solve(problem, UserHyper(*kernels, self.sharing, likelihood))
+        if self.raters is not None:
+            learn = None if self.optimize is None else partial(self._solve, problem)
+            return learn_raters(problem, solution, True, learn)
+        if self.likelihood != "ties" or self.optimize != "evidence":
+            return solution
+        note = solution.inference.report.optimizer
+
+        def maximize(problem: UserProblem, start: UserHyper) -> UserSolution:
+            return maximize_evidence(problem, start).with_note(note)
+
+        return choose_tie_likelihood(problem, solution.hyper, solution, maximize)
 
     def _learn_shards(
         self, items: Inputs, data: ShardedComparisons
-    ) -> tuple[FitState[UserProblem], ShardStore]:
-        """The same from users in shards: what is known of some, and where the others are."""
+    ) -> tuple[FitState[UserProblem], UserShards]:
+        """The same from users in shards: the state of some, and where the others are."""
         some = first_users(data)
         users = Inputs(index=np.arange(some.n_users))
         problem = UserProblem.of(items, users, Rows.by_user(some.bare()), Settings(self.inference))
         with threads_for(len(items)):
             solution = self._solution(problem, some)
             with progress_bar("sweeping all users", self.progress) as watch:
-                where = (data, self.engine, self.address)
-                learned, elsewhere = learn_shards(*where, problem, some, solution, watch)
+                learned, shards = learn_shards(
+                    data, self.engine, self.address, problem, some, solution, watch
+                )
         warn_unless_converged(learned.report)
-        return learned, elsewhere
+        return learned, shards
 
     def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
         if self.optimize is None:
@@ -328,28 +327,18 @@ class MultiUserGP(UtilityModel):
             how = (self.kernel, self.n_restarts, self.random_state, watch)
             return maximize_choosing_covariance(problem, start, *how)
 
-    def _ties_understood(self, problem: UserProblem, solution: UserSolution) -> UserSolution:
-        if self.likelihood != "ties" or self.optimize != "evidence":
-            return solution
-        said = solution.inference.report.optimizer
-
-        def learn(problem: UserProblem, start: UserHyper) -> UserSolution:
-            return maximize_evidence(problem, start).with_note(said)
-
-        return choose_tie_likelihood(problem, solution.hyper, solution, learn)
-
-    def _settled(
+    def _state(
         self, data: Comparisons, problem: UserProblem, solution: UserSolution
     ) -> FitState[UserProblem]:
-        """What inference found; with `sparse`, what is left of it."""
+        """The state after inference; with `sparse`, restricted to the users and items kept."""
         users = solution.prior.users
         if users.missed is not None:
             bound = residual_bound(solution.hyper.user_kernel, problem.users, users)
             error = rank_error(solution.inference.state, bound)
-            said = f"the user kernel has rank {users.rows.shape[1]} of more: {error.description}"
+            note = f"the user kernel has rank {users.rows.shape[1]} of more: {error.description}"
             advice = "raise max_user_rank, or give fewer or smoother user features"
-            warn(f"{said}; {advice}", ConvergenceWarning)
-            solution = solution.with_note(said)
+            warn(f"{note}; {advice}", ConvergenceWarning)
+            solution = solution.with_note(note)
         learned = FitState.of(data, problem, solution)
         warn_unless_converged(learned.report)
         if self.sparse is None:
@@ -360,7 +349,7 @@ class MultiUserGP(UtilityModel):
         return replace(learned, posterior=posterior, sites=None)
 
     def _item_kernel(self, items: Inputs) -> Kernel:
-        """The kernel given, or what is known of items before any answer."""
+        """The item kernel given, or the default one."""
         if isinstance(self.kernel, Kernel):
             return self.kernel.at_scale_of(items)
         return taste_kernel(
@@ -368,7 +357,7 @@ class MultiUserGP(UtilityModel):
         )
 
     def _shared_kernel(self, users: Inputs) -> Kernel:
-        """The user kernel given, or what is known of users before any answer."""
+        """The user kernel given, or the default one."""
         if self.user_kernel is None:
             return sharing_kernel(users)
         return self.user_kernel.at_scale_of(users)
@@ -388,13 +377,13 @@ class MultiUserGP(UtilityModel):
 
     @property
     def user_kernel_(self) -> Kernel:
-        """What users share, with learned parameters."""
+        """The user kernel, with learned parameters."""
         kernel: Kernel = self._fitted().learned.hyper.user_kernel
         return kernel
 
     @property
     def sharing_(self) -> float:
-        """ρ, learned: how much of taste is shared."""
+        """ρ, the share of taste that is common, learned."""
         return float(self._fitted().learned.hyper.sharing)
 
     @property
@@ -402,23 +391,22 @@ class MultiUserGP(UtilityModel):
         """Source → share of the prior variance of a random difference between items, before and
         after learning: of features, each relation, item effects, or a learned covariance."""
         items = self.posterior_.items
-        start = self._item_kernel(items)
-        return shares(start, self.posterior_.kernel, items)
+        return shares(self._item_kernel(items), self.posterior_.kernel, items)
 
     @property
     def kept_(self) -> ActiveSet | None:
-        """With `sparse`, what was kept, and how informative everything was."""
+        """With `sparse`, the users and items that predictions use, and how informative all were."""
         return self.posterior_.kept
 
     @property
     def kept_users_(self) -> tuple[Any, ...]:
-        """With `sparse`, the users that predictions rest on."""
+        """With `sparse`, the users that predictions use."""
         kept = self.kept_
         return () if kept is None else tuple(self.comparisons_.users[i] for i in kept.users)
 
     @property
     def kept_items_(self) -> tuple[Any, ...]:
-        """With `sparse`, the items that predictions rest on."""
+        """With `sparse`, the items that predictions use."""
         kept = self.kept_
         return () if kept is None else tuple(self.comparisons_.items[i] for i in kept.items)
 
@@ -434,8 +422,8 @@ class MultiUserGP(UtilityModel):
 
         X : None for the training items, or (k, d) features of new ones.
         users : a user or a sequence of them, names or indices; None for the population.
-        user_features : (k, d) for new users of whom only features are known; `users` are then
-            rows of it, all by default.
+        user_features : (k, d) for new users, known by features alone; `users` are then rows of
+            it, all by default.
         """
         if user_features is None:
             return super().predict(X, users=users, return_std=return_std)
@@ -475,16 +463,10 @@ class MultiUserGP(UtilityModel):
         difference = posterior.differences(one_user_a_pair(who, len(index)), *index.T)
         return OutcomeProbabilities.of(posterior.likelihood, difference).given_decision(ties)
 
-    def posterior_for(self, user: Any = None) -> Posterior:
-        """The joint posterior of one user's utilities; without a user, the population's."""
-        fitted = self._fitted()
-        index = None if user is None else int(fitted.learned.data.user_index(user))
-        return self._belief(fitted, index)
-
     def _newcomers(
         self, fitted: Fitted, users: Any, user_features: Any, X: Any
     ) -> tuple[UserPosteriors, IntArray]:
-        """The posterior with users of whom only features are known, and which of them are asked."""
+        """The posterior with new users known by features alone, and which of them are asked."""
         posterior = self._at(fitted, X)
         first, k = len(posterior), n_rows(user_features, "user_features")
         newcomers = fitted.user_columns.rows(user_features, k, "users")
@@ -547,7 +529,7 @@ class MultiUserGP(UtilityModel):
     # Other users
 
     def fold_in(self, data: Comparisons, user_features: Any = None) -> Self:
-        """A copy of this model that knows new users too, without fitting the others again.
+        """A copy of this model with new users, without fitting the others again.
 
         data : comparisons by users who were not in the fit, between items that were.
         user_features : (n_new_users, k) by name or in the order of `data.users`, if the fit had
@@ -568,13 +550,13 @@ class MultiUserGP(UtilityModel):
         return self._copy_with(with_newcomers(learned, learned.data.extend(data), newcomers))
 
     def knowing(self, users: Any) -> Self:
-        """A copy of this model that knows these users of the scanned comparisons, by name.
+        """A copy of this model with these users of the scanned comparisons, by name.
 
-        What it says of them is what a fit in memory would say. The folder of the scanned data must
-        still be there.
+        Its predictions for them are those of a fit in memory. The folder of the scanned data must
+        still exist.
         """
         learned: FitState[UserProblem] = self._fitted().learned
-        return self._copy_with(whereabouts(self, ASKED_FOR).learned(learned, users))
+        return self._copy_with(shards_of(self, ASKED_FOR).state_of(learned, users))
 
     def write_predictions(self, folder: str | PathLike[str]) -> None:
         """Write mean and standard deviation of every utility of every user of the scanned
@@ -582,8 +564,8 @@ class MultiUserGP(UtilityModel):
 
         folder : made if it is not there; files of an earlier call are replaced.
         """
-        elsewhere: ShardStore = whereabouts(self, ASKED_FOR)
-        elsewhere.write(self.posterior_, Path(folder), self.engine, self.address)
+        shards: UserShards = shards_of(self, ASKED_FOR)
+        shards.write(self.posterior_, Path(folder), self.engine, self.address)
 
     # Adding and removing answers
 
@@ -600,23 +582,23 @@ class MultiUserGP(UtilityModel):
             updated = rank_one_update_users(learned, data, problem)
             if updated is not None:
                 return updated
-        return self._resettled(learned, data, problem)
+        return self._reconverge(learned, data, problem)
 
     def _refit(self, fitted: Fitted, data: Comparisons) -> FitState[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
         learned: FitState[UserProblem] = fitted.learned
-        return self._resettled(learned, data, problem_after(learned, data))
+        return self._reconverge(learned, data, problem_after(learned, data))
 
     def _relearn(self, fitted: Fitted) -> FitState[UserProblem]:
         check_all_here(fitted.learned.n_elsewhere)
         return self._learn(fitted.learned.problem, fitted.learned.data)
 
-    def _resettled(
+    def _reconverge(
         self, learned: FitState[UserProblem], data: Comparisons, problem: UserProblem
     ) -> FitState[UserProblem]:
-        """After other answers, under the hyperparameters that were learned."""
+        """The state of other answers under the same hyperparameters."""
         solution = solve(problem, learned.hyper, learned.carried_sites(problem))
-        return self._settled(data, problem, solution)
+        return self._state(data, problem, solution)
 
 
 @contextmanager
@@ -645,7 +627,7 @@ def progress_bar(title: str, shown: bool) -> Iterator[Callback | None]:
 
 
 def problem_after(learned: FitState[UserProblem], data: Comparisons) -> UserProblem:
-    """The same items, settings and users, with newcomers of whom no features are given."""
+    """The problem of other answers, new users without features included."""
     posterior: UserPosteriors = learned.posterior
     n_new = data.n_users - len(posterior)
     users = posterior.users

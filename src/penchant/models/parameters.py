@@ -93,10 +93,7 @@ NOT_NEGATIVE = Constraint(
     "a finite number of at least 0", lambda value: _is_number(value) and 0 <= float(value) < np.inf
 )
 CALLABLE = Constraint("a function", callable)
-LANDMARKS = Constraint(
-    "'auto', None (every row), or a whole number of at least 1",
-    lambda value: (NONE | one_of(("auto",)) | whole(1)).holds(value),
-)
+LANDMARKS = one_of(("auto",)) | NONE | whole(1)
 BY_NAME = Constraint("a dictionary by name", lambda value: isinstance(value, Mapping))
 SIDES = Constraint(
     "+1 (the first is shown first), −1 or 0, for all pairs or one for each",
@@ -105,15 +102,12 @@ SIDES = Constraint(
 PROBABILITY = Constraint(
     "a number from 0 to 1", lambda value: _is_number(value) and 0.0 <= value <= 1.0
 )
-CONCENTRATION = Constraint(
-    "a positive number, or (shape, rate) of a Gamma prior, both positive",
-    lambda value: _is_concentration(value),
+CONCENTRATION = POSITIVE | Constraint(
+    "(shape, rate) of a Gamma prior, both positive",
+    lambda value: (
+        isinstance(value, tuple | list) and len(value) == 2 and all(map(POSITIVE.holds, value))
+    ),
 )
-
-
-def _is_concentration(value: Any) -> bool:
-    numbers = value if isinstance(value, tuple | list) and len(value) == 2 else [value]
-    return all(POSITIVE.holds(number) for number in numbers)
 
 
 def _are_sides(value: Any) -> bool:
@@ -129,7 +123,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Real, and within what a float holds: Python's whole numbers are not."""
+    """Whether a value is real and within the range of a float."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         return False
     return not isinstance(value, int) or abs(value) <= sys.float_info.max
@@ -149,22 +143,22 @@ def check_parameters(estimator: Any) -> None:
 
 
 def check_restarts(model: Any) -> None:
-    """Only a climb of the evidence can be started again."""
+    """Raise where restarts are asked for and the evidence is not maximised."""
     if model.n_restarts and model.optimize != "evidence":
         raise DataError(
             f"{type(model).__name__}: n_restarts={model.n_restarts} with optimize="
-            f"{model.optimize!r}: only optimize='evidence' climbs from several starts; leave "
+            f"{model.optimize!r}: only optimize='evidence' takes several starts; leave "
             "n_restarts out, or give that"
         )
 
 
 def check_in_memory(model: Any) -> None:
-    """Comparisons in memory are worked on here."""
+    """Raise where an engine is asked for and the comparisons are in memory."""
     if model.engine != "local" or model.address is not None:
         raise DataError(
             f"{type(model).__name__}: engine={model.engine!r}, address={model.address!r}: engines "
-            "work on the shards of scan_comparisons, and these comparisons are in memory; leave "
-            "both out, or scan the files"
+            "are for scanned comparisons, and these are in memory; leave both out, or scan the "
+            "files with scan_comparisons"
         )
 
 

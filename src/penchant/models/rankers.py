@@ -1,4 +1,4 @@
-"""RankSVM: large-margin ranking from pairs."""
+"""Kernel rankers: RankRLS, KPCRank and RankSVM, from graded scores or comparisons (paper 001)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -29,7 +29,7 @@ RowT = TypeVar("RowT", bound=tuple[Any, ...])
 class RowTable(Sequence[RowT]):
     """Rows by position, columns by name; prints as a table.
 
-    row_type: the named tuple that rows are; left: the columns that begin at the left in print.
+    row_type: the named tuple of a row; left: the columns that are printed left-aligned.
     """
 
     rows: tuple[RowT, ...]
@@ -39,7 +39,7 @@ class RowTable(Sequence[RowT]):
 
     @abstractmethod
     def cells(self) -> list[list[str]]:
-        """Header and rows as text: the same in print and in a report."""
+        """Header and rows as text, for print and for reports."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -94,7 +94,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # what no spreadsheet ca
 
 
 def to_text(cells: Cells, left: Collection[int]) -> str:
-    """Aligned columns; `left`: the numbers of those that begin at the left.
+    """Aligned columns; left: the numbers of those that are left-aligned.
 
     >>> print(to_text([["rank", "item"], ["1", "tea"]], left=(1,)))
     rank  item
@@ -128,7 +128,7 @@ def _one_line(cell: str) -> str:
 
 
 def to_latex(cells: Cells) -> str:
-    """A LaTeX tabular, the first two columns to the left as in a ranking's `rank, item`.
+    """A LaTeX tabular; the second column, a ranking's item, is left-aligned.
 
     >>> print(to_latex([["rank", "item"], ["1", "R&D"]]))
     \\begin{tabular}{rl}
@@ -185,19 +185,19 @@ def to_excel(
         book.save(file)
 
 
-_LOOK_AHEAD = 16  # items that are first held against the first of a group
+_LOOK_AHEAD = 16  # items that are first compared with the first of a group
 ELO = 400.0 / log(10.0)
 """Points on the Elo scale that multiply the odds of winning by e."""
 
 
 class RankedItem(NamedTuple):
-    """One row of a ranking: an item, its utility with interval, and how sure its place is.
+    """One row of a ranking: an item, its utility with interval, and how certain its place is.
 
-    utility: above the average item. low, high: its interval.
+    utility: relative to the average item. low, high: its interval.
     comparisons, wins: how often it was compared, and preferred; a tie is half a win. win_rate:
-    their ratio, NaN where it was never compared. group: from 1; items of one group cannot be told
-    from its first, see `Ranking`. spread: standard deviation of the utility between people, where
-    the ranking is of people at large and the model tells them apart; else None.
+    their ratio, NaN where it was never compared. group: from 1; the items of a group do not differ
+    significantly from its first, see `Ranking`. spread: standard deviation of the utility between
+    people, where the ranking is of people at large and the model has users; else None.
     """
 
     rank: int
@@ -272,23 +272,17 @@ class Ranking(RowTable[RankedItem]):
         if item is not None and item not in names:
             raise DataError(f"item is {item!r}: it must be one of the {len(names)} ranked items")
         zero = float(np.mean(self["utility"])) if item is None else self[names.index(item)].utility
-        return replace(self, rows=self._moved(zero, self.per_unit, anchor), scale="elo")
-
-    def above_average(self) -> "Ranking":
-        """The same ranking with the average item at zero: the overall level is not identified."""
-        return replace(self, rows=self._moved(float(np.mean(self["utility"])), 1.0, 0.0))
-
-    def _moved(self, zero: float, factor: float, anchor: float) -> tuple[RankedItem, ...]:
-        return tuple(
+        unit = self.per_unit
+        rows = tuple(
             row._replace(
-                **{
-                    name: anchor + factor * (getattr(row, name) - zero)
-                    for name in ("utility", "low", "high")
-                },
-                spread=None if row.spread is None else factor * row.spread,
+                utility=anchor + unit * (row.utility - zero),
+                low=anchor + unit * (row.low - zero),
+                high=anchor + unit * (row.high - zero),
+                spread=None if row.spread is None else unit * row.spread,
             )
             for row in self.rows
         )
+        return replace(self, rows=rows, scale="elo")
 
     def to_polars(self) -> Any:
         """A polars data frame, one row an item."""
@@ -354,7 +348,7 @@ class Tally(NamedTuple):
         return cls(met.astype(np.float64), (won + shared).astype(np.float64))
 
     def of_item(self, i: int) -> dict[str, Any]:
-        """What a ranking's row says of an item."""
+        """The columns of an item's row in a ranking."""
         compared, wins = float(self.compared[i]), float(self.wins[i])
         rate = wins / compared if compared > 0.0 else nan
         return {"comparisons": round(compared), "wins": round(wins, 1), "win_rate": rate}
@@ -369,7 +363,7 @@ def ranking_of(
     rng: np.random.Generator,
     spread: FloatArray | None = None,
 ) -> Ranking:
-    """Sort the items by mean utility and say how sure each place is.
+    """Sort the items by mean utility, with intervals and probabilities of their places.
 
     Utilities and their intervals are relative to the average item: comparisons do not identify the
     common level of all utilities.
@@ -400,8 +394,8 @@ def ranking_of(
 
 
 def groups_of(belief: Belief, order: IntArray, deviations: float) -> IntArray:
-    """(n,) the group of each place: a group ends before the first item whose difference from the
-    group's first item is surely not zero, by so many standard deviations."""
+    """(n,) the group of each place: a group ends before the first item that differs from the
+    group's first item by so many standard deviations."""
     group = np.ones(len(order), dtype=np.intp)
     first, ahead = 0, _LOOK_AHEAD
     while first < len(order) - 1:
@@ -450,8 +444,8 @@ class Estimates(NamedTuple):
 class Effect(NamedTuple):
     """What one unit of a covariate, or being shown first, adds to a utility.
 
-    low, high: its interval. prob_first: of the order shown, the probability that the first of two
-    equals wins, given a decision; None for a covariate.
+    low, high: its interval. prob_first: the probability that the first of two equal items wins,
+    given a decision; None for a covariate.
     """
 
     name: str
@@ -463,7 +457,7 @@ class Effect(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Effects(RowTable[Effect]):
-    """Effects of how comparisons were made; empty where nothing is known of that.
+    """Effects of order and covariates; empty where comparisons have neither.
 
     >>> print(Effects((Effect("shown first", 0.25, 0.2, 0.3, 0.6),), 0.95))
     effect       estimate  95 % interval     P(first wins)
@@ -511,22 +505,22 @@ class Effects(RowTable[Effect]):
 
 MEASURED = {
     "lapse": "Reliability is the share of a person's answers that are not given at random.",
-    "noise": "Reliability is how sharply a person tells items apart, 1 being usual.",
+    "noise": "Reliability is how sharply a person tells items apart; 1 is typical.",
 }
 OWN = (
-    "Everybody is held against what the model expects of them, so that a taste of their own does "
-    "not count against them; somebody to whom all items are the same does."
+    "Each person's answers are compared with what the model predicts for that person, so that a "
+    "taste of their own does not count as unreliable; indifference to all items does."
 )
 COMMON = (
-    "Everybody is held against the ranking of all together, so that a taste of one's own counts "
-    "as unreliable; MultiUserGP tells the two apart."
+    "Each person's answers are compared with the common ranking, so that a taste of their own "
+    "counts as unreliable; MultiUserGP tells the two apart."
 )
 WEIGHED = "Answers of unreliable people count less in the ranking."
-EQUAL = "The ranking itself takes all people's answers alike."
+EQUAL = "The ranking weighs all people's answers equally."
 
 
 class Rater(NamedTuple):
-    """One row: who, how many answers, and how reliable, with the interval that holds it."""
+    """One row: a user, the number of answers, and the reliability with its interval."""
 
     user: Any
     answers: int
@@ -540,8 +534,8 @@ class RaterTable(RowTable[Rater]):
     """Raters from the least reliable to the most.
 
     With kind "lapse" reliability is the share of answers that are not given at random; with
-    "noise" it is how sharply items are told apart, 1 being usual. about: what it means in the
-    model at hand. Rows by position, columns by name; prints as a table.
+    "noise" it is how sharply items are told apart, 1 being typical. about: what it means in this
+    model, in words. Rows by position, columns by name; prints as a table.
 
     >>> print(RaterTable((Rater("ann", 30, 0.97, 0.9, 0.99),), "lapse"))
     user  answers  reliability  95 % interval
@@ -571,11 +565,11 @@ class RaterTable(RowTable[Rater]):
 def rater_table(
     answered: RaterAnswers, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
 ) -> RaterTable:
-    """Judge everybody who answered."""
+    """Estimate the reliability of every user with answers."""
     if isinstance(likelihood, Gaussian):
         raise UntoldError(
-            "raters_ judges people by answers that are right or wrong, and likelihood='gaussian' "
-            "has margins: fit with 'probit', 'logit' or 'ties' to judge raters"
+            "raters_ needs answers that are right or wrong, and likelihood='gaussian' has margins: "
+            "fit with 'probit', 'logit' or 'ties' to judge raters"
         )
     judged = rater_levels(answered, likelihood)
     low, high = judged.quantile(0.5 * (1.0 - level)), judged.quantile(0.5 * (1.0 + level))
@@ -602,7 +596,7 @@ def rater_table(
 
 
 def check_named(data: Comparisons, what: str) -> None:
-    """Raters must be told apart to be judged."""
+    """Raise where comparisons have no users."""
     if data.user is None:
         raise UntoldError(
             f"{what} needs to know who gave each answer, and these comparisons do not say: give "

@@ -1,7 +1,6 @@
 """A rule of inference in one file: Laplace's sites, with half of their precision."""
 
-from penchant.gp import RULES, Rule
-from penchant.gp.rules import Proposal, laplace, mode_drift, no_slopes
+from penchant.gp import RULES, Proposal, Rule, laplace, mode_slopes, no_slopes
 
 
 def timid(mean, var, sites, likelihood, outcomes):
@@ -10,4 +9,4 @@ def timid(mean, var, sites, likelihood, outcomes):
     return Proposal(0.5 * proposal.tau, shift, proposal.log_scale)
 
 
-RULES["timid"] = Rule(timid, mode_drift, no_slopes)
+RULES["timid"] = Rule(timid, mode_slopes, no_slopes)

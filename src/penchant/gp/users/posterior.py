@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
-from penchant.gp.rows import VoteSites
+from penchant.gp.rows import Rows
+from penchant.gp.rules import Sites
 from penchant.gp.users.arrowhead import eliminate, outer_products
 from penchant.gp.users.blocks import Block, arrange
 from penchant.kernels import Constant, Inputs, Kernel
@@ -29,6 +30,42 @@ from penchant.numerics.batched import (
 from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class UserSites:
+    """Converged sites with their rows: all of the data that predictions need.
+
+    user, winner, loser: (m,) as in `Rows`; weight = count · τ; shift = count · ν, less weight · zᵀβ̂
+    where there are effects: sites on the difference of utilities alone.
+    """
+
+    user: IntArray
+    winner: IntArray
+    loser: IntArray
+    weight: FloatArray
+    shift: FloatArray
+
+    @classmethod
+    def of(cls, votes: Rows, sites: Sites, effects: EffectPosterior | None = None) -> "UserSites":
+        """From rows and their sites."""
+        where = (votes.user, votes.winner, votes.loser)
+        weight, shift = votes.count * sites.tau, votes.count * sites.nu
+        return cls(*where, weight, shift - weight * votes.offset(effects))
+
+    def per_copy(self, votes: Rows, effects: EffectPosterior | None = None) -> Sites:
+        """The sites of one copy each, on g with its effects."""
+        shift = self.shift + self.weight * votes.offset(effects)
+        return Sites(self.weight / votes.count, shift / votes.count)
+
+    def take(self, rows: IntArray) -> "UserSites":
+        """Some of them, or all in another order."""
+        return UserSites(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+    def join(self, more: "UserSites") -> "UserSites":
+        """These and more."""
+        columns = ((getattr(self, f.name), getattr(more, f.name)) for f in fields(self))
+        return UserSites(*map(np.concatenate, columns))
 
 
 class Asked(NamedTuple):
@@ -144,7 +181,7 @@ class ItemCovariances:
 
         items: (k, p) positions of fitted items.
         """
-        K = scale_stack(self._prior_there[items[:, :, None], items[:, None, :]], personal)
+        K = scale_stack(self._there("_prior")[items[:, :, None], items[:, None, :]], personal)
         return K if phi is None else K + self.shared_within(phi, items)
 
     def shared_mean_at(self, phi: FloatArray, items: IntArray) -> FloatArray:
@@ -154,7 +191,7 @@ class ItemCovariances:
 
     def whole(self, phi: FloatArray, items: IntArray) -> Asked:
         """All target items of users φ who compared `items` (k, p)."""
-        cross = take_columns_stack(self._cross_there, items)
+        cross = take_columns_stack(self._there("_cross"), items)
         prior = np.broadcast_to(self._target_var, (len(items), len(self.target)))
         across, within = self._shared_across(phi, items, None)
         within = within + self._unseen(phi)[:, None] * self._rest(None)
@@ -165,7 +202,7 @@ class ItemCovariances:
         self, phi: FloatArray, items: IntArray, first: IntArray, second: IntArray
     ) -> Asked:
         """One difference of target items a user."""
-        wide = self._cross_there
+        wide = self._there("_cross")
         cross = wide[first[:, None], items] - wide[second[:, None], items]
         prior = self._target_var[first] + self._target_var[second]
         prior = prior - 2.0 * self._kernel_between(first, second)
@@ -186,9 +223,9 @@ class ItemCovariances:
         """(k, p, p) covariance of the shared utilities of users φ at fitted items."""
         if self._is_single:
             scale = self.sharing * phi[:, 0] ** 2
-            picked = self._single_known_there[items[:, :, None], items[:, None, :]]
+            picked = self._there("_single_known")[items[:, :, None], items[:, None, :]]
             return scale_stack(picked, scale)
-        factor = self._known_factor_there[items]
+        factor = self._there("known_factor")[items]
         inner = multiply_stack(factor, self.device.matrix(self.shared(phi)[1]))
         return multiply_stack(inner, factor.mT)
 
@@ -202,22 +239,22 @@ class ItemCovariances:
         if self._is_single:
             scale = self.sharing * phi[:, 0] ** 2
             if pairs is None:
-                across = take_columns_stack(self._single_across_there, items)
+                across = take_columns_stack(self._there("_single_across"), items)
                 within = np.broadcast_to(self._single_var, across.shape[:2])
                 return scale_stack(across, scale), scale[:, None] * within
             first, second = pairs
-            wide = self._single_across_there
+            wide = self._there("_single_across")
             across = wide[first[:, None], items] - wide[second[:, None], items]
             D = self._features[first] - self._features[second]
             within = np.einsum("kr,kr->k", multiply(D, self._shared_cov[0]), D)
             return scale_stack(across[:, None], scale), scale * within
-        cov, features = self.device.matrix(self.shared(phi)[1]), self._features_there
+        cov, features = self.device.matrix(self.shared(phi)[1]), self._there("_features")
         if pairs is None:
             rows = features[None]
         else:
             rows = (features[pairs[0]] - features[pairs[1]])[:, None]
         through = multiply_stack(rows, cov)
-        across = multiply_stack(through, self._known_factor_there[items].mT)
+        across = multiply_stack(through, self._there("known_factor")[items].mT)
         within = row_products_stack(through, rows)
         return across, within if pairs is None else within[:, 0]
 
@@ -299,31 +336,15 @@ class ItemCovariances:
         variances: FloatArray = np.einsum("rt,rt->t", half, half)
         return variances
 
-    # The same where stacks live; on the host these are the arrays themselves.
-
     @cached_property
-    def _prior_there(self) -> FloatArray:
-        return self.device.matrix(self._prior)
+    def _on_device(self) -> dict[str, FloatArray]:
+        return {}
 
-    @cached_property
-    def _cross_there(self) -> FloatArray:
-        return self.device.matrix(self._cross)
-
-    @cached_property
-    def _features_there(self) -> FloatArray:
-        return self.device.matrix(self._features)
-
-    @cached_property
-    def _known_factor_there(self) -> FloatArray:
-        return self.device.matrix(self.known_factor)
-
-    @cached_property
-    def _single_known_there(self) -> FloatArray:
-        return self.device.matrix(self._single_known)
-
-    @cached_property
-    def _single_across_there(self) -> FloatArray:
-        return self.device.matrix(self._single_across)
+    def _there(self, name: str) -> FloatArray:
+        """One of these arrays where the stacks of users live."""
+        if name not in self._on_device:
+            self._on_device[name] = self.device.matrix(getattr(self, name))
+        return self._on_device[name]
 
 
 # Some users given their own comparisons, and what follows for anything asked of them.
@@ -379,7 +400,7 @@ class UserPosteriors:
     user_basis: Basis
     shared_mean: FloatArray
     shared_lower: FloatArray
-    sites: VoteSites
+    sites: UserSites
     n_fitted: int
     kept: ActiveSet | None = None
     effects: EffectPosterior | None = None

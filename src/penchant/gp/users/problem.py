@@ -17,7 +17,7 @@ from penchant.gp.learn import (
 )
 from penchant.gp.loop import Callback, Schedule, Settings, Solution, solve
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
-from penchant.gp.rows import Rows, VoteSites
+from penchant.gp.rows import Rows
 from penchant.gp.rules import cavity
 from penchant.gp.users.arrowhead import (
     ArrowPrior,
@@ -28,7 +28,7 @@ from penchant.gp.users.arrowhead import (
     outer_products,
 )
 from penchant.gp.users.blocks import Arrangement, Points, tied_items
-from penchant.gp.users.posterior import ActiveSet, UserPosteriors
+from penchant.gp.users.posterior import ActiveSet, UserPosteriors, UserSites
 from penchant.kernels import FreeCovariance, Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics.batched import inner_stack, join_blocks, multiply_stack, trace_blocks
@@ -348,7 +348,7 @@ class UserProblem:
             user_basis=Basis(prior.users.pivots, None, prior.users.lower),
             shared_mean=state.response.shared,
             shared_lower=state.lower,
-            sites=VoteSites.of(self.edges, inference.sites, effects),
+            sites=UserSites.of(self.edges, inference.sites, effects),
             n_fitted=len(self.users),
             effects=effects,
         ).on(self.device)

@@ -6,7 +6,6 @@ condition it. What they say changes nobody else, which is what sets this apart f
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -14,12 +13,12 @@ from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp.learn import FitState
 from penchant.gp.loop import Report, Settings, infer
-from penchant.gp.rows import Covariates, Rows, VoteSites, match
+from penchant.gp.rows import Covariates, Rows, match
 from penchant.gp.rules import RULES, Sites
 from penchant.gp.update import Weights
 from penchant.gp.users.arrowhead import Eliminated, eliminate
 from penchant.gp.users.blocks import Block, arrange
-from penchant.gp.users.posterior import UserPosteriors
+from penchant.gp.users.posterior import UserPosteriors, UserSites
 from penchant.gp.users.problem import UserProblem
 from penchant.kernels import Inputs
 from penchant.numerics.batched import apply_stack, square_root_stack
@@ -142,7 +141,7 @@ def fold_in(
     effects = extended.effects
     prior = NewcomerPrior(blocks, tuple(factors), tuple(means), votes.offset(effects))
     inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
-    sites = extended.sites.join(VoteSites.of(votes, inference.sites, effects))
+    sites = extended.sites.join(UserSites.of(votes, inference.sites, effects))
     return extended.changed(sites=sites), inference.report
 
 
@@ -212,7 +211,7 @@ def rank_one_update(
     weight, shift, copies = np.zeros((3, n_old))
     weight[row], shift[row] = posteriors.sites.weight, posteriors.sites.shift
     copies[row] = before.count
-    sites = VoteSites(old.user, old.winner, old.loser, weight, shift)
+    sites = UserSites(old.user, old.winner, old.loser, weight, shift)
     posteriors = posteriors.changed(sites=sites)
     for each in np.repeat(np.arange(n_old), (old.count - copies).astype(np.intp)):
         answered = _answered(posteriors, old.part(np.array([each])), int(each), settings.rule)
@@ -259,26 +258,14 @@ def _answered(posteriors: UserPosteriors, vote: Rows, row: int, rule: str) -> Us
     shift[row] += nu
     sites = replace(posteriors.sites, weight=weight, shift=shift)
     if not is_fitted:
-        return _changed(posteriors, sites=sites)
+        return posteriors.changed(sites=sites)
     weaken = 1.0 + tau * own_var
     shared = shared.with_site(z, tau / weaken, (nu - tau * (own_mean + float(mean[0]))) / weaken)
-    return _changed(
-        posteriors,
+    return posteriors.changed(
         sites=sites,
         shared_mean=shared.mean.reshape(posteriors.shared_mean.shape),
         shared_lower=shared.lower,
     )
-
-
-def _changed(posteriors: UserPosteriors, **changes: Any) -> UserPosteriors:
-    """The posteriors with other numbers; what was worked out from the kernels is handed over."""
-    changed = posteriors.changed(**changes)
-    worked_out = ("known_factor", "_features", "_prior", "_cross", "_target_var")
-    kept = (*worked_out, "_prior_there", "_cross_there")
-    vars(changed).update(
-        {name: vars(posteriors)[name] for name in kept if name in vars(posteriors)}
-    )
-    return changed
 
 
 def _own(posteriors: UserPosteriors, vote: Rows) -> tuple[FloatArray, float, float]:

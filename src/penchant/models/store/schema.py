@@ -474,7 +474,7 @@ KINDS: dict[str, Kind] = {
         ),
     ),
     "sites of users": Kind(
-        "penchant.gp:VoteSites",
+        "penchant.gp:UserSites",
         {
             "user": Array("m", below="users"),
             "winner": Array("m", below="items"),
