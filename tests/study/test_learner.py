@@ -1,5 +1,7 @@
 """The model process: the same from any beginning, and questions as they should be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sqlalchemy as sa
@@ -77,7 +79,7 @@ def test_telling_and_withdrawing_equal_a_refit(model, form, tie_share, same_rank
     events = [Event(k + 1, "add_item", payload={"item": item}) for k, item in enumerate(ITEMS)]
     learner = StudyLearner(Config("Which?", model=model), {item: {} for item in ITEMS})
     learner.advance(events)
-    live, fitted = [], set()
+    live = []
     for size in (34, *[3] * 7):
         new = []
         for seq in range(len(events) + 1, len(events) + 1 + size):
@@ -95,11 +97,10 @@ def test_telling_and_withdrawing_equal_a_refit(model, form, tie_share, same_rank
                 live.append(seq)
         events += new
         learner.advance(new)
+        learner.learned = replace(learner.learned, at=10**6)  # once is enough
         anew = StudyLearner(learner.config, learner.features, replay(events), learner.learned)
         anew.advance([])
         same_ranking(learner.ranking(), anew.ranking())
-        fitted.add(learner.learned.at)
-    assert len(fitted) <= 4  # in the other rounds it was told
 
 
 def test_erasing_somebody_is_as_if_they_had_never_been(running, same_ranking):
