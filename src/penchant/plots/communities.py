@@ -1,4 +1,4 @@
-"""Communities of taste: who is near whom, how many there are, what each prefers."""
+"""Communities: maps of their members, their number, their utilities."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
