@@ -57,7 +57,7 @@ def test_a_scan_is_found_again(scan, kept, whole):
         assert again.n_comparisons == whole.n_comparisons
         assert np.array_equal(again.sizes, votes.sizes)
         for name in ("winner", "loser", "count", "tie"):
-            assert np.array_equal(getattr(again.everybody, name), getattr(votes.everybody, name))
+            assert np.array_equal(getattr(again.pooled, name), getattr(votes.pooled, name))
 
 
 def test_an_interrupted_scan_begins_anew(scan, kept, monkeypatch):
@@ -184,7 +184,7 @@ def test_a_folder_of_something_else_stays_as_it_is(scan, kept):
     assert (kept / "bucket-00003.npz").read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["scan.json", "everybody.npz"])
+@pytest.mark.parametrize("name", ["scan.json", "pooled.npz"])
 def test_damage_is_told(scan, kept, name):
     scan().close()
     (kept / name).write_bytes((kept / name).read_bytes()[:40])
