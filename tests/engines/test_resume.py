@@ -158,7 +158,7 @@ def test_changed_files_are_noticed(tmp_path):
 
 
 def test_a_file_that_changes_under_way_is_refused(tmp_path, monkeypatch):
-    path, deal = tmp_path / "votes.csv", scanning._deal
+    path, deal = tmp_path / "votes.csv", scanning._bucket_file
     path.write_text("winner,loser,user\ntea,milk,ann\n")
 
     def growing(*given):
@@ -166,7 +166,7 @@ def test_a_file_that_changes_under_way_is_refused(tmp_path, monkeypatch):
         path.write_text("winner,loser,user\ntea,milk,ann\ntea,milk,bob\n")
         return dealt
 
-    monkeypatch.setattr(scanning, "_deal", growing)
+    monkeypatch.setattr(scanning, "_bucket_file", growing)
     with pytest.raises(pc.DataError, match="changed while it was read"):
         pc.scan_comparisons(path)
 
