@@ -61,6 +61,7 @@ from penchant.models.defaults import (
 from penchant.models.features import (
     FeatureColumns,
     fitted_items,
+    in_order,
     n_rows,
     warn_far_lengthscale,
 )
@@ -546,7 +547,8 @@ class MultiUserGP(UtilityModel):
         learned: FitState[UserProblem] = fitted.learned
         data = self._comparisons(data)
         check_newcomers(learned.data, data)
-        newcomers = fitted.user_columns.rows_of(data.users, user_features, "users")
+        rows = in_order(user_features, data.users, "users")
+        newcomers = fitted.user_columns.rows(rows, data.n_users, "users")
         return self._copy_with(with_newcomers(learned, learned.data.extend(data), newcomers))
 
     def knowing(self, users: Any) -> Self:
