@@ -2,12 +2,12 @@
 
 import threading
 import time
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.gp.users import sharded as sweeps
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'penchant[cluster]'")
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ def test_a_node_that_dies_in_a_sweep(cluster, votes, expected, seed, monkeypatch
     node = cluster.add_node(num_cpus=2)
     cluster.wait_for_nodes()
     at_sweep, after = rng.integers(1, 5), rng.uniform(0.0, 0.3)
-    killed, told = [], sweeps.Sweeps._told
+    killed, told = [], resolve_name("penchant.gp.users.sharded:Sweeps._told")
 
     def kill():
         time.sleep(after)
@@ -58,7 +58,7 @@ def test_a_node_that_dies_in_a_sweep(cluster, votes, expected, seed, monkeypatch
         return told(self, *given)
 
     counted.sweep = 0
-    monkeypatch.setattr(sweeps.Sweeps, "_told", counted)
+    monkeypatch.setattr("penchant.gp.users.sharded.Sweeps._told", counted)
     model = pc.MultiUserGP(optimize=None, engine="ray").fit(None, votes)
     assert killed == [seed]
     assert model.log_evidence_ == pytest.approx(expected.log_evidence_, abs=1e-8)
